@@ -1,1 +1,3 @@
+//! Keeps Kubernetes rollouts from ending in a Multi-Attach error.
 
+pub mod model;

@@ -1,0 +1,274 @@
+//! Access modes and volume modes, as claims, volumes and classes name them.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+/// One access mode of a volume.
+///
+/// Access modes speak of nodes, not of pods, but for [`AccessMode::ReadWriteOncePod`]
+/// (Kubernetes documentation, "Persistent Volumes", section "Access Modes").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AccessMode {
+    /// Read and write, by one node at a time.
+    ReadWriteOnce,
+    /// Read only, by many nodes.
+    ReadOnlyMany,
+    /// Read and write, by many nodes.
+    ReadWriteMany,
+    /// Read and write, by one pod in the whole cluster; the scheduler enforces it.
+    ReadWriteOncePod,
+}
+
+impl AccessMode {
+    /// Every mode, in the order Kubernetes documents them.
+    pub const ALL: [Self; 4] = [
+        Self::ReadWriteOnce,
+        Self::ReadOnlyMany,
+        Self::ReadWriteMany,
+        Self::ReadWriteOncePod,
+    ];
+
+    /// The name used in manifests, `ReadWriteOnce` for example.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ReadWriteOnce => "ReadWriteOnce",
+            Self::ReadOnlyMany => "ReadOnlyMany",
+            Self::ReadWriteMany => "ReadWriteMany",
+            Self::ReadWriteOncePod => "ReadWriteOncePod",
+        }
+    }
+
+    /// The short name `kubectl get` prints, `RWO` for example.
+    #[must_use]
+    pub const fn short(self) -> &'static str {
+        match self {
+            Self::ReadWriteOnce => "RWO",
+            Self::ReadOnlyMany => "ROX",
+            Self::ReadWriteMany => "RWX",
+            Self::ReadWriteOncePod => "RWOP",
+        }
+    }
+
+    /// Reads either the long or the short name; `None` for anything else.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.name() == name || mode.short() == name)
+    }
+
+    const fn bit(self) -> u8 {
+        match self {
+            Self::ReadWriteOnce => 1,
+            Self::ReadOnlyMany => 2,
+            Self::ReadWriteMany => 4,
+            Self::ReadWriteOncePod => 8,
+        }
+    }
+}
+
+impl fmt::Display for AccessMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A set of access modes.
+///
+/// Deserializes from a list of names, long or short. Names Kubernetes does not
+/// know are passed over: the API server refuses them with its own message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AccessModes(u8);
+
+impl AccessModes {
+    /// No mode at all.
+    pub const EMPTY: Self = Self(0);
+
+    /// The set that holds exactly `modes`.
+    #[must_use]
+    pub const fn of(modes: &[AccessMode]) -> Self {
+        let mut bits = 0;
+        let mut at = 0;
+        while at < modes.len() {
+            bits |= modes[at].bit();
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    /// Whether no mode is in the set.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many modes are in the set, 0 to 4.
+    #[must_use]
+    pub const fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Whether `mode` is in the set.
+    #[must_use]
+    pub const fn contains(self, mode: AccessMode) -> bool {
+        self.0 & mode.bit() != 0
+    }
+
+    /// Adds `mode`.
+    pub fn insert(&mut self, mode: AccessMode) {
+        self.0 |= mode.bit();
+    }
+
+    /// The modes in either set.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The modes of this set that `other` lacks.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether every mode of this set is in `other`.
+    #[must_use]
+    pub const fn is_subset(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// The modes in the set, in the order of [`AccessMode::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = AccessMode> {
+        AccessMode::ALL
+            .into_iter()
+            .filter(move |mode| self.contains(*mode))
+    }
+}
+
+impl FromIterator<AccessMode> for AccessModes {
+    fn from_iter<I: IntoIterator<Item = AccessMode>>(modes: I) -> Self {
+        let mut set = Self::EMPTY;
+        for mode in modes {
+            set.insert(mode);
+        }
+        set
+    }
+}
+
+/// Long names, joined with `, `; `none` for the empty set.
+impl fmt::Display for AccessModes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("none");
+        }
+        for (at, mode) in self.iter().enumerate() {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            f.write_str(mode.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for AccessModes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Names;
+
+        impl<'de> Visitor<'de> for Names {
+            type Value = AccessModes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of access modes")
+            }
+
+            fn visit_unit<E>(self) -> Result<AccessModes, E> {
+                Ok(AccessModes::EMPTY)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<AccessModes, A::Error> {
+                let mut set = AccessModes::EMPTY;
+                while let Some(name) = seq.next_element::<compact_str::CompactString>()? {
+                    if let Some(mode) = AccessMode::from_name(&name) {
+                        set.insert(mode);
+                    }
+                }
+                Ok(set)
+            }
+        }
+
+        deserializer.deserialize_any(Names)
+    }
+}
+
+impl Serialize for AccessModes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(AccessMode::name))
+    }
+}
+
+/// What a volume looks like to the pod: a file system or a raw block device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum VolumeMode {
+    /// A mounted file system; what Kubernetes assumes where nothing is said.
+    #[default]
+    Filesystem,
+    /// A raw block device.
+    Block,
+}
+
+impl VolumeMode {
+    /// The name used in manifests.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Filesystem => "Filesystem",
+            Self::Block => "Block",
+        }
+    }
+}
+
+impl fmt::Display for VolumeMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Anything but `Block` reads as a file system, as in Kubernetes' defaulting.
+impl<'de> Deserialize<'de> for VolumeMode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Option::<compact_str::CompactString>::deserialize(deserializer)?;
+        Ok(match name.as_deref() {
+            Some("Block") => Self::Block,
+            _ => Self::Filesystem,
+        })
+    }
+}
+
+impl Serialize for VolumeMode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_reads_long_and_short_names_and_prints_long_ones() {
+        let set: AccessModes = serde_json::from_str(r#"["RWO","ReadWriteMany","Odd"]"#).unwrap();
+        assert_eq!(set.to_string(), "ReadWriteOnce, ReadWriteMany");
+        assert_eq!(
+            serde_json::to_string(&set).unwrap(),
+            r#"["ReadWriteOnce","ReadWriteMany"]"#
+        );
+        assert_eq!(
+            serde_json::from_str::<AccessModes>("null").unwrap(),
+            AccessModes::EMPTY
+        );
+    }
+}
