@@ -1,0 +1,394 @@
+//! etcd, kube-apiserver and, when asked, kube-controller-manager and kube-scheduler,
+//! on loopback ports of this machine.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use super::pki::Pki;
+use super::process::{Program, free_port, says_port_taken};
+use super::programs::Programs;
+use super::wait_until;
+
+/// How long any one program may take from start to ready. Generous: the machine may
+/// be compiling something else at the same time.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// How often a program whose port was taken in the meantime is started anew.
+const ATTEMPTS: usize = 5;
+
+/// What to start beside etcd and kube-apiserver, and with which extra flags.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Options {
+    /// Start kube-controller-manager and kube-scheduler too.
+    pub(crate) controllers: bool,
+    /// Further flags for kube-apiserver.
+    pub(crate) api_server_flags: Vec<String>,
+    /// Further flags for kube-controller-manager.
+    pub(crate) controller_manager_flags: Vec<String>,
+}
+
+/// A running control plane. Dropping it ends exactly the programs it started.
+pub(crate) struct ControlPlane {
+    pub(super) programs: &'static Programs,
+    pub(super) folder: PathBuf,
+    pub(super) kubeconfig: PathBuf,
+    pub(super) pki: Pki,
+    url: String,
+    controllers: bool,
+    http: reqwest::Client,
+    client: kube::Client,
+    namespaces: AtomicU32,
+    // Dropped in this order: the controllers first, etcd last.
+    scheduler: Option<Program>,
+    controller_manager: Option<Program>,
+    api_server: Program,
+    etcd: Program,
+    // Last: the client's connection lives on it.
+    runtime: Runtime,
+}
+
+impl ControlPlane {
+    /// Starts the programs and waits until each says that it is ready.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names the program at fault, with the tail of its log.
+    pub(crate) fn start(programs: &'static Programs, options: &Options) -> Result<Self, String> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let folder = tempfile::Builder::new()
+            .prefix("control-plane-")
+            .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+            .map_err(|error| format!("There is no folder to work in: {error}."))?
+            .keep();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(|error| format!("The client's runtime did not start: {error}."))?;
+        // In the API server's folder, so that it is removed together with it.
+        let pki = Pki::create(&folder.join("kube-apiserver"));
+        let http = pki.http_client();
+        let launch = Launch {
+            programs,
+            folder: &folder,
+            pki: &pki,
+            token_keys: &pki.token_keys(),
+            http: &http,
+            runtime: &runtime,
+        };
+
+        let (etcd, etcd_port) = launch.etcd()?;
+        let (api_server, port) = launch.api_server(etcd_port, options)?;
+        let url = format!("https://127.0.0.1:{port}");
+        let kubeconfig = folder.join("kube-apiserver/kubeconfig");
+        write_kubeconfig(&kubeconfig, &url, &pki);
+        let client = runtime.block_on(client_from(&kubeconfig))?;
+        let (controller_manager, scheduler) = if options.controllers {
+            let manager = launch.controller_manager(&kubeconfig, options)?;
+            (Some(manager), Some(launch.scheduler(&kubeconfig)?))
+        } else {
+            (None, None)
+        };
+        let plane = Self {
+            programs,
+            kubeconfig,
+            pki,
+            url,
+            controllers: options.controllers,
+            http,
+            client,
+            namespaces: AtomicU32::new(0),
+            scheduler,
+            controller_manager,
+            api_server,
+            etcd,
+            runtime,
+            folder,
+        };
+        plane.wait_for_namespace("default")?;
+        Ok(plane)
+    }
+
+    /// The API server's address, `https://127.0.0.1:PORT`.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A kubeconfig for a cluster administrator.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A client with the same rights; its calls must run on [`Self::block_on`] or
+    /// [`Self::runtime`].
+    pub(crate) fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// The runtime [`Self::client`] belongs to.
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Runs a client's calls from a test that is otherwise blocking.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// An HTTP client that trusts this control plane's authority and nothing else.
+    pub(crate) fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
+    /// The API server itself, to pause (`STOP`) and resume (`CONT`) or to read its log.
+    pub(crate) fn api_server(&self) -> &Program {
+        &self.api_server
+    }
+
+    /// The controller manager, when one was asked for.
+    pub(crate) fn controller_manager(&self) -> Option<&Program> {
+        self.controller_manager.as_ref()
+    }
+
+    /// The scheduler, when one was asked for.
+    pub(crate) fn scheduler(&self) -> Option<&Program> {
+        self.scheduler.as_ref()
+    }
+
+    /// Makes a namespace nobody else uses, called `PREFIX-NUMBER`, ready for pods.
+    pub(crate) fn namespace(&self, prefix: &str) -> String {
+        let name = format!(
+            "{prefix}-{}",
+            self.namespaces.fetch_add(1, Ordering::Relaxed)
+        );
+        self.kubectl(&["create", "namespace", &name], None)
+            .success();
+        self.wait_for_namespace(&name).unwrap();
+        name
+    }
+
+    /// Pods are refused until the controller manager has made the namespace's default
+    /// service account. Without controllers that check is off.
+    fn wait_for_namespace(&self, name: &str) -> Result<(), String> {
+        use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+        wait_until(&format!("namespace {name}"), READY_WITHIN, || {
+            self.block_on(async {
+                kube::Api::<Namespace>::all(self.client()).get(name).await?;
+                if self.controllers {
+                    let accounts = kube::Api::<ServiceAccount>::namespaced(self.client(), name);
+                    accounts.get("default").await?;
+                }
+                Ok(())
+            })
+            .map_err(|error: kube::Error| error.to_string())
+        })
+    }
+}
+
+/// What every program's start needs.
+struct Launch<'a> {
+    programs: &'a Programs,
+    folder: &'a Path,
+    pki: &'a Pki,
+    token_keys: &'a (PathBuf, PathBuf),
+    http: &'a reqwest::Client,
+    runtime: &'a Runtime,
+}
+
+impl Launch<'_> {
+    fn etcd(&self) -> Result<(Program, u16), String> {
+        self.attempt("etcd", |port, folder| {
+            let peers = format!("http://127.0.0.1:{}", free_port());
+            let clients = format!("http://127.0.0.1:{port}");
+            let flags = vec![
+                format!("--data-dir={}/data", folder.display()),
+                format!("--listen-client-urls={clients}"),
+                format!("--advertise-client-urls={clients}"),
+                format!("--listen-peer-urls={peers}"),
+                format!("--initial-advertise-peer-urls={peers}"),
+                format!("--initial-cluster=default={peers}"),
+                // Nothing here needs to survive a power cut.
+                "--unsafe-no-fsync".to_owned(),
+            ];
+            (flags, format!("{clients}/health"))
+        })
+    }
+
+    fn api_server(&self, etcd: u16, options: &Options) -> Result<(Program, u16), String> {
+        let serving = self.pki.serving("serving");
+        self.attempt("kube-apiserver", |port, folder| {
+            let mut flags = vec![
+                format!("--etcd-servers=http://127.0.0.1:{etcd}"),
+                "--bind-address=127.0.0.1".to_owned(),
+                "--advertise-address=127.0.0.1".to_owned(),
+                format!("--secure-port={port}"),
+                format!("--tls-cert-file={}", serving.certificate.display()),
+                format!("--tls-private-key-file={}", serving.key.display()),
+                format!("--client-ca-file={}", self.pki.authority_file().display()),
+                "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+                format!("--service-account-key-file={}", self.token_keys.1.display()),
+                format!(
+                    "--service-account-signing-key-file={}",
+                    self.token_keys.0.display()
+                ),
+                "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+                "--authorization-mode=Node,RBAC".to_owned(),
+                "--allow-privileged=true".to_owned(),
+                "--endpoint-reconciler-type=none".to_owned(),
+                format!("--cert-dir={}", folder.display()),
+            ];
+            if !options.controllers {
+                // Nobody makes the service accounts this plugin would wait for.
+                flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
+            }
+            flags.extend(options.api_server_flags.iter().cloned());
+            (flags, format!("https://127.0.0.1:{port}/readyz"))
+        })
+    }
+
+    fn controller_manager(&self, kubeconfig: &Path, options: &Options) -> Result<Program, String> {
+        let (program, _) = self.attempt("kube-controller-manager", |port, folder| {
+            let mut flags = self.component_flags(kubeconfig, port, folder);
+            flags.extend([
+                format!(
+                    "--service-account-private-key-file={}",
+                    self.token_keys.0.display()
+                ),
+                format!("--root-ca-file={}", self.pki.authority_file().display()),
+                "--use-service-account-credentials=false".to_owned(),
+                // A node that dies is noticed in seconds, not in the usual minute.
+                "--node-monitor-grace-period=12s".to_owned(),
+                "--node-monitor-period=1s".to_owned(),
+                "--node-startup-grace-period=12s".to_owned(),
+                // Many tests share one control plane; the usual 20 requests a second
+                // would make them wait for each other.
+                "--kube-api-qps=500".to_owned(),
+                "--kube-api-burst=1000".to_owned(),
+            ]);
+            flags.extend(options.controller_manager_flags.iter().cloned());
+            (flags, format!("https://127.0.0.1:{port}/healthz"))
+        })?;
+        Ok(program)
+    }
+
+    fn scheduler(&self, kubeconfig: &Path) -> Result<Program, String> {
+        let (program, _) = self.attempt("kube-scheduler", |port, folder| {
+            let flags = self.component_flags(kubeconfig, port, folder);
+            (flags, format!("https://127.0.0.1:{port}/healthz"))
+        })?;
+        Ok(program)
+    }
+
+    fn component_flags(&self, kubeconfig: &Path, port: u16, folder: &Path) -> Vec<String> {
+        let serving = self.pki.serving(&format!("serving-{port}"));
+        let kubeconfig = kubeconfig.display();
+        vec![
+            format!("--kubeconfig={kubeconfig}"),
+            format!("--authentication-kubeconfig={kubeconfig}"),
+            format!("--authorization-kubeconfig={kubeconfig}"),
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={port}"),
+            format!("--tls-cert-file={}", serving.certificate.display()),
+            format!("--tls-private-key-file={}", serving.key.display()),
+            "--leader-elect=false".to_owned(),
+            format!("--cert-dir={}", folder.display()),
+        ]
+    }
+
+    /// Starts a program on a free port and waits for its readiness endpoint, again
+    /// with another port when somebody else took the first.
+    ///
+    /// `plan` turns a port and the program's own folder into its flags and the
+    /// address that answers 200 once it is ready.
+    fn attempt(
+        &self,
+        name: &str,
+        plan: impl Fn(u16, &Path) -> (Vec<String>, String),
+    ) -> Result<(Program, u16), String> {
+        let folder = self.folder.join(name);
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS {
+            let port = free_port();
+            let (flags, ready) = plan(port, &folder);
+            let program = Program::start(name, &self.programs.path(name), &flags, &[], &folder)
+                .map_err(|error| format!("{name} cannot be started: {error}."))?;
+            match program.until_ready(&ready, self.http, self.runtime, READY_WITHIN) {
+                Ok(()) => return Ok((program, port)),
+                Err(reason) if says_port_taken(&program.log()) => last = reason,
+                Err(reason) => return Err(reason),
+            }
+        }
+        Err(last)
+    }
+}
+
+impl Program {
+    /// Waits until `url` answers 200, or the program ends first.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with what was seen last and the tail of the program's log.
+    pub(crate) fn until_ready(
+        &self,
+        url: &str,
+        http: &reqwest::Client,
+        runtime: &Runtime,
+        within: Duration,
+    ) -> Result<(), String> {
+        let mut ended = None;
+        let outcome = wait_until(&format!("{url} to answer 200"), within, || {
+            ended = self.exited();
+            if ended.is_some() {
+                return Ok(());
+            }
+            let ask = async { http.get(url).timeout(Duration::from_secs(5)).send().await };
+            let answer = runtime.block_on(ask);
+            match answer {
+                Ok(answer) if answer.status().as_u16() == 200 => Ok(()),
+                Ok(answer) => Err(answer.status().to_string()),
+                Err(error) => Err(error.to_string()),
+            }
+        });
+        match (ended, outcome) {
+            (None, Ok(())) => Ok(()),
+            (Some(status), _) => Err(format!(
+                "It ended with {status} before {url} answered. {}",
+                self.log_tail()
+            )),
+            (None, Err(reason)) => Err(format!("{reason}. {}", self.log_tail())),
+        }
+    }
+}
+
+fn write_kubeconfig(file: &Path, url: &str, pki: &Pki) {
+    let admin = pki.client("admin", "system:masters");
+    // JSON is YAML, and needs no quoting rules of ours.
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "contexts": [{ "name": "test", "context": { "cluster": "test", "user": "admin" } }],
+        "clusters": [{ "name": "test", "cluster": {
+            "server": url,
+            "certificate-authority": pki.authority_file(),
+        }}],
+        "users": [{ "name": "admin", "user": {
+            "client-certificate": admin.certificate,
+            "client-key": admin.key,
+        }}],
+    });
+    std::fs::write(file, serde_json::to_vec_pretty(&config).unwrap()).unwrap();
+}
+
+async fn client_from(kubeconfig: &Path) -> Result<kube::Client, String> {
+    use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+    let file = Kubeconfig::read_from(kubeconfig).map_err(|error| error.to_string())?;
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| error.to_string())?;
+    kube::Client::try_from(config).map_err(|error| error.to_string())
+}

@@ -1,0 +1,90 @@
+//! The project's own server, started as a user would start it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::control_plane::ControlPlane;
+use super::process::{Program, free_port, says_port_taken};
+
+/// How to run `multi-attach-guard serve`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GuardOptions {
+    /// Arguments after `serve --listen … --admin … --tls-cert … --tls-key …`.
+    pub(crate) arguments: Vec<String>,
+    /// Further environment; `KUBECONFIG` already points to the control plane.
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+/// A running server. Dropping it kills it; [`Program::signal`] and
+/// [`Program::wait`] end it politely.
+pub(crate) struct Guard {
+    /// The process, with its log.
+    pub(crate) program: Program,
+    /// Where it answers reviews: `https://127.0.0.1:PORT`.
+    pub(crate) url: String,
+    /// Where it answers probes and metrics: `http://127.0.0.1:PORT`.
+    pub(crate) admin_url: String,
+    /// The certificate it serves, from the control plane's authority.
+    pub(crate) certificate: PathBuf,
+    /// That certificate's key.
+    pub(crate) key: PathBuf,
+}
+
+impl ControlPlane {
+    /// Starts the server with a certificate of this control plane's authority and
+    /// waits until it says that it is ready.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start, with the tail of its log.
+    pub(crate) fn guard(&self, name: &str, options: &GuardOptions) -> Guard {
+        const ATTEMPTS: usize = 5;
+        let pair = self.pki.serving(&format!("guard-{name}"));
+        let kubeconfig = self.kubeconfig.display().to_string();
+        let mut environment = vec![("KUBECONFIG", kubeconfig.as_str())];
+        environment.extend(
+            options
+                .environment
+                .iter()
+                .map(|(k, v)| (k.as_str(), v.as_str())),
+        );
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS {
+            let (listen, admin) = (free_port(), free_port());
+            let mut arguments = vec![
+                "serve".to_owned(),
+                format!("--listen=127.0.0.1:{listen}"),
+                format!("--admin=127.0.0.1:{admin}"),
+                format!("--tls-cert={}", pair.certificate.display()),
+                format!("--tls-key={}", pair.key.display()),
+            ];
+            arguments.extend(options.arguments.iter().cloned());
+            let binary = PathBuf::from(env!("CARGO_BIN_EXE_multi-attach-guard"));
+            let folder = self.folder.join(format!("guard-{name}"));
+            let program = Program::start(
+                "multi-attach-guard",
+                &binary,
+                &arguments,
+                &environment,
+                &folder,
+            )
+            .unwrap();
+            let ready = format!("http://127.0.0.1:{admin}/readyz");
+            let within = Duration::from_secs(30);
+            match program.until_ready(&ready, self.http(), self.runtime(), within) {
+                Ok(()) => {
+                    return Guard {
+                        program,
+                        url: format!("https://127.0.0.1:{listen}"),
+                        admin_url: format!("http://127.0.0.1:{admin}"),
+                        certificate: pair.certificate,
+                        key: pair.key,
+                    };
+                }
+                Err(reason) if says_port_taken(&program.log()) => last = reason,
+                Err(reason) => panic!("The guard did not start. {reason}"),
+            }
+        }
+        panic!("The guard did not start. {last}");
+    }
+}

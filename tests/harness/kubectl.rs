@@ -1,0 +1,84 @@
+//! The real kubectl, as a user would run it.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use super::control_plane::ControlPlane;
+
+/// What one run of a command left behind.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    /// The command line, for messages.
+    pub(crate) command: String,
+    /// Its exit code; -1 when a signal ended it.
+    pub(crate) status: i32,
+    /// Its standard output.
+    pub(crate) stdout: String,
+    /// Its standard error: kubectl prints warnings and rejections here.
+    pub(crate) stderr: String,
+}
+
+impl Output {
+    /// Asserts exit code 0 and passes the output on.
+    #[track_caller]
+    pub(crate) fn success(self) -> Self {
+        assert_eq!(self.status, 0, "{self:#?}");
+        self
+    }
+
+    /// Asserts an exit code other than 0 and passes the output on.
+    #[track_caller]
+    pub(crate) fn failure(self) -> Self {
+        assert_ne!(self.status, 0, "{self:#?}");
+        self
+    }
+}
+
+impl ControlPlane {
+    /// Runs kubectl with `arguments`, as the administrator of this cluster, and with
+    /// `stdin` on its standard input (`-f -`).
+    pub(crate) fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
+        let mut child = Command::new(self.programs.path("kubectl"))
+            .args(arguments)
+            .env("KUBECONFIG", &self.kubeconfig)
+            // No preferences and no cache of whoever runs the tests.
+            .env("HOME", &self.folder)
+            .env("KUBERC", "off")
+            .env(
+                "KUBECACHEDIR",
+                self.folder.join("kube-apiserver/kubectl-cache"),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kubectl is in the folder of programs");
+        let mut pipe = child.stdin.take().unwrap();
+        let input = stdin.unwrap_or_default().to_owned();
+        // Beside, because kubectl may write before it has read everything.
+        let writer = thread::spawn(move || {
+            // It may also end without reading; then its exit code tells the story.
+            let _ = pipe.write_all(input.as_bytes());
+        });
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        Output {
+            command: format!("kubectl {}", arguments.join(" ")),
+            status: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// `kubectl apply --namespace NAMESPACE -f -` with these documents; asserts that
+    /// it succeeds.
+    #[track_caller]
+    pub(crate) fn apply(&self, namespace: &str, documents: &str) -> Output {
+        self.kubectl(
+            &["apply", "--namespace", namespace, "-f", "-"],
+            Some(documents),
+        )
+        .success()
+    }
+}

@@ -1,0 +1,142 @@
+//! What the integration tests share: a real control plane on this machine, the real
+//! kubectl, simulated nodes, and the project's own server.
+//!
+//! A test file says `mod harness;` and begins each test that needs a cluster with
+//!
+//! ```text
+//! let Some(plane) = harness::require_control_plane(Needs::ApiServer) else { return };
+//! ```
+//!
+//! One control plane serves a whole test binary; every test works in namespaces of
+//! its own ([`ControlPlane::namespace`]). Nothing here outlives the test process,
+//! however that process ends: see [`process`].
+
+#![allow(
+    dead_code,
+    reason = "each test binary uses only a part of what is shared"
+)]
+#![allow(
+    unused_imports,
+    reason = "each test binary uses only a part of what is shared"
+)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test, the panic and its message are the report"
+)]
+
+pub(crate) mod control_plane;
+pub(crate) mod guard;
+pub(crate) mod kubectl;
+pub(crate) mod pki;
+pub(crate) mod process;
+pub(crate) mod programs;
+pub(crate) mod webhooks;
+
+use std::io::Write;
+use std::panic::Location;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(crate) use control_plane::{ControlPlane, Options};
+pub(crate) use guard::{Guard, GuardOptions};
+pub(crate) use kubectl::Output;
+pub(crate) use webhooks::WebhookOptions;
+
+/// How much of a control plane a test needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// etcd, kube-apiserver and kubectl.
+    ApiServer,
+    /// The same with kube-controller-manager and kube-scheduler.
+    Controllers,
+}
+
+/// The control plane this test binary shares, started by the first test that asks.
+///
+/// Where there is nothing to start one from, the calling test is named on stderr as
+/// skipped, with the reason, and gets `None`. With `CI` set it fails instead: there,
+/// a skipped proof must not look like a proof.
+///
+/// # Panics
+///
+/// When the programs cannot be compiled or do not start, with the tail of the log.
+#[track_caller]
+pub(crate) fn require_control_plane(needs: Needs) -> Option<&'static ControlPlane> {
+    static WITHOUT_CONTROLLERS: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
+    static WITH_CONTROLLERS: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
+
+    let programs = match programs::locate() {
+        programs::Located::Found(programs) => programs,
+        programs::Located::Missing(reason) => return skip(&reason),
+        programs::Located::Failed(reason) => panic!("{reason}"),
+    };
+    let (shared, options) = match needs {
+        Needs::ApiServer => (&WITHOUT_CONTROLLERS, Options::default()),
+        Needs::Controllers => match programs.controllers() {
+            Ok(()) => (
+                &WITH_CONTROLLERS,
+                Options {
+                    controllers: true,
+                    ..Options::default()
+                },
+            ),
+            Err(reason) => return skip(&reason),
+        },
+    };
+    match shared.get_or_init(|| ControlPlane::start(programs, &options)) {
+        Ok(plane) => Some(plane),
+        Err(reason) => panic!("The control plane did not start. {reason}"),
+    }
+}
+
+/// Names the current test as skipped, or fails it when `CI` is set.
+#[track_caller]
+fn skip<T>(reason: &str) -> Option<T> {
+    let caller = Location::caller();
+    let current = thread::current();
+    let test = current.name().unwrap_or("a test");
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "{test} cannot run, and with CI set nothing is skipped. {reason}"
+    );
+    // Written to the stream itself: the test runner would swallow `eprintln!` of a
+    // test that passes.
+    let _ = writeln!(
+        std::io::stderr().lock(),
+        "SKIPPED {test} ({}:{}): {reason}",
+        caller.file(),
+        caller.line()
+    );
+    None
+}
+
+/// Asks `question` again and again until it has an answer or `within` has passed.
+///
+/// For what offers no event to wait for, such as a readiness endpoint.
+///
+/// # Errors
+///
+/// A sentence that names `what` was awaited and the last thing `question` said.
+pub(crate) fn wait_until<T>(
+    what: &str,
+    within: Duration,
+    mut question: impl FnMut() -> Result<T, String>,
+) -> Result<T, String> {
+    const PAUSE: Duration = Duration::from_millis(50);
+    let deadline = Instant::now() + within;
+    loop {
+        match question() {
+            Ok(answer) => return Ok(answer),
+            Err(last) if Instant::now() >= deadline => {
+                return Err(format!(
+                    "Waited {} s for {what}; last seen: {last}",
+                    within.as_secs()
+                ));
+            }
+            Err(_) => thread::sleep(PAUSE),
+        }
+    }
+}

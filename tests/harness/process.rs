@@ -1,0 +1,137 @@
+//! Programs that a test process starts, and that never outlive it.
+//!
+//! A `static` is never dropped, and a test process may be killed, so destructors
+//! alone would leave servers behind. Each program therefore runs under `keeper.sh`,
+//! which ends it as soon as the pipe from the test process closes.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::wait_until;
+
+/// A running program with its log file.
+pub(crate) struct Program {
+    name: String,
+    folder: PathBuf,
+    log: PathBuf,
+    keeper: Mutex<Child>,
+    orders: Option<ChildStdin>,
+}
+
+impl Program {
+    /// Starts `program`, with both of its output streams in `folder/log`. `folder` is
+    /// the program's own: it is made here and removed when this value is dropped or
+    /// the test process ends, and the folder around it once that is empty (both are
+    /// kept when `KEEP_LOGS` is set).
+    pub(crate) fn start(
+        name: &str,
+        program: &Path,
+        arguments: &[String],
+        environment: &[(&str, &str)],
+        folder: &Path,
+    ) -> io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let log = folder.join("log");
+        let output = File::create(&log)?;
+        let mut keeper = Command::new("sh")
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/harness/keeper.sh"
+            ))
+            .arg(folder)
+            .arg(program)
+            .args(arguments)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()?;
+        let orders = keeper.stdin.take();
+        Ok(Self {
+            folder: folder.to_owned(),
+            name: name.to_owned(),
+            log,
+            keeper: Mutex::new(keeper),
+            orders,
+        })
+    }
+
+    /// Sends the signal of this name (`TERM`, `STOP`, …) to the program.
+    pub(crate) fn signal(&self, name: &str) {
+        let mut orders = self.orders.as_ref().unwrap();
+        writeln!(orders, "{name}").expect("the keeper of a running program reads its orders");
+    }
+
+    /// The exit status when the program has ended; a program killed by signal `n`
+    /// exits with 128 + `n`.
+    pub(crate) fn exited(&self) -> Option<ExitStatus> {
+        self.keeper.lock().unwrap().try_wait().unwrap()
+    }
+
+    /// Waits for the program to end by itself or by a signal sent before.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with the log's tail when it is still running after `within`.
+    pub(crate) fn wait(&self, within: Duration) -> Result<ExitStatus, String> {
+        wait_until(&format!("{} to end", self.name), within, || {
+            self.exited().ok_or_else(|| self.log_tail())
+        })
+    }
+
+    /// What the program has written so far, both streams together.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read(&self.log)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    /// The last 4 KiB of [`Self::log`], introduced by the program's name.
+    pub(crate) fn log_tail(&self) -> String {
+        const TAIL: u64 = 4096;
+        let mut tail = Vec::new();
+        if let Ok(mut file) = File::open(&self.log) {
+            let length = file.metadata().map_or(0, |it| it.len());
+            let _ = file.seek(SeekFrom::Start(length.saturating_sub(TAIL)));
+            let _ = file.read_to_end(&mut tail);
+        }
+        format!(
+            "The log of {} ends with:\n{}",
+            self.name,
+            String::from_utf8_lossy(&tail)
+        )
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.orders = None;
+        let _ = self.keeper.lock().unwrap().wait();
+        if std::env::var_os("KEEP_LOGS").is_none() {
+            // The keeper has done this already, unless the program ended by itself.
+            let _ = std::fs::remove_dir_all(&self.folder);
+            let _ = self.folder.parent().map(std::fs::remove_dir);
+        }
+    }
+}
+
+/// A loopback port nobody listens on. Another process may take it before it is used,
+/// which is why every start here is tried again when its port is taken.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+/// True when this log says that the program lost the race for its port.
+pub(crate) fn says_port_taken(log: &str) -> bool {
+    let log = log.to_lowercase();
+    log.contains("address already in use") || log.contains("address in use")
+}

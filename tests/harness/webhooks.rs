@@ -1,0 +1,197 @@
+//! The two webhook configurations, in `url` form, so that a server outside the
+//! cluster can answer.
+
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::{Value, json};
+
+use super::control_plane::ControlPlane;
+use super::wait_until;
+
+/// What to send to a server, and what to do when it does not answer.
+#[derive(Clone, Debug)]
+pub(crate) struct WebhookOptions {
+    /// The server's address without a path, `https://127.0.0.1:PORT`.
+    pub(crate) url: String,
+    /// Which requests are sent: `RuleWithOperations` objects.
+    pub(crate) rules: Value,
+    /// Only requests in these namespaces; all when empty. Tests that share a control
+    /// plane name theirs.
+    pub(crate) namespaces: Vec<String>,
+    /// `Fail` or `Ignore`.
+    pub(crate) failure_policy: &'static str,
+    /// 1 to 30.
+    pub(crate) timeout_seconds: u8,
+}
+
+impl WebhookOptions {
+    /// Deployments (with their scale) and claims, created and updated, in these
+    /// namespaces; a server that does not answer within 10 s fails the request.
+    pub(crate) fn new(url: &str, namespaces: &[&str]) -> Self {
+        Self {
+            url: url.to_owned(),
+            rules: json!([
+                {
+                    "operations": ["CREATE", "UPDATE"],
+                    "apiGroups": ["apps"],
+                    "apiVersions": ["v1"],
+                    "resources": ["deployments", "deployments/scale"],
+                },
+                {
+                    "operations": ["CREATE", "UPDATE"],
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "resources": ["persistentvolumeclaims"],
+                },
+            ]),
+            namespaces: namespaces.iter().map(|&name| name.to_owned()).collect(),
+            failure_policy: "Fail",
+            timeout_seconds: 10,
+        }
+    }
+}
+
+/// Registered webhook configurations; dropping this removes them.
+pub(crate) struct Registration<'a> {
+    plane: &'a ControlPlane,
+    name: String,
+}
+
+impl ControlPlane {
+    /// Registers a mutating webhook at `URL/mutate` and a validating one at
+    /// `URL/validate`, both named after `name`, and returns once the API server asks
+    /// them. The server's certificate must come from this control plane's authority.
+    pub(crate) fn register_webhooks(
+        &self,
+        name: &str,
+        options: &WebhookOptions,
+    ) -> Registration<'_> {
+        let configuration = |kind: &str, path: &str| {
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": kind,
+                "metadata": { "name": name },
+                "webhooks": [self.webhook(name, path, options), probe(name, path)],
+            })
+        };
+        let mutating = configuration("MutatingWebhookConfiguration", "mutate");
+        let validating = configuration("ValidatingWebhookConfiguration", "validate");
+        self.block_on(async {
+            let create = PostParams::default();
+            Api::<MutatingWebhookConfiguration>::all(self.client())
+                .create(&create, &serde_json::from_value(mutating).unwrap())
+                .await
+                .unwrap();
+            Api::<ValidatingWebhookConfiguration>::all(self.client())
+                .create(&create, &serde_json::from_value(validating).unwrap())
+                .await
+                .unwrap();
+        });
+        let registration = Registration {
+            plane: self,
+            name: name.to_owned(),
+        };
+        for path in ["mutate", "validate"] {
+            registration.until_asked(path);
+        }
+        registration
+    }
+
+    fn webhook(&self, name: &str, path: &str, options: &WebhookOptions) -> Value {
+        let namespaces = if options.namespaces.is_empty() {
+            json!({})
+        } else {
+            json!({ "matchExpressions": [{
+                "key": "kubernetes.io/metadata.name",
+                "operator": "In",
+                "values": options.namespaces,
+            }]})
+        };
+        json!({
+            "name": format!("{path}.{name}.multi-attach-guard.dev"),
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "clientConfig": {
+                "url": format!("{}/{path}", options.url),
+                "caBundle": k8s_openapi::ByteString(self.pki.authority_pem().into_bytes()),
+            },
+            "rules": options.rules,
+            "namespaceSelector": namespaces,
+            "failurePolicy": options.failure_policy,
+            "timeoutSeconds": options.timeout_seconds,
+        })
+    }
+}
+
+impl Registration<'_> {
+    /// The API server reads webhook configurations through a cache, so a new one is in
+    /// force a little after it was stored. It is when its probe is: an entry that
+    /// refuses one ConfigMap nobody else makes.
+    fn until_asked(&self, path: &str) {
+        let map: ConfigMap = serde_json::from_value(json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": { "generateName": "probe-", "labels": probe_labels(&self.name, path) },
+        }))
+        .unwrap();
+        let dry_run = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let what = format!("the API server to ask the webhooks of {}", self.name);
+        wait_until(&what, Duration::from_secs(30), || {
+            let maps = Api::<ConfigMap>::namespaced(self.plane.client(), "default");
+            match self.plane.block_on(maps.create(&dry_run, &map)) {
+                Err(kube::Error::Api(status))
+                    if status.message.contains("failed calling webhook") =>
+                {
+                    Ok(())
+                }
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .unwrap();
+    }
+}
+
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        let client = self.plane.client();
+        let delete = DeleteParams::default();
+        self.plane.block_on(async {
+            let mutating = Api::<MutatingWebhookConfiguration>::all(client.clone());
+            let validating = Api::<ValidatingWebhookConfiguration>::all(client);
+            let _ = mutating.delete(&self.name, &delete).await;
+            let _ = validating.delete(&self.name, &delete).await;
+        });
+    }
+}
+
+fn probe_labels(name: &str, path: &str) -> Value {
+    json!({ "webhook-probe": format!("{name}.{path}") })
+}
+
+/// A webhook that nobody answers (port 1) and that must be answered, for the objects
+/// of [`Registration::until_asked`] alone.
+fn probe(name: &str, path: &str) -> Value {
+    json!({
+        "name": format!("probe.{path}.{name}.multi-attach-guard.dev"),
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": { "url": "https://127.0.0.1:1/" },
+        "rules": [{
+            "operations": ["CREATE"],
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "resources": ["configmaps"],
+        }],
+        "objectSelector": { "matchLabels": probe_labels(name, path) },
+        "failurePolicy": "Fail",
+        "timeoutSeconds": 5,
+    })
+}
