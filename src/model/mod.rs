@@ -1,6 +1,24 @@
 //! Facts about a cluster and the objects in it, as plain values.
+//!
+//! Nothing here knows a client, a clock or a file. Objects are read straight
+//! from bytes into the few fields that decide; what does not decide (containers,
+//! managed fields, foreign annotations) is skipped unread.
 
 pub mod access_mode;
+pub mod amount;
+pub mod autoscaler;
+pub mod claim;
+pub mod cluster;
+mod de;
+pub mod labels;
+pub mod metadata;
+pub mod node;
+pub mod object;
+pub mod pod;
+pub mod quantity;
+pub mod storage_class;
+pub mod volume;
+pub mod workload;
 
 /// A short string, kept inline up to 24 bytes.
 pub type Text = compact_str::CompactString;

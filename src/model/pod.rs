@@ -1,0 +1,346 @@
+//! What a pod template says about nodes and volumes. Containers are not read.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::Text;
+use super::de::nullable;
+use super::labels::{LabelSelector, Labels};
+use super::node::{NodeSelector, Toleration};
+
+/// The label that holds a node's host name.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// A pod template, reduced to what decides where its pods can be and which
+/// volumes they use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodTemplate {
+    /// The labels every pod gets.
+    pub labels: Labels,
+    /// The node the pods are bound to, where one is named.
+    pub node_name: Option<Text>,
+    /// Labels a node must have.
+    pub node_selector: Labels,
+    /// The required node affinity.
+    pub node_affinity: Option<NodeSelector>,
+    /// The required pod affinity.
+    pub affinity: Box<[PodAffinityTerm]>,
+    /// The required pod anti-affinity.
+    pub anti_affinity: Box<[PodAffinityTerm]>,
+    /// The taints the pods tolerate.
+    pub tolerations: Box<[Toleration]>,
+    /// The topology spread constraints, hard and soft.
+    pub spread: Box<[TopologySpread]>,
+    /// The volumes that may be attached to a node; the others are not kept.
+    pub volumes: Box<[PodVolume]>,
+}
+
+/// One required term of pod affinity or anti-affinity.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodAffinityTerm {
+    /// The pods it speaks of; `None` matches no pod, an empty selector every pod.
+    #[serde(default)]
+    pub label_selector: Option<LabelSelector>,
+    /// The node label whose equal values make one place.
+    #[serde(default, deserialize_with = "nullable")]
+    pub topology_key: Text,
+    /// The namespaces it looks in, by name.
+    #[serde(default, deserialize_with = "nullable")]
+    pub namespaces: Box<[Text]>,
+    /// The namespaces it looks in, by label; `None` adds none, an empty selector all.
+    #[serde(default)]
+    pub namespace_selector: Option<LabelSelector>,
+    /// Keys whose values on the incoming pod narrow the selector.
+    #[serde(default, deserialize_with = "nullable")]
+    pub match_label_keys: Box<[Text]>,
+    /// Keys whose values on the incoming pod must differ.
+    #[serde(default, deserialize_with = "nullable")]
+    pub mismatch_label_keys: Box<[Text]>,
+}
+
+impl PodAffinityTerm {
+    /// Whether the term looks only at the pod's own namespace, as it does
+    /// where it names none.
+    #[must_use]
+    pub fn own_namespace_only(&self) -> bool {
+        self.namespaces.is_empty() && self.namespace_selector.is_none()
+    }
+}
+
+/// One topology spread constraint.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TopologySpread {
+    /// How much fuller than the emptiest place a place may be, in pods.
+    #[serde(default = "one")]
+    pub max_skew: i64,
+    /// The node label whose equal values make one place.
+    #[serde(default, deserialize_with = "nullable")]
+    pub topology_key: Text,
+    /// `true` for `DoNotSchedule`, which is what absence means too.
+    #[serde(
+        default = "hard",
+        rename = "whenUnsatisfiable",
+        deserialize_with = "do_not_schedule"
+    )]
+    pub hard: bool,
+    /// The pods that are counted; `None` counts none.
+    #[serde(default)]
+    pub label_selector: Option<LabelSelector>,
+    /// Keys whose values on the incoming pod narrow the selector.
+    #[serde(default, deserialize_with = "nullable")]
+    pub match_label_keys: Box<[Text]>,
+}
+
+const fn one() -> i64 {
+    1
+}
+
+const fn hard() -> bool {
+    true
+}
+
+fn do_not_schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<Text>::deserialize(deserializer)?.as_deref() != Some("ScheduleAnyway"))
+}
+
+/// One volume of a pod template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodVolume {
+    /// Its place in `spec.volumes`.
+    pub index: usize,
+    /// Its name in the pod.
+    pub name: Text,
+    /// Where it comes from.
+    pub source: PodVolumeSource,
+}
+
+/// Where a pod's volume comes from. Only sources that can hold a node are kept:
+/// generic ephemeral volumes, `emptyDir`, config maps and the like are made
+/// anew for each pod and are left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodVolumeSource {
+    /// A claim in the pod's own namespace.
+    Claim {
+        /// The claim's name.
+        name: Text,
+    },
+    /// A volume of an in-tree type, written into the pod itself.
+    Inline {
+        /// The field's name, one of [`INLINE_SOURCES`].
+        source: &'static str,
+        /// Whether the source asks for a read-only volume.
+        read_only: bool,
+    },
+}
+
+/// The in-tree volume types a pod may name directly and that hold data outside
+/// of the pod (`VolumeSource` in the Kubernetes API).
+pub const INLINE_SOURCES: [&str; 18] = [
+    "awsElasticBlockStore",
+    "azureDisk",
+    "azureFile",
+    "cephfs",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "flocker",
+    "gcePersistentDisk",
+    "glusterfs",
+    "iscsi",
+    "nfs",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "quobyte",
+    "rbd",
+    "scaleIO",
+    "vsphereVolume",
+];
+
+impl<'de> Deserialize<'de> for PodTemplate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Template {
+            #[serde(deserialize_with = "nullable")]
+            metadata: TemplateMetadata,
+            #[serde(deserialize_with = "nullable")]
+            spec: PodSpec,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct TemplateMetadata {
+            #[serde(deserialize_with = "nullable")]
+            labels: Labels,
+        }
+
+        let template = Option::<Template>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(template.spec.with_labels(template.metadata.labels))
+    }
+}
+
+/// A pod's specification as it stands in the template or in a pod of its own.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct PodSpec {
+    node_name: Option<Text>,
+    #[serde(deserialize_with = "nullable")]
+    node_selector: Labels,
+    #[serde(deserialize_with = "nullable")]
+    affinity: Affinity,
+    #[serde(deserialize_with = "nullable")]
+    tolerations: Box<[Toleration]>,
+    #[serde(deserialize_with = "nullable")]
+    topology_spread_constraints: Box<[TopologySpread]>,
+    #[serde(deserialize_with = "nullable")]
+    volumes: Volumes,
+}
+
+impl PodSpec {
+    /// The template these fields and `labels` make.
+    pub(super) fn with_labels(self, labels: Labels) -> PodTemplate {
+        PodTemplate {
+            labels,
+            node_name: self.node_name.filter(|name| !name.is_empty()),
+            node_selector: self.node_selector,
+            node_affinity: self.affinity.node_affinity.required,
+            affinity: self.affinity.pod_affinity.required,
+            anti_affinity: self.affinity.pod_anti_affinity.required,
+            tolerations: self.tolerations,
+            spread: self.topology_spread_constraints,
+            volumes: self.volumes.0.into_boxed_slice(),
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Affinity {
+    #[serde(deserialize_with = "nullable")]
+    node_affinity: RequiredNodes,
+    #[serde(deserialize_with = "nullable")]
+    pod_affinity: RequiredPods,
+    #[serde(deserialize_with = "nullable")]
+    pod_anti_affinity: RequiredPods,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RequiredNodes {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    required: Option<NodeSelector>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RequiredPods {
+    #[serde(
+        rename = "requiredDuringSchedulingIgnoredDuringExecution",
+        deserialize_with = "nullable"
+    )]
+    required: Box<[PodAffinityTerm]>,
+}
+
+#[derive(Default)]
+struct Volumes(Vec<PodVolume>);
+
+impl<'de> Deserialize<'de> for Volumes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+
+        impl<'de> Visitor<'de> for List {
+            type Value = Volumes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of volumes")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Volumes, A::Error> {
+                let mut kept = Vec::new();
+                let mut index = 0;
+                while let Some(VolumeEntry { name, source }) = seq.next_element()? {
+                    if let Some(source) = source {
+                        kept.push(PodVolume {
+                            index,
+                            name,
+                            source,
+                        });
+                    }
+                    index += 1;
+                }
+                Ok(Volumes(kept))
+            }
+        }
+
+        deserializer.deserialize_seq(List)
+    }
+}
+
+struct VolumeEntry {
+    name: Text,
+    source: Option<PodVolumeSource>,
+}
+
+impl<'de> Deserialize<'de> for VolumeEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct ClaimSource {
+            #[serde(default)]
+            claim_name: Text,
+        }
+
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct InlineSource {
+            #[serde(default, deserialize_with = "nullable")]
+            read_only: bool,
+        }
+
+        impl<'de> Visitor<'de> for Entry {
+            type Value = VolumeEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a volume")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VolumeEntry, A::Error> {
+                let mut entry = VolumeEntry {
+                    name: Text::default(),
+                    source: None,
+                };
+                while let Some(key) = map.next_key::<Text>()? {
+                    if key == "name" {
+                        entry.name = map.next_value()?;
+                    } else if key == "persistentVolumeClaim" {
+                        if let Some(claim) = map.next_value::<Option<ClaimSource>>()? {
+                            entry.source = Some(PodVolumeSource::Claim {
+                                name: claim.claim_name,
+                            });
+                        }
+                    } else if let Some(source) =
+                        INLINE_SOURCES.into_iter().find(|name| *name == key)
+                    {
+                        if let Some(inline) = map.next_value::<Option<InlineSource>>()? {
+                            entry.source = Some(PodVolumeSource::Inline {
+                                source,
+                                read_only: inline.read_only,
+                            });
+                        }
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(entry)
+            }
+        }
+
+        deserializer.deserialize_map(Entry)
+    }
+}

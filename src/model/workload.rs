@@ -1,0 +1,608 @@
+//! Workloads: every object that makes pods, reduced to one shape.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::Deserializer;
+
+use super::Text;
+use super::amount::{Amount, Rounding};
+use super::de::{nullable, present};
+use super::labels::LabelSelector;
+use super::metadata::Metadata;
+use super::pod::{PodSpec, PodTemplate};
+
+/// The kinds of workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WorkloadKind {
+    /// `apps/v1` Deployment.
+    Deployment,
+    /// `apps/v1` ReplicaSet.
+    ReplicaSet,
+    /// `apps/v1` StatefulSet.
+    StatefulSet,
+    /// `apps/v1` DaemonSet.
+    DaemonSet,
+    /// `batch/v1` Job.
+    Job,
+    /// `batch/v1` CronJob.
+    CronJob,
+    /// `v1` Pod.
+    Pod,
+}
+
+impl WorkloadKind {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::Deployment,
+        Self::ReplicaSet,
+        Self::StatefulSet,
+        Self::DaemonSet,
+        Self::Job,
+        Self::CronJob,
+        Self::Pod,
+    ];
+
+    /// The kind's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
+            Self::Job => "Job",
+            Self::CronJob => "CronJob",
+            Self::Pod => "Pod",
+        }
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The kind behind a plural resource name, `deployments` for example.
+    #[must_use]
+    pub fn from_resource(resource: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| {
+            resource
+                .strip_suffix('s')
+                .is_some_and(|singular| singular.eq_ignore_ascii_case(kind.name()))
+        })
+    }
+
+    /// The version under which the kind is served.
+    #[must_use]
+    pub const fn api_version(self) -> &'static str {
+        match self {
+            Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::DaemonSet => "apps/v1",
+            Self::Job | Self::CronJob => "batch/v1",
+            Self::Pod => "v1",
+        }
+    }
+
+    /// The API group, empty for the core one.
+    #[must_use]
+    pub const fn group(self) -> &'static str {
+        match self {
+            Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::DaemonSet => "apps",
+            Self::Job | Self::CronJob => "batch",
+            Self::Pod => "",
+        }
+    }
+
+    /// The path of the pod specification in the object.
+    #[must_use]
+    pub const fn pod_spec_path(self) -> &'static str {
+        match self {
+            Self::Pod => "spec",
+            Self::CronJob => "spec.jobTemplate.spec.template.spec",
+            _ => "spec.template.spec",
+        }
+    }
+
+    /// The label that tells the pods of one revision from those of the next.
+    #[must_use]
+    pub const fn revision_label(self) -> Option<&'static str> {
+        match self {
+            Self::Deployment | Self::ReplicaSet => Some("pod-template-hash"),
+            Self::StatefulSet | Self::DaemonSet => Some("controller-revision-hash"),
+            Self::Job | Self::CronJob | Self::Pod => None,
+        }
+    }
+}
+
+impl fmt::Display for WorkloadKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How a Deployment replaces its pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// New pods are started while old ones still run.
+    RollingUpdate {
+        /// Pods above the wanted number; `None` means the default, 25 %.
+        max_surge: Option<Amount>,
+        /// Pods below the wanted number; `None` means the default, 25 %.
+        max_unavailable: Option<Amount>,
+    },
+    /// Old pods are stopped before new ones are started.
+    Recreate {
+        /// Whether a `rollingUpdate` block was left beside it, which the API server refuses.
+        leftover: bool,
+    },
+    /// A word Kubernetes does not know; the API server refuses it.
+    Unknown,
+}
+
+/// So many pods above and below the wanted number during a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Pods above.
+    pub surge: i64,
+    /// Pods below.
+    pub unavailable: i64,
+}
+
+impl Strategy {
+    /// What a rolling update may do with `replicas` pods; `None` where there is
+    /// no rolling update, or one that the API server refuses.
+    ///
+    /// Source: `ResolveFenceposts` in the Deployment controller's `deployment_util.go`:
+    /// surge rounds up, unavailable down, and if both come to 0, unavailable is 1.
+    #[must_use]
+    pub fn room(&self, replicas: i64) -> Option<Room> {
+        let Self::RollingUpdate {
+            max_surge,
+            max_unavailable,
+        } = self
+        else {
+            return None;
+        };
+        let default = Amount::Percent(25);
+        let surge = max_surge.as_ref().unwrap_or(&default);
+        let unavailable = max_unavailable.as_ref().unwrap_or(&default);
+        let surge = surge.resolve(replicas, Rounding::Up)?;
+        let unavailable = unavailable.resolve(replicas, Rounding::Down)?;
+        Some(Room {
+            surge,
+            unavailable: if surge == 0 && unavailable == 0 {
+                1
+            } else {
+                unavailable
+            },
+        })
+    }
+}
+
+impl Default for Strategy {
+    fn default() -> Self {
+        Self::RollingUpdate {
+            max_surge: None,
+            max_unavailable: None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Strategy {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Wire {
+            r#type: Option<Text>,
+            rolling_update: Option<Rolling>,
+        }
+
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Rolling {
+            #[serde(default)]
+            max_surge: Option<Amount>,
+            #[serde(default)]
+            max_unavailable: Option<Amount>,
+        }
+
+        let wire = Option::<Wire>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(match wire.r#type.as_deref() {
+            None | Some("" | "RollingUpdate") => {
+                let (max_surge, max_unavailable) =
+                    wire.rolling_update.map_or((None, None), |rolling| {
+                        (rolling.max_surge, rolling.max_unavailable)
+                    });
+                Self::RollingUpdate {
+                    max_surge,
+                    max_unavailable,
+                }
+            }
+            Some("Recreate") => Self::Recreate {
+                leftover: wire.rolling_update.is_some(),
+            },
+            Some(_) => Self::Unknown,
+        })
+    }
+}
+
+/// Everything a decision uses of an object that makes pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Which kind it is.
+    pub kind: WorkloadKind,
+    /// Name, namespace, labels and the rest.
+    pub metadata: Metadata,
+    /// The pods wanted at the same time, defaults filled in. A Job counts the
+    /// smaller of parallelism and completions, a CronJob its Job. 0 and less
+    /// means no pods. A DaemonSet has 1 here: its nodes decide.
+    pub replicas: i64,
+    /// How pods are replaced; the default for kinds without a strategy.
+    pub strategy: Strategy,
+    /// The selector, where the object states one.
+    pub selector: Option<LabelSelector>,
+    /// The pods.
+    pub template: PodTemplate,
+    /// The names of a StatefulSet's own claim templates.
+    pub claim_templates: Box<[Text]>,
+    /// The number of a StatefulSet's first pod.
+    pub first_ordinal: i64,
+    /// Whether a Deployment is paused.
+    pub paused: bool,
+    /// Whether it has run to its end and holds nothing any more.
+    pub finished: bool,
+}
+
+impl Workload {
+    /// Whether the workload has, or will have, a pod at all.
+    #[must_use]
+    pub fn has_pods(&self) -> bool {
+        self.replicas > 0 && !self.finished && !self.metadata.deleting
+    }
+
+    /// Whether another object that is judged by itself made this one: the
+    /// ReplicaSet of a Deployment, the Job of a CronJob, the Pod of anything.
+    #[must_use]
+    pub fn owner_is_judged(&self) -> bool {
+        let Some(controller) = &self.metadata.controller else {
+            return false;
+        };
+        match self.kind {
+            WorkloadKind::ReplicaSet => controller.kind == "Deployment",
+            WorkloadKind::Job => controller.kind == "CronJob",
+            WorkloadKind::Pod => true,
+            WorkloadKind::Deployment
+            | WorkloadKind::StatefulSet
+            | WorkloadKind::DaemonSet
+            | WorkloadKind::CronJob => false,
+        }
+    }
+
+    /// Whether `claim` has the name that one of the claim templates makes for
+    /// one of the pods (`data-postgres-0`).
+    ///
+    /// Source: `getPersistentVolumeClaimName` in the StatefulSet controller.
+    #[must_use]
+    pub fn makes_claim(&self, claim: &str) -> bool {
+        let Some((stem, ordinal)) = claim.rsplit_once('-') else {
+            return false;
+        };
+        let Ok(ordinal) = ordinal.parse::<i64>() else {
+            return false;
+        };
+        (self.first_ordinal..self.first_ordinal.saturating_add(self.replicas)).contains(&ordinal)
+            && self.claim_templates.iter().any(|template| {
+                stem.strip_suffix(self.metadata.name.as_str())
+                    .and_then(|rest| rest.strip_suffix('-'))
+                    == Some(template)
+            })
+    }
+
+    /// Reads an object of `kind`.
+    ///
+    /// # Errors
+    ///
+    /// When a field that is read does not have the type the API gives it.
+    pub fn read<'de, D: Deserializer<'de>>(
+        kind: WorkloadKind,
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
+        if kind == WorkloadKind::Pod {
+            return BarePod::deserialize(deserializer).map(BarePod::workload);
+        }
+        let Wire {
+            metadata,
+            spec,
+            status,
+        } = Wire::deserialize(deserializer)?;
+        let (parallelism, completions, template) = match kind {
+            WorkloadKind::CronJob => {
+                let job = spec.job_template.spec;
+                (job.parallelism, job.completions, job.template)
+            }
+            _ => (spec.parallelism, spec.completions, spec.template),
+        };
+        let replicas = match kind {
+            WorkloadKind::Job | WorkloadKind::CronJob => {
+                let parallelism = parallelism.unwrap_or(1);
+                completions.map_or(parallelism, |completions| parallelism.min(completions))
+            }
+            WorkloadKind::DaemonSet | WorkloadKind::Pod => 1,
+            WorkloadKind::Deployment | WorkloadKind::ReplicaSet | WorkloadKind::StatefulSet => {
+                spec.replicas.unwrap_or(1)
+            }
+        };
+        let mut template = template;
+        if kind == WorkloadKind::Job && !metadata.name.is_empty() {
+            // The Job's strategy in the API server adds these after admission.
+            for label in ["batch.kubernetes.io/job-name", "job-name"] {
+                template.labels = template.labels.with(label, &metadata.name);
+            }
+        }
+        Ok(Self {
+            kind,
+            metadata,
+            replicas,
+            strategy: spec.strategy,
+            selector: spec.selector,
+            template,
+            claim_templates: spec
+                .volume_claim_templates
+                .into_iter()
+                .map(|template| template.metadata.name)
+                .collect(),
+            first_ordinal: spec.ordinals.start,
+            paused: spec.paused,
+            finished: kind == WorkloadKind::Job && status.finished(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    #[serde(default, deserialize_with = "nullable")]
+    metadata: Metadata,
+    #[serde(default, deserialize_with = "nullable")]
+    spec: Spec,
+    #[serde(default, deserialize_with = "nullable")]
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    replicas: Option<i64>,
+    strategy: Strategy,
+    selector: Option<LabelSelector>,
+    template: PodTemplate,
+    #[serde(deserialize_with = "nullable")]
+    volume_claim_templates: Vec<ClaimTemplate>,
+    #[serde(deserialize_with = "nullable")]
+    ordinals: Ordinals,
+    parallelism: Option<i64>,
+    completions: Option<i64>,
+    #[serde(deserialize_with = "nullable")]
+    job_template: JobTemplate,
+    #[serde(deserialize_with = "nullable")]
+    paused: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClaimTemplate {
+    #[serde(deserialize_with = "nullable")]
+    metadata: ClaimTemplateMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClaimTemplateMetadata {
+    #[serde(deserialize_with = "nullable")]
+    name: Text,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Ordinals {
+    #[serde(deserialize_with = "nullable")]
+    start: i64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct JobTemplate {
+    #[serde(deserialize_with = "nullable")]
+    spec: JobSpec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct JobSpec {
+    parallelism: Option<i64>,
+    completions: Option<i64>,
+    template: PodTemplate,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    #[serde(deserialize_with = "present")]
+    completion_time: bool,
+    #[serde(deserialize_with = "nullable")]
+    conditions: Vec<Condition>,
+}
+
+impl Status {
+    fn finished(&self) -> bool {
+        self.completion_time
+            || self.conditions.iter().any(|condition| {
+                matches!(condition.r#type.as_str(), "Complete" | "Failed")
+                    && condition.status == "True"
+            })
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Condition {
+    r#type: Text,
+    status: Text,
+}
+
+#[derive(Deserialize)]
+struct BarePod {
+    #[serde(default, deserialize_with = "nullable")]
+    metadata: Metadata,
+    #[serde(default, deserialize_with = "nullable")]
+    spec: PodSpec,
+    #[serde(default, deserialize_with = "nullable")]
+    status: PodStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodStatus {
+    #[serde(deserialize_with = "nullable")]
+    phase: Text,
+}
+
+impl BarePod {
+    fn workload(self) -> Workload {
+        let template = self.spec.with_labels(self.metadata.labels.clone());
+        Workload {
+            kind: WorkloadKind::Pod,
+            metadata: self.metadata,
+            replicas: 1,
+            strategy: Strategy::default(),
+            selector: None,
+            template,
+            claim_templates: Box::default(),
+            first_ordinal: 0,
+            paused: false,
+            finished: matches!(self.status.phase.as_str(), "Succeeded" | "Failed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::pod::{PodVolume, PodVolumeSource};
+
+    fn read(kind: WorkloadKind, text: &str) -> Workload {
+        Workload::read(kind, &mut serde_json::Deserializer::from_str(text)).unwrap()
+    }
+
+    #[test]
+    fn a_deployment_keeps_what_decides() {
+        let workload = read(
+            WorkloadKind::Deployment,
+            r#"{"metadata":{"name":"web"},"spec":{"replicas":null,"selector":{"matchLabels":{"app":"web"}},
+              "template":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},"spec":{
+                "containers":[{"name":"c","image":"i"}],"affinity":null,"nodeSelector":{"disk":"ssd"},
+                "volumes":[{"name":"tmp","emptyDir":{}},
+                  {"name":"data","persistentVolumeClaim":{"claimName":"data","readOnly":true}},
+                  {"name":"scratch","ephemeral":{"volumeClaimTemplate":{}}},
+                  {"iscsi":{"readOnly":true,"lun":0},"name":"disk"}]}}}}"#,
+        );
+        assert_eq!(workload.replicas, 1);
+        assert_eq!(
+            *workload.template.volumes,
+            [
+                PodVolume {
+                    index: 1,
+                    name: "data".into(),
+                    source: PodVolumeSource::Claim {
+                        name: "data".into()
+                    },
+                },
+                PodVolume {
+                    index: 3,
+                    name: "disk".into(),
+                    source: PodVolumeSource::Inline {
+                        source: "iscsi",
+                        read_only: true
+                    },
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn rooms_resolve_as_the_deployment_controller_resolves_them() {
+        let room = |surge, unavailable| Some(Room { surge, unavailable });
+        let cases = [
+            ("null", 1, room(1, 0)),
+            ("{}", 4, room(1, 1)),
+            (
+                r#"{"type":"RollingUpdate","rollingUpdate":{"maxSurge":0,"maxUnavailable":"25%"}}"#,
+                1,
+                room(0, 1),
+            ),
+            (
+                r#"{"rollingUpdate":{"maxSurge":"0%","maxUnavailable":"10%"}}"#,
+                3,
+                room(0, 1),
+            ),
+            (
+                r#"{"rollingUpdate":{"maxSurge":1,"maxUnavailable":1}}"#,
+                1,
+                room(1, 1),
+            ),
+            (r#"{"rollingUpdate":{"maxSurge":"x"}}"#, 1, None),
+            (r#"{"type":"Recreate"}"#, 1, None),
+        ];
+        for (text, replicas, expected) in cases {
+            let strategy: Strategy = serde_json::from_str(text).unwrap();
+            assert_eq!(strategy.room(replicas), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn leftovers_are_seen_only_where_there_is_one() {
+        let leftover = |text| {
+            serde_json::from_str::<Strategy>(text).unwrap() == Strategy::Recreate { leftover: true }
+        };
+        assert!(leftover(r#"{"type":"Recreate","rollingUpdate":{}}"#));
+        assert!(!leftover(r#"{"type":"Recreate","rollingUpdate":null}"#));
+        assert!(!leftover(r#"{"type":"Recreate"}"#));
+    }
+
+    #[test]
+    fn pods_are_counted_as_each_kind_makes_them() {
+        let cases = [
+            (
+                WorkloadKind::Job,
+                r#"{"spec":{"parallelism":2,"completions":1}}"#,
+                1,
+            ),
+            (WorkloadKind::Job, r#"{"spec":{"parallelism":2}}"#, 2),
+            (
+                WorkloadKind::CronJob,
+                r#"{"spec":{"jobTemplate":{"spec":{"parallelism":3,"completions":2}}}}"#,
+                2,
+            ),
+            (WorkloadKind::StatefulSet, r#"{"spec":{"replicas":0}}"#, 0),
+            (WorkloadKind::Deployment, r#"{"spec":{"replicas":-1}}"#, -1),
+            (WorkloadKind::Pod, "{}", 1),
+        ];
+        for (kind, text, expected) in cases {
+            assert_eq!(read(kind, text).replicas, expected, "{kind} {text}");
+        }
+        assert!(!read(WorkloadKind::Deployment, r#"{"spec":{"replicas":-1}}"#).has_pods());
+        assert!(!read(WorkloadKind::Pod, r#"{"status":{"phase":"Succeeded"}}"#).has_pods());
+    }
+
+    #[test]
+    fn a_stateful_set_knows_its_claims() {
+        let set = read(
+            WorkloadKind::StatefulSet,
+            r#"{"metadata":{"name":"postgres"},"spec":{"replicas":2,"volumeClaimTemplates":[{"metadata":{"name":"data"}}]}}"#,
+        );
+        assert!(set.makes_claim("data-postgres-0"));
+        assert!(set.makes_claim("data-postgres-1"));
+        assert!(!set.makes_claim("data-postgres-2"));
+        assert!(!set.makes_claim("logs-postgres-0"));
+        assert!(!set.makes_claim("data"));
+    }
+}
