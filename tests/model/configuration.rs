@@ -1,0 +1,371 @@
+//! What the model explores: workloads, one volume, a handful of nodes.
+//!
+//! Everything here is written in the terms of Kubernetes objects, after defaulting. Nothing is shared with the
+//! engine: the model is its independent check.
+
+use std::fmt;
+
+/// The most nodes a configuration may have.
+pub(crate) const NODES: usize = 4;
+/// The most workloads a configuration may have.
+pub(crate) const WORKLOADS: usize = 2;
+
+/// A set of nodes; node `n` is bit `n`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct NodeSet(pub(crate) u8);
+
+impl NodeSet {
+    pub(crate) fn first(count: usize) -> Self {
+        Self((1u8 << count) - 1)
+    }
+
+    pub(crate) fn of(nodes: &[usize]) -> Self {
+        Self(nodes.iter().fold(0, |set, node| set | (1 << node)))
+    }
+
+    pub(crate) fn has(self, node: usize) -> bool {
+        self.0 & (1 << node) != 0
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    pub(crate) fn len(self) -> u8 {
+        u8::try_from(self.0.count_ones()).unwrap()
+    }
+}
+
+/// `maxSurge` or `maxUnavailable` as written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Amount {
+    Number(u8),
+    Percent(u8),
+}
+
+impl Amount {
+    fn round_up(self, replicas: u8) -> u8 {
+        match self {
+            Self::Number(number) => number,
+            Self::Percent(percent) => {
+                u8::try_from((u32::from(percent) * u32::from(replicas)).div_ceil(100)).unwrap()
+            }
+        }
+    }
+
+    fn round_down(self, replicas: u8) -> u8 {
+        match self {
+            Self::Number(number) => number,
+            Self::Percent(percent) => {
+                u8::try_from(u32::from(percent) * u32::from(replicas) / 100).unwrap()
+            }
+        }
+    }
+
+    fn is_zero(self) -> bool {
+        matches!(self, Self::Number(0) | Self::Percent(0))
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+/// A Deployment's strategy.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Strategy {
+    Recreate,
+    RollingUpdate { surge: Amount, unavailable: Amount },
+}
+
+impl Strategy {
+    /// What the API server fills in.
+    pub(crate) const DEFAULT: Self = Self::RollingUpdate {
+        surge: Amount::Percent(25),
+        unavailable: Amount::Percent(25),
+    };
+
+    pub(crate) fn rolling(surge: u8, unavailable: u8) -> Self {
+        Self::RollingUpdate {
+            surge: Amount::Number(surge),
+            unavailable: Amount::Number(unavailable),
+        }
+    }
+
+    /// The API server rejects a strategy that allows neither surge nor unavailability.
+    pub(crate) fn is_valid(self) -> bool {
+        match self {
+            Self::Recreate => true,
+            Self::RollingUpdate { surge, unavailable } => {
+                !(surge.is_zero() && unavailable.is_zero())
+            }
+        }
+    }
+
+    /// The numbers the Deployment controller works with: surge rounds up, unavailable rounds down, both zero makes
+    /// unavailable one (`ResolveFenceposts`), and no more than all replicas are unavailable (`MaxUnavailable`).
+    pub(crate) fn resolve(self, replicas: u8) -> Option<(u8, u8)> {
+        let Self::RollingUpdate { surge, unavailable } = self else {
+            return None;
+        };
+        let (surge, unavailable) = (surge.round_up(replicas), unavailable.round_down(replicas));
+        let unavailable = if surge == 0 && unavailable == 0 {
+            1
+        } else {
+            unavailable
+        };
+        Some((surge, unavailable.min(replicas)))
+    }
+}
+
+/// What creates a workload's pods.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Kind {
+    Deployment(Strategy),
+    /// With the default pod management (ordered) and rolling updates; the claim stands in the pod template.
+    StatefulSet,
+    /// One pod on each node that the template selects and tolerates; replicas are ignored.
+    DaemonSet,
+    /// `replicas` is its parallelism. Its pods finish once all of them have run at the same time, for the pods of a
+    /// parallel Job may wait for one another.
+    Job {
+        completions: u8,
+    },
+    ReplicaSet,
+}
+
+/// A required or preferred pod affinity on `kubernetes.io/hostname`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Affinity {
+    None,
+    /// Preferred only: an adversarial scheduler need not honour it.
+    Preferred,
+    /// Required; the selector matches the pods of the workloads whose index is in `workloads` (a bit each).
+    /// `own_revision` is `matchLabelKeys: [pod-template-hash]`.
+    Required {
+        workloads: u8,
+        own_revision: bool,
+    },
+}
+
+/// A topology spread constraint with `whenUnsatisfiable: DoNotSchedule` over the workload's own pods.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Spread {
+    pub(crate) max_skew: u8,
+    /// `matchLabelKeys: [pod-template-hash]`.
+    pub(crate) own_revision: bool,
+}
+
+/// One workload.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Workload {
+    pub(crate) kind: Kind,
+    pub(crate) replicas: u8,
+    pub(crate) uses_volume: bool,
+    /// Nodes that the node selector and the required node affinity allow.
+    pub(crate) selected: NodeSet,
+    /// Nodes whose taints the pods tolerate. They differ from `selected` because spread constraints count the
+    /// tainted nodes as domains (`nodeTaintsPolicy: Ignore` is the default).
+    pub(crate) tolerated: NodeSet,
+    pub(crate) affinity: Affinity,
+    /// Required anti-affinity to the workload's own pods on `kubernetes.io/hostname`.
+    pub(crate) anti_affinity: bool,
+    pub(crate) hostname_spread: Option<Spread>,
+    pub(crate) zone_spread: Option<Spread>,
+}
+
+impl Workload {
+    pub(crate) fn new(kind: Kind, replicas: u8) -> Self {
+        Self {
+            kind,
+            replicas,
+            uses_volume: true,
+            selected: NodeSet::first(NODES),
+            tolerated: NodeSet::first(NODES),
+            affinity: Affinity::None,
+            anti_affinity: false,
+            hostname_spread: None,
+            zone_spread: None,
+        }
+    }
+
+    pub(crate) fn deployment(strategy: Strategy, replicas: u8) -> Self {
+        Self::new(Kind::Deployment(strategy), replicas)
+    }
+
+    pub(crate) fn affinity(mut self, workloads: u8) -> Self {
+        self.affinity = Affinity::Required {
+            workloads,
+            own_revision: false,
+        };
+        self
+    }
+
+    pub(crate) fn on(mut self, nodes: &[usize]) -> Self {
+        self.selected = NodeSet::of(nodes);
+        self
+    }
+
+    /// Pods that exist side by side when nothing is being rolled out.
+    pub(crate) fn pods(&self, nodes: NodeSet) -> u8 {
+        match self.kind {
+            Kind::Deployment(_) | Kind::StatefulSet | Kind::ReplicaSet => self.replicas,
+            Kind::DaemonSet => self.daemon_nodes(nodes).len(),
+            Kind::Job { completions } => self.replicas.min(completions),
+        }
+    }
+
+    /// The DaemonSet controller does not look at volumes.
+    pub(crate) fn daemon_nodes(&self, nodes: NodeSet) -> NodeSet {
+        nodes.and(self.selected).and(self.tolerated)
+    }
+
+    /// The affinity as it works: a `matchLabelKeys` key that the pod does not carry is ignored, and only the pods of
+    /// a Deployment carry `pod-template-hash`.
+    pub(crate) fn effective_affinity(&self) -> Option<(u8, bool)> {
+        match self.affinity {
+            Affinity::None | Affinity::Preferred => None,
+            Affinity::Required {
+                workloads,
+                own_revision,
+            } => Some((workloads, own_revision && self.has_hash())),
+        }
+    }
+
+    pub(crate) fn has_hash(&self) -> bool {
+        matches!(self.kind, Kind::Deployment(_))
+    }
+}
+
+/// What the PV's access modes come to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Access {
+    /// Refused on a second node by the attach-detach controller.
+    Exclusive,
+    Shared,
+    /// ReadWriteOncePod: the scheduler admits one pod, and the attach-detach controller one node.
+    SinglePod,
+}
+
+impl Access {
+    /// `IsMultiAttachAllowed` for a PV with these modes, and ReadWriteOncePod, which never stands beside another.
+    pub(crate) fn of_modes(modes: &[&str]) -> Self {
+        if modes == ["ReadWriteOncePod"] {
+            Self::SinglePod
+        } else if modes.is_empty()
+            || modes
+                .iter()
+                .any(|mode| ["ReadWriteMany", "ReadOnlyMany"].contains(mode))
+        {
+            Self::Shared
+        } else {
+            Self::Exclusive
+        }
+    }
+}
+
+/// The volume behind the claim.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Volume {
+    pub(crate) access: Access,
+    pub(crate) attach_required: bool,
+    /// The PV's node affinity.
+    pub(crate) nodes: NodeSet,
+}
+
+impl Volume {
+    /// A volume with these PV access modes, usable from every node, whose driver attaches.
+    pub(crate) fn with_modes(modes: &[&str]) -> Self {
+        Self {
+            access: Access::of_modes(modes),
+            attach_required: true,
+            nodes: NodeSet::first(NODES),
+        }
+    }
+
+    /// Whether an attachment can be refused: only then attachments are part of the state.
+    pub(crate) fn contended(&self) -> bool {
+        self.attach_required && self.access != Access::Shared
+    }
+}
+
+/// One world to explore.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Configuration {
+    /// The zone of each node; as many entries as nodes.
+    pub(crate) zones: Vec<u8>,
+    pub(crate) volume: Volume,
+    pub(crate) workloads: Vec<Workload>,
+    /// How many pods fit on a node, if that is limited.
+    pub(crate) capacity: Option<u8>,
+}
+
+impl Configuration {
+    /// `nodes` nodes in one zone.
+    pub(crate) fn new(nodes: usize, volume: Volume, workloads: &[Workload]) -> Self {
+        assert!(
+            nodes <= NODES && workloads.len() <= WORKLOADS,
+            "too large for the state's encoding"
+        );
+        Self {
+            zones: vec![0; nodes],
+            volume,
+            workloads: workloads.to_vec(),
+            capacity: None,
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> NodeSet {
+        NodeSet::first(self.zones.len())
+    }
+
+    /// The same world without what cannot matter to the model, so that equal worlds are explored once.
+    pub(crate) fn normal(&self) -> Self {
+        let mut normal = self.clone();
+        let nodes = self.nodes();
+        let volume = &mut normal.volume;
+        volume.nodes = volume.nodes.and(nodes);
+        if volume.access == Access::Shared
+            || (volume.access == Access::Exclusive && !volume.attach_required)
+        {
+            (volume.access, volume.attach_required) = (Access::Shared, false);
+        }
+        for workload in &mut normal.workloads {
+            workload.selected = workload.selected.and(nodes);
+            workload.tolerated = workload.tolerated.and(nodes);
+            if workload.affinity == Affinity::Preferred {
+                workload.affinity = Affinity::None;
+            }
+            let one_zone = |(node, zone): (usize, &u8)| {
+                !workload.selected.has(node) || *zone == self.zone_of(workload)
+            };
+            if self.zones.iter().enumerate().all(one_zone) {
+                workload.zone_spread = None;
+            }
+            if let Kind::Deployment(strategy) = &mut workload.kind
+                && let Some((surge, unavailable)) = strategy.resolve(workload.replicas)
+            {
+                *strategy = Strategy::rolling(surge.min(workload.replicas), unavailable);
+            }
+        }
+        if normal
+            .workloads
+            .iter()
+            .all(|workload| workload.zone_spread.is_none())
+        {
+            normal.zones.fill(0);
+        }
+        normal
+    }
+
+    fn zone_of(&self, workload: &Workload) -> u8 {
+        (0..self.zones.len())
+            .find(|node| workload.selected.has(*node))
+            .map_or(0, |node| self.zones[node])
+    }
+}

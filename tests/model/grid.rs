@@ -1,0 +1,267 @@
+//! The configurations that are explored beside the observed scenarios.
+
+use crate::configuration::{
+    Access, Affinity, Amount, Configuration, Kind, NODES, NodeSet, Spread, Strategy, Volume,
+    Workload,
+};
+
+/// Which nodes there are, and which of them the pods and the volume may use.
+#[derive(Clone, Copy)]
+struct Layout {
+    zones: &'static [u8],
+    selected: &'static [usize],
+    tolerated: &'static [usize],
+    volume: &'static [usize],
+}
+
+const ALL: &[usize] = &[0, 1, 2, 3];
+
+const LAYOUTS: &[Layout] = &[
+    layout(&[0]),
+    layout(&[0, 0]),
+    layout(&[0, 1]),
+    layout(&[0, 0, 0]),
+    layout(&[0, 0, 1]),
+    layout(&[0, 1, 2]),
+    layout(&[0, 0, 0, 0]),
+    layout(&[0, 0, 1, 1]),
+    layout(&[0, 1, 2, 3]),
+    // A node selector that leaves one node, two in one zone, two in two zones.
+    Layout {
+        selected: &[0],
+        ..layout(&[0, 0, 1])
+    },
+    Layout {
+        selected: &[0, 1],
+        ..layout(&[0, 0, 1])
+    },
+    Layout {
+        selected: &[0, 2],
+        ..layout(&[0, 0, 1])
+    },
+    // Taints that leave one node, two in one zone.
+    Layout {
+        tolerated: &[0],
+        ..layout(&[0, 0, 1])
+    },
+    Layout {
+        tolerated: &[0, 1],
+        ..layout(&[0, 0, 1])
+    },
+    // A volume on one node, in one of two zones.
+    Layout {
+        volume: &[0],
+        ..layout(&[0, 0, 1])
+    },
+    Layout {
+        volume: &[0, 1],
+        ..layout(&[0, 0, 1, 1])
+    },
+    // Each of selector, taint and volume leaves several nodes, together they leave one.
+    Layout {
+        selected: &[0, 1, 2],
+        tolerated: &[0, 1, 3],
+        volume: &[0, 2, 3],
+        ..layout(&[0, 0, 1, 1])
+    },
+];
+
+const fn layout(zones: &'static [u8]) -> Layout {
+    Layout {
+        zones,
+        selected: ALL,
+        tolerated: ALL,
+        volume: ALL,
+    }
+}
+
+/// Access modes and attaching: every combination.
+const VOLUMES: [(Access, bool); 6] = [
+    (Access::Exclusive, true),
+    (Access::Exclusive, false),
+    (Access::Shared, true),
+    (Access::Shared, false),
+    (Access::SinglePod, true),
+    (Access::SinglePod, false),
+];
+
+const OWN: Affinity = Affinity::Required {
+    workloads: 0b01,
+    own_revision: false,
+};
+const OWN_REVISION: Affinity = Affinity::Required {
+    workloads: 0b01,
+    own_revision: true,
+};
+
+const SPREADS: [Option<Spread>; 3] = [
+    None,
+    Some(Spread {
+        max_skew: 1,
+        own_revision: false,
+    }),
+    Some(Spread {
+        max_skew: 1,
+        own_revision: true,
+    }),
+];
+
+/// One workload alone with the volume: every kind, strategy, size, place and constraint.
+pub(crate) fn alone() -> impl Iterator<Item = Configuration> {
+    LAYOUTS.iter().flat_map(|layout| {
+        VOLUMES.into_iter().flat_map(move |volume| {
+            workloads()
+                .into_iter()
+                .map(move |workload| layout.world(volume, &[workload]))
+        })
+    })
+}
+
+/// Two workloads on three nodes that share the claim, or of which the second only shares the first one's affinity.
+pub(crate) fn pairs() -> impl Iterator<Item = Configuration> {
+    let layout = layout(&[0, 0, 0]);
+    let recreate = Kind::Deployment(Strategy::Recreate);
+    let surge = Kind::Deployment(Strategy::rolling(1, 0));
+    let no_surge = Kind::Deployment(Strategy::rolling(0, 1));
+    let job = Kind::Job { completions: 2 };
+    let firsts = [
+        recreate,
+        surge,
+        no_surge,
+        Kind::StatefulSet,
+        Kind::ReplicaSet,
+        Kind::DaemonSet,
+        job,
+    ];
+    let firsts = placed(&firsts, 0, &[ALL, &[0]]);
+    let seconds = placed(&[recreate, surge, job], 1, &[ALL, &[0], &[1]]);
+    firsts.into_iter().flat_map(move |first| {
+        seconds.clone().into_iter().flat_map(move |second| {
+            let idle = Workload {
+                uses_volume: false,
+                ..second
+            };
+            let worlds = [
+                ((Access::Exclusive, true), second),
+                ((Access::SinglePod, true), second),
+                ((Access::Exclusive, true), idle),
+            ];
+            worlds
+                .into_iter()
+                .map(move |(volume, second)| layout.world(volume, &[first, second]))
+        })
+    })
+}
+
+/// These kinds with one and two replicas, each affinity that makes a difference to a pair, on each of these nodes.
+fn placed(kinds: &[Kind], workload: u8, places: &[&[usize]]) -> Vec<Workload> {
+    let required = |workloads, own_revision| Affinity::Required {
+        workloads,
+        own_revision,
+    };
+    let (own, other) = (1 << workload, 0b11 & !(1 << workload));
+    let affinities = [
+        Affinity::None,
+        required(own, false),
+        required(own, true),
+        required(0b11, false),
+        required(other, false),
+    ];
+    let mut all = Vec::new();
+    for kind in kinds {
+        let most = if *kind == Kind::DaemonSet { 1 } else { 2 };
+        for replicas in 1..=most {
+            for affinity in affinities {
+                for place in places {
+                    all.push(Workload {
+                        affinity,
+                        ..Workload::new(*kind, replicas).on(place)
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+impl Layout {
+    fn world(
+        &self,
+        (access, attach_required): (Access, bool),
+        workloads: &[Workload],
+    ) -> Configuration {
+        let place = |mut workload: Workload| {
+            workload.selected = workload.selected.and(NodeSet::of(self.selected));
+            workload.tolerated = workload.tolerated.and(NodeSet::of(self.tolerated));
+            workload
+        };
+        Configuration {
+            zones: self.zones.to_vec(),
+            volume: Volume {
+                access,
+                attach_required,
+                nodes: NodeSet::of(self.volume),
+            },
+            workloads: workloads.iter().copied().map(place).collect(),
+            capacity: None,
+        }
+    }
+}
+
+/// Every kind and size with every constraint.
+fn workloads() -> Vec<Workload> {
+    let mut all = Vec::new();
+    for (kind, replicas) in kinds() {
+        for affinity in [Affinity::None, Affinity::Preferred, OWN, OWN_REVISION] {
+            for anti_affinity in [false, true] {
+                for hostname_spread in SPREADS {
+                    for zone_spread in SPREADS {
+                        let plain = Workload::new(kind, replicas);
+                        all.push(Workload {
+                            affinity,
+                            anti_affinity,
+                            hostname_spread,
+                            zone_spread,
+                            ..plain
+                        });
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+fn kinds() -> Vec<(Kind, u8)> {
+    let most = u8::try_from(NODES).unwrap();
+    let mut all = vec![(Kind::DaemonSet, 0)];
+    for replicas in 0..=most {
+        all.extend(strategies(replicas).map(|strategy| (Kind::Deployment(strategy), replicas)));
+        all.extend([Kind::StatefulSet, Kind::ReplicaSet].map(|kind| (kind, replicas)));
+        all.extend((1..=2).map(|completions| (Kind::Job { completions }, replicas)));
+    }
+    all
+}
+
+/// Every strategy that the API server takes and that comes to other numbers than the ones before, and the default.
+fn strategies(replicas: u8) -> impl Iterator<Item = Strategy> {
+    let numbers = (0..=replicas).map(Amount::Number);
+    let percents = [1, 10, 25, 26, 34, 50, 51, 75, 100].map(Amount::Percent);
+    let amounts: Vec<Amount> = percents.into_iter().chain(numbers).collect();
+    let mut all = vec![Strategy::Recreate, Strategy::DEFAULT];
+    for surge in &amounts {
+        for unavailable in &amounts {
+            let strategy = Strategy::RollingUpdate {
+                surge: *surge,
+                unavailable: *unavailable,
+            };
+            let known = all
+                .iter()
+                .any(|other| other.resolve(replicas) == strategy.resolve(replicas));
+            if strategy.is_valid() && !known {
+                all.push(strategy);
+            }
+        }
+    }
+    all.into_iter()
+}

@@ -1,0 +1,247 @@
+//! The state machine: everything that may happen next in a state.
+//!
+//! Every step of every controller may come at any time relative to the others, and every choice that Kubernetes
+//! leaves open is taken.
+
+use crate::configuration::{Configuration, NODES, Workload};
+use crate::state::{CLASSES, PHASES, Phase, State, class};
+
+/// A configuration in motion.
+pub(crate) struct Machine<'a> {
+    pub(crate) configuration: &'a Configuration,
+    /// The configuration that the present pods were made from. It differs when a rollout changes the template.
+    before: &'a Configuration,
+    /// The workload whose template has just changed, if any.
+    pub(crate) rollout: Option<usize>,
+    /// The renamings of nodes that change nothing, the identity left out.
+    symmetries: Vec<[usize; NODES]>,
+}
+
+impl<'a> Machine<'a> {
+    /// Everything is created at once in an empty cluster.
+    pub(crate) fn first_deployment(configuration: &'a Configuration) -> Self {
+        Self {
+            configuration,
+            before: configuration,
+            rollout: None,
+            symmetries: symmetries(configuration, configuration),
+        }
+    }
+
+    /// One workload goes from its template in `before` to the one in `configuration`.
+    pub(crate) fn rollout(
+        before: &'a Configuration,
+        configuration: &'a Configuration,
+        workload: usize,
+    ) -> Self {
+        Self {
+            configuration,
+            before,
+            rollout: Some(workload),
+            symmetries: symmetries(before, configuration),
+        }
+    }
+
+    /// The state of an empty cluster in which the workloads have just been created.
+    pub(crate) fn start(&self) -> State {
+        let mut state = State::EMPTY;
+        for workload in 0..self.configuration.workloads.len() {
+            state.set_pending(class(workload, 0), self.created_at_once(workload));
+        }
+        state
+    }
+
+    pub(crate) fn nodes(&self) -> usize {
+        self.configuration.zones.len()
+    }
+
+    pub(crate) fn classes(&self) -> impl Iterator<Item = usize> + use<> {
+        0..2 * self.configuration.workloads.len()
+    }
+
+    /// The template of a workload's present (0) or next (1) revision.
+    pub(crate) fn template(&self, workload: usize, revision: usize) -> &Workload {
+        let configuration = if revision == 0 {
+            self.before
+        } else {
+            self.configuration
+        };
+        &configuration.workloads[workload]
+    }
+
+    /// Whether all workloads have what they want.
+    pub(crate) fn goal(&self, state: &State) -> bool {
+        (0..self.configuration.workloads.len()).all(|workload| self.satisfied(state, workload))
+    }
+
+    /// Appends every state that may come next, in its canonical form.
+    pub(crate) fn successors(&self, state: &State, next: &mut Vec<State>) {
+        for workload in 0..self.configuration.workloads.len() {
+            self.control(state, workload, next);
+        }
+        for class in self.classes() {
+            self.schedule(state, class, next);
+            self.run(state, class, next);
+        }
+        if self.configuration.volume.contended() {
+            self.attach_detach(state, next);
+        }
+        for after in next {
+            *after = self.canonical(after);
+        }
+    }
+
+    fn schedule(&self, state: &State, class: usize, next: &mut Vec<State>) {
+        if state.pending(class) == 0 {
+            return;
+        }
+        for node in (0..self.nodes()).filter(|node| self.fits(state, class / 2, class % 2, *node)) {
+            let mut after = *state;
+            after.set_pending(class, state.pending(class) - 1);
+            after.add(class, Phase::Waiting, node);
+            next.push(after);
+        }
+    }
+
+    /// The kubelets: a pod with its volume at hand runs, and a Terminating pod goes.
+    fn run(&self, state: &State, class: usize, next: &mut Vec<State>) {
+        for node in 0..self.nodes() {
+            if state.count(class, Phase::Waiting, node) > 0
+                && !self.lacks_volume(state, class, node)
+            {
+                let mut after = *state;
+                after.remove(class, Phase::Waiting, node);
+                after.add(class, Phase::Running, node);
+                next.push(after);
+            }
+            if state.count(class, Phase::Terminating, node) > 0 {
+                let mut after = *state;
+                after.remove(class, Phase::Terminating, node);
+                next.push(after);
+            }
+        }
+    }
+
+    /// The attach-detach controller: a contended volume is attached where a pod wants it while it is attached
+    /// nowhere, and detached from a node that has no pod of it any more.
+    fn attach_detach(&self, state: &State, next: &mut Vec<State>) {
+        let nowhere = (0..self.nodes()).all(|node| !state.attached(node));
+        for node in 0..self.nodes() {
+            let wanted = self.has_volume_pods(state, node);
+            let mut after = *state;
+            if wanted && nowhere {
+                after.attach(node);
+                next.push(after);
+            } else if !wanted && state.attached(node) {
+                after.detach(node);
+                next.push(after);
+            }
+        }
+    }
+
+    /// Whether a pod of the volume, in whatever phase, is on the node.
+    pub(crate) fn has_volume_pods(&self, state: &State, node: usize) -> bool {
+        self.classes()
+            .any(|class| self.uses_volume(class) && state.on_node(class, &PHASES, node) > 0)
+    }
+
+    fn uses_volume(&self, class: usize) -> bool {
+        self.template(class / 2, class % 2).uses_volume
+    }
+
+    fn lacks_volume(&self, state: &State, class: usize, node: usize) -> bool {
+        self.configuration.volume.contended() && self.uses_volume(class) && !state.attached(node)
+    }
+
+    /// Whether a scheduled pod waits for a volume that is attached to another node, and if so, whether a pod there
+    /// still holds it. This is when the attach-detach controller says "Multi-Attach error".
+    pub(crate) fn wait(&self, state: &State) -> Option<Holder> {
+        let waits = |node: usize| {
+            self.classes().any(|class| {
+                state.count(class, Phase::Waiting, node) > 0
+                    && self.lacks_volume(state, class, node)
+            })
+        };
+        let holder = (0..self.nodes()).find(|node| state.attached(*node))?;
+        (0..self.nodes()).any(waits).then(|| {
+            if self.has_volume_pods(state, holder) {
+                Holder::Pod
+            } else {
+                Holder::Attachment
+            }
+        })
+    }
+
+    /// Of all the states that differ only in the names of alike nodes, the least.
+    pub(crate) fn canonical(&self, state: &State) -> State {
+        self.symmetries
+            .iter()
+            .map(|order| state.renamed(order))
+            .fold(*state, State::min)
+    }
+
+    /// All the states that differ from this one only in the names of alike nodes, itself included.
+    pub(crate) fn renamings(&self, state: &State) -> Vec<State> {
+        self.symmetries
+            .iter()
+            .map(|order| state.renamed(order))
+            .chain([*state])
+            .collect()
+    }
+}
+
+/// What a waiting pod waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Holder {
+    /// Only the detach from a node where no pod uses the volume any more: over in seconds.
+    Attachment,
+    /// A pod on another node.
+    Pod,
+}
+
+/// All renamings of nodes under which both configurations stay the same.
+fn symmetries(before: &Configuration, after: &Configuration) -> Vec<[usize; NODES]> {
+    let nodes = after.zones.len();
+    let alike = |a: usize, b: usize| {
+        after.volume.nodes.has(a) == after.volume.nodes.has(b)
+            && before
+                .workloads
+                .iter()
+                .chain(&after.workloads)
+                .all(|workload| {
+                    workload.selected.has(a) == workload.selected.has(b)
+                        && workload.tolerated.has(a) == workload.tolerated.has(b)
+                })
+    };
+    let same_zone = |a: usize, b: usize| after.zones[a] == after.zones[b];
+    permutations(nodes)
+        .into_iter()
+        .filter(|order| order.iter().enumerate().any(|(at, node)| at != *node))
+        .filter(|order| (0..nodes).all(|a| alike(a, order[a])))
+        .filter(|order| {
+            (0..nodes).all(|a| (0..nodes).all(|b| same_zone(a, b) == same_zone(order[a], order[b])))
+        })
+        .collect()
+}
+
+/// The permutations of the first `nodes` nodes.
+fn permutations(nodes: usize) -> Vec<[usize; NODES]> {
+    let identity: [usize; NODES] = [0, 1, 2, 3];
+    let mut all = vec![identity];
+    for last in 1..nodes {
+        let shorter = all.clone();
+        for at in 0..last {
+            all.extend(shorter.iter().map(|order| {
+                let mut order = *order;
+                order.swap(at, last);
+                order
+            }));
+        }
+    }
+    all
+}
+
+const _: () = assert!(
+    CLASSES * 3 * 4 == 48,
+    "the attachment's bit lies above the counters"
+);
