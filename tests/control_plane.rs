@@ -2,7 +2,9 @@
 
 mod harness;
 
-use harness::{Needs, WebhookOptions};
+use std::time::Duration;
+
+use harness::{Needs, NodeSpec, WebhookOptions};
 
 #[test]
 fn kubectl_talks_to_the_api_server() {
@@ -63,3 +65,82 @@ fn a_registered_webhook_is_asked() {
     let left = plane.kubectl(&["get", "mutatingwebhookconfigurations", "-o=name"], None);
     assert!(!left.success().stdout.contains("harness-test"));
 }
+
+/// The life of a pod with a volume on a simulated node: scheduled, attached, running,
+/// ending, gone, and the volume detached.
+#[test]
+fn a_simulated_node_runs_a_pod_with_its_volume() {
+    let Some(plane) = harness::require_control_plane(Needs::Controllers) else {
+        return;
+    };
+    let nodes = plane.fake_nodes();
+    nodes.add(&[NodeSpec {
+        name: "node-a".to_owned(),
+        zone: "zone-1".to_owned(),
+        taints: Vec::new(),
+        cpus: 4,
+    }]);
+    let namespace = plane.namespace("node");
+    plane.apply(&namespace, POD_WITH_VOLUME);
+    let wait = |what: &str, object: &str| {
+        let arguments = [
+            "wait",
+            "-n",
+            &namespace,
+            object,
+            "--for",
+            what,
+            "--timeout=60s",
+        ];
+        plane.kubectl(&arguments, None).success();
+    };
+    wait("condition=Ready", "pod/one");
+    let attached = "--output=jsonpath={.items[*].status.attached}";
+    let held = plane
+        .kubectl(&["get", "volumeattachments", attached], None)
+        .success();
+    assert_eq!(held.stdout, "true");
+
+    let delete = ["delete", "pod", "one", "-n", &namespace, "--wait=false"];
+    plane.kubectl(&delete, None).success();
+    wait("delete", "pod/one");
+    let gone = harness::wait_until("the volume to be detached", Duration::from_secs(60), || {
+        let left = plane
+            .kubectl(&["get", "volumeattachments", "-o=name"], None)
+            .success();
+        if left.stdout.is_empty() {
+            Ok(())
+        } else {
+            Err(left.stdout)
+        }
+    });
+    gone.unwrap();
+}
+
+const POD_WITH_VOLUME: &str = "
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: harness-data}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: ''
+  csi: {driver: disk.csi.example.com, volumeHandle: harness-data}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: ''
+  volumeName: harness-data
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one}
+spec:
+  terminationGracePeriodSeconds: 2
+  containers: [{name: app, image: example.com/app}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+";

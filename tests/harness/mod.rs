@@ -27,6 +27,7 @@
 )]
 
 pub(crate) mod control_plane;
+pub(crate) mod fake_nodes;
 pub(crate) mod guard;
 pub(crate) mod kubectl;
 pub(crate) mod pki;
@@ -41,6 +42,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub(crate) use control_plane::{ControlPlane, Options};
+pub(crate) use fake_nodes::{FakeNodes, NodeSpec};
 pub(crate) use guard::{Guard, GuardOptions};
 pub(crate) use kubectl::Output;
 pub(crate) use webhooks::WebhookOptions;

@@ -1,0 +1,347 @@
+//! Simulated nodes: kubelets without containers, and the attacher of a CSI driver
+//! without disks. Scheduler, Deployment controller and attach-detach controller are
+//! real and see nothing unusual.
+//!
+//! A simulated kubelet keeps a Lease and `node.status.volumesInUse`, runs a pod once
+//! its volumes are attached to its node, lets a Terminating pod live for its whole
+//! grace period, reports a terminal phase, and only then lets go of the volumes and
+//! the pod. Facts: kubernetes/kubernetes `pkg/kubelet/volumemanager`,
+//! `pkg/controller/volume/attachdetach`.
+
+mod life;
+mod steps;
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{BoxStream, StreamExt, select_all};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, VolumeAttachment};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::runtime::reflector::{self, Store};
+use kube::runtime::{WatchStreamExt, watcher};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::control_plane::ControlPlane;
+use super::wait_until;
+use life::{Action, Cluster, Endings};
+use steps::take;
+
+/// How often a living kubelet says so. The controller manager gives up on a node
+/// after 12 s (see its flags).
+const HEARTBEAT: Duration = Duration::from_secs(4);
+
+/// The CSI drivers every simulated node has: the first must attach its volumes, the
+/// second need not. [`ControlPlane::fake_nodes`] makes their CSIDriver objects.
+pub(crate) const ATTACHING_DRIVER: &str = "disk.csi.example.com";
+/// See [`ATTACHING_DRIVER`].
+pub(crate) const SHARED_DRIVER: &str = "share.csi.example.com";
+
+/// A node to simulate.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeSpec {
+    /// Its name, which is its hostname label too.
+    pub(crate) name: String,
+    /// Its `topology.kubernetes.io/zone` label.
+    pub(crate) zone: String,
+    /// Taints, as in `spec.taints`.
+    pub(crate) taints: Vec<Value>,
+    /// Allocatable CPUs.
+    pub(crate) cpus: u32,
+}
+
+/// The simulation of one control plane's nodes.
+pub(crate) struct FakeNodes<'a> {
+    plane: &'a ControlPlane,
+    shared: Arc<Shared>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Shared {
+    alive: Mutex<BTreeSet<String>>,
+    changed: Notify,
+}
+
+impl ControlPlane {
+    /// Starts simulating, with no nodes yet. Once per control plane.
+    pub(crate) fn fake_nodes(&self) -> FakeNodes<'_> {
+        let shared = Arc::new(Shared::default());
+        self.block_on(async {
+            for (name, attaches) in [(ATTACHING_DRIVER, true), (SHARED_DRIVER, false)] {
+                let driver = json!({
+                    "apiVersion": "storage.k8s.io/v1",
+                    "kind": "CSIDriver",
+                    "metadata": { "name": name },
+                    "spec": { "attachRequired": attaches },
+                });
+                create::<CSIDriver>(Api::all(self.client()), driver).await;
+            }
+        });
+        let task = self
+            .runtime()
+            .spawn(simulate(self.client(), Arc::clone(&shared)));
+        FakeNodes {
+            plane: self,
+            shared,
+            task,
+        }
+    }
+}
+
+impl FakeNodes<'_> {
+    /// Adds nodes and waits until pods may be scheduled on each.
+    pub(crate) fn add(&self, nodes: &[NodeSpec]) {
+        let client = self.plane.client();
+        self.plane.block_on(async {
+            for node in nodes {
+                self.shared.alive.lock().unwrap().insert(node.name.clone());
+                register(&client, node).await;
+            }
+        });
+        self.shared.changed.notify_one();
+        for node in nodes {
+            // A new node is tainted not-ready until the controller manager has seen it.
+            wait_until(
+                &format!("node {} to be ready", node.name),
+                Duration::from_secs(60),
+                || {
+                    let api = Api::<Node>::all(self.plane.client());
+                    let seen = self
+                        .plane
+                        .block_on(api.get(&node.name))
+                        .map_err(|it| it.to_string())?;
+                    let taints = seen.spec.and_then(|spec| spec.taints).unwrap_or_default();
+                    match taints
+                        .iter()
+                        .find(|taint| taint.key.starts_with("node.kubernetes.io/"))
+                    {
+                        Some(taint) => Err(format!("taint {}", taint.key)),
+                        None => Ok(()),
+                    }
+                },
+            )
+            .unwrap();
+        }
+    }
+
+    /// The node falls silent: no lease, no status, no pod ends on it.
+    pub(crate) fn die(&self, node: &str) {
+        self.shared.alive.lock().unwrap().remove(node);
+    }
+
+    /// The node comes back and catches up.
+    pub(crate) fn revive(&self, node: &str) {
+        self.shared.alive.lock().unwrap().insert(node.to_owned());
+        self.shared.changed.notify_one();
+    }
+
+    /// Takes nodes out of the simulation and out of the cluster.
+    pub(crate) fn remove(&self, nodes: &[String]) {
+        let client = self.plane.client();
+        self.plane.block_on(async {
+            for node in nodes {
+                self.die(node);
+                let now = DeleteParams::default();
+                let _ = Api::<Node>::all(client.clone()).delete(node, &now).await;
+                let _ = Api::<CSINode>::all(client.clone()).delete(node, &now).await;
+            }
+        });
+    }
+}
+
+impl Drop for FakeNodes<'_> {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn create<K>(api: Api<K>, object: Value)
+where
+    K: kube::Resource + Clone + DeserializeOwned + Debug + serde::Serialize,
+{
+    let object = serde_json::from_value(object).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+async fn register(client: &kube::Client, spec: &NodeSpec) {
+    let name = &spec.name;
+    let driver = |name: &str| json!({ "name": name, "nodeID": spec.name, "topologyKeys": [] });
+    let csi_node = json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSINode",
+        "metadata": { "name": name },
+        "spec": { "drivers": [driver(ATTACHING_DRIVER), driver(SHARED_DRIVER)] },
+    });
+    create::<CSINode>(Api::all(client.clone()), csi_node).await;
+    let node = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "topology.kubernetes.io/zone": spec.zone,
+            },
+            // Without it the attach-detach controller leaves the node to its kubelet.
+            "annotations": { "volumes.kubernetes.io/controller-managed-attach-detach": "true" },
+        },
+        "spec": { "taints": spec.taints },
+    });
+    beat(client, name).await;
+    create::<Node>(Api::all(client.clone()), node).await;
+    let capacity = json!({ "cpu": spec.cpus.to_string(), "memory": "64Gi", "pods": "110" });
+    let status = json!({ "status": {
+        "capacity": capacity,
+        "allocatable": capacity,
+        "addresses": [{ "type": "Hostname", "address": name }],
+        "conditions": [{
+            "type": "Ready",
+            "status": "True",
+            "reason": "KubeletReady",
+            "lastHeartbeatTime": now(),
+            "lastTransitionTime": now(),
+        }],
+    }});
+    let api = Api::<Node>::all(client.clone());
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(&status))
+        .await
+        .unwrap();
+}
+
+/// Renews the node's Lease; a node without one, or with an old one, is a dead node.
+async fn beat(client: &kube::Client, node: &str) {
+    let api = Api::<Lease>::namespaced(client.clone(), "kube-node-lease");
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": { "name": node },
+        "spec": {
+            "holderIdentity": node,
+            "leaseDurationSeconds": 12,
+            "renewTime": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
+        },
+    });
+    let as_kubelet = PatchParams::apply("fake-kubelet").force();
+    // A lost beat is made good by the next.
+    let _ = api.patch(node, &as_kubelet, &Patch::Apply(&lease)).await;
+}
+
+fn now() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
+}
+
+/// A copy of all objects of one kind, and a stream that says when it has changed.
+fn mirror<K>(client: &kube::Client) -> (Store<K>, BoxStream<'static, ()>)
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    let (store, writer) = reflector::store();
+    let changes = watcher(Api::<K>::all(client.clone()), watcher::Config::default())
+        .default_backoff()
+        .reflect(writer)
+        .map(|_| ());
+    (store, changes.boxed())
+}
+
+/// Watches the cluster and takes every step that is due, until it is aborted.
+async fn simulate(client: kube::Client, shared: Arc<Shared>) {
+    let (pods, pod_changes) = mirror::<Pod>(&client);
+    let (nodes, node_changes) = mirror::<Node>(&client);
+    let (claims, claim_changes) = mirror::<PersistentVolumeClaim>(&client);
+    let (volumes, volume_changes) = mirror::<PersistentVolume>(&client);
+    let (drivers, driver_changes) = mirror::<CSIDriver>(&client);
+    let (attachments, attachment_changes) = mirror::<VolumeAttachment>(&client);
+    let mut changes = select_all([
+        pod_changes,
+        node_changes,
+        claim_changes,
+        volume_changes,
+        driver_changes,
+        attachment_changes,
+    ]);
+    let mut heartbeat = tokio::time::interval(HEARTBEAT);
+    let taken = Arc::new(Mutex::new(Taken::default()));
+    let mut endings = Endings::new();
+    let mut wake: Option<Instant> = None;
+    loop {
+        let alarm = async {
+            match wake {
+                Some(due) => tokio::time::sleep_until(due.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = changes.next() => {}
+            () = shared.changed.notified() => {}
+            () = alarm => {}
+            _ = heartbeat.tick() => {
+                for node in shared.alive.lock().unwrap().clone() {
+                    let client = client.clone();
+                    tokio::spawn(async move { beat(&client, &node).await });
+                }
+            }
+        }
+        let cluster = Cluster {
+            pods: pods.state(),
+            nodes: nodes.state(),
+            claims: claims.state(),
+            volumes: volumes.state(),
+            drivers: drivers.state(),
+            attachments: attachments.state(),
+        };
+        let alive = shared.alive.lock().unwrap().clone();
+        let (steps, next) = life::next_steps(&cluster, &alive, &mut endings, Instant::now());
+        wake = next;
+        for step in steps {
+            if taken.lock().unwrap().begin(&step) {
+                let (client, taken) = (client.clone(), Arc::clone(&taken));
+                tokio::spawn(async move {
+                    let outcome = take(&client, &step).await;
+                    taken.lock().unwrap().finish(&step, &outcome);
+                });
+            }
+        }
+    }
+}
+
+/// Which steps are under way or done; the mirrors lag behind them.
+#[derive(Default)]
+struct Taken {
+    steps: HashSet<Action>,
+    /// Nodes whose report of volumes in use, which comes again and again, is under way.
+    reports: HashSet<String>,
+}
+
+impl Taken {
+    fn begin(&mut self, step: &Action) -> bool {
+        match step {
+            Action::ReportInUse { node, .. } => self.reports.insert(node.clone()),
+            step => self.steps.insert(step.clone()),
+        }
+    }
+
+    /// A step that failed is due again at the next change or heartbeat; what is gone
+    /// needs no further step.
+    fn finish(&mut self, step: &Action, outcome: &kube::Result<()>) {
+        let gone = |status: &kube::core::Status| status.code == 404 || status.code == 409;
+        match (step, outcome) {
+            (Action::ReportInUse { node, .. }, _) => {
+                self.reports.remove(node);
+            }
+            (_, Ok(())) => {}
+            (_, Err(kube::Error::Api(status))) if gone(status) => {}
+            (step, Err(_)) => {
+                self.steps.remove(step);
+            }
+        }
+    }
+}

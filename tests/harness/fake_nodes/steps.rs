@@ -1,0 +1,129 @@
+//! How each step of [`super::life`] is written to the API server.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
+use serde_json::{Value, json};
+
+use super::life::{Action, Object};
+
+/// Takes one step.
+pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<()> {
+    let pods = |pod: &Object| Api::<Pod>::namespaced(client.clone(), &pod.namespace);
+    let attachments = Api::<VolumeAttachment>::all(client.clone());
+    let unconditional = PatchParams::default();
+    match step {
+        Action::ReportInUse { node, volumes } => {
+            let nodes = Api::<Node>::all(client.clone());
+            let report = json!({ "status": { "volumesInUse": volumes } });
+            nodes
+                .patch_status(node, &unconditional, &Patch::Merge(&report))
+                .await?;
+        }
+        Action::Run(pod) => {
+            let found = pods(pod).get(&pod.name).await?;
+            let report = running(pod, &found);
+            pods(pod)
+                .patch_status(&pod.name, &unconditional, &Patch::Strategic(&report))
+                .await?;
+        }
+        Action::End(pod) => {
+            let found = pods(pod).get(&pod.name).await?;
+            let report = ended(pod, &found);
+            pods(pod)
+                .patch_status(&pod.name, &unconditional, &Patch::Strategic(&report))
+                .await?;
+        }
+        Action::Remove(pod) => {
+            let at_once = DeleteParams {
+                grace_period_seconds: Some(0),
+                preconditions: Some(Preconditions {
+                    uid: Some(pod.uid.clone()),
+                    resource_version: None,
+                }),
+                ..DeleteParams::default()
+            };
+            pods(pod).delete(&pod.name, &at_once).await?;
+        }
+        Action::Attach(attachment) => {
+            // The finalizer first: from here on the attacher has something to undo.
+            let hold = json!({ "metadata": {
+                "uid": attachment.uid,
+                "finalizers": ["external-attacher/fake"],
+            }});
+            attachments
+                .patch(&attachment.name, &unconditional, &Patch::Merge(&hold))
+                .await?;
+            let report = json!({ "status": { "attached": true } });
+            attachments
+                .patch_status(&attachment.name, &unconditional, &Patch::Merge(&report))
+                .await?;
+        }
+        Action::Detach(attachment) => {
+            let release = json!({ "metadata": { "uid": attachment.uid, "finalizers": null } });
+            attachments
+                .patch(&attachment.name, &unconditional, &Patch::Merge(&release))
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+fn running(object: &Object, pod: &Pod) -> Value {
+    let now = super::now();
+    let condition =
+        |kind: &str| json!({ "type": kind, "status": "True", "lastTransitionTime": now });
+    let containers = statuses(pod, true, &json!({ "running": { "startedAt": now } }));
+    json!({
+        "metadata": { "uid": object.uid },
+        "status": {
+            "phase": "Running",
+            "startTime": now,
+            "conditions": [
+                condition("Initialized"),
+                condition("PodReadyToStartContainers"),
+                condition("ContainersReady"),
+                condition("Ready"),
+            ],
+            "containerStatuses": containers,
+        },
+    })
+}
+
+fn ended(object: &Object, pod: &Pod) -> Value {
+    let now = super::now();
+    let condition = |kind: &str| {
+        json!({
+            "type": kind,
+            "status": "False",
+            "reason": "PodCompleted",
+            "lastTransitionTime": now,
+        })
+    };
+    let end = json!({ "terminated": { "exitCode": 0, "reason": "Completed", "finishedAt": now } });
+    json!({
+        "metadata": { "uid": object.uid },
+        "status": {
+            "phase": "Succeeded",
+            "conditions": [condition("ContainersReady"), condition("Ready")],
+            "containerStatuses": statuses(pod, false, &end),
+        },
+    })
+}
+
+fn statuses(pod: &Pod, ready: bool, state: &Value) -> Vec<Value> {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    containers
+        .map(|container| {
+            json!({
+                "name": container.name,
+                "image": container.image,
+                "imageID": "",
+                "ready": ready,
+                "started": ready,
+                "restartCount": 0,
+                "state": state,
+            })
+        })
+        .collect()
+}
