@@ -19,6 +19,8 @@ mod grid;
 mod ground_truth;
 #[path = "model/machine.rs"]
 mod machine;
+#[path = "model/remedies.rs"]
+mod remedies;
 #[path = "model/scheduler.rs"]
 mod scheduler;
 #[path = "model/state.rs"]
@@ -26,10 +28,12 @@ mod state;
 #[path = "model/survey.rs"]
 mod survey;
 
+use std::collections::HashSet;
 use std::time::Instant;
 
-use configuration::{Configuration, Kind};
-use explore::{Outcome, Worst, change, explore};
+use configuration::{Access, Configuration, Kind};
+use explore::{Outcome, Start, Worst, change, explore};
+use remedies::REMEDIES;
 use survey::Survey;
 
 #[test]
@@ -78,6 +82,52 @@ fn what_must_hold_of_every_configuration_holds_in_the_model() {
         .collect();
     assert!(
         wrong.is_empty(),
+        "{} of them:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
+}
+
+#[test]
+fn every_remedy_keeps_its_promise_in_every_configuration() {
+    let distinct: HashSet<Configuration> = grid::alone()
+        .filter(|configuration| configuration.volume.access != Access::Shared)
+        .map(|configuration| configuration.normal())
+        .collect();
+    let (mut judged, mut wrong) = (0, Vec::new());
+    for (configuration, remedy) in distinct
+        .iter()
+        .flat_map(|each| REMEDIES.map(|remedy| (each, remedy)))
+    {
+        if !remedy.applies(configuration) {
+            continue;
+        }
+        let (remedied, promise) = (remedy.applied(configuration), remedy.promise(configuration));
+        let mut outcomes = vec![("afterwards", explore(&remedied).outcome(), promise)];
+        outcomes.push((
+            "while it is put in place",
+            change(configuration, &remedied, Start::Well),
+            promise,
+        ));
+        if remedy.keeps_template() && explore(configuration).outcome() == Outcome::Deadlock {
+            outcomes.push((
+                "put into a hanging rollout",
+                change(configuration, &remedied, Start::Trapped),
+                Outcome::Delay,
+            ));
+        }
+        judged += outcomes.len();
+        for (when, outcome, promise) in outcomes {
+            if outcome > promise {
+                wrong.push(format!(
+                    "{remedy:?} {when}: {outcome} instead of {promise} for {configuration:?}"
+                ));
+            }
+        }
+    }
+    println!("{judged} promises");
+    assert!(
+        judged > 0 && wrong.is_empty(),
         "{} of them:\n{}",
         wrong.len(),
         wrong[..wrong.len().min(20)].join("\n")
