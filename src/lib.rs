@@ -1,3 +1,4 @@
 //! Keeps Kubernetes rollouts from ending in a Multi-Attach error.
 
 pub mod model;
+pub mod storage;

@@ -1,0 +1,205 @@
+//! Whether the attach-detach controller acts for a driver's volumes.
+//!
+//! Where it does not, a second node is never refused and no Multi-Attach error
+//! can come up, whatever the access modes say.
+
+use super::catalog::Catalog;
+
+/// What the cluster says about a driver: its CSIDriver object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiveDriver {
+    /// No such object is in view.
+    Absent,
+    /// It is there.
+    Present {
+        /// `spec.attachRequired`; the API server defaults it to `true`.
+        attach_required: Option<bool>,
+    },
+}
+
+/// Who said whether volumes are attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachSource {
+    /// The CSIDriver object.
+    CsiDriver,
+    /// The policy file.
+    Policy,
+    /// The catalog.
+    Catalog,
+}
+
+/// Whether volumes are attached before a node may use them, and who says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attach {
+    /// They are.
+    Required {
+        /// Who says so.
+        by: AttachSource,
+    },
+    /// They are not: nothing in Kubernetes refuses a second node.
+    NotRequired {
+        /// Who says so.
+        by: AttachSource,
+    },
+    /// Nobody says, so they are: Kubernetes takes a driver without CSIDriver
+    /// object for one that attaches (`pkg/volume/csi/csi_plugin.go`, `skipAttach`).
+    Assumed,
+}
+
+impl Attach {
+    /// Whether volumes are attached, known or assumed.
+    #[must_use]
+    pub const fn is_required(self) -> bool {
+        !matches!(self, Self::NotRequired { .. })
+    }
+
+    /// The answer and where it comes from, as part of a sentence.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Required {
+                by: AttachSource::CsiDriver,
+            } => "attached (CSIDriver object)",
+            Self::Required {
+                by: AttachSource::Policy,
+            } => "attached (policy)",
+            Self::Required {
+                by: AttachSource::Catalog,
+            } => "attached (catalog)",
+            Self::NotRequired {
+                by: AttachSource::CsiDriver,
+            } => "not attached (CSIDriver object)",
+            Self::NotRequired {
+                by: AttachSource::Policy,
+            } => "not attached (policy)",
+            Self::NotRequired {
+                by: AttachSource::Catalog,
+            } => "not attached (catalog)",
+            Self::Assumed => "attached (assumed)",
+        }
+    }
+}
+
+impl Catalog {
+    /// Whether the volumes of a provisioner or CSI driver are attached.
+    ///
+    /// `live` is the CSIDriver object of [`csi_driver_of`](super::csi_driver_of)
+    /// the same name, since Kubernetes asks the successor of an in-tree name.
+    /// The object wins; without one the policy or the catalog speaks, because
+    /// the object may merely not be in view or not be installed yet.
+    #[must_use]
+    pub fn attach(&self, provisioner: &str, live: LiveDriver) -> Attach {
+        if let LiveDriver::Present { attach_required } = live {
+            let by = AttachSource::CsiDriver;
+            return match attach_required {
+                Some(false) => Attach::NotRequired { by },
+                Some(true) | None => Attach::Required { by },
+            };
+        }
+        let entry = self.get(provisioner);
+        let by = match entry {
+            Some(entry) if entry.attach_stated => AttachSource::Policy,
+            _ => AttachSource::Catalog,
+        };
+        match entry.and_then(|entry| entry.attach_required) {
+            Some(true) => Attach::Required { by },
+            Some(false) => Attach::NotRequired { by },
+            None => Attach::Assumed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::ProvisionerOverride;
+
+    #[test]
+    fn the_live_object_wins_then_the_policy_then_the_catalog() {
+        let stated = ProvisionerOverride {
+            name: "stated.example.com".into(),
+            attach_required: Some(false),
+            ..ProvisionerOverride::default()
+        };
+        let catalog = Catalog::embedded()
+            .unwrap()
+            .with_overrides(vec![stated])
+            .unwrap();
+        let present = |attach_required| LiveDriver::Present { attach_required };
+        let cases = [
+            (
+                "ebs.csi.aws.com",
+                LiveDriver::Absent,
+                Attach::Required {
+                    by: AttachSource::Catalog,
+                },
+            ),
+            (
+                "efs.csi.aws.com",
+                LiveDriver::Absent,
+                Attach::NotRequired {
+                    by: AttachSource::Catalog,
+                },
+            ),
+            (
+                "kubernetes.io/gce-pd",
+                LiveDriver::Absent,
+                Attach::Required {
+                    by: AttachSource::Catalog,
+                },
+            ),
+            (
+                "efs.csi.aws.com",
+                present(Some(true)),
+                Attach::Required {
+                    by: AttachSource::CsiDriver,
+                },
+            ),
+            (
+                "efs.csi.aws.com",
+                present(None),
+                Attach::Required {
+                    by: AttachSource::CsiDriver,
+                },
+            ),
+            (
+                "ebs.csi.aws.com",
+                present(Some(false)),
+                Attach::NotRequired {
+                    by: AttachSource::CsiDriver,
+                },
+            ),
+            (
+                "stated.example.com",
+                LiveDriver::Absent,
+                Attach::NotRequired {
+                    by: AttachSource::Policy,
+                },
+            ),
+            (
+                "stated.example.com",
+                present(Some(true)),
+                Attach::Required {
+                    by: AttachSource::CsiDriver,
+                },
+            ),
+            // The catalog knows the driver but not whether it attaches.
+            (
+                "rook-ceph.cephfs.csi.ceph.com",
+                LiveDriver::Absent,
+                Attach::Assumed,
+            ),
+            ("unheard.example.com", LiveDriver::Absent, Attach::Assumed),
+            (
+                "unheard.example.com",
+                present(Some(false)),
+                Attach::NotRequired {
+                    by: AttachSource::CsiDriver,
+                },
+            ),
+        ];
+        for (name, live, expected) in cases {
+            assert_eq!(catalog.attach(name, live), expected, "{name} with {live:?}");
+        }
+    }
+}

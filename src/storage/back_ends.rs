@@ -1,0 +1,169 @@
+//! The eleven back ends that articles on the Multi-Attach error write about,
+//! and what each really gives.
+
+use super::*;
+use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use VolumeMode::{Block, Filesystem};
+
+#[derive(Clone, Copy)]
+struct Case {
+    provisioner: &'static str,
+    mode: VolumeMode,
+    parameters: &'static [(&'static str, &'static str)],
+    data_source: bool,
+    /// One letter for each of RWO, ROX, RWX, RWOP: Supported, missing
+    /// Parameter, Refused, Unproven, `?` unknown.
+    answers: &'static str,
+}
+
+const fn case(
+    provisioner: &'static str,
+    mode: VolumeMode,
+    parameters: &'static [(&'static str, &'static str)],
+    answers: &'static str,
+) -> Case {
+    Case {
+        provisioner,
+        mode,
+        parameters,
+        data_source: false,
+        answers,
+    }
+}
+
+const fn cloned(case: Case) -> Case {
+    Case {
+        data_source: true,
+        ..case
+    }
+}
+
+const EBS: &str = "ebs.csi.aws.com";
+const AZURE_DISK: &str = "disk.csi.azure.com";
+const GOOGLE_PD: &str = "pd.csi.storage.gke.io";
+const LONGHORN: &str = "driver.longhorn.io";
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    // AWS EBS, by its CSI name and its in-tree one.
+    case(EBS, Filesystem, &[], "SRRS"),
+    case(EBS, Filesystem, &[("type", "io2")], "SRRS"),
+    case(EBS, Block, &[], "SRPS"),
+    case(EBS, Block, &[("type", "io1")], "SRPS"),
+    case(EBS, Block, &[("type", "io2")], "SRSS"),
+    case("kubernetes.io/aws-ebs", Filesystem, &[], "SRRS"),
+    case("kubernetes.io/aws-ebs", Block, &[("type", "gp3")], "SRPS"),
+    case("kubernetes.io/aws-ebs", Block, &[("type", "io2")], "SRSS"),
+    // AWS EFS.
+    case("efs.csi.aws.com", Filesystem, &[], "SRSS"),
+    case("efs.csi.aws.com", Block, &[], "RRRR"),
+    // Azure Disk.
+    case(AZURE_DISK, Filesystem, &[], "SRRS"),
+    case(AZURE_DISK, Filesystem, &[("maxShares", "2")], "SRRS"),
+    case(AZURE_DISK, Block, &[], "SPPS"),
+    case(AZURE_DISK, Block, &[("maxShares", "1")], "SPPS"),
+    case(AZURE_DISK, Block, &[("maxShares", "2")], "SSSS"),
+    case(AZURE_DISK, Block, &[("maxshares", "5")], "SSSS"),
+    case("kubernetes.io/azure-disk", Block, &[("maxShares", "2")], "SSSS"),
+    // Azure Files.
+    case("file.csi.azure.com", Filesystem, &[], "SSSS"),
+    case("file.csi.azure.com", Filesystem, &[("protocol", "nfs")], "SSSS"),
+    case("file.csi.azure.com", Block, &[], "RRRR"),
+    // Google Persistent Disk and Hyperdisk.
+    case(GOOGLE_PD, Filesystem, &[], "SPRS"),
+    cloned(case(GOOGLE_PD, Filesystem, &[], "SSRS")),
+    case(GOOGLE_PD, Filesystem, &[("type", "hyperdisk-ml")], "SSRS"),
+    case(GOOGLE_PD, Filesystem, &[("type", "hyperdisk-balanced")], "SPRS"),
+    cloned(case(GOOGLE_PD, Filesystem, &[("type", "hyperdisk-extreme")], "SPRS")),
+    cloned(case(GOOGLE_PD, Filesystem, &[("type", "hyperdisk-balanced-high-availability")], "SPRS")),
+    case(GOOGLE_PD, Block, &[], "SPPS"),
+    cloned(case(GOOGLE_PD, Block, &[], "SSPS")),
+    case(GOOGLE_PD, Block, &[("type", "pd-ssd")], "SPSS"),
+    case(GOOGLE_PD, Block, &[("type", "hyperdisk-balanced")], "SPSS"),
+    cloned(case(GOOGLE_PD, Block, &[("type", "hyperdisk-balanced-high-availability")], "SPSS")),
+    case(GOOGLE_PD, Block, &[("type", "hyperdisk-throughput")], "SPPS"),
+    case(GOOGLE_PD, Block, &[("type", "hyperdisk-ml")], "SSPS"),
+    case("kubernetes.io/gce-pd", Filesystem, &[("type", "pd-ssd")], "SSRS"),
+    // Google Filestore.
+    case("filestore.csi.storage.gke.io", Filesystem, &[], "SSSS"),
+    case("filestore.csi.storage.gke.io", Block, &[], "RRRR"),
+    // NFS, through CSI, an external provisioner and by hand.
+    case("nfs.csi.k8s.io", Filesystem, &[], "SSSS"),
+    case("nfs.csi.k8s.io", Block, &[], "RRRR"),
+    case("cluster.local/nfs-subdir-external-provisioner", Filesystem, &[], "SSSS"),
+    case("cluster.local/nfs-subdir-external-provisioner", Block, &[], "RRRR"),
+    case("pv-source:nfs", Filesystem, &[], "SSSR"),
+    // iSCSI, by hand and through the CSI sample driver.
+    case("pv-source:iscsi", Filesystem, &[], "SSRR"),
+    case("pv-source:iscsi", Block, &[], "SSRR"),
+    case("iscsi.csi.k8s.io", Filesystem, &[], "SRRS"),
+    case("iscsi.csi.k8s.io", Block, &[], "????"),
+    // Longhorn.
+    case(LONGHORN, Filesystem, &[], "SRSS"),
+    case(LONGHORN, Filesystem, &[("migratable", "true")], "SRSS"),
+    case(LONGHORN, Block, &[], "SRPS"),
+    case(LONGHORN, Block, &[("migratable", "false")], "SRPS"),
+    case(LONGHORN, Block, &[("migratable", "true")], "SRSS"),
+    // local-path: a shared directory stands in its configuration, not in the class.
+    case("rancher.io/local-path", Filesystem, &[], "SUUS"),
+    case("rancher.io/local-path", Block, &[], "RRRR"),
+    // OpenEBS cStor.
+    case("cstor.csi.openebs.io", Filesystem, &[], "SRRS"),
+    case("cstor.csi.openebs.io", Block, &[], "SRRS"),
+];
+
+fn letter(support: &Support) -> char {
+    match support {
+        Support::Supported => 'S',
+        Support::MissingParameter { .. } => 'P',
+        Support::Refused { .. } => 'R',
+        Support::Unproven { .. } => 'U',
+        Support::Unknown => '?',
+    }
+}
+
+#[test]
+fn every_mode_on_every_back_end() {
+    let catalog = Catalog::embedded().unwrap();
+    for case in CASES {
+        let claim = ClaimFacts {
+            has_data_source: case.data_source,
+        };
+        let parameters = case.parameters.iter().copied();
+        let capability = catalog.capability(case.provisioner, parameters, case.mode, Some(claim));
+        let answers: String = AccessMode::ALL
+            .iter()
+            .map(|mode| letter(&capability.judge(AccessModes::of(&[*mode]))))
+            .collect();
+        assert_eq!(
+            answers, case.answers,
+            "{} {} {:?} data source {}",
+            case.provisioner, case.mode, case.parameters, case.data_source
+        );
+    }
+}
+
+#[test]
+fn whether_each_back_end_attaches() {
+    let catalog = Catalog::embedded().unwrap();
+    let attached = [EBS, AZURE_DISK, GOOGLE_PD, LONGHORN, "pv-source:iscsi"];
+    let not_attached = [
+        "efs.csi.aws.com",
+        "file.csi.azure.com",
+        "filestore.csi.storage.gke.io",
+        "nfs.csi.k8s.io",
+        "pv-source:nfs",
+        "iscsi.csi.k8s.io",
+        "rancher.io/local-path",
+        "cstor.csi.openebs.io",
+    ];
+    let by = AttachSource::Catalog;
+    for name in attached {
+        let attach = catalog.attach(name, LiveDriver::Absent);
+        assert_eq!(attach, Attach::Required { by }, "{name}");
+    }
+    for name in not_attached {
+        let attach = catalog.attach(name, LiveDriver::Absent);
+        assert_eq!(attach, Attach::NotRequired { by }, "{name}");
+    }
+}

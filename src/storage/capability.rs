@@ -1,0 +1,235 @@
+//! What one class can do for one volume mode.
+
+use super::catalog::Catalog;
+use super::condition::{Condition, State};
+use super::entry::{Confidence, Entry, Rwop};
+use super::modes::ClassModes;
+use crate::model::access_mode::{AccessModes, VolumeMode};
+
+/// What a claim shows beyond the modes it asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClaimFacts {
+    /// It names a snapshot or another claim to start from (`spec.dataSource`
+    /// or `spec.dataSourceRef`).
+    pub has_data_source: bool,
+}
+
+/// The access modes of a class for one volume mode, with the class parameters
+/// taken into account.
+#[derive(Clone, Debug)]
+pub struct Capability<'c> {
+    volume_mode: VolumeMode,
+    entry: Option<&'c Entry>,
+    granted: Option<AccessModes>,
+    possible: Option<AccessModes>,
+    confidence: Confidence,
+    rwop: Rwop,
+    node_local: NodeLocal,
+    conditions: Vec<(&'c Condition, State)>,
+}
+
+/// Whether the data of a class lives on one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeLocal {
+    /// Not as far as is known.
+    No,
+    /// Yes, and its volumes carry the node affinity that keeps pods there.
+    Pinned,
+    /// Yes, but nothing keeps pods there: elsewhere they find other data.
+    Unpinned,
+    /// Yes; whether the volumes carry a node affinity is not known.
+    Unknown,
+}
+
+impl Catalog {
+    /// What a class with this provisioner and these parameters can do.
+    ///
+    /// `claim` is `None` where a class is looked at without any claim. An
+    /// in-tree name counts with the CSI driver that took it over: which of the
+    /// two serves a class depends on the version of Kubernetes, so what either
+    /// can do is possible.
+    pub fn capability<'p>(
+        &self,
+        provisioner: &str,
+        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
+        volume_mode: VolumeMode,
+        claim: Option<ClaimFacts>,
+    ) -> Capability<'_> {
+        let parameters = parameters.into_iter();
+        let mut capability = Capability {
+            volume_mode,
+            entry: self.get(provisioner),
+            granted: None,
+            possible: None,
+            confidence: Confidence::Believed,
+            rwop: Rwop::Unknown,
+            node_local: NodeLocal::No,
+            conditions: Vec::new(),
+        };
+        let Some(entry) = capability.entry else {
+            return capability;
+        };
+        capability.node_local = node_local(entry, &parameters, claim);
+        capability.confidence = entry.modes(volume_mode).confidence;
+        capability.take_in(entry, &parameters, claim);
+        // A user's word on an in-tree name is final; the catalog's is not.
+        if entry.modes(volume_mode).is_conditional()
+            && let Some(successor) = entry.replaced_by.as_deref().and_then(|name| self.get(name))
+        {
+            capability.take_in(successor, &parameters, claim);
+        }
+        capability
+    }
+}
+
+impl<'c> Capability<'c> {
+    /// Adds what `entry` can do to what is there.
+    fn take_in<'p>(
+        &mut self,
+        entry: &'c Entry,
+        parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
+        claim: Option<ClaimFacts>,
+    ) {
+        let list = entry.modes(self.volume_mode);
+        let mut set = None;
+        let mut add = AccessModes::EMPTY;
+        if list.is_conditional() {
+            for condition in &entry.conditions {
+                let state = condition.state(parameters.clone(), claim);
+                if state == State::Met {
+                    let effect = condition.effect(self.volume_mode);
+                    add = add.union(effect.add);
+                    set = effect.set.or(set);
+                }
+                self.conditions.push((condition, state));
+            }
+        }
+        let granted = set.or(list.granted.map(|modes| modes.union(add)));
+        let first = self.granted.is_none();
+        self.granted = match (self.granted, granted) {
+            (Some(a), Some(b)) => Some(a.union(b)),
+            (a, b) => a.or(b),
+        };
+        self.possible = match (self.possible, list.possible) {
+            _ if first => list.possible,
+            (Some(a), Some(b)) => Some(a.union(b)),
+            // What one of the two can do is not known, so there is no bound.
+            _ => None,
+        };
+        self.confidence = self.confidence.max(list.confidence);
+        if matches!(self.rwop, Rwop::Unknown | Rwop::Refused) {
+            self.rwop = entry.rwop;
+        }
+    }
+
+    /// The same, with the modes that the StorageClass states of itself in the
+    /// place of the catalog's.
+    #[must_use]
+    pub fn with_stated(mut self, stated: ClassModes) -> Self {
+        if let Some(modes) = stated.of(self.volume_mode) {
+            self.granted = Some(modes);
+            self.possible = Some(modes);
+            self.confidence = Confidence::Stated;
+            self.conditions.clear();
+        }
+        self
+    }
+
+    /// The volume mode this is about.
+    #[must_use]
+    pub const fn volume_mode(&self) -> VolumeMode {
+        self.volume_mode
+    }
+
+    /// The catalog's entry; `None` if the provisioner is in no catalog.
+    #[must_use]
+    pub const fn entry(&self) -> Option<&'c Entry> {
+        self.entry
+    }
+
+    /// What the class gives as it stands; `None`: not known, empty: it cannot
+    /// make volumes of this mode.
+    #[must_use]
+    pub const fn granted(&self) -> Option<AccessModes> {
+        self.granted
+    }
+
+    /// What it could give at most, with every condition met; `None`: not known.
+    #[must_use]
+    pub const fn possible(&self) -> Option<AccessModes> {
+        self.possible
+    }
+
+    /// How sure the two lists are.
+    #[must_use]
+    pub const fn confidence(&self) -> Confidence {
+        self.confidence
+    }
+
+    /// What speaks for or against ReadWriteOncePod.
+    #[must_use]
+    pub const fn rwop(&self) -> Rwop {
+        self.rwop
+    }
+
+    /// Whether the data lives on one node.
+    #[must_use]
+    pub const fn node_local(&self) -> NodeLocal {
+        self.node_local
+    }
+
+    /// Every condition of the provisioner and whether it holds; empty where the
+    /// modes are stated.
+    #[must_use]
+    pub fn conditions(&self) -> &[(&'c Condition, State)] {
+        &self.conditions
+    }
+}
+
+fn node_local<'p>(
+    entry: &Entry,
+    parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
+    claim: Option<ClaimFacts>,
+) -> NodeLocal {
+    let here = entry
+        .conditions
+        .iter()
+        .filter_map(|condition| condition.node_local.map(|here| (condition, here)))
+        .filter(|(condition, _)| condition.state(parameters.clone(), claim) == State::Met)
+        .map(|(_, here)| here)
+        .next_back()
+        .unwrap_or(entry.node_local);
+    match (here, entry.pv_node_affinity) {
+        (false, _) => NodeLocal::No,
+        (true, Some(true)) => NodeLocal::Pinned,
+        (true, Some(false)) => NodeLocal::Unpinned,
+        (true, None) => NodeLocal::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn node_local_follows_the_parameters() {
+        let cases = [
+            ("rancher.io/local-path", &[][..], NodeLocal::Pinned),
+            (
+                "rancher.io/local-path",
+                &[("nodeAffinityKey", "rack")],
+                NodeLocal::No,
+            ),
+            ("k8s.io/minikube-hostpath", &[], NodeLocal::Unpinned),
+            ("hostpath.csi.k8s.io", &[], NodeLocal::Unknown),
+            ("ebs.csi.aws.com", &[], NodeLocal::No),
+            ("unheard.example.com", &[], NodeLocal::No),
+        ];
+        for (name, parameters, expected) in cases {
+            let catalog = Catalog::embedded().unwrap();
+            let capability =
+                catalog.capability(name, parameters.iter().copied(), VolumeMode::Block, None);
+            assert_eq!(capability.node_local(), expected, "{name} {parameters:?}");
+        }
+    }
+}

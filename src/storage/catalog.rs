@@ -1,0 +1,203 @@
+//! The catalog: every provisioner known, found by name.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::entry::{Entry, RawEntry};
+use super::glob::Glob;
+use crate::model::Text;
+
+const EMBEDDED: &str = include_str!("catalog.yaml");
+
+/// Why a catalog cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// The text is no catalog; line and column are in the source.
+    #[error("the storage catalog cannot be read: {0}")]
+    Unreadable(#[from] serde_saphyr::Error),
+}
+
+/// Every provisioner that is known, by name or by pattern.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    gathered: Text,
+    exact: HashMap<Text, Entry>,
+    /// Longest fixed part first; of equals, the one put in later first.
+    globs: Vec<(Glob, Entry)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCatalog {
+    gathered: Text,
+    provisioners: HashMap<Text, RawEntry>,
+}
+
+impl Catalog {
+    /// The catalog that is part of this program, read once.
+    ///
+    /// # Errors
+    /// The embedded file cannot be read: a build that went wrong, which a test
+    /// rules out.
+    pub fn embedded() -> Result<&'static Self, &'static CatalogError> {
+        static CATALOG: LazyLock<Result<Catalog, CatalogError>> =
+            LazyLock::new(|| Catalog::from_yaml(EMBEDDED));
+        CATALOG.as_ref()
+    }
+
+    /// Reads a catalog in the form of `catalog.yaml`.
+    ///
+    /// # Errors
+    /// The text is not YAML, has a key or word that the form does not know, or
+    /// names a provisioner twice.
+    pub fn from_yaml(text: &str) -> Result<Self, CatalogError> {
+        let raw: RawCatalog = serde_saphyr::from_str(text)?;
+        let mut catalog = Self {
+            gathered: raw.gathered,
+            exact: HashMap::with_capacity(raw.provisioners.len()),
+            globs: Vec::new(),
+        };
+        for (name, entry) in raw.provisioners {
+            catalog.put(entry.named(name));
+        }
+        Ok(catalog)
+    }
+
+    /// The day the embedded facts were gathered, `2026-11-20` for example.
+    #[must_use]
+    pub fn gathered(&self) -> &str {
+        &self.gathered
+    }
+
+    /// The entry of a provisioner: the exact name, else the pattern with the
+    /// longest fixed part. Allocates nothing.
+    #[must_use]
+    pub fn get(&self, provisioner: &str) -> Option<&Entry> {
+        self.exact.get(provisioner).or_else(|| {
+            self.globs
+                .iter()
+                .find(|(glob, _)| glob.matches(provisioner))
+                .map(|(_, entry)| entry)
+        })
+    }
+
+    /// Every entry, in no particular order.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.exact
+            .values()
+            .chain(self.globs.iter().map(|(_, entry)| entry))
+    }
+
+    /// Every entry, open to correction; names must stay as they are.
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.exact
+            .values_mut()
+            .chain(self.globs.iter_mut().map(|(_, entry)| entry))
+    }
+
+    /// Puts an entry in the place of the one of the same name, if there is one.
+    pub(super) fn put(&mut self, entry: Entry) {
+        let Some(glob) = Glob::new(&entry.name) else {
+            self.exact.insert(entry.name.clone(), entry);
+            return;
+        };
+        self.globs.retain(|(other, _)| *other != glob);
+        let at = self
+            .globs
+            .partition_point(|(other, _)| other.fixed_len() > glob.fixed_len());
+        self.globs.insert(at, (glob, entry));
+    }
+
+    /// The entry of exactly this name or pattern.
+    pub(super) fn named(&self, name: &str) -> Option<&Entry> {
+        self.exact.get(name).or_else(|| {
+            self.globs
+                .iter()
+                .find(|(glob, _)| glob.pattern() == name)
+                .map(|(_, entry)| entry)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name_found(name: &str) -> Option<&'static str> {
+        Catalog::embedded()
+            .unwrap()
+            .get(name)
+            .map(|entry| entry.name.as_str())
+    }
+
+    #[test]
+    fn names_are_found_exactly_then_by_the_longest_pattern() {
+        let cases = [
+            ("ebs.csi.aws.com", Some("ebs.csi.aws.com")),
+            ("rook-ceph.rbd.csi.ceph.com", Some("*.rbd.csi.ceph.com")),
+            ("rbd.csi.ceph.com", Some("rbd.csi.ceph.com")),
+            (
+                "nfs.manila.csi.openstack.org",
+                Some("*.manila.csi.openstack.org"),
+            ),
+            ("manila.csi.openstack.org", Some("manila.csi.openstack.org")),
+            ("org.democratic-csi.nfs", Some("org.democratic-csi.nfs")),
+            ("org.democratic-csi.truenas", Some("org.democratic-csi.*")),
+            (
+                "cluster.local/prod-nfs-subdir-external-provisioner",
+                Some("cluster.local/*nfs-subdir-external-provisioner"),
+            ),
+            ("EBS.csi.aws.com", None),
+            ("example.com/unheard-of", None),
+            ("", None),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(name_found(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_two_patterns_the_longer_one_wins_wherever_it_stands() {
+        let entry = "{title: t, kind: csi, basis: inference, confidence: believed, sources: []}";
+        for (first, second) in [("a*", "ab*"), ("ab*", "a*")] {
+            let text = format!(
+                "gathered: '2026-01-01'\nprovisioners:\n  \"{first}\": {entry}\n  \"{second}\": {entry}\n"
+            );
+            let catalog = Catalog::from_yaml(&text).unwrap();
+            assert_eq!(catalog.get("abc").unwrap().name, "ab*");
+            assert_eq!(catalog.get("ac").unwrap().name, "a*");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_wrong_is_refused_with_the_place() {
+        let entry = "{title: t, kind: csi, basis: inference, confidence: believed, sources: []}";
+        let cases = [
+            (
+                "an unknown key",
+                "gathered: x\nprovisioners:\n  a: {colour: blue}\n".to_owned(),
+                "line 3",
+            ),
+            (
+                "a mode that is none",
+                format!(
+                    "gathered: x\nprovisioners:\n  a: {}\n",
+                    entry.replace('}', ", block: [RWQ]}")
+                ),
+                "RWQ",
+            ),
+            (
+                "a name twice",
+                format!("gathered: x\nprovisioners:\n  a: {entry}\n  a: {entry}\n"),
+                "duplicate",
+            ),
+        ];
+        for (case, text, expected) in cases {
+            let error = Catalog::from_yaml(&text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{case}: {error}");
+        }
+    }
+}

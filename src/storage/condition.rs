@@ -1,0 +1,461 @@
+//! Conditions under which a provisioner gives other access modes than usual.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use super::capability::ClaimFacts;
+use super::modes;
+use crate::model::Text;
+use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+
+/// One condition of a catalog entry and what it brings about.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "RawCondition")]
+pub struct Condition {
+    /// What has to be the case.
+    pub when: When,
+    /// Whether the volumes are bound to one node then; `None`: as without the condition.
+    pub node_local: Option<bool>,
+    /// A sentence for whoever meets the condition.
+    pub note: Option<Text>,
+    filesystem: Effect,
+    block: Effect,
+}
+
+/// What a met condition does to the modes of one volume mode: `set` replaces
+/// whatever other conditions add.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effect {
+    /// Modes granted on top.
+    pub add: AccessModes,
+    /// Modes granted instead.
+    pub set: Option<AccessModes>,
+}
+
+impl Effect {
+    /// Every mode this effect can grant.
+    #[must_use]
+    pub fn grants(self) -> AccessModes {
+        self.add.union(self.set.unwrap_or_default())
+    }
+}
+
+/// What a condition looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    /// A parameter of the StorageClass.
+    Parameter {
+        /// The parameter's key.
+        key: Text,
+        /// What is asked of its value.
+        test: Test,
+        /// Whether the driver takes key and value without regard to case.
+        ignore_case: bool,
+    },
+    /// The claim names a snapshot or another claim to start from
+    /// (`spec.dataSource` or `spec.dataSourceRef`).
+    DataSource,
+    /// The claim itself asks for this mode.
+    ClaimAsks(AccessMode),
+    /// Something the objects of a cluster do not show, in words that complete
+    /// "possible only when …".
+    Setup(Text),
+}
+
+/// What is asked of a parameter's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// One of these values.
+    Is(Vec<Text>),
+    /// Starts with this text.
+    Prefix(Text),
+    /// Ends with this text.
+    Suffix(Text),
+    /// A whole number, at least this large.
+    AtLeast(u64),
+    /// Set to anything.
+    Present,
+    /// Not set.
+    Absent,
+}
+
+/// Whether a condition holds for a class and a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It holds.
+    Met,
+    /// It does not hold, and the objects at hand show it.
+    NotMet,
+    /// The claim decides, and the claim (or this part of it) is not at hand.
+    UpToClaim,
+    /// No object shows it.
+    Hidden,
+}
+
+impl Condition {
+    /// What the condition does to volumes of this mode once met.
+    #[must_use]
+    pub const fn effect(&self, mode: VolumeMode) -> Effect {
+        match mode {
+            VolumeMode::Filesystem => self.filesystem,
+            VolumeMode::Block => self.block,
+        }
+    }
+
+    /// Whether the condition holds for these class parameters and this claim.
+    pub fn state<'p>(
+        &self,
+        mut parameters: impl Iterator<Item = (&'p str, &'p str)>,
+        claim: Option<ClaimFacts>,
+    ) -> State {
+        let met = match &self.when {
+            When::Parameter {
+                key,
+                test,
+                ignore_case,
+            } => {
+                let value = parameters
+                    .find(|(name, _)| same(key, name, *ignore_case))
+                    .map(|(_, value)| value);
+                test.holds(value, *ignore_case)
+            }
+            When::DataSource => match claim {
+                Some(claim) => claim.has_data_source,
+                None => return State::UpToClaim,
+            },
+            When::ClaimAsks(_) => return State::UpToClaim,
+            When::Setup(_) => return State::Hidden,
+        };
+        if met { State::Met } else { State::NotMet }
+    }
+}
+
+impl Test {
+    fn holds(&self, value: Option<&str>, ignore_case: bool) -> bool {
+        let Some(value) = value else {
+            return *self == Self::Absent;
+        };
+        match self {
+            Self::Is(values) => values.iter().any(|each| same(each, value, ignore_case)),
+            Self::Prefix(text) => value
+                .get(..text.len())
+                .is_some_and(|head| same(text, head, ignore_case)),
+            Self::Suffix(text) => value
+                .len()
+                .checked_sub(text.len())
+                .and_then(|at| value.get(at..))
+                .is_some_and(|tail| same(text, tail, ignore_case)),
+            Self::AtLeast(least) => value
+                .trim()
+                .parse()
+                .is_ok_and(|number: u64| number >= *least),
+            Self::Present => true,
+            Self::Absent => false,
+        }
+    }
+}
+
+fn same(a: &str, b: &str, ignore_case: bool) -> bool {
+    if ignore_case {
+        a.eq_ignore_ascii_case(b)
+    } else {
+        a == b
+    }
+}
+
+/// A clause that goes after "possible only when".
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parameter { key, test, .. } => write!(f, "StorageClass parameter {key:?} {test}"),
+            Self::DataSource => {
+                f.write_str("the claim names a snapshot or another claim as its data source")
+            }
+            Self::ClaimAsks(mode) => write!(f, "the claim asks for {mode}"),
+            Self::Setup(words) => f.write_str(words),
+        }
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Is(values) => {
+                f.write_str("is ")?;
+                for (at, value) in values.iter().enumerate() {
+                    let before = match at {
+                        0 => "",
+                        _ if at + 1 == values.len() => " or ",
+                        _ => ", ",
+                    };
+                    write!(f, "{before}{value:?}")?;
+                }
+                Ok(())
+            }
+            Self::Prefix(text) => write!(f, "starts with {text:?}"),
+            Self::Suffix(text) => write!(f, "ends with {text:?}"),
+            Self::AtLeast(number) => write!(f, "is {number} or more"),
+            Self::Present => f.write_str("is set"),
+            Self::Absent => f.write_str("is left out"),
+        }
+    }
+}
+
+/// A condition as `catalog.yaml` writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCondition {
+    when: RawWhen,
+    #[serde(default, deserialize_with = "modes::exact")]
+    filesystem_add: Option<AccessModes>,
+    #[serde(default, deserialize_with = "modes::exact")]
+    filesystem_set: Option<AccessModes>,
+    #[serde(default, deserialize_with = "modes::exact")]
+    block_add: Option<AccessModes>,
+    #[serde(default, deserialize_with = "modes::exact")]
+    block_set: Option<AccessModes>,
+    #[serde(default)]
+    node_local: Option<bool>,
+    #[serde(default)]
+    note: Option<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawWhen {
+    parameter: Option<Text>,
+    is: Option<Vec<Text>>,
+    prefix: Option<Text>,
+    suffix: Option<Text>,
+    at_least: Option<u64>,
+    present: Option<bool>,
+    ignore_case: bool,
+    claim_has: Option<ClaimPart>,
+    claim_asks: Option<Text>,
+    setup: Option<Text>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ClaimPart {
+    DataSource,
+}
+
+impl TryFrom<RawCondition> for Condition {
+    type Error = String;
+
+    fn try_from(raw: RawCondition) -> Result<Self, String> {
+        Ok(Self {
+            when: raw.when.try_into()?,
+            node_local: raw.node_local,
+            note: raw.note,
+            filesystem: Effect {
+                add: raw.filesystem_add.unwrap_or_default(),
+                set: raw.filesystem_set,
+            },
+            block: Effect {
+                add: raw.block_add.unwrap_or_default(),
+                set: raw.block_set,
+            },
+        })
+    }
+}
+
+impl TryFrom<RawWhen> for When {
+    type Error = String;
+
+    fn try_from(raw: RawWhen) -> Result<Self, String> {
+        let tests: Vec<Test> = [
+            raw.is.map(Test::Is),
+            raw.prefix.map(Test::Prefix),
+            raw.suffix.map(Test::Suffix),
+            raw.at_least.map(Test::AtLeast),
+            raw.present
+                .map(|present| if present { Test::Present } else { Test::Absent }),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let parameter = match (raw.parameter, <[Test; 1]>::try_from(tests)) {
+            (Some(key), Ok([test])) => Some(Self::Parameter {
+                key,
+                test,
+                ignore_case: raw.ignore_case,
+            }),
+            (None, Err(tests)) if tests.is_empty() && !raw.ignore_case => None,
+            _ => {
+                return Err(
+                    "`parameter` goes with exactly one of `is`, `prefix`, `suffix`, \
+                            `at_least` and `present`"
+                        .to_owned(),
+                );
+            }
+        };
+        let subjects: Vec<Self> = [
+            parameter,
+            raw.claim_has.map(|ClaimPart::DataSource| Self::DataSource),
+            raw.claim_asks
+                .map(|name| modes::exact_mode(&name))
+                .transpose()?
+                .map(Self::ClaimAsks),
+            raw.setup.map(Self::Setup),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        <[Self; 1]>::try_from(subjects)
+            .map(|[subject]| subject)
+            .map_err(|_| {
+                "`when` takes exactly one of `parameter`, `claim_has`, `claim_asks` and `setup`"
+                    .to_owned()
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(when: &str) -> Result<Condition, serde_saphyr::Error> {
+        serde_saphyr::from_str(&format!("when: {when}\n"))
+    }
+
+    #[test]
+    fn parameters_are_tested() {
+        let cases = [
+            ("{parameter: type, is: [io2]}", Some("io2"), State::Met),
+            ("{parameter: type, is: [io2]}", Some("IO2"), State::NotMet),
+            ("{parameter: type, is: [io2]}", None, State::NotMet),
+            ("{parameter: type, is: [a, b]}", Some("b"), State::Met),
+            (
+                "{parameter: type, is: [NFS], ignore_case: true}",
+                Some("nfs"),
+                State::Met,
+            ),
+            (
+                "{parameter: TYPE, is: [a], ignore_case: true}",
+                Some("a"),
+                State::Met,
+            ),
+            ("{parameter: TYPE, is: [a]}", Some("a"), State::NotMet),
+            ("{parameter: type, prefix: pd-}", Some("pd-ssd"), State::Met),
+            ("{parameter: type, prefix: pd-}", Some("p"), State::NotMet),
+            ("{parameter: type, prefix: pd-}", Some("pé-"), State::NotMet),
+            (
+                "{parameter: type, suffix: _ZRS}",
+                Some("Premium_ZRS"),
+                State::Met,
+            ),
+            (
+                "{parameter: type, suffix: _ZRS}",
+                Some("Premium_LRS"),
+                State::NotMet,
+            ),
+            (
+                "{parameter: type, suffix: _ZRS}",
+                Some("ZRS"),
+                State::NotMet,
+            ),
+            ("{parameter: type, at_least: 2}", Some("2"), State::Met),
+            ("{parameter: type, at_least: 2}", Some("1"), State::NotMet),
+            (
+                "{parameter: type, at_least: 2}",
+                Some("many"),
+                State::NotMet,
+            ),
+            ("{parameter: type, present: true}", Some(""), State::Met),
+            ("{parameter: type, present: true}", None, State::NotMet),
+            ("{parameter: type, present: false}", None, State::Met),
+            ("{parameter: type, present: false}", Some(""), State::NotMet),
+            ("{setup: a thing is on}", Some("x"), State::Hidden),
+            ("{claim_asks: RWX}", Some("x"), State::UpToClaim),
+            ("{claim_has: data-source}", Some("x"), State::UpToClaim),
+        ];
+        for (when, value, expected) in cases {
+            let parameters = [("other", "io2")]
+                .into_iter()
+                .chain(value.map(|value| ("type", value)));
+            let state = condition(when).unwrap().state(parameters, None);
+            assert_eq!(state, expected, "{when} with {value:?}");
+        }
+    }
+
+    #[test]
+    fn a_data_source_is_the_claims_affair() {
+        let condition = condition("{claim_has: data-source}").unwrap();
+        for (has_data_source, expected) in [(true, State::Met), (false, State::NotMet)] {
+            let claim = Some(ClaimFacts { has_data_source });
+            assert_eq!(condition.state(std::iter::empty(), claim), expected);
+        }
+    }
+
+    #[test]
+    fn conditions_read_as_a_clause() {
+        let cases = [
+            (
+                "{parameter: type, is: [io2]}",
+                r#"StorageClass parameter "type" is "io2""#,
+            ),
+            (
+                "{parameter: type, is: [a, b, c]}",
+                r#"StorageClass parameter "type" is "a", "b" or "c""#,
+            ),
+            (
+                "{parameter: n, at_least: 2}",
+                r#"StorageClass parameter "n" is 2 or more"#,
+            ),
+            (
+                "{parameter: n, prefix: pd-}",
+                r#"StorageClass parameter "n" starts with "pd-""#,
+            ),
+            (
+                "{parameter: n, suffix: z}",
+                r#"StorageClass parameter "n" ends with "z""#,
+            ),
+            (
+                "{parameter: n, present: true}",
+                r#"StorageClass parameter "n" is set"#,
+            ),
+            (
+                "{parameter: n, present: false}",
+                r#"StorageClass parameter "n" is left out"#,
+            ),
+            (
+                "{claim_has: data-source}",
+                "the claim names a snapshot or another claim as its data source",
+            ),
+            ("{claim_asks: RWX}", "the claim asks for ReadWriteMany"),
+            ("{setup: it is on}", "it is on"),
+        ];
+        for (when, expected) in cases {
+            assert_eq!(
+                condition(when).unwrap().when.to_string(),
+                expected,
+                "{when}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_condition_that_says_too_little_or_too_much_is_refused() {
+        let cases = [
+            ("{}", "exactly one of"),
+            ("{parameter: type}", "exactly one of"),
+            ("{is: [io2]}", "exactly one of"),
+            (
+                "{parameter: type, is: [a], present: true}",
+                "exactly one of",
+            ),
+            ("{setup: x, claim_asks: RWX}", "exactly one of"),
+            ("{setup: x, ignore_case: true}", "exactly one of"),
+            ("{claim_asks: RWZ}", "no access mode"),
+            ("{claim_has: owner}", "owner"),
+            ("{colour: blue}", "colour"),
+        ];
+        for (when, expected) in cases {
+            let error = condition(when).unwrap_err().to_string();
+            assert!(error.contains(expected), "{when}: {error}");
+        }
+    }
+}

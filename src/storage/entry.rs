@@ -1,0 +1,315 @@
+//! One provisioner of the catalog.
+
+use serde::Deserialize;
+
+use super::condition::Condition;
+use super::modes;
+use crate::model::Text;
+use crate::model::access_mode::{AccessModes, VolumeMode};
+
+/// What is known about one provisioner, or about all whose names fit a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The provisioner's name, or a pattern with `*`.
+    pub name: Text,
+    /// What people call the product.
+    pub title: Text,
+    /// What sort of provisioner it is; `None` for one that only a policy names.
+    pub kind: Option<Kind>,
+    /// Whether it makes volumes for claims.
+    pub provisions: Provisions,
+    /// In-tree provisioners this driver took over.
+    pub replaces: Vec<Text>,
+    /// The CSI driver that serves this in-tree provisioner's volumes today.
+    pub replaced_by: Option<Text>,
+    /// Real names that a pattern stands for.
+    pub examples: Vec<Text>,
+    /// What changes the access modes; in the file's order.
+    pub conditions: Vec<Condition>,
+    /// What speaks for or against ReadWriteOncePod.
+    pub rwop: Rwop,
+    /// Whether the attach-detach controller acts for its volumes; `None`: not known.
+    pub attach_required: Option<bool>,
+    /// Whether the data lives on one node only.
+    pub node_local: bool,
+    /// For node-local data: whether the volumes carry the node affinity that
+    /// keeps pods there; `None`: not known.
+    pub pv_node_affinity: Option<bool>,
+    /// How far a ReadWriteOnce volume can follow its pod; `None`: not known.
+    pub reach: Option<Reach>,
+    /// Where the lists of modes come from; `None` if a policy states them.
+    pub basis: Option<Basis>,
+    /// Where the facts were read, as `repository:path` or the repository alone.
+    pub sources: Vec<Text>,
+    /// A sentence worth showing.
+    pub note: Option<Text>,
+    filesystem: ModeList,
+    block: ModeList,
+    /// Whether a policy states `attach_required`.
+    pub(super) attach_stated: bool,
+}
+
+/// The access modes of a provisioner for one volume mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModeList {
+    /// Granted without any condition; `None`: not known, empty: the volume mode is refused.
+    pub granted: Option<AccessModes>,
+    /// Granted at most, with every condition met; `None`: not known.
+    pub possible: Option<AccessModes>,
+    /// How sure this is.
+    pub confidence: Confidence,
+}
+
+impl ModeList {
+    /// The list of a user who says it: exactly these modes, whatever the parameters.
+    pub(super) const fn stated(modes: AccessModes) -> Self {
+        Self {
+            granted: Some(modes),
+            possible: Some(modes),
+            confidence: Confidence::Stated,
+        }
+    }
+
+    /// Nothing known.
+    pub(super) const UNKNOWN: Self = Self {
+        granted: None,
+        possible: None,
+        confidence: Confidence::Believed,
+    };
+
+    /// Whether conditions apply: a user's word needs none.
+    pub(super) fn is_conditional(self) -> bool {
+        self.confidence != Confidence::Stated
+    }
+}
+
+/// What sort of thing an [`Entry`] describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A CSI driver.
+    Csi,
+    /// A provisioner from before CSI, outside of Kubernetes.
+    External,
+    /// A provisioner that was compiled into Kubernetes.
+    InTree,
+    /// A type of PersistentVolume that has no provisioner.
+    PvSource,
+}
+
+/// Whether a provisioner makes volumes for claims.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Provisions {
+    /// It makes them.
+    #[default]
+    ForClaims,
+    /// An administrator makes them.
+    ByHand,
+    /// Nobody could tell.
+    Unknown,
+}
+
+/// What speaks for or against ReadWriteOncePod.
+///
+/// Kubernetes enforces the mode in the scheduler, so a driver needs to know
+/// little about it: only [`Rwop::Refused`] is evidence that a claim fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rwop {
+    /// The driver has the capability `SINGLE_NODE_MULTI_WRITER`.
+    Native,
+    /// The sidecars ask the driver for a plain single-node writer instead.
+    Mapped,
+    /// Not CSI: the provisioner copies the mode to the volume.
+    Accepted,
+    /// It fails.
+    Refused,
+    /// The vendor says that it is not supported.
+    UnsupportedByVendor,
+    /// Nothing is known.
+    #[default]
+    Unknown,
+}
+
+/// How far a ReadWriteOnce volume can follow its pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// Nowhere.
+    Node,
+    /// Through its zone.
+    Zone,
+    /// Through its region.
+    Region,
+    /// Wherever the storage can be reached.
+    Any,
+}
+
+/// Where an entry's lists of modes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// The driver's own code.
+    DriverCode,
+    /// The Kubernetes documentation.
+    K8sDocs,
+    /// The vendor's documentation.
+    VendorDocs,
+    /// The table of KubeVirt's Containerized Data Importer.
+    KubevirtCdi,
+    /// The vendors' rows in the CSI driver list.
+    CsiDocsTable,
+    /// What similar storage does.
+    Inference,
+}
+
+/// How sure a list of modes is, the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// A policy file or an annotation states it.
+    #[serde(skip)]
+    Stated,
+    /// Read in the driver's code or in official documentation.
+    Verified,
+    /// A vendor's row in the CSI driver list, which nobody validated.
+    CsiDocsTable,
+    /// Believed, or read in part only.
+    Believed,
+}
+
+impl Confidence {
+    /// Whether a claim may be refused on the strength of it.
+    #[must_use]
+    pub const fn is_firm(self) -> bool {
+        matches!(self, Self::Stated | Self::Verified)
+    }
+
+    /// How sure the catalog is, in words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Stated => "stated by the policy or the StorageClass",
+            Self::Verified => "verified in the driver's code or official documentation",
+            Self::CsiDocsTable => "the vendor's own row in the CSI driver list, not validated",
+            Self::Believed => "believed, not verified",
+        }
+    }
+}
+
+impl Entry {
+    /// The access modes for volumes of this mode.
+    #[must_use]
+    pub const fn modes(&self, mode: VolumeMode) -> ModeList {
+        match mode {
+            VolumeMode::Filesystem => self.filesystem,
+            VolumeMode::Block => self.block,
+        }
+    }
+
+    pub(super) const fn state_modes(&mut self, mode: VolumeMode, modes: AccessModes) {
+        match mode {
+            VolumeMode::Filesystem => self.filesystem = ModeList::stated(modes),
+            VolumeMode::Block => self.block = ModeList::stated(modes),
+        }
+    }
+
+    /// An entry of which only the name is known.
+    pub(super) fn unknown(name: Text) -> Self {
+        Self {
+            title: name.clone(),
+            name,
+            kind: None,
+            provisions: Provisions::Unknown,
+            replaces: Vec::new(),
+            replaced_by: None,
+            examples: Vec::new(),
+            conditions: Vec::new(),
+            rwop: Rwop::Unknown,
+            attach_required: None,
+            node_local: false,
+            pv_node_affinity: None,
+            reach: None,
+            basis: None,
+            sources: Vec::new(),
+            note: None,
+            filesystem: ModeList::UNKNOWN,
+            block: ModeList::UNKNOWN,
+            attach_stated: false,
+        }
+    }
+}
+
+/// An entry as `catalog.yaml` writes it; the file's header explains the keys.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawEntry {
+    title: Text,
+    kind: Kind,
+    #[serde(default)]
+    provisions: Provisions,
+    #[serde(default)]
+    replaces: Vec<Text>,
+    #[serde(default)]
+    replaced_by: Option<Text>,
+    #[serde(default)]
+    examples: Vec<Text>,
+    #[serde(default, deserialize_with = "modes::exact")]
+    filesystem: Option<AccessModes>,
+    #[serde(default, deserialize_with = "modes::exact")]
+    block: Option<AccessModes>,
+    #[serde(default)]
+    conditions: Vec<Condition>,
+    #[serde(default)]
+    rwop: Rwop,
+    #[serde(default)]
+    attach_required: Option<bool>,
+    #[serde(default)]
+    node_local: bool,
+    #[serde(default)]
+    pv_node_affinity: Option<bool>,
+    #[serde(default)]
+    reach: Option<Reach>,
+    basis: Basis,
+    confidence: Confidence,
+    sources: Vec<Text>,
+    #[serde(default)]
+    note: Option<Text>,
+}
+
+impl RawEntry {
+    /// The entry under its name, with the bound on its modes worked out.
+    pub(super) fn named(self, name: Text) -> Entry {
+        let list = |mode, granted: Option<AccessModes>| ModeList {
+            granted,
+            possible: granted.map(|granted| {
+                self.conditions.iter().fold(granted, |modes, condition| {
+                    modes.union(condition.effect(mode).grants())
+                })
+            }),
+            confidence: self.confidence,
+        };
+        Entry {
+            filesystem: list(VolumeMode::Filesystem, self.filesystem),
+            block: list(VolumeMode::Block, self.block),
+            name,
+            title: self.title,
+            kind: Some(self.kind),
+            provisions: self.provisions,
+            replaces: self.replaces,
+            replaced_by: self.replaced_by,
+            examples: self.examples,
+            conditions: self.conditions,
+            rwop: self.rwop,
+            attach_required: self.attach_required,
+            node_local: self.node_local,
+            pv_node_affinity: self.pv_node_affinity,
+            reach: self.reach,
+            basis: Some(self.basis),
+            sources: self.sources,
+            note: self.note,
+            attach_stated: false,
+        }
+    }
+}

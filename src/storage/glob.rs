@@ -1,0 +1,81 @@
+//! Patterns over provisioner names.
+
+use crate::model::Text;
+
+/// A provisioner name in which `*` stands for any text, the empty one included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Glob(Text);
+
+impl Glob {
+    /// `pattern` as a glob; `None` if it holds no `*` and is thus an exact name.
+    pub(super) fn new(pattern: &str) -> Option<Self> {
+        pattern.contains('*').then(|| Self(pattern.into()))
+    }
+
+    /// The pattern as it was written.
+    pub(super) fn pattern(&self) -> &str {
+        &self.0
+    }
+
+    /// The bytes of the pattern that are not `*`: the longer, the more precise.
+    pub(super) fn fixed_len(&self) -> usize {
+        self.0.bytes().filter(|byte| *byte != b'*').count()
+    }
+
+    /// Whether the whole of `name` fits the pattern.
+    pub(super) fn matches(&self, name: &str) -> bool {
+        let Some((head, rest)) = self.0.split_once('*') else {
+            return self.0 == name;
+        };
+        let Some(mut left) = name.strip_prefix(head) else {
+            return false;
+        };
+        let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+        // Taking each middle part at its first place leaves the most for the parts after it.
+        for part in middle.split('*') {
+            match left.find(part) {
+                Some(at) => left = &left[at + part.len()..],
+                None => return false,
+            }
+        }
+        left.ends_with(tail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        let cases = [
+            ("*.rbd.csi.ceph.com", "rook-ceph.rbd.csi.ceph.com", true),
+            ("*.rbd.csi.ceph.com", "rbd.csi.ceph.com", false),
+            ("*.rbd.csi.ceph.com", "a.rbd.csi.ceph.com.example", false),
+            ("org.democratic-csi.*", "org.democratic-csi.nfs-eu", true),
+            ("org.democratic-csi.*", "org.democratic-csi.", true),
+            (
+                "cluster.local/*nfs-client-provisioner",
+                "cluster.local/nfs-client-provisioner",
+                true,
+            ),
+            (
+                "cluster.local/*nfs-client-provisioner",
+                "cluster.local/a-nfs-client-provisioner",
+                true,
+            ),
+            ("ab*ba", "aba", false),
+            ("ab*ba", "abba", true),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("a*b*c", "abc", true),
+            ("*", "", true),
+        ];
+        for (pattern, name, expected) in cases {
+            let glob = Glob::new(pattern).unwrap();
+            assert_eq!(glob.matches(name), expected, "{pattern} against {name}");
+        }
+        assert_eq!(Glob::new("ebs.csi.aws.com"), None);
+        assert_eq!(Glob::new("*.x*").unwrap().fixed_len(), 2);
+    }
+}

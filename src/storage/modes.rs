@@ -1,0 +1,199 @@
+//! Lists of access modes written by people: exact, or refused with a reason.
+
+use serde::de::{Deserialize, Deserializer};
+
+use crate::model::Text;
+use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+
+/// StorageClass annotation that states the access modes its file system volumes can have.
+pub const ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/access-modes";
+/// StorageClass annotation that states the access modes its raw block volumes can have.
+pub const BLOCK_ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/block-access-modes";
+
+/// Why a list of access modes cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModesError {
+    /// A name that is no access mode.
+    #[error(
+        "{place} names {name:?}, which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
+    )]
+    UnknownMode {
+        /// The annotation or key at fault.
+        place: Text,
+        /// The name found there.
+        name: Text,
+    },
+    /// Nothing between two commas, or nothing at all.
+    #[error(
+        "{place} holds an empty access mode; name the modes separated by commas, or write \"none\" if this volume mode is not possible at all"
+    )]
+    Empty {
+        /// The annotation or key at fault.
+        place: Text,
+    },
+}
+
+/// Reads a comma-separated list of access modes, long or short names, blanks allowed.
+///
+/// `none` on its own is the empty set. `place` names the annotation or key for
+/// the error.
+///
+/// # Errors
+/// A name that is no access mode, or an empty one.
+pub fn parse_modes(place: &str, value: &str) -> Result<AccessModes, ModesError> {
+    if value.trim() == "none" {
+        return Ok(AccessModes::EMPTY);
+    }
+    value
+        .split(',')
+        .map(str::trim)
+        .map(|name| match AccessMode::from_name(name) {
+            Some(mode) => Ok(mode),
+            None if name.is_empty() => Err(ModesError::Empty {
+                place: place.into(),
+            }),
+            None => Err(ModesError::UnknownMode {
+                place: place.into(),
+                name: name.into(),
+            }),
+        })
+        .collect()
+}
+
+/// The access modes a StorageClass states of itself; `None` where it says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ClassModes {
+    /// For file systems.
+    pub filesystem: Option<AccessModes>,
+    /// For raw block devices.
+    pub block: Option<AccessModes>,
+}
+
+impl ClassModes {
+    /// Reads both annotations; `annotation` looks one up by its key.
+    ///
+    /// # Errors
+    /// The first annotation that cannot be read; its key is in the error.
+    pub fn from_annotations<'v>(
+        annotation: impl Fn(&str) -> Option<&'v str>,
+    ) -> Result<Self, ModesError> {
+        let read = |key| {
+            annotation(key)
+                .map(|value| parse_modes(key, value))
+                .transpose()
+        };
+        Ok(Self {
+            filesystem: read(ACCESS_MODES_ANNOTATION)?,
+            block: read(BLOCK_ACCESS_MODES_ANNOTATION)?,
+        })
+    }
+
+    /// What is stated for `mode`.
+    #[must_use]
+    pub const fn of(self, mode: VolumeMode) -> Option<AccessModes> {
+        match mode {
+            VolumeMode::Filesystem => self.filesystem,
+            VolumeMode::Block => self.block,
+        }
+    }
+}
+
+/// Reads one access mode and refuses a name that is none.
+pub(super) fn exact_mode(name: &str) -> Result<AccessMode, String> {
+    AccessMode::from_name(name).ok_or_else(|| {
+        format!(
+            "{name:?} is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod"
+        )
+    })
+}
+
+/// A list of access modes in which a wrong name is an error, unlike in the
+/// objects of a cluster, where the API server has its own word on it.
+pub(super) fn exact<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<AccessModes>, D::Error> {
+    Vec::<Text>::deserialize(deserializer)?
+        .iter()
+        .map(|name| exact_mode(name))
+        .collect::<Result<AccessModes, String>>()
+        .map(Some)
+        .map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce};
+
+    #[test]
+    fn lists_of_modes() {
+        let cases = [
+            (
+                "one",
+                "ReadWriteMany",
+                Ok(AccessModes::of(&[ReadWriteMany])),
+            ),
+            (
+                "short names and blanks",
+                " RWO , ReadOnlyMany ",
+                Ok(AccessModes::of(&[ReadWriteOnce, ReadOnlyMany])),
+            ),
+            ("none", "none", Ok(AccessModes::EMPTY)),
+            (
+                "nothing",
+                "",
+                Err(ModesError::Empty {
+                    place: "key".into(),
+                }),
+            ),
+            (
+                "a comma too many",
+                "RWO,",
+                Err(ModesError::Empty {
+                    place: "key".into(),
+                }),
+            ),
+            (
+                "none beside a mode",
+                "RWO,none",
+                Err(ModesError::UnknownMode {
+                    place: "key".into(),
+                    name: "none".into(),
+                }),
+            ),
+            (
+                "wrong case",
+                "readwriteonce",
+                Err(ModesError::UnknownMode {
+                    place: "key".into(),
+                    name: "readwriteonce".into(),
+                }),
+            ),
+        ];
+        for (case, text, expected) in cases {
+            assert_eq!(parse_modes("key", text), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn annotations_are_read_apart_and_the_faulty_one_is_named() {
+        let modes = ClassModes::from_annotations(|key| {
+            (key == BLOCK_ACCESS_MODES_ANNOTATION).then_some("ReadWriteMany")
+        })
+        .unwrap();
+        assert_eq!(modes.of(VolumeMode::Filesystem), None);
+        assert_eq!(
+            modes.of(VolumeMode::Block),
+            Some(AccessModes::of(&[ReadWriteMany]))
+        );
+
+        let error =
+            ClassModes::from_annotations(|key| (key == ACCESS_MODES_ANNOTATION).then_some("RWW"))
+                .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "multi-attach-guard.dev/access-modes names \"RWW\", which is no access mode; use ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod, separated by commas"
+        );
+    }
+}

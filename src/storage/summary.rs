@@ -1,0 +1,239 @@
+//! What `capabilities` prints about a StorageClass.
+
+use serde::Serialize;
+
+use super::attach::LiveDriver;
+use super::capability::{Capability, NodeLocal};
+use super::catalog::Catalog;
+use super::condition::State;
+use super::modes::ClassModes;
+use crate::model::Text;
+use crate::model::access_mode::{AccessModes, VolumeMode};
+
+/// What one StorageClass can do, in words ready to be laid out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClassSummary {
+    /// The class's name.
+    pub class: Text,
+    /// Its provisioner.
+    pub provisioner: Text,
+    /// What people call the product; `None` if the provisioner is in no catalog.
+    pub title: Option<Text>,
+    /// Access modes for file systems.
+    pub filesystem: ModeSummary,
+    /// Access modes for raw block devices.
+    pub block: ModeSummary,
+    /// Whether volumes are attached, and who says so.
+    pub attach: &'static str,
+    /// Whether the data lives on one node.
+    pub node_local: &'static str,
+    /// Sentences worth knowing.
+    pub notes: Vec<Text>,
+}
+
+/// The access modes of a class for one volume mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModeSummary {
+    /// What the class gives as it stands; `None`: not known, empty: no volumes of this mode.
+    pub modes: Option<AccessModes>,
+    /// What it could give, and what that takes.
+    pub conditional: Vec<ConditionalModes>,
+    /// How sure this is; `None` if nothing is known.
+    pub confidence: Option<&'static str>,
+}
+
+/// Modes that a class gives on a condition only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionalModes {
+    /// The modes.
+    pub modes: AccessModes,
+    /// What they take: a clause such as `possible only when StorageClass
+    /// parameter "type" is "io2"`.
+    pub condition: String,
+}
+
+impl ClassSummary {
+    /// Sums up a class: `parameters` are its own, `stated` is what its
+    /// annotations say, `live` the CSIDriver object of
+    /// [`csi_driver_of`](super::csi_driver_of) its provisioner.
+    pub fn new<'p>(
+        catalog: &Catalog,
+        class: &str,
+        provisioner: &str,
+        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
+        stated: ClassModes,
+        live: LiveDriver,
+    ) -> Self {
+        let parameters = parameters.into_iter();
+        let capability = |mode| {
+            catalog
+                .capability(provisioner, parameters.clone(), mode, None)
+                .with_stated(stated)
+        };
+        let filesystem = capability(VolumeMode::Filesystem);
+        let block = capability(VolumeMode::Block);
+        let entry = filesystem.entry();
+        let mut notes: Vec<Text> = entry
+            .and_then(|entry| entry.note.clone())
+            .into_iter()
+            .collect();
+        for (condition, state) in filesystem.conditions().iter().chain(block.conditions()) {
+            if let (State::Met, Some(note)) = (state, &condition.note)
+                && !notes.contains(note)
+            {
+                notes.push(note.clone());
+            }
+        }
+        Self {
+            class: class.into(),
+            provisioner: provisioner.into(),
+            title: entry.map(|entry| entry.title.clone()),
+            attach: catalog.attach(provisioner, live).text(),
+            node_local: filesystem.node_local().text(),
+            filesystem: ModeSummary::of(&filesystem),
+            block: ModeSummary::of(&block),
+            notes,
+        }
+    }
+}
+
+impl ModeSummary {
+    fn of(capability: &Capability<'_>) -> Self {
+        let mut conditional: Vec<ConditionalModes> = Vec::new();
+        let granted = capability.granted().unwrap_or_default();
+        let open = capability.possible().unwrap_or_default().minus(granted);
+        for mode in open.iter() {
+            let modes = AccessModes::of(&[mode]);
+            let Some(condition) = capability.hint(modes) else {
+                continue;
+            };
+            match conditional
+                .iter_mut()
+                .find(|each| each.condition == condition)
+            {
+                Some(each) => each.modes.insert(mode),
+                None => conditional.push(ConditionalModes { modes, condition }),
+            }
+        }
+        Self {
+            modes: capability.granted(),
+            conditional,
+            confidence: capability.granted().map(|_| capability.confidence().text()),
+        }
+    }
+}
+
+impl NodeLocal {
+    /// The answer in words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Pinned => "yes, and its volumes keep pods on their node",
+            Self::Unpinned => "yes, but nothing keeps pods on the node",
+            Self::Unknown => "yes; whether its volumes keep pods on their node is not known",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::access_mode::AccessMode::{
+        ReadOnlyMany, ReadWriteMany, ReadWriteOnce, ReadWriteOncePod,
+    };
+
+    fn summary(provisioner: &str, parameters: &[(&str, &str)], stated: ClassModes) -> ClassSummary {
+        ClassSummary::new(
+            Catalog::embedded().unwrap(),
+            "fast",
+            provisioner,
+            parameters.iter().copied(),
+            stated,
+            LiveDriver::Absent,
+        )
+    }
+
+    #[test]
+    fn a_class_is_summed_up_with_its_conditions() {
+        let azure = summary(
+            "disk.csi.azure.com",
+            &[("skuname", "Premium_ZRS")],
+            ClassModes::default(),
+        );
+        let own = AccessModes::of(&[ReadWriteOnce, ReadWriteOncePod]);
+        let verified = Some("verified in the driver's code or official documentation");
+        assert_eq!(
+            azure,
+            ClassSummary {
+                class: "fast".into(),
+                provisioner: "disk.csi.azure.com".into(),
+                title: Some("Azure Disk (CSI)".into()),
+                filesystem: ModeSummary {
+                    modes: Some(own),
+                    conditional: vec![],
+                    confidence: verified,
+                },
+                block: ModeSummary {
+                    modes: Some(own),
+                    conditional: vec![ConditionalModes {
+                        modes: AccessModes::of(&[ReadOnlyMany, ReadWriteMany]),
+                        condition:
+                            "possible only when StorageClass parameter \"maxShares\" is 2 or more"
+                                .to_owned(),
+                    }],
+                    confidence: verified,
+                },
+                attach: "attached (catalog)",
+                node_local: "no",
+                notes: vec!["The disk can follow its pod through the whole region.".into()],
+            }
+        );
+    }
+
+    #[test]
+    fn an_unknown_class_and_a_stated_one() {
+        let unknown = summary("unheard.example.com", &[], ClassModes::default());
+        assert_eq!(unknown.title, None);
+        assert_eq!(unknown.filesystem.modes, None);
+        assert_eq!(unknown.filesystem.confidence, None);
+        assert_eq!(unknown.attach, "attached (assumed)");
+
+        let stated = summary(
+            "rancher.io/local-path",
+            &[],
+            ClassModes {
+                filesystem: Some(AccessModes::of(&[ReadWriteMany])),
+                block: None,
+            },
+        );
+        assert_eq!(
+            stated.filesystem.modes,
+            Some(AccessModes::of(&[ReadWriteMany]))
+        );
+        assert_eq!(
+            stated.filesystem.confidence,
+            Some("stated by the policy or the StorageClass")
+        );
+        assert_eq!(stated.block.modes, Some(AccessModes::EMPTY));
+        assert_eq!(
+            stated.node_local,
+            "yes, and its volumes keep pods on their node"
+        );
+    }
+
+    #[test]
+    fn a_summary_reads_as_json() {
+        let json = serde_json::to_value(summary("efs.csi.aws.com", &[], ClassModes::default()));
+        let json = json.unwrap();
+        assert_eq!(json["nodeLocal"], "no");
+        assert_eq!(json["block"]["modes"], serde_json::json!([]));
+        assert_eq!(
+            json["filesystem"]["modes"],
+            serde_json::json!(["ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"])
+        );
+    }
+}

@@ -1,0 +1,400 @@
+//! Whether a class can give the access modes that a claim asks for.
+
+use std::fmt::Write as _;
+
+use super::capability::Capability;
+use super::condition::{State, When};
+use super::entry::Rwop;
+use crate::model::access_mode::{AccessMode, AccessModes};
+
+/// Whether a class can give the access modes asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It gives all of them.
+    Supported,
+    /// It could, but its parameters, or the claim, do not ask for it.
+    MissingParameter {
+        /// The modes not given.
+        modes: AccessModes,
+        /// What it takes: a clause such as `possible only when StorageClass
+        /// parameter "type" is "io2"`.
+        hint: String,
+    },
+    /// It never can. The only answer on which a claim may be denied.
+    Refused {
+        /// The modes no condition grants.
+        modes: AccessModes,
+    },
+    /// Nothing shows that it can, and nothing firm that it cannot.
+    Unproven {
+        /// The modes not shown to be given.
+        modes: AccessModes,
+        /// Why it stays open, as a clause.
+        hint: String,
+    },
+    /// The catalog knows nothing about this class for this volume mode.
+    Unknown,
+}
+
+impl Capability<'_> {
+    /// Whether the class can give every mode in `requested`.
+    ///
+    /// Each mode is judged on its own, as the external-provisioner asks a
+    /// driver about each on its own.
+    #[must_use]
+    pub fn judge(&self, requested: AccessModes) -> Support {
+        let granted = self
+            .granted()
+            .map(|granted| granted.union(self.granted_on_request(requested)));
+        if requested.is_subset(granted.unwrap_or_default()) {
+            return Support::Supported;
+        }
+        let (Some(granted), Some(possible)) = (granted, self.possible()) else {
+            return Support::Unknown;
+        };
+        let mut missing = requested.minus(granted);
+        // A list without ReadWriteOncePod proves nothing, unless it is the empty
+        // list of a volume mode that is refused altogether.
+        let pod = AccessModes::of(&[AccessMode::ReadWriteOncePod]);
+        if pod.is_subset(missing) && !possible.is_empty() && !pod.is_subset(possible) {
+            match self.rwop() {
+                Rwop::Refused => {}
+                Rwop::UnsupportedByVendor if missing == pod => {
+                    return Support::Unproven {
+                        modes: pod,
+                        hint: "the vendor does not support it".to_owned(),
+                    };
+                }
+                _ => missing = missing.minus(pod),
+            }
+        }
+        if missing.is_empty() {
+            return Support::Supported;
+        }
+        let hint = self.hint(missing);
+        if !self.confidence().is_firm() {
+            let hint = match hint {
+                Some(hint) => format!("{hint} ({})", self.confidence().text()),
+                None => self.confidence().text().to_owned(),
+            };
+            return Support::Unproven {
+                modes: missing,
+                hint,
+            };
+        }
+        let outside = missing.minus(possible);
+        match hint {
+            Some(hint) if outside.is_empty() => {
+                if missing.is_subset(self.grants_in_state(State::Hidden)) {
+                    Support::Unproven {
+                        modes: missing,
+                        hint,
+                    }
+                } else {
+                    Support::MissingParameter {
+                        modes: missing,
+                        hint,
+                    }
+                }
+            }
+            _ => Support::Refused { modes: outside },
+        }
+    }
+
+    /// Modes a provisioner turns on because the claim asks for them.
+    fn granted_on_request(&self, requested: AccessModes) -> AccessModes {
+        self.conditions()
+            .iter()
+            .filter(
+                |(condition, _)| matches!(condition.when, When::ClaimAsks(mode) if requested.contains(mode)),
+            )
+            .map(|(condition, _)| condition.effect(self.volume_mode()).add)
+            .fold(AccessModes::EMPTY, AccessModes::union)
+    }
+
+    fn grants_in_state(&self, wanted: State) -> AccessModes {
+        self.conditions()
+            .iter()
+            .filter(|(_, state)| *state == wanted)
+            .map(|(condition, _)| condition.effect(self.volume_mode()).grants())
+            .fold(AccessModes::EMPTY, AccessModes::union)
+    }
+
+    /// What stands between the class and these modes; `None` if no condition
+    /// has to do with them.
+    pub(super) fn hint(&self, missing: AccessModes) -> Option<String> {
+        let mut ruled_out = Vec::new();
+        let mut needed = Vec::new();
+        for (condition, state) in self.conditions() {
+            let effect = condition.effect(self.volume_mode());
+            match state {
+                State::Met => {
+                    if effect.set.is_some_and(|set| !missing.is_subset(set)) {
+                        ruled_out.push((&condition.when, *state));
+                    }
+                }
+                State::NotMet | State::UpToClaim | State::Hidden => {
+                    if effect.grants().minus(missing) != effect.grants() {
+                        needed.push((&condition.when, *state));
+                    }
+                }
+            }
+        }
+        if !ruled_out.is_empty() {
+            return Some(format!("ruled out while {}", joined(&ruled_out)));
+        }
+        if needed.is_empty() {
+            return None;
+        }
+        let mut hint = format!("possible only when {}", joined(&needed));
+        if needed.iter().all(|(_, state)| *state == State::Hidden) {
+            hint.push_str(", which no object of the cluster shows");
+        }
+        Some(hint)
+    }
+}
+
+fn joined(clauses: &[(&When, State)]) -> String {
+    let mut text = String::new();
+    for (at, (clause, _)) in clauses.iter().enumerate() {
+        let before = if at == 0 { "" } else { ", or " };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{before}{clause}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::access_mode::VolumeMode;
+    use crate::storage::{Catalog, ClaimFacts, ClassModes, ProvisionerOverride};
+    use AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce, ReadWriteOncePod};
+    use VolumeMode::{Block, Filesystem};
+
+    fn capability(
+        provisioner: &str,
+        parameters: &[(&str, &str)],
+        mode: VolumeMode,
+    ) -> Capability<'static> {
+        Catalog::embedded().unwrap().capability(
+            provisioner,
+            parameters.iter().copied(),
+            mode,
+            Some(ClaimFacts::default()),
+        )
+    }
+
+    fn hint(support: Support) -> String {
+        match support {
+            Support::MissingParameter { hint, .. } | Support::Unproven { hint, .. } => hint,
+            other => panic!("{other:?} has no hint"),
+        }
+    }
+
+    #[test]
+    fn hints_name_what_it_takes() {
+        let rwx = AccessModes::of(&[ReadWriteMany]);
+        let rox = AccessModes::of(&[ReadOnlyMany]);
+        let cases = [
+            (
+                "one value",
+                capability("ebs.csi.aws.com", &[], Block).judge(rwx),
+                "possible only when StorageClass parameter \"type\" is \"io2\"",
+            ),
+            (
+                "the claim or the class",
+                capability("pd.csi.storage.gke.io", &[], Filesystem).judge(rox),
+                "possible only when the claim names a snapshot or another claim as its data source, \
+                 or StorageClass parameter \"type\" is \"hyperdisk-ml\"",
+            ),
+            (
+                "ruled out by a parameter",
+                capability(
+                    "pd.csi.storage.gke.io",
+                    &[("type", "hyperdisk-extreme")],
+                    Block,
+                )
+                .judge(rwx),
+                "ruled out while StorageClass parameter \"type\" is \"hyperdisk-extreme\" or \
+                 \"hyperdisk-throughput\"",
+            ),
+            (
+                "a set-up that no object shows",
+                capability("linstor.csi.linbit.com", &[], Filesystem).judge(rwx),
+                "possible only when linstor-csi (1.10 or later) runs with --enable-rwx, which no \
+                 object of the cluster shows",
+            ),
+            (
+                "a set-up or a parameter",
+                capability("csi.vsphere.vmware.com", &[], Filesystem).judge(rwx),
+                "possible only when vSAN File Services are switched on, or StorageClass parameter \
+                 \"csi.storage.k8s.io/fstype\" is \"nfs\" or \"nfs4\"",
+            ),
+            (
+                "believed, with a condition",
+                capability("csi.nutanix.com", &[], Filesystem).judge(rwx),
+                "possible only when StorageClass parameter \"storageType\" is \"NutanixFiles\" \
+                 (believed, not verified)",
+            ),
+            (
+                "a vendor's row without a condition",
+                capability("csi.block.xsky.com", &[], Filesystem).judge(rwx),
+                "the vendor's own row in the CSI driver list, not validated",
+            ),
+        ];
+        for (case, support, expected) in cases {
+            assert_eq!(hint(support), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn only_what_stands_in_the_way_is_named() {
+        let asked = AccessModes::of(&[ReadWriteOnce, ReadOnlyMany, ReadWriteMany]);
+        assert_eq!(
+            capability("ebs.csi.aws.com", &[("type", "io2")], Block).judge(asked),
+            Support::Refused {
+                modes: AccessModes::of(&[ReadOnlyMany])
+            }
+        );
+        // One mode never, the other with a parameter: the worse answer is given.
+        assert_eq!(
+            capability("ebs.csi.aws.com", &[], Block).judge(asked),
+            Support::Refused {
+                modes: AccessModes::of(&[ReadOnlyMany])
+            }
+        );
+        assert_eq!(
+            capability("ebs.csi.aws.com", &[], Block).judge(AccessModes::EMPTY),
+            Support::Supported
+        );
+    }
+
+    #[test]
+    fn nothing_is_refused_on_weak_evidence() {
+        let all = AccessModes::of(&AccessMode::ALL);
+        for entry in Catalog::embedded().unwrap().entries() {
+            for mode in [Filesystem, Block] {
+                let support = capability(&entry.name, &[], mode).judge(all);
+                let firm = entry.modes(mode).confidence.is_firm();
+                if let Support::Refused { modes } = support {
+                    assert!(firm, "{}", entry.name);
+                    let possible = entry.modes(mode).possible.unwrap();
+                    assert_eq!(modes, modes.minus(possible), "{}", entry.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn read_write_once_pod_needs_evidence_against_it() {
+        let pod = AccessModes::of(&[ReadWriteOncePod]);
+        let refused = Support::Refused { modes: pod };
+        let cases = [
+            ("listed", "ebs.csi.aws.com", Filesystem, Support::Supported),
+            (
+                "not listed, nothing known",
+                "nfs.csi.ceph.com",
+                Filesystem,
+                Support::Supported,
+            ),
+            (
+                "not listed, copied through",
+                "microk8s.io/hostpath",
+                Filesystem,
+                Support::Supported,
+            ),
+            ("refused", "openebs.io/local", Filesystem, refused.clone()),
+            (
+                "refused in-tree, taken by the successor",
+                "kubernetes.io/cinder",
+                Filesystem,
+                Support::Supported,
+            ),
+            (
+                "refused in-tree, no successor",
+                "kubernetes.io/glusterfs",
+                Filesystem,
+                refused.clone(),
+            ),
+            (
+                "the volume mode is refused altogether",
+                "efs.csi.aws.com",
+                Block,
+                refused,
+            ),
+            (
+                "the vendor's word",
+                "csi.hpe.com",
+                Filesystem,
+                Support::Unproven {
+                    modes: pod,
+                    hint: "the vendor does not support it".to_owned(),
+                },
+            ),
+        ];
+        for (case, name, mode, expected) in cases {
+            assert_eq!(capability(name, &[], mode).judge(pod), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_mode_that_the_driver_turns_on_when_asked_is_supported() {
+        let portworx = capability("pxd.portworx.com", &[], Filesystem);
+        assert_eq!(
+            portworx.granted(),
+            Some(AccessModes::of(&[ReadWriteOnce, ReadWriteOncePod]))
+        );
+        assert_eq!(
+            portworx.judge(AccessModes::of(&[ReadWriteMany])),
+            Support::Supported
+        );
+        let read_only = portworx.judge(AccessModes::of(&[ReadOnlyMany]));
+        assert!(hint(read_only).contains("\"sharedv4\""));
+    }
+
+    #[test]
+    fn what_is_stated_binds_in_both_directions() {
+        let stated = ClassModes {
+            filesystem: Some(AccessModes::of(&[ReadWriteMany])),
+            block: None,
+        };
+        let local = capability("rancher.io/local-path", &[], Filesystem).with_stated(stated);
+        assert_eq!(
+            local.judge(AccessModes::of(&[ReadWriteMany])),
+            Support::Supported
+        );
+        assert_eq!(
+            local.judge(AccessModes::of(&[ReadWriteOnce])),
+            Support::Refused {
+                modes: AccessModes::of(&[ReadWriteOnce])
+            }
+        );
+        let unknown = capability("unheard.example.com", &[], Filesystem);
+        let rwx = AccessModes::of(&[ReadWriteMany]);
+        assert_eq!(unknown.judge(rwx), Support::Unknown);
+        assert_eq!(unknown.with_stated(stated).judge(rwx), Support::Supported);
+    }
+
+    #[test]
+    fn a_policys_word_on_an_in_tree_name_leaves_the_successor_out() {
+        let catalog = Catalog::embedded()
+            .unwrap()
+            .with_overrides(vec![ProvisionerOverride {
+                name: "kubernetes.io/aws-ebs".into(),
+                block: Some(AccessModes::of(&[ReadWriteOnce])),
+                ..ProvisionerOverride::default()
+            }])
+            .unwrap();
+        let judge = |mode| {
+            catalog
+                .capability("kubernetes.io/aws-ebs", std::iter::empty(), mode, None)
+                .judge(AccessModes::of(&[ReadWriteMany]))
+        };
+        let refused = Support::Refused {
+            modes: AccessModes::of(&[ReadWriteMany]),
+        };
+        assert_eq!(judge(Block), refused);
+        assert_eq!(judge(Filesystem), refused);
+    }
+}
