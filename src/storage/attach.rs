@@ -4,6 +4,7 @@
 //! can come up, whatever the access modes say.
 
 use super::catalog::Catalog;
+use super::volume_type::{Attaching, VolumeType};
 
 /// What the cluster says about a driver: its CSIDriver object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub enum AttachSource {
     Policy,
     /// The catalog.
     Catalog,
+    /// Kubernetes itself: an in-tree type that it never handed to a CSI driver.
+    Kubernetes,
 }
 
 /// Whether volumes are attached before a node may use them, and who says so.
@@ -56,25 +59,16 @@ impl Attach {
     /// The answer and where it comes from, as part of a sentence.
     #[must_use]
     pub const fn text(self) -> &'static str {
+        use AttachSource as By;
         match self {
-            Self::Required {
-                by: AttachSource::CsiDriver,
-            } => "attached (CSIDriver object)",
-            Self::Required {
-                by: AttachSource::Policy,
-            } => "attached (policy)",
-            Self::Required {
-                by: AttachSource::Catalog,
-            } => "attached (catalog)",
-            Self::NotRequired {
-                by: AttachSource::CsiDriver,
-            } => "not attached (CSIDriver object)",
-            Self::NotRequired {
-                by: AttachSource::Policy,
-            } => "not attached (policy)",
-            Self::NotRequired {
-                by: AttachSource::Catalog,
-            } => "not attached (catalog)",
+            Self::Required { by: By::CsiDriver } => "attached (CSIDriver object)",
+            Self::Required { by: By::Policy } => "attached (policy)",
+            Self::Required { by: By::Catalog } => "attached (catalog)",
+            Self::Required { by: By::Kubernetes } => "attached (by Kubernetes itself)",
+            Self::NotRequired { by: By::CsiDriver } => "not attached (CSIDriver object)",
+            Self::NotRequired { by: By::Policy } => "not attached (policy)",
+            Self::NotRequired { by: By::Catalog } => "not attached (catalog)",
+            Self::NotRequired { by: By::Kubernetes } => "not attached (by its type)",
             Self::Assumed => "attached (assumed)",
         }
     }
@@ -105,6 +99,27 @@ impl Catalog {
             Some(true) => Attach::Required { by },
             Some(false) => Attach::NotRequired { by },
             None => Attach::Assumed,
+        }
+    }
+
+    /// Whether a volume of this type is attached; `live` looks up the CSIDriver
+    /// object of a driver.
+    ///
+    /// A `csi` volume names its driver itself, which is the one to ask
+    /// [`Catalog::attach`] about; here it is assumed to attach, as is a
+    /// FlexVolume, of which no object says more.
+    #[must_use]
+    pub fn attach_type(
+        &self,
+        volume_type: VolumeType,
+        live: impl FnOnce(&str) -> LiveDriver,
+    ) -> Attach {
+        let by = AttachSource::Kubernetes;
+        match volume_type.attaching() {
+            Attaching::AsDriver(driver) => self.attach(driver, live(driver)),
+            Attaching::Always => Attach::Required { by },
+            Attaching::Never => Attach::NotRequired { by },
+            Attaching::AsNamed | Attaching::BySetup => Attach::Assumed,
         }
     }
 }
@@ -201,5 +216,42 @@ mod tests {
         for (name, live, expected) in cases {
             assert_eq!(catalog.attach(name, live), expected, "{name} with {live:?}");
         }
+    }
+
+    #[test]
+    fn a_volume_type_goes_by_its_driver_or_by_kubernetes() {
+        let catalog = Catalog::embedded().unwrap();
+        let absent = |_: &str| LiveDriver::Absent;
+        let by = AttachSource::Kubernetes;
+        let cases = [
+            (
+                VolumeType::Cinder,
+                Attach::Required {
+                    by: AttachSource::Catalog,
+                },
+            ),
+            (
+                VolumeType::PortworxVolume,
+                Attach::NotRequired {
+                    by: AttachSource::Catalog,
+                },
+            ),
+            (VolumeType::Iscsi, Attach::Required { by }),
+            (VolumeType::Nfs, Attach::NotRequired { by }),
+            (VolumeType::FlexVolume, Attach::Assumed),
+        ];
+        for (volume_type, expected) in cases {
+            let attach = catalog.attach_type(volume_type, absent);
+            assert_eq!(attach, expected, "{volume_type:?}");
+        }
+        let live = |driver: &str| LiveDriver::Present {
+            attach_required: Some(driver != "cinder.csi.openstack.org"),
+        };
+        assert_eq!(
+            catalog.attach_type(VolumeType::Cinder, live),
+            Attach::NotRequired {
+                by: AttachSource::CsiDriver
+            }
+        );
     }
 }

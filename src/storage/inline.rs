@@ -27,7 +27,7 @@
 //! pod is refused on every other node by the controller and on the same node by
 //! the scheduler, so pod affinity does not help it.
 
-use super::volume_source::VolumeSource;
+use super::volume_type::VolumeType;
 use crate::model::access_mode::{AccessMode, AccessModes};
 
 /// What an inline volume allows.
@@ -66,7 +66,7 @@ pub enum SameNode {
     Refused,
 }
 
-impl VolumeSource {
+impl VolumeType {
     /// What a volume of this type means inside a pod; `read_only` is its
     /// `readOnly` field. `None` for `local`, which cannot stand in a pod.
     #[must_use]
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::storage::Attaching;
     use AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce, ReadWriteOncePod};
-    use VolumeSource as Source;
+    use VolumeType as Type;
 
     const fn exclusive(driver: &'static str, same_node: SameNode) -> Option<Inline> {
         Some(Inline {
@@ -185,87 +185,83 @@ mod tests {
         });
         let cases = [
             (
-                Source::AwsElasticBlockStore,
+                Type::AwsElasticBlockStore,
                 false,
                 exclusive("ebs.csi.aws.com", Refused),
             ),
             (
-                Source::AwsElasticBlockStore,
+                Type::AwsElasticBlockStore,
                 true,
                 exclusive("ebs.csi.aws.com", Refused),
             ),
             (
-                Source::AzureDisk,
+                Type::AzureDisk,
                 false,
                 exclusive("disk.csi.azure.com", Allowed),
             ),
             (
-                Source::AzureDisk,
+                Type::AzureDisk,
                 true,
                 exclusive("disk.csi.azure.com", Allowed),
             ),
             (
-                Source::Cinder,
+                Type::Cinder,
                 true,
                 exclusive("cinder.csi.openstack.org", Allowed),
             ),
             (
-                Source::VsphereVolume,
+                Type::VsphereVolume,
                 false,
                 exclusive("csi.vsphere.vmware.com", Allowed),
             ),
             (
-                Source::GcePersistentDisk,
+                Type::GcePersistentDisk,
                 false,
                 exclusive("pd.csi.storage.gke.io", Refused),
             ),
-            (Source::GcePersistentDisk, true, read_only_many),
+            (Type::GcePersistentDisk, true, read_only_many),
             (
-                Source::PortworxVolume,
+                Type::PortworxVolume,
                 false,
                 exclusive("pxd.portworx.com", Allowed),
             ),
-            (Source::PortworxVolume, true, read_only_many),
-            (Source::Iscsi, false, plain(SecondNode::Unguarded, Refused)),
-            (Source::Iscsi, true, plain(SecondNode::Shared, Allowed)),
-            (Source::Rbd, false, plain(SecondNode::Unguarded, Refused)),
-            (Source::Rbd, true, plain(SecondNode::Shared, Allowed)),
-            (Source::Fc, false, plain(SecondNode::Unguarded, Allowed)),
-            (Source::Fc, true, plain(SecondNode::Shared, Allowed)),
+            (Type::PortworxVolume, true, read_only_many),
+            (Type::Iscsi, false, plain(SecondNode::Unguarded, Refused)),
+            (Type::Iscsi, true, plain(SecondNode::Shared, Allowed)),
+            (Type::Rbd, false, plain(SecondNode::Unguarded, Refused)),
+            (Type::Rbd, true, plain(SecondNode::Shared, Allowed)),
+            (Type::Fc, false, plain(SecondNode::Unguarded, Allowed)),
+            (Type::Fc, true, plain(SecondNode::Shared, Allowed)),
             (
-                Source::FlexVolume,
+                Type::FlexVolume,
                 false,
                 plain(SecondNode::Unguarded, Allowed),
             ),
-            (Source::Nfs, false, plain(SecondNode::Shared, Allowed)),
-            (
-                Source::HostPath,
-                false,
-                plain(SecondNode::NodeLocal, Allowed),
-            ),
-            (Source::Csi, false, plain(SecondNode::PodOwn, Allowed)),
-            (Source::Local, false, None),
+            (Type::Nfs, false, plain(SecondNode::Shared, Allowed)),
+            (Type::HostPath, false, plain(SecondNode::NodeLocal, Allowed)),
+            (Type::Csi, false, plain(SecondNode::PodOwn, Allowed)),
+            (Type::Local, false, None),
         ];
-        for (source, read_only, expected) in cases {
+        for (volume_type, read_only, expected) in cases {
             assert_eq!(
-                source.inline(read_only),
+                volume_type.inline(read_only),
                 expected,
-                "{source:?}, readOnly {read_only}"
+                "{volume_type:?}, readOnly {read_only}"
             );
         }
     }
 
     #[test]
     fn only_what_goes_by_a_driver_is_refused_by_one() {
-        for source in Source::ALL {
+        for volume_type in Type::ALL {
             let Some(Inline {
                 second_node: SecondNode::RefusedIfAttached(driver),
                 ..
-            }) = source.inline(false)
+            }) = volume_type.inline(false)
             else {
                 continue;
             };
-            assert_eq!(source.attaching(), Attaching::AsDriver(driver));
+            assert_eq!(volume_type.attaching(), Attaching::AsDriver(driver));
         }
     }
 
@@ -273,44 +269,50 @@ mod tests {
     fn a_google_disk_is_exclusive_unless_it_is_read_only_for_all() {
         let cases = [
             (
-                Source::GcePersistentDisk,
+                Type::GcePersistentDisk,
                 &[ReadWriteOnce][..],
                 &[ReadWriteOnce][..],
             ),
             (
-                Source::GcePersistentDisk,
+                Type::GcePersistentDisk,
                 &[ReadWriteOnce, ReadOnlyMany],
                 &[ReadWriteOnce],
             ),
+            (Type::GcePersistentDisk, &[ReadWriteMany], &[ReadWriteOnce]),
+            (Type::GcePersistentDisk, &[ReadOnlyMany], &[ReadOnlyMany]),
+            (Type::GcePersistentDisk, &[], &[]),
             (
-                Source::GcePersistentDisk,
-                &[ReadWriteMany],
-                &[ReadWriteOnce],
-            ),
-            (Source::GcePersistentDisk, &[ReadOnlyMany], &[ReadOnlyMany]),
-            (Source::GcePersistentDisk, &[], &[]),
-            (
-                Source::GcePersistentDisk,
+                Type::GcePersistentDisk,
                 &[ReadWriteOncePod],
                 &[ReadWriteOnce],
             ),
             (
-                Source::AwsElasticBlockStore,
+                Type::AwsElasticBlockStore,
                 &[ReadWriteMany],
                 &[ReadWriteMany],
             ),
             (
-                Source::Iscsi,
+                Type::Iscsi,
                 &[ReadWriteOnce, ReadOnlyMany],
                 &[ReadWriteOnce, ReadOnlyMany],
             ),
         ];
-        for (source, modes, expected) in cases {
+        for (volume_type, modes, expected) in cases {
             assert_eq!(
-                source.effective_modes(AccessModes::of(modes)),
+                volume_type.effective_modes(AccessModes::of(modes)),
                 AccessModes::of(expected),
-                "{source:?} {modes:?}"
+                "{volume_type:?} {modes:?}"
             );
+        }
+    }
+
+    #[test]
+    fn every_type_the_model_keeps_from_a_pod_has_a_meaning() {
+        for field in crate::model::pod::INLINE_SOURCES {
+            let inline = VolumeType::from_field(field).and_then(|kind| kind.inline(false));
+            let second_node = inline.map(|inline| inline.second_node);
+            assert!(second_node.is_some(), "{field}");
+            assert_ne!(second_node, Some(SecondNode::PodOwn), "{field}");
         }
     }
 }

@@ -6,10 +6,10 @@
 //! over them where it says something.
 //!
 //! ```text
-//! provisioner name ─▶ Catalog ─▶ Entry ─┬─▶ Capability ─▶ judge(modes) ─▶ Support
-//!                                       └─▶ attach(live CSIDriver)     ─▶ Attach
-//! field of a pod or PV ─▶ VolumeSource ─┬─▶ attaching()
-//!                                       └─▶ inline(readOnly)           ─▶ Inline
+//! provisioner name ─▶ Catalog ─▶ Entry ─┬─▶ Capability ─▶ judge(modes)  ─▶ Support
+//!                                       └─▶ attach(live CSIDriver)      ─▶ Attach
+//! field of a pod or PV ─▶ VolumeType ───┬─▶ attaching()
+//!                                       └─▶ inline(readOnly)            ─▶ Inline
 //! ```
 //!
 //! Nothing here is denied lightly: [`Support::Refused`] needs an entry whose
@@ -28,7 +28,7 @@ mod modes;
 mod overrides;
 mod summary;
 mod support;
-mod volume_source;
+mod volume_type;
 
 #[cfg(test)]
 mod back_ends;
@@ -48,4 +48,4 @@ pub use self::modes::{
 pub use self::overrides::{OverrideError, ProvisionerOverride};
 pub use self::summary::{ClassSummary, ConditionalModes, ModeSummary};
 pub use self::support::Support;
-pub use self::volume_source::{Attaching, VolumeSource};
+pub use self::volume_type::{Attaching, VolumeType};

@@ -7,7 +7,7 @@
 /// `ephemeral` and so on) are no concern here and have no variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "every variant is the field of its own name")]
-pub enum VolumeSource {
+pub enum VolumeType {
     AwsElasticBlockStore,
     AzureDisk,
     AzureFile,
@@ -48,7 +48,7 @@ pub enum Attaching {
     BySetup,
 }
 
-impl VolumeSource {
+impl VolumeType {
     /// Every type.
     pub const ALL: [Self; 22] = [
         Self::AwsElasticBlockStore,
@@ -108,7 +108,7 @@ impl VolumeSource {
     /// pod-bound volumes included.
     #[must_use]
     pub fn from_field(field: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|source| source.field() == field)
+        Self::ALL.into_iter().find(|each| each.field() == field)
     }
 
     /// The name under which the catalog knows the type; `None` for `csi`, whose
@@ -181,8 +181,11 @@ mod tests {
 
     #[test]
     fn fields_are_read_back() {
-        for source in VolumeSource::ALL {
-            assert_eq!(VolumeSource::from_field(source.field()), Some(source));
+        for volume_type in VolumeType::ALL {
+            assert_eq!(
+                VolumeType::from_field(volume_type.field()),
+                Some(volume_type)
+            );
         }
         for field in [
             "emptyDir",
@@ -191,16 +194,16 @@ mod tests {
             "ISCSI",
             "",
         ] {
-            assert_eq!(VolumeSource::from_field(field), None, "{field}");
+            assert_eq!(VolumeType::from_field(field), None, "{field}");
         }
     }
 
     #[test]
     fn every_type_but_csi_is_in_the_catalog_under_its_own_name() {
         let catalog = Catalog::embedded().unwrap();
-        for source in VolumeSource::ALL {
-            match source.catalog_name() {
-                None => assert_eq!(source, VolumeSource::Csi),
+        for volume_type in VolumeType::ALL {
+            match volume_type.catalog_name() {
+                None => assert_eq!(volume_type, VolumeType::Csi),
                 Some(name) => assert_eq!(catalog.get(name).unwrap().name, name),
             }
         }
@@ -209,13 +212,13 @@ mod tests {
     #[test]
     fn attaching_agrees_with_the_catalog_and_the_migrated_names() {
         let catalog = Catalog::embedded().unwrap();
-        for source in VolumeSource::ALL {
-            let Some(name) = source.catalog_name() else {
+        for volume_type in VolumeType::ALL {
+            let Some(name) = volume_type.catalog_name() else {
                 continue;
             };
-            let field = source.field();
+            let field = volume_type.field();
             let entry = catalog.get(name).unwrap();
-            match source.attaching() {
+            match volume_type.attaching() {
                 Attaching::AsDriver(driver) => {
                     assert_eq!(in_tree::csi_driver_of(name), driver, "{field}");
                 }
