@@ -1,4 +1,5 @@
 //! Keeps Kubernetes rollouts from ending in a Multi-Attach error.
 
+pub mod manifest;
 pub mod model;
 pub mod storage;

@@ -1,0 +1,334 @@
+//! A node of a [`Tree`] as the value Kubernetes would read.
+//!
+//! Any type that can be read from JSON can be read from a manifest in the same
+//! way, without a JSON text or a `serde_json::Value` in between.
+
+use std::borrow::Cow;
+
+use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
+
+use super::scalar::Meaning;
+use super::tree::{Id, Shape, Tree};
+
+/// Why a value is not what a reader expected, in serde's words.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct DecodeError(String);
+
+impl de::Error for DecodeError {
+    fn custom<T: std::fmt::Display>(message: T) -> Self {
+        Self(message.to_string())
+    }
+}
+
+impl Tree<'_> {
+    /// Reads the node `id` into any type that JSON can be read into. Strings may
+    /// borrow from the tree.
+    ///
+    /// # Errors
+    /// The value does not have the shape `T` expects.
+    pub fn decode<'de, T: Deserialize<'de>>(&'de self, id: Id) -> Result<T, DecodeError> {
+        T::deserialize(Node { tree: self, id })
+    }
+
+    /// Reads the node `id` by a seed, as [`Tree::decode`] does by a type.
+    ///
+    /// # Errors
+    /// The value does not have the shape the seed expects.
+    pub fn decode_seed<'de, S: DeserializeSeed<'de>>(
+        &'de self,
+        id: Id,
+        seed: S,
+    ) -> Result<S::Value, DecodeError> {
+        seed.deserialize(Node { tree: self, id })
+    }
+
+    /// The node `id` as a JSON value, aliases and merges expanded. Integers keep
+    /// every digit up to 64 bits; larger ones become decimal numbers, as in
+    /// Kubernetes.
+    #[must_use]
+    pub fn value(&self, id: Id) -> serde_json::Value {
+        // A JSON value takes every shape a tree can have.
+        self.decode(id).unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Node<'de, 't> {
+    tree: &'de Tree<'t>,
+    id: Id,
+}
+
+impl<'de, 't> IntoDeserializer<'de, DecodeError> for Node<'de, 't> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+/// The name of a key.
+struct Key<'de>(Cow<'de, str>);
+
+impl<'de> IntoDeserializer<'de, DecodeError> for Key<'de> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for Key<'de> {
+    type Error = DecodeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.0 {
+            Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
+            Cow::Owned(text) => visitor.visit_string(text),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        visitor.visit_enum(self.0.into_deserializer())
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        option unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
+    type Error = DecodeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        let tree = self.tree;
+        let id = tree.target(self.id);
+        match &tree.node(id).shape {
+            Shape::Scalar(scalar) => match scalar.meaning() {
+                Meaning::Null => visitor.visit_unit(),
+                Meaning::Bool(value) => visitor.visit_bool(value),
+                Meaning::Signed(value) => match u64::try_from(value) {
+                    Ok(value) => visitor.visit_u64(value),
+                    Err(_) => visitor.visit_i64(value),
+                },
+                Meaning::Unsigned(value) => visitor.visit_u64(value),
+                Meaning::Float(value) => visitor.visit_f64(value),
+                Meaning::Text => visitor.visit_borrowed_str(&scalar.text),
+            },
+            Shape::Sequence { .. } => {
+                let items = tree.children(id).map(|id| Node { tree, id });
+                let mut items = SeqDeserializer::new(items);
+                let value = visitor.visit_seq(&mut items)?;
+                items.end()?;
+                Ok(value)
+            }
+            Shape::Mapping { merges: false, .. } => {
+                let entries = tree.written_entries(id);
+                visitor.visit_map(MapDeserializer::new(entries.map(pair(tree))))
+            }
+            Shape::Mapping { merges: true, .. } => {
+                let entries = tree.entries(id).into_iter();
+                visitor.visit_map(MapDeserializer::new(entries.map(pair(tree))))
+            }
+            // The target of an alias is never an alias.
+            Shape::Alias(_) => visitor.visit_unit(),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match &self.tree.node(self.tree.target(self.id)).shape {
+            Shape::Scalar(scalar) if scalar.meaning() == Meaning::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        match &self.tree.node(self.tree.target(self.id)).shape {
+            Shape::Scalar(scalar) if scalar.meaning() == Meaning::Text => {
+                BorrowedStrDeserializer::new(&scalar.text).deserialize_enum(name, variants, visitor)
+            }
+            _ => Err(de::Error::custom(format_args!(
+                "expected one of the words {variants:?}"
+            ))),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        visitor.visit_unit()
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct identifier
+    }
+}
+
+fn pair<'de, 't>(tree: &'de Tree<'t>) -> impl Fn((Id, Id)) -> (Key<'de>, Node<'de, 't>) {
+    move |(key, id)| {
+        let key = tree.key_text(key).unwrap_or_default();
+        (Key(key), Node { tree, id })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tree::Tree;
+
+    fn value(text: &str) -> serde_json::Value {
+        let tree = Tree::parse(text).unwrap().unwrap();
+        tree.value(tree.root())
+    }
+
+    #[test]
+    fn documents_mean_what_sigs_k8s_io_yaml_gives() {
+        let table = [
+            ("octal", "mode: 0755", json!({"mode": 493})),
+            ("quoted", "mode: '0755'", json!({"mode": "0755"})),
+            ("tagged string", "a: !!str 0755", json!({"a": "0755"})),
+            ("tagged integer", "a: !!int \"0755\"", json!({"a": 493})),
+            ("tagged boolean", "a: !!bool \"yes\"", json!({"a": true})),
+            ("tagged decimal", "a: !!float 1", json!({"a": 1.0})),
+            ("tag of one's own", "a: !foo 12", json!({"a": "12"})),
+            (
+                "timestamp",
+                "a: !!timestamp 2020-01-01",
+                json!({"a": "2020-01-01"}),
+            ),
+            (
+                "nothing",
+                "a:\nb: ~\nc: ''",
+                json!({"a": null, "b": null, "c": ""}),
+            ),
+            (
+                "keys",
+                "on: 1\n0755: 2\n2020-01-01: 3",
+                json!({"true": 1, "493": 2, "2020-01-01": 3}),
+            ),
+            (
+                "decimal keys",
+                "1.5: 1\n1e3: 2",
+                json!({"1.5": 1, "1000": 2}),
+            ),
+            (
+                "merge first",
+                "<<: {a: 2, b: 3}\na: 1",
+                json!({"a": 1, "b": 3}),
+            ),
+            (
+                "merge last wins",
+                "a: 1\n<<: {a: 2, b: 3}",
+                json!({"a": 2, "b": 3}),
+            ),
+            (
+                "merge of a list",
+                "<<: [{a: 2}, {a: 3, c: 4}]",
+                json!({"a": 2, "c": 4}),
+            ),
+            (
+                "quoted merge key",
+                "\"<<\": {a: 1}",
+                json!({"<<": {"a": 1}}),
+            ),
+            ("tagged merge key", "!!merge <<: {a: 1}", json!({"a": 1})),
+            (
+                "alias",
+                "m: &m {a: 1}\nb: *m",
+                json!({"m": {"a": 1}, "b": {"a": 1}}),
+            ),
+            (
+                "merge of an alias",
+                "m: &m {a: 1}\nb:\n  <<: *m\n  a: 5",
+                json!({"m": {"a": 1}, "b": {"a": 5}}),
+            ),
+            (
+                "largest integers",
+                "a: 18446744073709551615\nb: -9223372036854775808",
+                json!({"a": u64::MAX, "b": i64::MIN}),
+            ),
+            (
+                "block scalars",
+                "a: |\n  x\n  y\nb: >-\n  x\n  y\n",
+                json!({"a": "x\ny\n", "b": "x y"}),
+            ),
+            (
+                "JSON",
+                r#"{"a": [1, "yes", null, true, 1.5e3, "\u00e9\n"]}"#,
+                json!({"a": [1, "yes", null, true, 1500.0, "é\n"]}),
+            ),
+            (
+                "explicit document",
+                "--- # one\na: 1\n...\n",
+                json!({"a": 1}),
+            ),
+        ];
+        for (name, text, expected) in table {
+            assert_eq!(value(text), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn types_read_from_json_read_from_yaml() {
+        #[derive(serde::Deserialize, Debug, PartialEq)]
+        #[serde(rename_all = "camelCase")]
+        struct Claim<'t> {
+            name: &'t str,
+            access_modes: Vec<Mode>,
+            volume: Option<String>,
+            replicas: Option<u32>,
+        }
+        #[derive(serde::Deserialize, Debug, PartialEq)]
+        enum Mode {
+            ReadWriteOnce,
+        }
+        let text =
+            "name: data\naccessModes: [ReadWriteOnce]\nvolume: ~\nreplicas: 0x10\nextra: {a: 1}";
+        let tree = Tree::parse(text).unwrap().unwrap();
+        let claim: Claim<'_> = tree.decode(tree.root()).unwrap();
+        assert_eq!(
+            claim,
+            Claim {
+                name: "data",
+                access_modes: vec![Mode::ReadWriteOnce],
+                volume: None,
+                replicas: Some(16),
+            }
+        );
+    }
+
+    #[test]
+    fn a_wrong_shape_is_an_error() {
+        let tree = Tree::parse("a: [1]").unwrap().unwrap();
+        let error = tree.decode::<std::collections::HashMap<String, u8>>(tree.root());
+        assert!(error.unwrap_err().to_string().contains("expected u8"));
+    }
+}

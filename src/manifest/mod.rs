@@ -1,0 +1,16 @@
+//! Manifests: reading them, finding a field's line in them, editing them.
+//!
+//! [`source`] finds the files, [`split`] cuts them into documents, [`tree`]
+//! parses one document, [`decode`] gives it the meaning Kubernetes gives it, and
+//! [`read`] does all of that for many files at once. Memory stays small because
+//! only what the caller makes of an object outlives its file: a line or an edit
+//! is found later by reading that one file again.
+
+pub mod decode;
+pub mod error;
+pub mod place;
+pub mod read;
+pub mod scalar;
+pub mod source;
+pub mod split;
+pub mod tree;

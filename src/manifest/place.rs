@@ -1,0 +1,35 @@
+//! Lines and columns.
+
+/// The line and the column of the byte `at`, both counted from 1, the column in
+/// characters.
+#[must_use]
+pub fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let before = &text[..at];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let lines = before.bytes().filter(|byte| *byte == b'\n').count();
+    (lines + 1, before[line_start..].chars().count() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_and_column;
+
+    #[test]
+    fn columns_count_characters() {
+        let text = "é: 1\nb: 2\n";
+        for (at, place) in [
+            (0, (1, 1)),
+            (2, (1, 2)),
+            (6, (2, 1)),
+            (11, (3, 1)),
+            (99, (3, 1)),
+            (1, (1, 1)),
+        ] {
+            assert_eq!(line_and_column(text, at), place, "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A file's text cut into its YAML documents.
+//!
+//! A `---` or `...` at the start of a line always ends a document, even inside
+//! a block or quoted scalar (YAML 1.2, production `c-forbidden`), so the cut
+//! needs no parser and one broken document leaves the others readable.
+
+/// One document of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part<'t> {
+    /// The document's text, its `---` line included.
+    pub text: &'t str,
+    /// Where the text starts in the file, in bytes.
+    pub start: usize,
+    /// The file's line on which the text starts, counted from 1.
+    pub line: usize,
+}
+
+impl<'t> Part<'t> {
+    /// The template that `helm template` says the document was rendered from,
+    /// `chart/templates/web.yaml` for example.
+    #[must_use]
+    pub fn template(&self) -> Option<&'t str> {
+        self.text
+            .lines()
+            .map(str::trim_end)
+            .take_while(|line| line.is_empty() || line.starts_with(['#', '-', '%']))
+            .find_map(|line| line.strip_prefix("# Source: "))
+            .map(str::trim)
+            .filter(|template| !template.is_empty())
+    }
+
+    /// Whether the text holds nothing but markers, comments and blank lines.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.text.lines().all(|line| {
+            let rest = match kind(line) {
+                Line::Start | Line::End => &line[3..],
+                Line::Content => line,
+            };
+            let rest = rest.trim();
+            rest.is_empty() || rest.starts_with('#')
+        })
+    }
+}
+
+/// Cuts `text` into its documents. Parts with nothing in them are kept, so that
+/// a document's number stays what it was when another one is edited.
+#[must_use]
+pub fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let mut part = Part {
+        text: "",
+        start: 0,
+        line: 1,
+    };
+    let mut begun = false;
+    let mut ended = false;
+    let mut at = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let here = at;
+        at += line.len();
+        let kind = kind(line);
+        let new = match kind {
+            Line::Start => begun,
+            // Directives and comments before a `---` belong to what follows it.
+            Line::End | Line::Content => ended && begun,
+        };
+        if new {
+            part.text = &text[part.start..here];
+            parts.push(part);
+            part = Part {
+                text: "",
+                start: here,
+                line: number + 1,
+            };
+            begun = false;
+        }
+        ended = matches!(kind, Line::End);
+        begun |= match kind {
+            Line::Start | Line::End => true,
+            Line::Content => is_content(line),
+        };
+    }
+    if part.start < text.len() {
+        part.text = &text[part.start..];
+        parts.push(part);
+    }
+    parts
+}
+
+enum Line {
+    Start,
+    End,
+    Content,
+}
+
+fn kind(line: &str) -> Line {
+    let bytes = line.as_bytes();
+    let marks = |marker: &[u8]| {
+        bytes.starts_with(marker)
+            && matches!(bytes.get(3), None | Some(b' ' | b'\t' | b'\r' | b'\n'))
+    };
+    match bytes.first() {
+        Some(b'-') if marks(b"---") => Line::Start,
+        Some(b'.') if marks(b"...") => Line::End,
+        _ => Line::Content,
+    }
+}
+
+fn is_content(line: &str) -> bool {
+    !matches!(
+        line.trim_start().as_bytes().first(),
+        None | Some(b'#' | b'%')
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn documents_are_cut_at_their_markers() {
+        let table: &[(&str, &str, &[(&str, usize)])] = &[
+            ("empty file", "", &[]),
+            ("one document", "a: 1\n", &[("a: 1\n", 1)]),
+            ("no newline at the end", "a: 1", &[("a: 1", 1)]),
+            (
+                "two documents",
+                "a: 1\n---\nb: 2\n",
+                &[("a: 1\n", 1), ("---\nb: 2\n", 2)],
+            ),
+            (
+                "leading marker",
+                "---\na: 1\n---\nb: 2\n",
+                &[("---\na: 1\n", 1), ("---\nb: 2\n", 3)],
+            ),
+            (
+                "comment before the marker",
+                "# licence\n\n---\na: 1\n",
+                &[("# licence\n\n---\na: 1\n", 1)],
+            ),
+            (
+                "directive",
+                "%YAML 1.1\n---\na: 1\n",
+                &[("%YAML 1.1\n---\na: 1\n", 1)],
+            ),
+            (
+                "content on the marker's line",
+                "--- {a: 1}\n--- # two\nb: 2\n",
+                &[("--- {a: 1}\n", 1), ("--- # two\nb: 2\n", 2)],
+            ),
+            (
+                "end marker",
+                "a: 1\n...\n---\nb: 2\n",
+                &[("a: 1\n...\n", 1), ("---\nb: 2\n", 3)],
+            ),
+            (
+                "end marker, then a directive",
+                "a: 1\n...\n%YAML 1.1\n---\nb: 2\n",
+                &[("a: 1\n...\n", 1), ("%YAML 1.1\n---\nb: 2\n", 3)],
+            ),
+            (
+                "windows line ends",
+                "a: 1\r\n---\r\nb: 2\r\n",
+                &[("a: 1\r\n", 1), ("---\r\nb: 2\r\n", 2)],
+            ),
+            (
+                "a longer rule is no marker",
+                "a: |\n  x\n----\n",
+                &[("a: |\n  x\n----\n", 1)],
+            ),
+            (
+                "indented rule in a block scalar",
+                "a: |\n  ---\nb: 1\n",
+                &[("a: |\n  ---\nb: 1\n", 1)],
+            ),
+            (
+                "empty documents",
+                "---\n---\na: 1\n---\n",
+                &[("---\n", 1), ("---\na: 1\n", 2), ("---\n", 4)],
+            ),
+        ];
+        for (name, text, expected) in table {
+            let found = parts(text);
+            let seen: Vec<(&str, usize)> =
+                found.iter().map(|part| (part.text, part.line)).collect();
+            assert_eq!(&seen, expected, "{name}");
+            assert_eq!(
+                found.iter().map(|part| part.text).collect::<String>(),
+                *text,
+                "{name}: nothing is lost"
+            );
+        }
+    }
+
+    #[test]
+    fn helm_names_the_template() {
+        let table = [
+            (
+                "helm template",
+                "---\n# Source: web/templates/app.yaml\na: 1\n",
+                Some("web/templates/app.yaml"),
+            ),
+            (
+                "after a licence",
+                "---\n# Licence\n\n# Source: web/templates/app.yaml\na: 1\n",
+                Some("web/templates/app.yaml"),
+            ),
+            (
+                "after the content",
+                "a: 1\n# Source: web/templates/app.yaml\n",
+                None,
+            ),
+            ("none", "a: 1\n", None),
+        ];
+        for (name, text, template) in table {
+            assert_eq!(parts(text)[0].template(), template, "{name}");
+        }
+    }
+
+    #[test]
+    fn blank_documents_are_known() {
+        for (text, blank) in [
+            ("---\n", true),
+            ("# only words\n\n---  # more\n...\n", true),
+            ("--- {}\n", false),
+            ("a: 1\n", false),
+        ] {
+            assert_eq!(parts(text)[0].is_blank(), blank, "{text:?}");
+        }
+    }
+}
