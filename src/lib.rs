@@ -3,3 +3,4 @@
 pub mod manifest;
 pub mod model;
 pub mod storage;
+pub mod view;

@@ -71,7 +71,10 @@ pub struct Controller {
     pub name: Text,
 }
 
-fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
+/// Reads annotations, keeping those that mean something here.
+pub(super) fn relevant_annotations<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Labels, D::Error> {
     filtered(deserializer, |key| {
         key.starts_with(PREFIX)
             || key == DEFAULT_CLASS

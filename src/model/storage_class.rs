@@ -6,7 +6,7 @@ use serde::de::Deserializer;
 use super::Text;
 use super::de::nullable;
 use super::labels::{Labels, Operator, Requirement};
-use super::metadata::{DEFAULT_CLASS, DEFAULT_CLASS_BETA, Metadata};
+use super::metadata::{DEFAULT_CLASS, DEFAULT_CLASS_BETA, Metadata, relevant_annotations};
 use super::node::{NodeSelector, NodeSelectorTerm};
 
 /// A storage class.
@@ -22,6 +22,11 @@ pub struct StorageClass {
     pub parameters: Labels,
     /// Whether claims that name no class get this one.
     pub is_default: bool,
+    /// When the class was made, as RFC 3339 in UTC with whole seconds, as the API
+    /// server writes it, so that texts compare like times; empty where unknown.
+    /// Of several default classes the newest counts (`GetDefaultClass` in the
+    /// Kubernetes source).
+    pub created: Text,
     /// The nodes the class's volumes are limited to (`allowedTopologies`); `None`: no limit.
     pub allowed_nodes: Option<NodeSelector>,
 }
@@ -32,13 +37,24 @@ impl<'de> Deserialize<'de> for StorageClass {
         #[serde(rename_all = "camelCase")]
         struct Wire {
             #[serde(default, deserialize_with = "nullable")]
-            metadata: Metadata,
+            metadata: ClassMetadata,
             #[serde(default, deserialize_with = "nullable")]
             provisioner: Text,
             #[serde(default, deserialize_with = "nullable")]
             parameters: Labels,
             #[serde(default, deserialize_with = "nullable")]
             allowed_topologies: Vec<Topology>,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct ClassMetadata {
+            #[serde(deserialize_with = "nullable")]
+            name: Text,
+            #[serde(deserialize_with = "relevant_annotations")]
+            annotations: Labels,
+            #[serde(deserialize_with = "nullable")]
+            creation_timestamp: Text,
         }
 
         #[derive(Deserialize)]
@@ -77,6 +93,7 @@ impl<'de> Deserialize<'de> for StorageClass {
         Ok(Self {
             is_default: yes(DEFAULT_CLASS) || yes(DEFAULT_CLASS_BETA),
             name: wire.metadata.name,
+            created: wire.metadata.creation_timestamp,
             annotations: wire.metadata.annotations,
             provisioner: wire.provisioner,
             parameters: wire.parameters,
