@@ -2,5 +2,7 @@
 
 pub mod manifest;
 pub mod model;
+pub mod policy;
+pub mod rules;
 pub mod storage;
 pub mod view;

@@ -73,7 +73,8 @@ impl ProvisionerOverride {
         }
     }
 
-    fn check(&self) -> Result<(), OverrideError> {
+    /// Whether the entry says something about somebody.
+    pub(crate) fn check(&self) -> Result<(), OverrideError> {
         if self.name.trim().is_empty() {
             return Err(OverrideError::NoName);
         }

@@ -1,0 +1,213 @@
+//! From a finding on an object to what is done about it.
+
+use super::action::{Action, Controlled, Overrides, RemedyChoice};
+use super::overrides::{Honoured, Notice};
+use super::{Policy, Settings, built_in};
+use crate::model::labels::Labels;
+use crate::rules::Outcome;
+
+/// The object a decision is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    /// The namespace; empty for an object that has none.
+    pub namespace: &'a str,
+    /// The Namespace's labels; `None` where the Namespace is not known.
+    pub namespace_labels: Option<&'a Labels>,
+    /// The Namespace's annotations; `None` where the Namespace is not known.
+    pub namespace_annotations: Option<&'a Labels>,
+    /// The kind, `Deployment` for example.
+    pub kind: &'a str,
+    /// The name, or the `generateName` of an object that has no name yet.
+    pub name: &'a str,
+    /// The object's annotations.
+    pub annotations: &'a Labels,
+    /// Whether an owner reference of the object is its controller.
+    pub controlled: bool,
+}
+
+/// What is done about one finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    /// What is done.
+    pub action: Action,
+    /// What is done instead where `action` is [`Action::Fix`] and no remedy
+    /// helps; else the same as `action`.
+    pub without_remedy: Action,
+    /// The remedy to use.
+    pub remedy: RemedyChoice,
+    /// Who asked for silence about this finding; then `action` is [`Action::Ignore`].
+    pub suppressed: Option<Suppression<'a>>,
+}
+
+/// Silence that somebody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suppression<'a> {
+    /// Where it was asked for.
+    pub by: SuppressedBy,
+    /// Why, in that person's words; never empty.
+    pub reason: &'a str,
+}
+
+/// Where silence was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SuppressedBy {
+    /// An exemption of the policy file.
+    Exemption {
+        /// The line where it begins, counted from 1.
+        line: u64,
+    },
+    /// The Namespace.
+    Namespace,
+    /// The object itself.
+    Object,
+}
+
+impl Policy {
+    /// Gathers everything that applies to one object, to decide about its findings.
+    #[must_use]
+    pub fn resolve<'a>(&'a self, scope: &Scope<'a>) -> Resolved<'a> {
+        let mut notices = Vec::new();
+        let entry = self.entry(scope, &mut notices);
+        let pick = |settings: Option<&Settings>| settings.and_then(|s| s.overrides);
+        let overrides = pick(entry)
+            .or(pick(Some(&self.defaults)))
+            .unwrap_or(Overrides::Allow);
+        let object = Honoured::of_object(scope, overrides == Overrides::Allow, &mut notices);
+        let namespace = Honoured::of_namespace(scope, overrides != Overrides::Forbid, &mut notices);
+        Resolved {
+            policy: self,
+            scope: *scope,
+            entry,
+            object,
+            namespace,
+            notices,
+        }
+    }
+
+    /// The first entry that matches the namespace.
+    fn entry<'a>(
+        &'a self,
+        scope: &Scope<'a>,
+        notices: &mut Vec<Notice<'a>>,
+    ) -> Option<&'a Settings> {
+        for entry in &self.namespaces {
+            match entry.namespaces.matches(scope) {
+                Some(true) => return Some(&entry.settings),
+                Some(false) => {}
+                None if notices.is_empty() => notices.push(Notice::LabelsUnknown {
+                    namespace: scope.namespace,
+                }),
+                None => {}
+            }
+        }
+        None
+    }
+}
+
+/// A policy, seen from one object.
+#[derive(Clone, Debug)]
+pub struct Resolved<'a> {
+    policy: &'a Policy,
+    scope: Scope<'a>,
+    entry: Option<&'a Settings>,
+    object: Honoured<'a>,
+    namespace: Honoured<'a>,
+    notices: Vec<Notice<'a>>,
+}
+
+impl<'a> Resolved<'a> {
+    /// Overrides that are not honoured. Show them with the findings.
+    #[must_use]
+    pub fn notices(&self) -> &[Notice<'a>] {
+        &self.notices
+    }
+
+    /// What is done about a finding of the rule with this code.
+    #[must_use]
+    pub fn decide(&self, rule: &str, outcome: Outcome) -> Decision<'a> {
+        let suppressed = self.suppression(rule);
+        let action = if suppressed.is_some() {
+            Action::Ignore
+        } else {
+            self.softened(self.action(rule, outcome))
+        };
+        Decision {
+            action,
+            without_remedy: action.without_remedy(outcome),
+            remedy: self.remedy(),
+            suppressed,
+        }
+    }
+
+    fn suppression(&self, rule: &str) -> Option<Suppression<'a>> {
+        let exemption = self
+            .policy
+            .exemptions
+            .iter()
+            .find(|exemption| exemption.covers(&self.scope, rule));
+        if let Some(exemption) = exemption {
+            return Some(Suppression {
+                by: SuppressedBy::Exemption {
+                    line: exemption.line,
+                },
+                reason: &exemption.reason,
+            });
+        }
+        let silent = |honoured: &Honoured<'a>| {
+            honoured.ignores(rule) || honoured.action == Some(Action::Ignore)
+        };
+        // An object that asks for anything but silence outranks its Namespace's silence.
+        if silent(&self.object) {
+            Some(Suppression {
+                by: SuppressedBy::Object,
+                reason: self.object.reason,
+            })
+        } else if self.namespace.ignores(rule)
+            || (self.object.action.is_none() && silent(&self.namespace))
+        {
+            Some(Suppression {
+                by: SuppressedBy::Namespace,
+                reason: self.namespace.reason,
+            })
+        } else {
+            None
+        }
+    }
+
+    fn action(&self, rule: &str, outcome: Outcome) -> Action {
+        self.object
+            .action
+            .or(self.namespace.action)
+            // One word for all findings is not meant to refuse what merely
+            // could not be looked up; only the file can ask for that.
+            .filter(|action| outcome != Outcome::Unknown || *action == Action::Warn)
+            .or_else(|| self.entry.and_then(|entry| entry.action(rule, outcome)))
+            .or_else(|| self.policy.defaults.action(rule, outcome))
+            .unwrap_or(built_in(outcome))
+    }
+
+    /// A controller would undo a fix and retry a refused object for ever.
+    fn softened(&self, action: Action) -> Action {
+        let controlled = self
+            .entry
+            .and_then(|entry| entry.controlled)
+            .or(self.policy.defaults.controlled);
+        match action {
+            Action::Deny | Action::Fix
+                if self.scope.controlled && controlled != Some(Controlled::Judge) =>
+            {
+                Action::Warn
+            }
+            action => action,
+        }
+    }
+
+    fn remedy(&self) -> RemedyChoice {
+        self.object
+            .remedy
+            .or(self.namespace.remedy)
+            .or_else(|| self.entry.and_then(|entry| entry.remedy))
+            .or(self.policy.defaults.remedy)
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,326 @@
+//! The policy file: its schema, and from there to a [`Policy`].
+//!
+//! Each type here stands for one part of the YAML and refuses what it does not
+//! know where it is read, so that every error has its place.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _};
+use serde_saphyr::Spanned;
+
+use crate::model::Text;
+use crate::model::labels::{Operator, Requirement};
+use crate::rules::{Outcome, codes};
+use crate::storage::{OverrideError, ProvisionerOverride};
+
+use super::action::{Action, Controlled, Nodes, Overrides, RemedyChoice};
+use super::matching::{Glob, NamespaceMatch};
+use super::{Exemption, NamespaceEntry, Policy, PolicyError, Problem, Settings};
+
+/// The kinds that findings are reported on.
+const KINDS: [&str; 13] = [
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "Job",
+    "Node",
+    "PersistentVolumeClaim",
+    "Pod",
+    "ReplicaSet",
+    "ReplicationController",
+    "Scale",
+    "StatefulSet",
+    "VolumeAttachment",
+];
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    defaults: Defaults,
+    nodes: Option<Nodes>,
+    namespaces: Vec<Entry>,
+    exemptions: Vec<Spanned<Exempt>>,
+    provisioners: Vec<Spanned<ProvisionerOverride>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Defaults {
+    outcomes: BTreeMap<Outcome, Action>,
+    rules: BTreeMap<Rule, Action>,
+    remedy: Option<RemedyChoice>,
+    overrides: Option<Overrides>,
+    controlled: Option<Controlled>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    r#match: Spanned<Match>,
+    #[serde(default)]
+    outcomes: BTreeMap<Outcome, Action>,
+    #[serde(default)]
+    rules: BTreeMap<Rule, Action>,
+    remedy: Option<RemedyChoice>,
+    overrides: Option<Overrides>,
+    controlled: Option<Controlled>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+struct Match {
+    names: Vec<Pattern>,
+    selector: Selector,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+struct Selector {
+    match_labels: BTreeMap<Text, Text>,
+    match_expressions: Vec<Spanned<Expression>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expression {
+    key: Text,
+    operator: Comparison,
+    #[serde(default)]
+    values: Vec<Text>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+enum Comparison {
+    In,
+    NotIn,
+    Exists,
+    DoesNotExist,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exempt {
+    #[serde(default)]
+    namespaces: Vec<Pattern>,
+    #[serde(default)]
+    kinds: Vec<Kind>,
+    #[serde(default)]
+    names: Vec<Pattern>,
+    #[serde(default)]
+    rules: Vec<Rule>,
+    reason: Reason,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rule(&'static str);
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let code = Text::deserialize(deserializer)?;
+        codes::find(&code)
+            .map(Self)
+            .ok_or_else(|| D::Error::unknown_variant(&code, &codes::ALL))
+    }
+}
+
+struct Kind(&'static str);
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let kind = Text::deserialize(deserializer)?;
+        KINDS
+            .into_iter()
+            .find(|known| *known == kind)
+            .map(Self)
+            .ok_or_else(|| D::Error::unknown_variant(&kind, &KINDS))
+    }
+}
+
+struct Pattern(Glob);
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let pattern = Text::deserialize(deserializer)?;
+        Glob::new(&pattern).map(Self).ok_or_else(|| {
+            D::Error::custom(format_args!(
+                "no object can be called \"{pattern}\"; names are lower case letters, digits, \"-\" and \".\", \
+                 and here \"*\" stands for any text and \"?\" for one character"
+            ))
+        })
+    }
+}
+
+struct Reason(Text);
+
+impl<'de> Deserialize<'de> for Reason {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let reason = Text::deserialize(deserializer)?;
+        if reason.trim().is_empty() {
+            return Err(D::Error::custom(
+                "the reason is empty; say in a few words why these objects are exempt",
+            ));
+        }
+        Ok(Self(reason.trim().into()))
+    }
+}
+
+pub(super) fn parse(text: &str, file: &str) -> Result<Policy, PolicyError> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    let read: Option<File> = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| PolicyError::from_yaml(file, &error))?;
+    let read = read.unwrap_or_default();
+    let built_in = Policy::default();
+    Ok(Policy {
+        defaults: built_in.defaults.overlaid(read.defaults.into()),
+        nodes: read.nodes.unwrap_or(built_in.nodes),
+        namespaces: each(read.namespaces, |entry| namespace_entry(entry, file))?,
+        exemptions: each(read.exemptions, |entry| exemption(entry, file))?,
+        provisioners: provisioners(read.provisioners, file)?,
+    })
+}
+
+fn each<T, U>(
+    entries: Vec<T>,
+    convert: impl FnMut(T) -> Result<U, PolicyError>,
+) -> Result<Vec<U>, PolicyError> {
+    entries.into_iter().map(convert).collect()
+}
+
+impl From<Defaults> for Settings {
+    fn from(read: Defaults) -> Self {
+        Self {
+            outcomes: read.outcomes,
+            rules: actions(read.rules),
+            remedy: read.remedy,
+            overrides: read.overrides,
+            controlled: read.controlled,
+        }
+    }
+}
+
+fn actions(rules: BTreeMap<Rule, Action>) -> BTreeMap<&'static str, Action> {
+    rules
+        .into_iter()
+        .map(|(Rule(code), action)| (code, action))
+        .collect()
+}
+
+fn globs(patterns: Vec<Pattern>) -> Vec<Glob> {
+    patterns.into_iter().map(|Pattern(glob)| glob).collect()
+}
+
+fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyError> {
+    let place = entry.r#match.referenced;
+    let Match { names, selector } = entry.r#match.value;
+    let labels = selector.match_labels.into_iter().map(|(key, value)| {
+        Ok(Requirement {
+            key,
+            operator: Operator::In,
+            values: Box::new([value]),
+        })
+    });
+    let expressions = selector
+        .match_expressions
+        .into_iter()
+        .map(|expression| requirement(expression, file));
+    let namespaces = NamespaceMatch {
+        names: globs(names),
+        requirements: labels.chain(expressions).collect::<Result<_, _>>()?,
+    };
+    if namespaces.names.is_empty() && namespaces.requirements.is_empty() {
+        let problem = "this would match every namespace; give \"names\" or a \"selector\", \
+                       or write the settings under \"defaults\"";
+        return Err(senseless(file, place, problem));
+    }
+    Ok(NamespaceEntry {
+        namespaces,
+        settings: Settings {
+            outcomes: entry.outcomes,
+            rules: actions(entry.rules),
+            remedy: entry.remedy,
+            overrides: entry.overrides,
+            controlled: entry.controlled,
+        },
+    })
+}
+
+fn requirement(read: Spanned<Expression>, file: &str) -> Result<Requirement, PolicyError> {
+    let Expression {
+        key,
+        operator,
+        values,
+    } = read.value;
+    let problem = match (operator, values.is_empty()) {
+        (Comparison::In | Comparison::NotIn, true) => {
+            Some("In and NotIn compare with \"values\"; give at least one")
+        }
+        (Comparison::Exists | Comparison::DoesNotExist, false) => {
+            Some("Exists and DoesNotExist take no \"values\"; remove them")
+        }
+        _ => None,
+    };
+    if let Some(problem) = problem {
+        return Err(senseless(file, read.referenced, problem));
+    }
+    Ok(Requirement {
+        key,
+        operator: match operator {
+            Comparison::In => Operator::In,
+            Comparison::NotIn => Operator::NotIn,
+            Comparison::Exists => Operator::Exists,
+            Comparison::DoesNotExist => Operator::DoesNotExist,
+        },
+        values: values.into_boxed_slice(),
+    })
+}
+
+fn exemption(read: Spanned<Exempt>, file: &str) -> Result<Exemption, PolicyError> {
+    let place = read.referenced;
+    let exempt = read.value;
+    if exempt.namespaces.is_empty()
+        && exempt.kinds.is_empty()
+        && exempt.names.is_empty()
+        && exempt.rules.is_empty()
+    {
+        let problem = "this would exempt everything; give at least one of \"namespaces\", \
+                       \"kinds\", \"names\" and \"rules\"";
+        return Err(senseless(file, place, problem));
+    }
+    Ok(Exemption {
+        line: place.line(),
+        namespaces: globs(exempt.namespaces),
+        kinds: exempt.kinds.into_iter().map(|Kind(kind)| kind).collect(),
+        names: globs(exempt.names),
+        rules: exempt.rules.into_iter().map(|Rule(code)| code).collect(),
+        reason: exempt.reason.0,
+    })
+}
+
+fn provisioners(
+    read: Vec<Spanned<ProvisionerOverride>>,
+    file: &str,
+) -> Result<Vec<ProvisionerOverride>, PolicyError> {
+    let mut known: Vec<ProvisionerOverride> = Vec::with_capacity(read.len());
+    for Spanned {
+        value, referenced, ..
+    } in read
+    {
+        let twice = known.iter().any(|earlier| earlier.name == value.name);
+        let problem = match value.check() {
+            Err(problem) => Some(problem),
+            Ok(()) => twice.then(|| OverrideError::Twice(value.name.clone())),
+        };
+        if let Some(problem) = problem {
+            return Err(senseless(file, referenced, problem.to_string()));
+        }
+        known.push(value);
+    }
+    Ok(known)
+}
+
+fn senseless(file: &str, place: serde_saphyr::Location, problem: impl Into<String>) -> PolicyError {
+    PolicyError::at(file, place, Problem::Senseless(problem.into()))
+}

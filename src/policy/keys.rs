@@ -1,0 +1,10 @@
+//! The annotation and label keys by which objects and Namespaces speak to the policy.
+
+/// What to do about findings: `deny`, `fix`, `warn` or `ignore`.
+pub const ACTION: &str = "multi-attach-guard.dev/action";
+/// Which remedy a fix uses.
+pub const REMEDY: &str = "multi-attach-guard.dev/remedy";
+/// Why the other keys are there, in a person's words.
+pub const REASON: &str = "multi-attach-guard.dev/reason";
+/// The rules that are not to be reported, separated by commas.
+pub const IGNORE: &str = "multi-attach-guard.dev/ignore";

@@ -1,0 +1,65 @@
+//! Choosing namespaces and names.
+
+use wildmatch::WildMatch;
+
+use crate::model::labels::Requirement;
+
+use super::Scope;
+
+/// The label every Namespace carries with its own name as value (Kubernetes
+/// documentation, "Well-Known Labels").
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+
+/// A name with wildcards: `*` is any text, `?` any one character.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Glob(WildMatch);
+
+impl Glob {
+    /// `None` where no name of a Kubernetes object can match: names are lower
+    /// case letters, digits, `-` and `.` (RFC 1123).
+    pub(super) fn new(pattern: &str) -> Option<Self> {
+        let possible = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '.' | '*' | '?');
+        (!pattern.is_empty() && pattern.chars().all(possible))
+            .then(|| Self(WildMatch::new(pattern)))
+    }
+
+    pub(super) fn matches(&self, name: &str) -> bool {
+        self.0.matches(name)
+    }
+}
+
+/// Which namespaces an entry is for: one of the names (where there are any)
+/// and every requirement on the labels.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NamespaceMatch {
+    pub(super) names: Vec<Glob>,
+    pub(super) requirements: Vec<Requirement>,
+}
+
+impl NamespaceMatch {
+    /// Whether the scope's namespace matches; `None` where that hangs on
+    /// labels that are not known.
+    pub(super) fn matches(&self, scope: &Scope<'_>) -> Option<bool> {
+        if scope.namespace.is_empty() {
+            return Some(false);
+        }
+        if !self.names.is_empty() && !self.names.iter().any(|name| name.matches(scope.namespace)) {
+            return Some(false);
+        }
+        let mut known = true;
+        for requirement in &self.requirements {
+            let value = if requirement.key == NAMESPACE_NAME {
+                Some(scope.namespace)
+            } else if let Some(labels) = scope.namespace_labels {
+                labels.get(&requirement.key)
+            } else {
+                known = false;
+                continue;
+            };
+            if !requirement.accepts(value) {
+                return Some(false);
+            }
+        }
+        known.then_some(true)
+    }
+}

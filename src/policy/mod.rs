@@ -1,0 +1,161 @@
+//! What to do about what is found.
+//!
+//! A policy comes from one YAML file, is checked in full when it is read, and
+//! is asked in two steps: [`Policy::resolve`] once for an object, then
+//! [`Resolved::decide`] for each finding on it. `docs/policy.md` is its
+//! reference.
+
+mod action;
+mod decide;
+mod error;
+mod file;
+pub mod keys;
+mod matching;
+mod overrides;
+
+use std::collections::BTreeMap;
+
+pub use action::{Action, Controlled, Nodes, Overrides, RemedyChoice};
+pub use decide::{Decision, Resolved, Scope, SuppressedBy, Suppression};
+pub use error::{PolicyError, Problem};
+pub use overrides::{Notice, Origin};
+
+use crate::model::Text;
+use crate::rules::{Outcome, codes};
+use crate::storage::ProvisionerOverride;
+use matching::{Glob, NamespaceMatch};
+
+/// What to do about findings, for a whole cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    defaults: Settings,
+    nodes: Nodes,
+    namespaces: Vec<NamespaceEntry>,
+    exemptions: Vec<Exemption>,
+    provisioners: Vec<ProvisionerOverride>,
+}
+
+impl Policy {
+    /// Reads a policy. `file` is the name used in errors.
+    ///
+    /// What the text leaves out is as in [`Policy::default`]; an empty text is
+    /// the built-in policy.
+    ///
+    /// # Errors
+    ///
+    /// The first thing in the text that the policy does not know or cannot
+    /// use, with its place.
+    pub fn parse(text: &str, file: &str) -> Result<Self, PolicyError> {
+        file::parse(text, file)
+    }
+
+    /// How many nodes are assumed.
+    #[must_use]
+    pub fn nodes(&self) -> Nodes {
+        self.nodes
+    }
+
+    /// Provisioners the policy adds to the catalog or corrects in it, in file
+    /// order, each name once; for [`Catalog::with_overrides`](crate::storage::Catalog::with_overrides).
+    #[must_use]
+    pub fn provisioners(&self) -> &[ProvisionerOverride] {
+        &self.provisioners
+    }
+}
+
+/// The built-in policy: deny what can never work, warn about what heals or
+/// could not be verified, repair a leftover `rollingUpdate` block.
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            defaults: Settings {
+                outcomes: Outcome::ALL
+                    .into_iter()
+                    .map(|outcome| (outcome, built_in(outcome)))
+                    .collect(),
+                rules: BTreeMap::from([(codes::LEFTOVER_ROLLING_UPDATE, Action::Fix)]),
+                remedy: Some(RemedyChoice::Auto),
+                overrides: Some(Overrides::Allow),
+                controlled: Some(Controlled::Warn),
+            },
+            nodes: Nodes::Auto,
+            namespaces: Vec::new(),
+            exemptions: Vec::new(),
+            provisioners: Vec::new(),
+        }
+    }
+}
+
+const fn built_in(outcome: Outcome) -> Action {
+    match outcome {
+        Outcome::DataLoss | Outcome::Deadlock | Outcome::Stuck | Outcome::Refused => Action::Deny,
+        Outcome::Delay | Outcome::Unknown => Action::Warn,
+    }
+}
+
+/// What one scope of the file says; `None` and missing keys leave it to the wider one.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Settings {
+    outcomes: BTreeMap<Outcome, Action>,
+    rules: BTreeMap<&'static str, Action>,
+    remedy: Option<RemedyChoice>,
+    overrides: Option<Overrides>,
+    controlled: Option<Controlled>,
+}
+
+impl Settings {
+    /// The rule's own entry, else its outcome's.
+    fn action(&self, rule: &str, outcome: Outcome) -> Option<Action> {
+        self.rules
+            .get(rule)
+            .or_else(|| self.outcomes.get(&outcome))
+            .copied()
+    }
+
+    /// These settings where `narrower` is silent, else `narrower`.
+    fn overlaid(mut self, narrower: Self) -> Self {
+        self.outcomes.extend(narrower.outcomes);
+        self.rules.extend(narrower.rules);
+        Self {
+            outcomes: self.outcomes,
+            rules: self.rules,
+            remedy: narrower.remedy.or(self.remedy),
+            overrides: narrower.overrides.or(self.overrides),
+            controlled: narrower.controlled.or(self.controlled),
+        }
+    }
+}
+
+/// Settings for the namespaces that match.
+#[derive(Clone, Debug, PartialEq)]
+struct NamespaceEntry {
+    namespaces: NamespaceMatch,
+    settings: Settings,
+}
+
+/// Objects and rules the policy leaves alone. An empty list matches everything.
+#[derive(Clone, Debug, PartialEq)]
+struct Exemption {
+    line: u64,
+    namespaces: Vec<Glob>,
+    kinds: Vec<&'static str>,
+    names: Vec<Glob>,
+    rules: Vec<&'static str>,
+    reason: Text,
+}
+
+impl Exemption {
+    fn covers(&self, scope: &Scope<'_>, rule: &str) -> bool {
+        fn any(globs: &[Glob], text: &str) -> bool {
+            globs.is_empty() || globs.iter().any(|glob| glob.matches(text))
+        }
+        let listed = |words: &[&str], word: &str| words.is_empty() || words.contains(&word);
+        listed(&self.rules, rule)
+            && listed(&self.kinds, scope.kind)
+            && any(&self.namespaces, scope.namespace)
+            && any(&self.names, scope.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+use super::{Object, labels, policy};
+use crate::policy::keys::{ACTION, IGNORE, REASON, REMEDY};
+use crate::policy::{Action, RemedyChoice, SuppressedBy, Suppression};
+use crate::rules::Outcome;
+use crate::rules::codes::{ROLLING_UPDATE_OVERLAP, UNRESOLVED_CLAIM};
+
+type Pairs = &'static [(&'static str, &'static str)];
+
+struct Case {
+    name: &'static str,
+    policy: &'static str,
+    object: Pairs,
+    namespace_annotations: Pairs,
+    namespace_labels: Pairs,
+    outcome: Outcome,
+    controlled: bool,
+    action: Action,
+    remedy: RemedyChoice,
+    suppressed: Option<(SuppressedBy, &'static str)>,
+    notices: &'static [&'static str],
+}
+
+/// Nothing said anywhere: a deadlock is denied.
+const PLAIN: Case = Case {
+    name: "nothing said",
+    policy: "",
+    object: &[],
+    namespace_annotations: &[],
+    namespace_labels: &[],
+    outcome: Outcome::Deadlock,
+    controlled: false,
+    action: Action::Deny,
+    remedy: RemedyChoice::Auto,
+    suppressed: None,
+    notices: &[],
+};
+
+const CASES: &[Case] = &[
+    PLAIN,
+    Case {
+        name: "action on the object, with its reason",
+        object: &[(ACTION, " fix "), (REMEDY, "colocate"), (REASON, "agreed")],
+        action: Action::Fix,
+        remedy: RemedyChoice::Colocate,
+        ..PLAIN
+    },
+    Case {
+        name: "without a reason neither action nor remedy counts",
+        object: &[(ACTION, "warn"), (REMEDY, "recreate"), (REASON, "  ")],
+        notices: &[
+            "multi-attach-guard.dev/action is passed over: add multi-attach-guard.dev/reason to say why.",
+            "multi-attach-guard.dev/remedy is passed over: add multi-attach-guard.dev/reason to say why.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "words that are not known",
+        object: &[
+            (ACTION, "allow"),
+            (REMEDY, "rewrite-the-whole-thing-from-scratch"),
+            (REASON, "r"),
+        ],
+        notices: &[
+            "multi-attach-guard.dev/action: \"allow\" is not deny, fix, warn or ignore.",
+            "multi-attach-guard.dev/remedy: \"rewrite-the-whole-th\" is not \
+             auto, recreate, zero-surge, colocate or drop-leftover.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "a reason alone says nothing",
+        object: &[(REASON, "because")],
+        ..PLAIN
+    },
+    Case {
+        name: "the rule is on the object's ignore list",
+        object: &[
+            (IGNORE, "single-pod-volume, rolling-update-overlap"),
+            (REASON, " drained until Friday "),
+        ],
+        action: Action::Ignore,
+        suppressed: Some((SuppressedBy::Object, "drained until Friday")),
+        ..PLAIN
+    },
+    Case {
+        name: "another rule is on the list",
+        object: &[(IGNORE, "single-pod-volume,"), (REASON, "r")],
+        ..PLAIN
+    },
+    Case {
+        name: "ignore list without a reason",
+        object: &[(IGNORE, "rolling-update-overlap")],
+        notices: &[
+            "multi-attach-guard.dev/ignore is passed over: add multi-attach-guard.dev/reason to say why.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "ignore list with a word that is no rule",
+        object: &[
+            (IGNORE, "rolling-update,rolling-update-overlap"),
+            (REASON, "r"),
+        ],
+        action: Action::Ignore,
+        suppressed: Some((SuppressedBy::Object, "r")),
+        notices: &["multi-attach-guard.dev/ignore: there is no rule \"rolling-update\"."],
+        ..PLAIN
+    },
+    Case {
+        name: "the object asks for silence altogether",
+        object: &[(ACTION, "ignore"), (REASON, "a demo")],
+        action: Action::Ignore,
+        suppressed: Some((SuppressedBy::Object, "a demo")),
+        ..PLAIN
+    },
+    Case {
+        name: "the file forbids overrides",
+        policy: "defaults: {overrides: forbid}",
+        object: &[(ACTION, "ignore"), (REASON, "a demo")],
+        namespace_labels: &[(ACTION, "warn")],
+        notices: &[
+            "multi-attach-guard.dev keys are passed over: the policy forbids overrides here.",
+            "Namespace shop: multi-attach-guard.dev keys are passed over: the policy forbids overrides here.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "the file allows overrides to Namespaces only",
+        policy: "defaults: {overrides: namespaces}",
+        object: &[(ACTION, "ignore"), (REASON, "a demo")],
+        namespace_labels: &[(ACTION, "warn")],
+        action: Action::Warn,
+        notices: &[
+            "multi-attach-guard.dev keys are passed over: the policy forbids overrides here.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "the namespace's entry allows what defaults forbid",
+        policy: "{defaults: {overrides: forbid}, namespaces: [{match: {names: [shop]}, overrides: allow}]}",
+        object: &[(ACTION, "warn"), (REASON, "r")],
+        action: Action::Warn,
+        ..PLAIN
+    },
+    Case {
+        name: "a label of the Namespace beats the file and needs no reason",
+        policy: "namespaces: [{match: {names: [shop]}, outcomes: {deadlock: deny}, remedy: colocate}]",
+        namespace_labels: &[(ACTION, "fix"), (REMEDY, "recreate")],
+        action: Action::Fix,
+        remedy: RemedyChoice::Recreate,
+        ..PLAIN
+    },
+    Case {
+        name: "an annotation of the Namespace beats its label",
+        namespace_annotations: &[(ACTION, "warn")],
+        namespace_labels: &[(ACTION, "fix")],
+        action: Action::Warn,
+        ..PLAIN
+    },
+    Case {
+        name: "the object beats its Namespace",
+        object: &[(ACTION, "fix"), (REMEDY, "zero-surge"), (REASON, "r")],
+        namespace_labels: &[(ACTION, "warn"), (REMEDY, "recreate")],
+        action: Action::Fix,
+        remedy: RemedyChoice::ZeroSurge,
+        ..PLAIN
+    },
+    Case {
+        name: "the object wants to hear what its Namespace silences",
+        object: &[(ACTION, "warn"), (REASON, "r")],
+        namespace_annotations: &[(ACTION, "ignore"), (REASON, "sandbox")],
+        action: Action::Warn,
+        ..PLAIN
+    },
+    Case {
+        name: "silence for a Namespace needs a reason",
+        namespace_labels: &[(ACTION, "ignore")],
+        notices: &[
+            "Namespace shop: multi-attach-guard.dev/action is passed over: add multi-attach-guard.dev/reason to say why.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "silence for a Namespace with its reason",
+        namespace_annotations: &[(REASON, "sandbox")],
+        namespace_labels: &[(ACTION, "ignore")],
+        action: Action::Ignore,
+        suppressed: Some((SuppressedBy::Namespace, "sandbox")),
+        ..PLAIN
+    },
+    Case {
+        name: "a rule on the Namespace's ignore list",
+        namespace_annotations: &[(IGNORE, "rolling-update-overlap"), (REASON, "one node")],
+        action: Action::Ignore,
+        suppressed: Some((SuppressedBy::Namespace, "one node")),
+        ..PLAIN
+    },
+    Case {
+        name: "an override does not deny what could not be looked up",
+        object: &[(ACTION, "deny"), (REASON, "strict")],
+        outcome: Outcome::Unknown,
+        action: Action::Warn,
+        ..PLAIN
+    },
+    Case {
+        name: "the file may deny what could not be looked up",
+        policy: "defaults: {outcomes: {unknown: deny}}",
+        namespace_labels: &[(ACTION, "fix")],
+        outcome: Outcome::Unknown,
+        ..PLAIN
+    },
+    Case {
+        name: "an override may soften it",
+        policy: "defaults: {outcomes: {unknown: deny}}",
+        object: &[(ACTION, "warn"), (REASON, "r")],
+        outcome: Outcome::Unknown,
+        action: Action::Warn,
+        ..PLAIN
+    },
+    Case {
+        name: "no annotation makes a controller's object be fixed",
+        object: &[(ACTION, "fix"), (REASON, "r")],
+        controlled: true,
+        action: Action::Warn,
+        ..PLAIN
+    },
+    Case {
+        name: "an exemption comes before any annotation",
+        policy: "exemptions: [{names: [web], reason: legacy}]",
+        object: &[(ACTION, "deny"), (REASON, "r")],
+        action: Action::Ignore,
+        suppressed: Some((SuppressedBy::Exemption { line: 1 }, "legacy")),
+        ..PLAIN
+    },
+];
+
+#[test]
+fn overrides_count_where_they_may_and_are_spoken_of_where_they_do_not() {
+    for case in CASES {
+        let policy = policy(case.policy);
+        let object = Object {
+            namespace_labels: Some(labels(case.namespace_labels)),
+            namespace_annotations: Some(labels(case.namespace_annotations)),
+            annotations: labels(case.object),
+            controlled: case.controlled,
+            ..Object::default()
+        };
+        let scope = object.scope();
+        let resolved = policy.resolve(&scope);
+        let rule = if case.outcome == Outcome::Unknown {
+            UNRESOLVED_CLAIM
+        } else {
+            ROLLING_UPDATE_OVERLAP
+        };
+        let decision = resolved.decide(rule, case.outcome);
+        let suppressed = case
+            .suppressed
+            .map(|(by, reason)| Suppression { by, reason });
+        let notices: Vec<String> = resolved.notices().iter().map(ToString::to_string).collect();
+        assert_eq!(notices, case.notices, "{}", case.name);
+        assert_eq!(decision.action, case.action, "{}", case.name);
+        assert_eq!(decision.remedy, case.remedy, "{}", case.name);
+        assert_eq!(decision.suppressed, suppressed, "{}", case.name);
+    }
+}
+
+#[test]
+fn a_notice_fits_into_a_warning_of_120_characters() {
+    for notice in CASES.iter().flat_map(|case| case.notices) {
+        let length = notice.chars().count();
+        assert!(length <= 120, "{length}: {notice}");
+    }
+}
