@@ -4,6 +4,7 @@
 //! constant time. What differs is who fills it.
 
 pub mod batch;
+pub mod facts;
 pub mod index;
 pub mod shared;
 mod stored;
