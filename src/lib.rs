@@ -5,5 +5,6 @@ pub mod manifest;
 pub mod model;
 pub mod policy;
 pub mod rules;
+pub mod server;
 pub mod storage;
 pub mod view;

@@ -1,0 +1,94 @@
+//! The admin port: probes and metrics over plain HTTP.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State as Shared;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::sync::watch;
+
+use super::health::{Condition, HealthSource, State};
+use super::lifecycle::Phase;
+use super::metrics::Metrics;
+use super::tls::HandshakeProbe;
+
+/// The content type of the OpenMetrics text format.
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What the admin port reports on.
+pub(super) struct Admin {
+    pub(super) sources: Vec<Arc<dyn HealthSource>>,
+    pub(super) probe: HandshakeProbe,
+    pub(super) phase: watch::Receiver<Phase>,
+    pub(super) metrics: Metrics,
+}
+
+impl Admin {
+    pub(super) fn router(self) -> Router {
+        Router::new()
+            .route("/healthz", get(healthz))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(metrics))
+            .with_state(Arc::new(self))
+    }
+
+    async fn conditions(&self) -> Vec<Condition> {
+        let phase = match *self.phase.borrow() {
+            Phase::Serving => Condition::ready("server", "The server takes requests."),
+            Phase::Draining | Phase::Aborted => Condition::not_ready(
+                "server",
+                "The server is shutting down; send reviews to another replica.",
+            ),
+        };
+        let mut conditions = vec![phase, self.probe.condition().await];
+        for source in &self.sources {
+            conditions.extend(source.report());
+        }
+        conditions
+    }
+}
+
+/// Alive while it can answer at all.
+async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
+    let conditions = admin.conditions().await;
+    let ready = conditions.iter().all(|c| c.state != State::NotReady);
+    let status = match ready {
+        true => StatusCode::OK,
+        false => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    (status, lines(&conditions))
+}
+
+async fn metrics(Shared(admin): Shared<Arc<Admin>>) -> Response {
+    match admin.metrics.encode(&admin.conditions().await) {
+        Ok(text) => ([(CONTENT_TYPE, OPENMETRICS)], text).into_response(),
+        Err(error) => (
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("The metrics could not be written: {error}.\n"),
+        )
+            .into_response(),
+    }
+}
+
+/// `STATE NAME: MESSAGE`, one condition a line.
+fn lines(conditions: &[Condition]) -> String {
+    let mut text = String::new();
+    for Condition {
+        name,
+        state,
+        message,
+    } in conditions
+    {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{} {name}: {message}", state.as_str());
+    }
+    text
+}

@@ -1,0 +1,78 @@
+//! Whether the server is ready, and what it says about itself.
+
+/// How far a condition is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Met.
+    Ready,
+    /// Met, though something needs attention: answers are still right as far
+    /// as the server can know.
+    Degraded,
+    /// Not met: the server must not be asked.
+    NotReady,
+}
+
+impl State {
+    /// The word at the start of a line of `/readyz`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Degraded => "degraded",
+            Self::NotReady => "not-ready",
+        }
+    }
+}
+
+/// One thing that readiness depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// A short fixed name, such as `view`: it is a label of a metric.
+    pub name: &'static str,
+    /// How far it is met.
+    pub state: State,
+    /// A sentence that says why, on one line.
+    pub message: String,
+}
+
+impl Condition {
+    /// A condition that is met.
+    pub fn ready(name: &'static str, message: impl Into<String>) -> Self {
+        Self::new(name, State::Ready, message)
+    }
+
+    /// A condition that is met though something needs attention.
+    pub fn degraded(name: &'static str, message: impl Into<String>) -> Self {
+        Self::new(name, State::Degraded, message)
+    }
+
+    /// A condition that is not met.
+    pub fn not_ready(name: &'static str, message: impl Into<String>) -> Self {
+        Self::new(name, State::NotReady, message)
+    }
+
+    fn new(name: &'static str, state: State, message: impl Into<String>) -> Self {
+        Self {
+            name,
+            state,
+            message: message.into(),
+        }
+    }
+}
+
+/// Something that readiness depends on. Any `Fn() -> Vec<Condition>` is one.
+///
+/// Asked at each call of `/readyz` and `/metrics`; it must answer at once,
+/// from what it knows. The same names must come back every time.
+pub trait HealthSource: Send + Sync + 'static {
+    /// The conditions as they are now.
+    fn report(&self) -> Vec<Condition>;
+}
+
+impl<F> HealthSource for F
+where
+    F: Fn() -> Vec<Condition> + Send + Sync + 'static,
+{
+    fn report(&self) -> Vec<Condition> {
+        self()
+    }
+}

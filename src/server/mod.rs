@@ -1,0 +1,29 @@
+//! The HTTPS door: TLS, the two review paths, probes, metrics and a shutdown
+//! that loses no request.
+//!
+//! Two ports. The webhook port speaks HTTP/1.1 and HTTP/2 over TLS and knows
+//! `POST /mutate` and `POST /validate`; whatever answers them is a
+//! [`Reviewer`]. The admin port speaks plain HTTP and knows `/healthz`,
+//! `/readyz` and `/metrics`; what it says about readiness comes from
+//! [`HealthSource`]s.
+//!
+//! Every stage a client can stall has its own deadline ([`Limits`]), and the
+//! memory that bodies may take together is bounded, so that no client can
+//! stop the others from being answered.
+
+mod admin;
+mod body;
+mod connection;
+mod health;
+mod lifecycle;
+mod limits;
+mod metrics;
+mod review;
+mod tls;
+mod webhook;
+
+pub use health::{Condition, HealthSource, State};
+pub use lifecycle::{Options, Server, ServerError, Shutdown, Stopped};
+pub use limits::Limits;
+pub use metrics::{Metrics, ViewGauges};
+pub use review::{Decision, Endpoint, Reviewed, Reviewer};

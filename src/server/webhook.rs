@@ -1,0 +1,354 @@
+//! The two review paths.
+//!
+//! A plain service rather than a router with middleware: two paths need no
+//! routing table, and nothing but the review itself should cost anything.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use axum::body::{Bytes, HttpBody};
+use axum::http::header::{ALLOW, CONTENT_TYPE, EXPECT};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use http_body_util::Full;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+use tower_service::Service;
+
+use super::body::{BodyError, Budget, Received, discard, receive};
+use super::limits::Limits;
+use super::metrics::{Metrics, UNKNOWN_KIND};
+use super::review::{Decision, Endpoint, Reviewed, Reviewer};
+
+/// Larger bodies are judged on a thread of their own: reading 37 MiB of JSON
+/// takes tens of milliseconds, in which the connection's thread would answer
+/// nobody else.
+const INLINE: usize = 256 * 1024;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// Why a request was not read as a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    NotFound,
+    Method,
+    ContentType,
+    BodyTooLarge,
+    BodyTimeout,
+    BodyInterrupted,
+    Busy,
+}
+
+impl Refusal {
+    pub(super) const ALL: [Self; 7] = [
+        Self::NotFound,
+        Self::Method,
+        Self::ContentType,
+        Self::BodyTooLarge,
+        Self::BodyTimeout,
+        Self::BodyInterrupted,
+        Self::Busy,
+    ];
+
+    /// The label in the metrics.
+    pub(super) const fn reason(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::Method => "method",
+            Self::ContentType => "content_type",
+            Self::BodyTooLarge => "body_too_large",
+            Self::BodyTimeout => "body_timeout",
+            Self::BodyInterrupted => "body_interrupted",
+            Self::Busy => "busy",
+        }
+    }
+
+    const fn status(self) -> StatusCode {
+        match self {
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
+            Self::BodyInterrupted => StatusCode::BAD_REQUEST,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn sentence(self, limits: &Limits) -> String {
+        match self {
+            Self::NotFound => {
+                "There is nothing at this path; reviews go to /mutate and /validate.\n".to_owned()
+            }
+            Self::Method => "A review is sent with POST.\n".to_owned(),
+            Self::ContentType => {
+                "A review is sent as JSON; set the header \"Content-Type: application/json\".\n"
+                    .to_owned()
+            }
+            Self::BodyTooLarge => format!(
+                "The body is larger than {} bytes, more than an API server can send.\n",
+                limits.body
+            ),
+            Self::BodyTimeout => format!(
+                "The body was not complete after {} s; send it again.\n",
+                limits.body_read.as_secs_f32()
+            ),
+            Self::BodyInterrupted => "The body ended before its announced length.\n".to_owned(),
+            Self::Busy => {
+                "Too many reviews are being answered at this moment; send it again.\n".to_owned()
+            }
+        }
+    }
+}
+
+impl From<BodyError> for Refusal {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLarge => Self::BodyTooLarge,
+            BodyError::TooSlow => Self::BodyTimeout,
+            BodyError::NoMemory => Self::Busy,
+            BodyError::Interrupted => Self::BodyInterrupted,
+        }
+    }
+}
+
+/// The service behind the webhook port. Clones share everything.
+pub(super) struct Webhook<R>(Arc<Shared<R>>);
+
+struct Shared<R> {
+    reviewer: R,
+    limits: Limits,
+    metrics: Metrics,
+    budget: Budget,
+    slots: Semaphore,
+}
+
+impl<R> Clone for Webhook<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R: Reviewer> Webhook<R> {
+    pub(super) fn new(reviewer: R, limits: Limits, metrics: Metrics) -> Self {
+        Self(Arc::new(Shared {
+            reviewer,
+            limits,
+            metrics,
+            budget: Budget::new(&limits),
+            slots: Semaphore::new(limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
+        }))
+    }
+}
+
+impl<R, B> Service<Request<B>> for Webhook<R>
+where
+    R: Reviewer,
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shared = Arc::clone(&self.0);
+        Box::pin(async move { Ok(answer(shared, request).await) })
+    }
+}
+
+/// Hands every connection the one service.
+pub(super) struct MakeWebhook<R>(pub(super) Webhook<R>);
+
+impl<R: Reviewer> Service<SocketAddr> for MakeWebhook<R> {
+    type Response = Webhook<R>;
+    type Error = Infallible;
+    type Future = Ready<Result<Webhook<R>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: SocketAddr) -> Self::Future {
+        ready(Ok(self.0.clone()))
+    }
+}
+
+async fn answer<R, B>(shared: Arc<Shared<R>>, request: Request<B>) -> Response<Full<Bytes>>
+where
+    R: Reviewer,
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let started = Instant::now();
+    let _in_flight = shared.metrics.request_started();
+    let (head, mut body) = request.into_parts();
+    let Some(endpoint) = Endpoint::from_path(head.uri.path()) else {
+        let refusal = Refusal::NotFound;
+        return refuse(&shared, refusal, head.version, &head.headers, &mut body).await;
+    };
+    let answer = match read(&shared, &head.method, &head.headers, &mut body).await {
+        Ok((received, _slot)) => {
+            let reviewed = judge(&shared, endpoint, received).await;
+            shared
+                .metrics
+                .reviewed(endpoint, reviewed.kind, reviewed.decision);
+            let content_type = match reviewed.status {
+                StatusCode::OK => JSON,
+                _ => TEXT,
+            };
+            response(reviewed.status, content_type, reviewed.body)
+        }
+        Err(refusal) => refuse(&shared, refusal, head.version, &head.headers, &mut body).await,
+    };
+    shared.metrics.answered(endpoint, started.elapsed());
+    answer
+}
+
+/// Reads the body of what looks like a review, and takes the slot it is
+/// answered in.
+async fn read<'a, R, B>(
+    shared: &'a Shared<R>,
+    method: &Method,
+    headers: &HeaderMap,
+    body: &mut B,
+) -> Result<(Received, SemaphorePermit<'a>), Refusal>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    if method != Method::POST {
+        return Err(Refusal::Method);
+    }
+    if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
+        return Err(Refusal::ContentType);
+    }
+    let slot = match timeout(shared.limits.wait, shared.slots.acquire()).await {
+        Ok(Ok(slot)) => slot,
+        Ok(Err(_)) | Err(_) => return Err(Refusal::Busy),
+    };
+    let received = receive(body, &shared.limits, &shared.budget).await?;
+    Ok((received, slot))
+}
+
+/// `application/json`, in any case and with any parameters.
+fn is_json(value: &HeaderValue) -> bool {
+    value.to_str().is_ok_and(|value| {
+        let essence = value.split(';').next().unwrap_or_default();
+        essence.trim().eq_ignore_ascii_case("application/json")
+    })
+}
+
+async fn judge<R: Reviewer>(
+    shared: &Arc<Shared<R>>,
+    endpoint: Endpoint,
+    received: Received,
+) -> Reviewed {
+    if received.bytes.len() <= INLINE {
+        return guarded(shared, endpoint, &received.bytes);
+    }
+    let owned = Arc::clone(shared);
+    let judged =
+        tokio::task::spawn_blocking(move || guarded(&owned, endpoint, &received.bytes)).await;
+    judged.unwrap_or_else(|_| {
+        // Only a runtime that is shutting down refuses the task.
+        plain(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The server is shutting down; send the review again.\n",
+        )
+    })
+}
+
+/// The review, with a panic turned into an answer.
+///
+/// The reviewer is shared, so a panic could leave it half-changed; it is
+/// asked again all the same, because its state is replaced whole and never
+/// edited in place.
+fn guarded<R: Reviewer>(shared: &Shared<R>, endpoint: Endpoint, body: &[u8]) -> Reviewed {
+    catch_unwind(AssertUnwindSafe(|| shared.reviewer.review(endpoint, body))).unwrap_or_else(|_| {
+        shared.metrics.panicked();
+        tracing::error!(
+            endpoint = endpoint.as_str(),
+            bytes = body.len(),
+            "A review ended in a panic, which is a bug; the request was answered with 500."
+        );
+        plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "The review failed because of a bug in multi-attach-guard; its log has the details.\n",
+        )
+    })
+}
+
+fn plain(status: StatusCode, sentence: &'static str) -> Reviewed {
+    Reviewed {
+        status,
+        body: Bytes::from_static(sentence.as_bytes()),
+        kind: UNKNOWN_KIND,
+        decision: Decision::Error,
+    }
+}
+
+async fn refuse<R, B>(
+    shared: &Shared<R>,
+    refusal: Refusal,
+    version: Version,
+    headers: &HeaderMap,
+    body: &mut B,
+) -> Response<Full<Bytes>>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    shared.metrics.refused(refusal);
+    let unread = !matches!(refusal, Refusal::BodyTimeout | Refusal::BodyInterrupted);
+    // A client that expects "100 Continue" sends no body before it is asked to.
+    if unread && version < Version::HTTP_2 && !headers.contains_key(EXPECT) {
+        discard(body, &shared.limits).await;
+    }
+    let mut response = response(
+        refusal.status(),
+        TEXT,
+        refusal.sentence(&shared.limits).into(),
+    );
+    if refusal == Refusal::Method {
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("POST"));
+    }
+    response
+}
+
+fn response(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_type_is_json() {
+        let cases = [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/json ;q=1", true),
+            ("application/jsonp", false),
+            ("text/plain", false),
+            ("application/yaml; application/json", false),
+            ("", false),
+        ];
+        for (value, expected) in cases {
+            let header = HeaderValue::from_static(value);
+            assert_eq!(is_json(&header), expected, "{value}");
+        }
+    }
+}
