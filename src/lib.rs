@@ -1,5 +1,6 @@
 //! Keeps Kubernetes rollouts from ending in a Multi-Attach error.
 
+pub mod certs;
 pub mod cli;
 pub mod manifest;
 pub mod model;

@@ -1,0 +1,283 @@
+//! The HTTPS door, seen from its clients.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed step of a helper fails its test"
+)]
+
+mod harness;
+mod lifecycle;
+mod reload;
+mod stalling;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::{Method, StatusCode, Version};
+use multi_attach_guard::server::{Condition, HealthSource};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use harness::{body, connect, options, read_to_end, send, start, start_with};
+
+#[tokio::test]
+async fn both_protocols_reach_both_webhooks() {
+    let server = start(options()).await;
+    let clients = [
+        (server.client(), Version::HTTP_2),
+        (server.http1_client(), Version::HTTP_11),
+    ];
+    for (client, version) in clients {
+        for (path, expected) in [
+            ("/mutate?timeout=10s", "mutate 100"),
+            ("/validate", "validate 100"),
+        ] {
+            let response = client
+                .post(server.url(path))
+                .header(CONTENT_TYPE, "application/json")
+                .body(body(100))
+                .send()
+                .await
+                .unwrap();
+            assert_eq!(response.status(), StatusCode::OK, "{version:?} {path}");
+            assert_eq!(response.version(), version, "{path}");
+            assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+            assert_eq!(response.text().await.unwrap(), expected, "{version:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_a_review_is_refused_with_a_sentence() {
+    let server = start(options()).await;
+    let json = Some("application/json");
+    let cases = [
+        (Method::POST, "/", json, 404, "/mutate and /validate"),
+        (Method::POST, "/mutate/", json, 404, "/mutate and /validate"),
+        (Method::GET, "/healthz", None, 404, "/mutate and /validate"),
+        (Method::GET, "/mutate", json, 405, "POST"),
+        (Method::PUT, "/validate", json, 405, "POST"),
+        (Method::POST, "/mutate", None, 415, "application/json"),
+        (
+            Method::POST,
+            "/validate",
+            Some("application/yaml"),
+            415,
+            "application/json",
+        ),
+    ];
+    for client in [server.client(), server.http1_client()] {
+        for (method, path, content_type, status, sentence) in &cases {
+            let case = format!("{method} {path} {content_type:?}");
+            let mut request = client.request(method.clone(), server.url(path)).body("{}");
+            if let Some(content_type) = content_type {
+                request = request.header(CONTENT_TYPE, *content_type);
+            }
+            let response = request.send().await.unwrap();
+            assert_eq!(response.status().as_u16(), *status, "{case}");
+            let allow = response.headers().get(ALLOW).map(|v| v.to_str().unwrap());
+            assert_eq!(allow, (*status == 405).then_some("POST"), "{case}");
+            let text = response.text().await.unwrap();
+            assert!(
+                text.contains(sentence) && text.ends_with(".\n"),
+                "{case}: {text}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn bodies_up_to_what_an_api_server_can_send_are_read() {
+    let server = start(options()).await;
+    let cases = [
+        ("empty", 0, 200),
+        ("one frame", 9_300, 200),
+        ("above what needs no share of the memory", 100_000, 200),
+        ("judged on a thread of its own", 300_000, 200),
+        ("the largest ever seen", 17_045_426, 200),
+        ("the largest possible", 37 * 1024 * 1024, 200),
+        ("one byte more", 37 * 1024 * 1024 + 1, 413),
+        ("40 MB", 40_000_000, 413),
+    ];
+    for client in [server.client(), server.http1_client()] {
+        for (case, length, status) in cases {
+            let body = match length {
+                0 => Vec::new().into(),
+                length => body(length),
+            };
+            let response = client
+                .post(server.url("/mutate"))
+                .header(CONTENT_TYPE, "application/json")
+                .body(body)
+                .send()
+                .await
+                .unwrap();
+            assert_eq!(response.status().as_u16(), status, "{case}");
+            let text = response.text().await.unwrap();
+            let expected = match status {
+                200 => format!("mutate {length}"),
+                _ => "larger than 38797312 bytes".to_owned(),
+            };
+            assert!(text.contains(&expected), "{case}: {text}");
+        }
+    }
+    let refused = r#"multi_attach_guard_requests_refused_total{reason="body_too_large"}"#;
+    assert_eq!(server.metric(refused).await, 4.0);
+}
+
+#[tokio::test]
+async fn a_body_announced_as_too_large_is_refused_before_it_is_sent() {
+    let server = start(options()).await;
+    let mut stream = server.connect().await;
+    send(
+        &mut stream,
+        b"POST /mutate HTTP/1.1\r\nhost: guard\r\ncontent-type: application/json\r\n\
+          expect: 100-continue\r\ncontent-length: 40000000\r\n\r\n",
+    )
+    .await;
+    let answer = read_to_end(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_panic_is_answered_and_the_next_review_works() {
+    let server = start(options()).await;
+    for client in [server.client(), server.http1_client()] {
+        for (body, status) in [("\"panic\"", 500), ("{}", 200)] {
+            let response = client
+                .post(server.url("/validate"))
+                .header(CONTENT_TYPE, "application/json")
+                .body(body)
+                .send()
+                .await
+                .unwrap();
+            assert_eq!(response.status().as_u16(), status, "{body}");
+            if status == 500 {
+                assert!(response.text().await.unwrap().contains("bug"));
+            }
+        }
+    }
+    assert_eq!(
+        server
+            .metric("multi_attach_guard_review_panics_total")
+            .await,
+        2.0
+    );
+}
+
+#[tokio::test]
+async fn garbage_in_place_of_a_handshake_disturbs_nobody() {
+    let server = start(options()).await;
+    let client = server.client();
+    let review = async || {
+        let response = client
+            .post(server.url("/mutate"))
+            .header(CONTENT_TYPE, "application/json")
+            .body("{}")
+            .send()
+            .await;
+        response.unwrap().status()
+    };
+    assert_eq!(review().await, StatusCode::OK);
+    let mut garbage = TcpStream::connect(server.webhook).await.unwrap();
+    garbage.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let failures = "multi_attach_guard_tls_handshake_failures_total";
+    server.until_metric(failures, 1.0).await;
+    assert_eq!(review().await, StatusCode::OK);
+    // A client that does not trust the certificate is told apart from garbage
+    // only by the log, and counts as well.
+    let stranger = multi_attach_guard::certs::SelfSigned::generate(&[], jiff::Timestamp::now());
+    let refused = connect(server.webhook, &stranger.unwrap().ca_pem).await;
+    assert!(refused.is_err());
+    server.until_metric(failures, 2.0).await;
+    assert_eq!(review().await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn ready_when_every_condition_is() {
+    let synced = Arc::new(AtomicBool::new(false));
+    let view = {
+        let synced = Arc::clone(&synced);
+        move || match synced.load(Ordering::Relaxed) {
+            true => vec![Condition::degraded("view", "The connection is lost.")],
+            false => vec![Condition::not_ready("view", "The cache is not full yet.")],
+        }
+    };
+    let policy = || vec![Condition::ready("policy", "The policy is in force.")];
+    let sources: Vec<Arc<dyn HealthSource>> = vec![Arc::new(view), Arc::new(policy)];
+    let server = start_with(options(), sources).await;
+
+    let (status, text) = server.admin_get("/readyz").await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    let expected = format!(
+        "ready server: The server takes requests.\n\
+         ready tls: The webhook port answers TLS handshakes at {}.\n\
+         not-ready view: The cache is not full yet.\n\
+         ready policy: The policy is in force.\n",
+        server.webhook
+    );
+    assert_eq!(text, expected);
+    let ready = r#"multi_attach_guard_condition_ready{condition="view"}"#;
+    assert_eq!(server.metric(ready).await, 0.0);
+
+    synced.store(true, Ordering::Relaxed);
+    let (status, text) = server.admin_get("/readyz").await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+    assert!(
+        text.contains("\ndegraded view: The connection is lost.\n"),
+        "{text}"
+    );
+    assert_eq!(server.metric(ready).await, 1.0);
+    let degraded = r#"multi_attach_guard_condition_degraded{condition="view"}"#;
+    assert_eq!(server.metric(degraded).await, 1.0);
+    let (status, _) = server.admin_get("/healthz").await;
+    assert_eq!(status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn series_exist_before_the_first_event() {
+    let server = start(options()).await;
+    let view = server.metrics.view("persistentvolumeclaims");
+    let zero = [
+        r#"reviews_total{endpoint="mutate",kind="Deployment",decision="patched"}"#,
+        r#"reviews_total{endpoint="validate",kind="unknown",decision="error"}"#,
+        r#"request_duration_seconds_count{endpoint="validate"}"#,
+        r#"requests_refused_total{reason="content_type"}"#,
+        r#"policy_reloads_total{result="failure"}"#,
+        r#"certificate_reloads_total{result="success"}"#,
+        r#"view_synced{resource="persistentvolumeclaims"}"#,
+        "requests_in_flight",
+        "review_panics_total",
+    ];
+    for series in zero {
+        let series = format!("multi_attach_guard_{series}");
+        assert_eq!(server.metric(&series).await, 0.0, "{series}");
+    }
+    view.set_synced(true);
+    view.set_objects(7);
+    let response = server
+        .client()
+        .post(server.url("/mutate"))
+        .header(CONTENT_TYPE, "application/json")
+        .body("{}")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    let counted = [
+        (
+            r#"reviews_total{endpoint="mutate",kind="Deployment",decision="allowed"}"#,
+            1.0,
+        ),
+        (r#"request_duration_seconds_count{endpoint="mutate"}"#, 1.0),
+        (r#"view_synced{resource="persistentvolumeclaims"}"#, 1.0),
+        (r#"view_objects{resource="persistentvolumeclaims"}"#, 7.0),
+    ];
+    for (series, value) in counted {
+        let series = format!("multi_attach_guard_{series}");
+        assert_eq!(server.metric(&series).await, value, "{series}");
+    }
+}

@@ -1,0 +1,139 @@
+//! The certificate changes under a running server, as Kubernetes changes a
+//! mounted Secret: a new directory, and a symlink swapped onto it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use jiff::Timestamp;
+use multi_attach_guard::certs::{Certificates, PemFiles};
+use rcgen::{CertificateParams, KeyPair};
+use tempfile::TempDir;
+
+use crate::harness::{Running, connect, options, start_as, until};
+
+const SOON: Duration = Duration::from_millis(10);
+
+/// A certificate that is its own CA, and its key, both in PEM.
+struct Issued {
+    certificate: String,
+    key: String,
+}
+
+fn issue() -> Issued {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    Issued {
+        certificate: params.self_signed(&key).unwrap().pem(),
+        key: key.serialize_pem(),
+    }
+}
+
+/// Writes a version of the Secret and swaps `..data` onto it.
+fn publish(volume: &Path, version: &str, certificate: &str, key: &str) {
+    let directory = volume.join(version);
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("tls.crt"), certificate).unwrap();
+    fs::write(directory.join("tls.key"), key).unwrap();
+    let next = volume.join("..data_tmp");
+    symlink(version, &next).unwrap();
+    fs::rename(next, volume.join("..data")).unwrap();
+}
+
+async fn serves(server: &Running, issued: &Issued) -> bool {
+    connect(server.webhook, &issued.certificate).await.is_ok()
+}
+
+#[tokio::test]
+async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
+    let volume = TempDir::new().unwrap();
+    for file in ["tls.crt", "tls.key"] {
+        symlink(Path::new("..data").join(file), volume.path().join(file)).unwrap();
+    }
+    let first = issue();
+    publish(volume.path(), "..1", &first.certificate, &first.key);
+    let mut files = PemFiles::new(volume.path().join("tls.crt"), volume.path().join("tls.key"));
+    let certificates = Arc::new(Certificates::new(files.load().await.unwrap()));
+    let server = start_as(
+        options(),
+        Vec::new(),
+        Arc::clone(&certificates),
+        first.certificate.clone(),
+    )
+    .await;
+    let metrics = server.metrics.clone();
+    let followed = Arc::clone(&certificates);
+    let follower = tokio::spawn(async move {
+        files
+            .follow(SOON, &followed, |attempt| {
+                metrics.certificate_reloaded(attempt.is_ok(), Timestamp::now());
+            })
+            .await;
+    });
+
+    assert!(serves(&server, &first).await);
+    let client = server.client();
+    let review = async || {
+        let request = client.post(server.url("/mutate")).body("{}");
+        let json = request.header(CONTENT_TYPE, "application/json");
+        json.send().await.unwrap().status()
+    };
+    assert_eq!(review().await, StatusCode::OK);
+
+    let second = issue();
+    publish(volume.path(), "..2", &second.certificate, &second.key);
+    until("the new certificate is served", async || {
+        serves(&server, &second).await
+    })
+    .await;
+    assert!(!serves(&server, &first).await);
+    assert_eq!(review().await, StatusCode::OK, "an open connection stays");
+
+    let bad = [
+        (
+            "..3",
+            second.certificate.as_str(),
+            first.key.as_str(),
+            "does not belong",
+        ),
+        ("..4", "", second.key.as_str(), "holds no certificate"),
+        (
+            "..5",
+            second.certificate.as_str(),
+            "",
+            "holds no private key",
+        ),
+        (
+            "..6",
+            "-----BEGIN CERTIFICATE-----\nAAAA",
+            second.key.as_str(),
+            "is not valid PEM",
+        ),
+    ];
+    for (version, certificate, key, sentence) in bad {
+        publish(volume.path(), version, certificate, key);
+        until(sentence, async || {
+            let failure = certificates.failure();
+            failure.is_some_and(|failure| failure.contains(sentence))
+        })
+        .await;
+        assert!(serves(&server, &second).await, "{sentence}");
+    }
+
+    let third = issue();
+    publish(volume.path(), "..7", &third.certificate, &third.key);
+    until("a good pair heals it", async || {
+        serves(&server, &third).await
+    })
+    .await;
+    assert_eq!(certificates.failure(), None);
+    let count =
+        |result| format!("multi_attach_guard_certificate_reloads_total{{result=\"{result}\"}}");
+    assert_eq!(server.metric(&count("success")).await, 2.0);
+    assert_eq!(server.metric(&count("failure")).await, 4.0);
+    follower.abort();
+}
