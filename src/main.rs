@@ -1,1 +1,3 @@
+//! The command line of multi-attach-guard.
+
 fn main() {}

@@ -1,0 +1,67 @@
+//! Where log lines go and what they look like.
+
+use std::io;
+use std::panic::{self, PanicHookInfo};
+
+use clap::{Args, ValueEnum};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One line of text an event, for people.
+    #[default]
+    Text,
+    /// One JSON object an event, for log collectors.
+    Json,
+}
+
+/// What is logged, and how.
+#[derive(Args, Clone, Debug)]
+pub struct LogOptions {
+    /// How log lines are written; they go to standard error
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub log_format: LogFormat,
+
+    /// What is logged: error, warn, info, debug or trace, also for one module alone, as in
+    /// "info,multi_attach_guard=debug"
+    #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "FILTER", value_parser = filter)]
+    pub log: String,
+}
+
+/// A filter that was seen to parse.
+fn filter(text: &str) -> Result<String, String> {
+    match EnvFilter::try_new(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl LogOptions {
+    /// Sends the log of the whole process to standard error. Call it once.
+    pub fn install(&self) -> Result<(), TryInitError> {
+        let filter = EnvFilter::new(&self.log);
+        let builder = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(io::stderr);
+        match self.log_format {
+            LogFormat::Text => builder.finish().try_init()?,
+            LogFormat::Json => builder.json().flatten_event(true).finish().try_init()?,
+        }
+        panic::set_hook(Box::new(log_panic));
+        Ok(())
+    }
+}
+
+/// A panic becomes a log line like any other, so that JSON stays JSON.
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let message = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    let at = panic.location().map(ToString::to_string);
+    tracing::error!(at, message, "A panic happened, which is a bug.");
+}
