@@ -192,8 +192,7 @@ async fn certificates(
     options: &CertificateOptions,
 ) -> Result<(Arc<Certificates>, Option<PemFiles>), ServeError> {
     if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
-        let mut files = PemFiles::new(certificate.clone(), key.clone());
-        let pair = files.load().await?;
+        let (files, pair) = PemFiles::open(certificate.clone(), key.clone()).await?;
         return Ok((Arc::new(Certificates::new(pair)), Some(files)));
     }
     let made = SelfSigned::generate(&options.dns_name, Timestamp::now())?;
