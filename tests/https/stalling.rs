@@ -6,7 +6,11 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 
-use crate::harness::{body, connect, options, read_to_end, send, start, until};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::harness::{DEADLINE, body, connect, options, read_to_end, send, start, until};
 
 const SHORT: Duration = Duration::from_millis(100);
 
@@ -42,6 +46,31 @@ async fn a_stalled_client_is_let_go() {
     server
         .until_metric("multi_attach_guard_connections", 0.0)
         .await;
+}
+
+#[tokio::test]
+async fn a_client_that_never_shakes_hands_is_let_go() {
+    let mut options = options();
+    options.limits.handshake = SHORT;
+    let server = start(options).await;
+    let mut silent = TcpStream::connect(server.webhook).await.unwrap();
+    let read = timeout(DEADLINE, silent.read(&mut [0])).await;
+    assert_eq!(read.expect("the server ends the connection").unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_client_that_reads_no_answers_is_let_go() {
+    let mut options = options();
+    options.limits.write_stall = SHORT;
+    let server = start(options).await;
+    let mut deaf = server.connect().await;
+    let requests = b"GET / HTTP/1.1\r\nhost: guard\r\n\r\n".repeat(100);
+    // The answers fill every buffer on the way back; then the server reads no
+    // more requests, and these fill the buffers on the way there.
+    let sending = async { while deaf.write_all(&requests).await.is_ok() {} };
+    timeout(DEADLINE, sending)
+        .await
+        .expect("the server ends the connection");
 }
 
 #[tokio::test]
