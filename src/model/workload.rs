@@ -107,9 +107,9 @@ impl WorkloadKind {
     #[must_use]
     pub const fn revision_label(self) -> Option<&'static str> {
         match self {
-            Self::Deployment | Self::ReplicaSet => Some("pod-template-hash"),
+            Self::Deployment => Some("pod-template-hash"),
             Self::StatefulSet | Self::DaemonSet => Some("controller-revision-hash"),
-            Self::Job | Self::CronJob | Self::Pod => None,
+            Self::ReplicaSet | Self::Job | Self::CronJob | Self::Pod => None,
         }
     }
 }

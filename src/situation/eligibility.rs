@@ -1,0 +1,169 @@
+//! The nodes to which a workload's pods can go.
+
+use crate::model::Text;
+use crate::model::cluster::{ClusterView, Lookup, NodeHint};
+use crate::model::labels::Operator;
+use crate::model::node::{Node, NodeSelector};
+use crate::model::pod::{HOSTNAME, PodTemplate};
+
+/// Counting stops here: nobody needs to know how many more there are.
+pub const COUNTED: usize = 20;
+
+/// The constraints on nodes: the pod's own and those of its volumes.
+pub struct Eligibility<'a> {
+    template: &'a PodTemplate,
+    reach: Vec<&'a NodeSelector>,
+}
+
+impl<'a> Eligibility<'a> {
+    /// The constraints of `template`, and of volumes that only some nodes reach.
+    pub fn new(
+        template: &'a PodTemplate,
+        reach: impl IntoIterator<Item = &'a NodeSelector>,
+    ) -> Self {
+        Self {
+            template,
+            reach: reach.into_iter().collect(),
+        }
+    }
+
+    /// Whether the pod's own selector and affinity choose `node`, taints and
+    /// volumes left aside. These are the nodes over which a topology spread
+    /// counts, by its default policies.
+    #[must_use]
+    pub fn selects(&self, node: &Node) -> bool {
+        let template = self.template;
+        template.node_selector.is_subset(&node.labels)
+            && template
+                .node_affinity
+                .as_ref()
+                .is_none_or(|selector| selector.matches(node))
+    }
+
+    /// Whether pods can go to `node`. Cordons and pressure do not count: they pass.
+    #[must_use]
+    pub fn admits(&self, node: &Node) -> bool {
+        let template = self.template;
+        template
+            .node_name
+            .as_ref()
+            .is_none_or(|name| *name == node.name)
+            && self.selects(node)
+            && self.reach.iter().all(|selector| selector.matches(node))
+            && node.admits(&template.tolerations)
+    }
+
+    /// Calls `visit` for the eligible nodes until it returns `false`; `false`
+    /// where no node is known at all.
+    pub fn visit(&self, view: &dyn ClusterView, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
+        self.visit_where(view, &mut |node| !self.admits(node) || visit(node))
+    }
+
+    /// The same for the nodes that the pod's own selector and affinity choose.
+    pub fn visit_selected(
+        &self,
+        view: &dyn ClusterView,
+        visit: &mut dyn FnMut(&Node) -> bool,
+    ) -> bool {
+        self.visit_where(view, &mut |node| !self.selects(node) || visit(node))
+    }
+
+    fn visit_where(&self, view: &dyn ClusterView, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
+        let own: [Text; 1];
+        let hint = match self.pair() {
+            Some(Pair::One(key, value)) => {
+                own = [value.into()];
+                Some(NodeHint { key, values: &own })
+            }
+            Some(Pair::Many(key, values)) => Some(NodeHint { key, values }),
+            None => None,
+        };
+        let known = view.visit_nodes(hint.as_ref(), visit);
+        matches!(known, Lookup::Found(()))
+    }
+
+    /// How many nodes are eligible, at most [`COUNTED`]; `None` where no node is known.
+    #[must_use]
+    pub fn count(&self, view: &dyn ClusterView) -> Option<usize> {
+        let mut count = 0;
+        self.visit(view, &mut |_| {
+            count += 1;
+            count < COUNTED
+        })
+        .then_some(count)
+    }
+
+    /// The one node to which the constraints lead by its name, whatever nodes
+    /// there are.
+    #[must_use]
+    pub fn named_node(&self) -> Option<&'a str> {
+        let template = self.template;
+        template
+            .node_name
+            .as_deref()
+            .or_else(|| template.node_selector.get(HOSTNAME))
+            .or_else(|| template.node_affinity.as_ref().and_then(only_host))
+            .or_else(|| self.reach.iter().find_map(|selector| only_host(selector)))
+    }
+
+    /// Label pairs that every eligible node has one of, the narrowest known.
+    fn pair(&self) -> Option<Pair<'a>> {
+        let template = self.template;
+        if let Some(host) = template.node_selector.get(HOSTNAME) {
+            return Some(Pair::One(HOSTNAME, host));
+        }
+        if let Some(name) = template.node_name.as_deref() {
+            return Some(Pair::One("metadata.name", name));
+        }
+        let selectors = self.reach.iter().copied().chain(&template.node_affinity);
+        selectors
+            .filter_map(only_values)
+            .min_by_key(|(_, values)| values.len())
+            .map(|(key, values)| Pair::Many(key, values))
+            .or_else(|| {
+                template
+                    .node_selector
+                    .iter()
+                    .next()
+                    .map(|(key, value)| Pair::One(key, value))
+            })
+    }
+}
+
+enum Pair<'a> {
+    One(&'a str, &'a str),
+    Many(&'a str, &'a [Text]),
+}
+
+/// The key and values of a selector whose single term demands one of them.
+fn only_values(selector: &NodeSelector) -> Option<(&str, &[Text])> {
+    let [term] = &*selector.node_selector_terms else {
+        return None;
+    };
+    term.match_fields
+        .iter()
+        .chain(&term.match_expressions)
+        .filter(|requirement| requirement.operator == Operator::In)
+        .min_by_key(|requirement| requirement.values.len())
+        .map(|requirement| (requirement.key.as_str(), &*requirement.values))
+}
+
+/// The host to which every term of the selector leads.
+fn only_host(selector: &NodeSelector) -> Option<&str> {
+    let mut hosts = selector.node_selector_terms.iter().map(|term| {
+        term.match_expressions
+            .iter()
+            .chain(&term.match_fields)
+            .find_map(|requirement| match &*requirement.values {
+                [host]
+                    if requirement.operator == Operator::In
+                        && (requirement.key == HOSTNAME || requirement.key == "metadata.name") =>
+                {
+                    Some(host.as_str())
+                }
+                _ => None,
+            })
+    });
+    let first = hosts.next()??;
+    hosts.all(|host| host == Some(first)).then_some(first)
+}

@@ -1,0 +1,122 @@
+//! What is true of one workload in its cluster: which volumes it holds and how
+//! far apart its pods can be. Rules read a [`Situation`] and decide; nothing is
+//! judged here.
+
+pub mod affinity;
+pub mod company;
+pub mod eligibility;
+pub mod placement;
+pub mod volumes;
+
+use crate::model::cluster::ClusterView;
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::storage::Catalog;
+
+pub use placement::Placement;
+pub use volumes::{Hold, UsedVolume};
+
+/// Whether pods are taken to have many nodes to go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeAssumption {
+    /// The nodes that are known decide; where none is known, many are assumed.
+    #[default]
+    Auto,
+    /// Many, even where one node is known now: the cluster may grow.
+    Always,
+    /// Only the nodes that are known; where none is known, a single one.
+    Never,
+}
+
+/// The world in which a workload is looked at.
+#[derive(Clone, Copy)]
+pub struct World<'a> {
+    /// The cluster, or what stands for it.
+    pub view: &'a dyn ClusterView,
+    /// What storage can do.
+    pub catalog: &'a Catalog,
+    /// Whether many nodes are assumed.
+    pub nodes: NodeAssumption,
+}
+
+/// One workload in its cluster.
+pub struct Situation<'a> {
+    /// The workload.
+    pub workload: &'a Workload,
+    /// Where it lives.
+    pub world: World<'a>,
+    /// Its volumes, in the order of the pod template.
+    pub volumes: Vec<UsedVolume>,
+    /// Where its pods can be.
+    pub placement: Placement,
+}
+
+impl<'a> Situation<'a> {
+    /// Looks at `workload`. `previous` is the same workload before the update
+    /// under way, where there is one: its pods are the ones still running.
+    #[must_use]
+    pub fn of(workload: &'a Workload, previous: Option<&Workload>, world: World<'a>) -> Self {
+        let volumes = volumes::of(workload, world);
+        let placement = if volumes.iter().any(UsedVolume::may_hold_a_node) {
+            Placement::of(workload, previous, &volumes, world)
+        } else {
+            Placement::irrelevant()
+        };
+        Self {
+            workload,
+            world,
+            volumes,
+            placement,
+        }
+    }
+
+    /// The volumes that one node at a time may have.
+    pub fn exclusive(&self) -> impl Iterator<Item = &UsedVolume> {
+        self.volumes
+            .iter()
+            .filter(|volume| matches!(volume.hold, Hold::Exclusive { .. }))
+    }
+
+    /// The volumes that one pod at a time may have.
+    pub fn single_pod(&self) -> impl Iterator<Item = &UsedVolume> {
+        self.volumes
+            .iter()
+            .filter(|volume| matches!(volume.hold, Hold::SinglePod))
+    }
+
+    /// Whether pods that are at the same time there, of one revision, cannot
+    /// end on two nodes with an exclusive volume, or on one that refuses them.
+    #[must_use]
+    pub fn pins_replicas(&self) -> bool {
+        self.placement.pins_replicas() && !self.exclusive().any(|volume| volume.one_pod_a_node)
+    }
+
+    /// The same for the pods of one revision and the next.
+    #[must_use]
+    pub fn pins_rollouts(&self) -> bool {
+        self.placement.pins_rollouts() && !self.exclusive().any(|volume| volume.one_pod_a_node)
+    }
+
+    /// How many pods want the volumes at the same time, when nothing is being
+    /// replaced. A DaemonSet has one on each of its nodes.
+    #[must_use]
+    pub fn pods(&self) -> i64 {
+        if !self.workload.has_pods() {
+            return 0;
+        }
+        match self.workload.kind {
+            WorkloadKind::DaemonSet => self.placement.daemon_pods(),
+            _ => self.workload.replicas,
+        }
+    }
+
+    /// The field of the object that names a volume, `spec.template.spec.volumes[0]`.
+    #[must_use]
+    pub fn volume_path(&self, volume: &UsedVolume) -> String {
+        format!(
+            "{}.volumes[{}]",
+            self.workload.kind.pod_spec_path(),
+            volume.index
+        )
+    }
+}

@@ -1,0 +1,385 @@
+//! Which volumes a workload holds, and how tightly.
+
+use std::sync::Arc;
+
+use super::World;
+use crate::model::Text;
+use crate::model::access_mode::{AccessMode, AccessModes};
+use crate::model::claim::Claim;
+use crate::model::cluster::Lookup;
+use crate::model::node::NodeSelector;
+use crate::model::pod::{PodVolume, PodVolumeSource};
+use crate::model::storage_class::StorageClass;
+use crate::model::volume::{Volume, VolumeSource};
+use crate::model::workload::Workload;
+use crate::storage::{self, Attach, LiveDriver, VolumeType};
+
+/// A volume of a pod template, and what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedVolume {
+    /// Its place in the pod's `volumes`.
+    pub index: usize,
+    /// Its name in the pod.
+    pub name: Text,
+    /// The claim's name, for volumes that come through a claim.
+    pub claim: Option<Text>,
+    /// How tightly it is held.
+    pub hold: Hold,
+    /// The access modes that count: the bound volume's, or those asked for.
+    pub modes: AccessModes,
+    /// The driver, provisioner or in-tree type, as messages show it.
+    pub driver: Text,
+    /// The nodes that can reach it, where that is limited.
+    pub reach: Option<NodeSelector>,
+    /// Whether it lives on one node and keeps its pods there.
+    pub stays_on_its_node: bool,
+    /// Whether the scheduler keeps a second pod with it off the same node, so
+    /// that nothing is won by putting the pods together (inline disks only).
+    pub one_pod_a_node: bool,
+}
+
+/// How tightly a volume is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Any number of nodes may have it, or nobody checks.
+    Free,
+    /// One node at a time may have it: the attach-detach controller refuses a second.
+    Exclusive {
+        /// What makes this known.
+        basis: Basis,
+        /// Whether it is only assumed that the driver attaches its volumes,
+        /// because nothing is known of the driver.
+        attach_assumed: bool,
+    },
+    /// One pod at a time may have it: the scheduler refuses a second.
+    SinglePod,
+    /// Not known, and why.
+    Unknown(Missing),
+}
+
+/// What makes a volume's access modes known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The persistent volume, or the claim's status, which repeats it.
+    Bound,
+    /// A free persistent volume that fits the claim, which is not bound yet.
+    Fitting,
+    /// The claim and its class: a forecast.
+    Forecast,
+    /// The pod template itself.
+    Inline,
+}
+
+/// What is missing to know how tightly a volume is held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// There is no such claim.
+    Claim,
+    /// The claims are not known yet.
+    ClaimsNotSynced,
+    /// The claim's class does not exist, or is not known.
+    Class(Text),
+    /// The claim names no class and there is no default one.
+    DefaultClass,
+    /// The claim wants a volume made by hand, and none fits.
+    FittingVolume,
+    /// The claim's volume does not exist, or is not known.
+    Volume(Text),
+}
+
+impl UsedVolume {
+    /// Whether there is any need to look at nodes because of it.
+    #[must_use]
+    pub const fn may_hold_a_node(&self) -> bool {
+        !matches!(self.hold, Hold::Free)
+    }
+
+    /// What messages call it: the claim's name, or the volume's own.
+    #[must_use]
+    pub fn shown_name(&self) -> &Text {
+        self.claim.as_ref().unwrap_or(&self.name)
+    }
+}
+
+/// The names of the claims a workload's pod template uses.
+pub fn claims(workload: &Workload) -> impl Iterator<Item = &Text> {
+    workload
+        .template
+        .volumes
+        .iter()
+        .filter_map(|volume| match &volume.source {
+            PodVolumeSource::Claim { name } => Some(name),
+            PodVolumeSource::Inline { .. } => None,
+        })
+}
+
+/// Every volume of the workload's pods, in the order of the template. A volume
+/// that a StatefulSet's own claim template makes is one for each pod and is
+/// not among them.
+#[must_use]
+pub fn of(workload: &Workload, world: World<'_>) -> Vec<UsedVolume> {
+    workload
+        .template
+        .volumes
+        .iter()
+        .filter(|volume| !workload.claim_templates.contains(&volume.name))
+        .map(|volume| used(volume, &workload.metadata.namespace, world))
+        .collect()
+}
+
+fn used(volume: &PodVolume, namespace: &str, world: World<'_>) -> UsedVolume {
+    let blank = UsedVolume {
+        index: volume.index,
+        name: volume.name.clone(),
+        claim: None,
+        hold: Hold::Free,
+        modes: AccessModes::EMPTY,
+        driver: Text::default(),
+        reach: None,
+        stays_on_its_node: false,
+        one_pod_a_node: false,
+    };
+    match &volume.source {
+        PodVolumeSource::Claim { name } => {
+            let blank = UsedVolume {
+                claim: Some(name.clone()),
+                ..blank
+            };
+            match world.view.claim(namespace, name) {
+                Lookup::Found(claim) => claimed(&claim, blank, world),
+                Lookup::Absent => unknown(Missing::Claim, blank),
+                Lookup::NotSynced => unknown(Missing::ClaimsNotSynced, blank),
+            }
+        }
+        PodVolumeSource::Inline { source, read_only } => inline(source, *read_only, blank, world),
+    }
+}
+
+/// A volume the pod template names itself. Kubernetes invents the access modes
+/// of those it hands to a CSI driver and guards no others; see
+/// [`storage::Inline`].
+fn inline(source: &str, read_only: bool, blank: UsedVolume, world: World<'_>) -> UsedVolume {
+    let inline = VolumeType::from_field(source).and_then(|it| it.inline(read_only));
+    let Some(inline) = inline else {
+        return blank;
+    };
+    let storage::SecondNode::RefusedIfAttached(driver) = inline.second_node else {
+        return blank;
+    };
+    let modes = inline.access_modes.unwrap_or_default();
+    UsedVolume {
+        hold: hold(modes, attach(driver, world), Basis::Inline),
+        modes,
+        driver: driver.into(),
+        one_pod_a_node: inline.same_node == storage::SameNode::Refused,
+        ..blank
+    }
+}
+
+fn unknown(missing: Missing, blank: UsedVolume) -> UsedVolume {
+    UsedVolume {
+        hold: Hold::Unknown(missing),
+        ..blank
+    }
+}
+
+fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
+    // The scheduler reads the claim, not the volume (its VolumeRestrictions plugin).
+    if claim.access_modes.contains(AccessMode::ReadWriteOncePod) {
+        return UsedVolume {
+            hold: Hold::SinglePod,
+            modes: claim.access_modes,
+            driver: class_of(claim, world)
+                .map_or_else(|_| Text::default(), |class| class.provisioner.clone()),
+            ..blank
+        };
+    }
+    if !claim.volume.is_empty() {
+        return match world.view.volume(&claim.volume) {
+            Lookup::Found(volume) => persistent(&volume, claim, Basis::Bound, blank, world),
+            Lookup::Absent | Lookup::NotSynced if !claim.bound_modes.is_empty() => {
+                let class = class_of(claim, world).ok();
+                by_class(
+                    claim.bound_modes,
+                    class.as_deref(),
+                    Basis::Bound,
+                    blank,
+                    world,
+                )
+            }
+            Lookup::Absent | Lookup::NotSynced => {
+                unknown(Missing::Volume(claim.volume.clone()), blank)
+            }
+        };
+    }
+    let class = class_of(claim, world);
+    let class_name = match (&class, &claim.class) {
+        (Ok(class), _) => class.name.as_str(),
+        (Err(_), Some(name)) => name.as_str(),
+        (Err(_), None) => "",
+    };
+    if let Some(volume) = fitting(claim, class_name, world) {
+        return persistent(&volume, claim, Basis::Fitting, blank, world);
+    }
+    if is_shared(claim.access_modes) {
+        return blank;
+    }
+    match class {
+        Ok(class) => by_class(
+            claim.access_modes,
+            Some(&class),
+            Basis::Forecast,
+            blank,
+            world,
+        ),
+        Err(missing) => UsedVolume {
+            modes: claim.access_modes,
+            ..unknown(missing, blank)
+        },
+    }
+}
+
+/// The class a claim names, or the default one.
+///
+/// # Errors
+/// What is missing, where there is no such class.
+pub fn class_of(claim: &Claim, world: World<'_>) -> Result<Arc<StorageClass>, Missing> {
+    match &claim.class {
+        Some(name) if name.is_empty() => Err(Missing::FittingVolume),
+        Some(name) => world
+            .view
+            .storage_class(name)
+            .found()
+            .ok_or_else(|| Missing::Class(name.clone())),
+        None => world
+            .view
+            .default_storage_class()
+            .found()
+            .ok_or(Missing::DefaultClass),
+    }
+}
+
+/// The free volume to which Kubernetes would bind the claim: the smallest of
+/// those that fit (`FindMatchingVolume` in its `persistentvolume/volume` package).
+pub fn fitting(claim: &Claim, class: &str, world: World<'_>) -> Option<Arc<Volume>> {
+    world
+        .view
+        .free_volumes(class)
+        .into_iter()
+        .filter(|volume| {
+            volume.volume_mode == claim.volume_mode
+                && claim.access_modes.is_subset(volume.access_modes)
+                && volume.capacity >= claim.request
+                && claim
+                    .selector
+                    .as_ref()
+                    .is_none_or(|selector| selector.matches(&volume.labels))
+        })
+        .min_by(|a, b| (a.capacity, &a.name).cmp(&(b.capacity, &b.name)))
+}
+
+fn persistent(
+    volume: &Volume,
+    claim: &Claim,
+    basis: Basis,
+    blank: UsedVolume,
+    world: World<'_>,
+) -> UsedVolume {
+    let (driver, attach) = match &volume.source {
+        VolumeSource::Csi(driver) => (driver.clone(), attach(driver, world)),
+        VolumeSource::InTree(source) => (
+            Text::from(*source),
+            VolumeType::from_field(source).map_or(Attach::Assumed, |volume_type| {
+                world
+                    .catalog
+                    .attach_type(volume_type, |driver| live(driver, world))
+            }),
+        ),
+        VolumeSource::Unknown => match class_of(claim, world) {
+            Ok(class) => (class.provisioner.clone(), attach(&class.provisioner, world)),
+            Err(_) => (Text::default(), Attach::Assumed),
+        },
+    };
+    let stays = volume.node_affinity.is_some() && stays_on_its_node(&driver, world);
+    let modes = match &volume.source {
+        VolumeSource::InTree(source) => VolumeType::from_field(source)
+            .map_or(volume.access_modes, |it| {
+                it.effective_modes(volume.access_modes)
+            }),
+        VolumeSource::Csi(_) | VolumeSource::Unknown => volume.access_modes,
+    };
+    UsedVolume {
+        hold: hold(modes, attach, basis),
+        modes,
+        driver,
+        reach: volume.node_affinity.clone(),
+        stays_on_its_node: stays,
+        ..blank
+    }
+}
+
+/// A volume of which only the access modes and perhaps the class are known.
+fn by_class(
+    modes: AccessModes,
+    class: Option<&StorageClass>,
+    basis: Basis,
+    blank: UsedVolume,
+    world: World<'_>,
+) -> UsedVolume {
+    let Some(class) = class else {
+        return UsedVolume {
+            hold: hold(modes, Attach::Assumed, basis),
+            modes,
+            ..blank
+        };
+    };
+    UsedVolume {
+        hold: hold(modes, attach(&class.provisioner, world), basis),
+        modes,
+        driver: class.provisioner.clone(),
+        reach: class.allowed_nodes.clone(),
+        stays_on_its_node: stays_on_its_node(&class.provisioner, world),
+        ..blank
+    }
+}
+
+/// Source: `IsMultiAttachAllowed` in `pkg/volume/util/util.go`. A volume without
+/// access modes, or with a shared one among them, may go to many nodes.
+fn hold(modes: AccessModes, attach: Attach, basis: Basis) -> Hold {
+    if modes.is_empty() || is_shared(modes) || !attach.is_required() {
+        return Hold::Free;
+    }
+    Hold::Exclusive {
+        basis,
+        attach_assumed: attach == Attach::Assumed,
+    }
+}
+
+const fn is_shared(modes: AccessModes) -> bool {
+    modes.contains(AccessMode::ReadWriteMany) || modes.contains(AccessMode::ReadOnlyMany)
+}
+
+/// Whether the volumes of a driver or provisioner are attached. Kubernetes asks
+/// the CSI successor of an in-tree name.
+fn attach(name: &str, world: World<'_>) -> Attach {
+    world
+        .catalog
+        .attach(name, live(storage::csi_driver_of(name), world))
+}
+
+/// What the cluster says of a CSI driver.
+fn live(driver: &str, world: World<'_>) -> LiveDriver {
+    match world.view.csi_driver(driver) {
+        Lookup::Found(driver) => LiveDriver::Present {
+            attach_required: Some(driver.attach_required),
+        },
+        Lookup::Absent | Lookup::NotSynced => LiveDriver::Absent,
+    }
+}
+
+fn stays_on_its_node(driver: &str, world: World<'_>) -> bool {
+    world
+        .catalog
+        .get(driver)
+        .is_some_and(|entry| entry.node_local && entry.pv_node_affinity == Some(true))
+}
