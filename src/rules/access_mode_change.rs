@@ -1,0 +1,73 @@
+//! An update changes a claim's access modes, which cannot be changed.
+//!
+//! # Fires on
+//!
+//! An update of a PersistentVolumeClaim whose `spec.accessModes` differ from
+//! those it has. The outcome is `refused`.
+//!
+//! # Why
+//!
+//! A claim's specification is immutable but for its size and its attributes
+//! class, and the API server's own message does not say what to do instead.
+//!
+//! # Example
+//!
+//! ```yaml
+//! # The claim exists with [ReadWriteOnce].
+//! spec:
+//!   accessModes: [ReadWriteMany]
+//! ```
+//!
+//! # What to do
+//!
+//! To get to ReadWriteMany: make sure that a StorageClass can give it
+//! (`multi-attach-guard capabilities`), back the data up, scale the workload to
+//! 0, delete the claim, create it anew with ReadWriteMany, restore the data, and
+//! scale up again. Or make a second claim beside the first, copy the data, and
+//! let the workload use the new one.
+//!
+//! # Silent on
+//!
+//! Other changes of the claim.
+
+use super::hazard::Hazard;
+use super::{Outcome, Rule, Subject, codes, words};
+
+pub(super) const RULE: Rule = Rule {
+    code: codes::ACCESS_MODE_CHANGE,
+    source: include_str!("access_mode_change.rs"),
+    judge,
+};
+
+fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
+    let Subject::Claim {
+        claim,
+        old: Some(old),
+        world,
+    } = subject
+    else {
+        return;
+    };
+    if claim.access_modes == old.access_modes {
+        return;
+    }
+    let class = match words::shared_class_name(*world, claim.volume_mode) {
+        Some(class) => format!(" StorageClass \"{class}\" of this cluster can give ReadWriteMany."),
+        None => String::new(),
+    };
+    found.push(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Refused,
+        field_path: "spec.accessModes".to_owned(),
+        volumes: vec![claim.metadata.name.clone()],
+        extent: 0,
+        what: format!(
+            "its access modes are {} and cannot be changed to {}: a claim's specification is immutable.",
+            old.access_modes, claim.access_modes
+        ),
+        advice: format!(
+            "Back the data up, scale the workloads that use it to 0, delete the claim, create it anew with the access modes you want, restore the data and scale up.{class}"
+        ),
+        brief: "access modes of a claim cannot be changed; back up, scale to 0, recreate, restore".to_owned(),
+    });
+}

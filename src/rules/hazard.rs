@@ -1,0 +1,41 @@
+//! What a rule finds.
+
+use super::Outcome;
+use crate::model::Text;
+
+/// What a rule finds: facts, what comes of them, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hazard {
+    /// The rule's public name.
+    pub rule: &'static str,
+    /// What comes of it when nobody steps in.
+    pub outcome: Outcome,
+    /// The field at fault, `spec.strategy` for example.
+    pub field_path: String,
+    /// The claims and volumes concerned, by name.
+    pub volumes: Vec<Text>,
+    /// How many pods, workloads or the like are too many: more is worse.
+    pub extent: i64,
+    /// The fact seen and its consequence: a sentence that starts in lower case,
+    /// as the object's name is put before it, and ends with a full stop.
+    pub what: String,
+    /// What to do: sentences.
+    pub advice: String,
+    /// The same in a few words, for a warning line.
+    pub brief: String,
+}
+
+impl Hazard {
+    /// Whether this hazard was there before in full: the same rule, on volumes
+    /// that were concerned then too, no graver and no larger.
+    #[must_use]
+    pub fn is_covered_by(&self, old: &Self) -> bool {
+        self.rule == old.rule
+            && self.outcome >= old.outcome
+            && self.extent <= old.extent
+            && self
+                .volumes
+                .iter()
+                .all(|volume| old.volumes.contains(volume))
+    }
+}

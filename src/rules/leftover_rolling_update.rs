@@ -1,0 +1,64 @@
+//! The strategy is Recreate but a `rollingUpdate` block was left beside it, which the API server refuses.
+//!
+//! # Fires on
+//!
+//! A Deployment with `type: Recreate` and a `rollingUpdate` block that is not
+//! null. The outcome is `refused`.
+//!
+//! # Why
+//!
+//! The API server fills in `rollingUpdate` when a Deployment is made without a
+//! strategy. Whoever then sets `type: Recreate` alone, by server-side apply or
+//! a patch, gets `spec.strategy.rollingUpdate: Forbidden: may not be specified
+//! when strategy type is 'Recreate'`. Tools that apply on the server's side
+//! (Helm 4, Flux, Argo CD) meet this with every repaired chart.
+//!
+//! # Example
+//!
+//! ```yaml
+//! spec:
+//!   strategy:
+//!     type: Recreate
+//!     rollingUpdate: {maxSurge: 25%, maxUnavailable: 25%}
+//! ```
+//!
+//! # What to do
+//!
+//! Replace the whole strategy by `{type: Recreate}`, or write
+//! `rollingUpdate: null` beside it. The webhook does the former by itself.
+//!
+//! # Silent on
+//!
+//! `rollingUpdate: null`.
+
+use super::hazard::Hazard;
+use super::{Outcome, Rule, Subject, codes};
+use crate::model::workload::{Strategy, WorkloadKind};
+
+pub(super) const RULE: Rule = Rule {
+    code: codes::LEFTOVER_ROLLING_UPDATE,
+    source: include_str!("leftover_rolling_update.rs"),
+    judge,
+};
+
+fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
+    let Subject::Workload(situation) = subject else {
+        return;
+    };
+    let workload = situation.workload;
+    if workload.kind != WorkloadKind::Deployment
+        || workload.strategy != (Strategy::Recreate { leftover: true })
+    {
+        return;
+    }
+    found.push(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Refused,
+        field_path: "spec.strategy.rollingUpdate".to_owned(),
+        volumes: Vec::new(),
+        extent: 0,
+        what: "spec.strategy is Recreate but still has a rollingUpdate block, and the API server refuses the two together.".to_owned(),
+        advice: "Replace the whole strategy by {type: Recreate}, or write \"rollingUpdate: null\" beside it.".to_owned(),
+        brief: "strategy Recreate had a rollingUpdate block left, which the API server refuses".to_owned(),
+    });
+}

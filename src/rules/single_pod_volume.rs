@@ -1,0 +1,124 @@
+//! A ReadWriteOncePod volume is asked to serve a second pod, which it never does.
+//!
+//! # Fires on
+//!
+//! Pods that use a claim with the access mode ReadWriteOncePod: a Deployment
+//! whose rolling update may not stop the old pod first (`maxUnavailable` comes
+//! to 0 and `maxSurge` to 1 or more) is a `deadlock`; more than one replica is
+//! `stuck`.
+//!
+//! # Why
+//!
+//! The scheduler itself keeps a second pod from using the claim, on any node,
+//! the same one included. So nothing that helps a ReadWriteOnce volume helps
+//! here: no affinity, no single node, no driver without attachment. The new pod
+//! stays Pending: `… node(s) unavailable due to PersistentVolumeClaim with
+//! ReadWriteOncePod access mode already in-use by another pod`.
+//!
+//! # Example
+//!
+//! ```yaml
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata: {name: ledger}
+//! spec:
+//!   replicas: 1
+//!   # no strategy: RollingUpdate, 25 %, which is surge 1 and unavailable 0
+//!   template:
+//!     spec:
+//!       volumes:
+//!       - name: data
+//!         persistentVolumeClaim: {claimName: ledger} # ReadWriteOncePod
+//! ```
+//!
+//! # What to do
+//!
+//! Set `strategy: {type: Recreate}`, or RollingUpdate with `maxSurge: 0` and
+//! `maxUnavailable: 1`, and use one replica. If several pods must have the data
+//! at the same time, another access mode is needed.
+//!
+//! # Silent on
+//!
+//! Rollouts that may stop the old pod first, and Deployments with no replicas.
+
+use super::hazard::Hazard;
+use super::{Outcome, Rule, Subject, codes, words};
+use crate::model::workload::WorkloadKind;
+use crate::situation::Situation;
+
+pub(super) const RULE: Rule = Rule {
+    code: codes::SINGLE_POD_VOLUME,
+    source: include_str!("single_pod_volume.rs"),
+    judge,
+};
+
+fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
+    let Subject::Workload(situation) = subject else {
+        return;
+    };
+    let workload = situation.workload;
+    if situation.single_pod().next().is_none() || !workload.has_pods() {
+        return;
+    }
+    found.extend(find_replicas(situation));
+    let room = match workload.kind {
+        WorkloadKind::Deployment => workload.strategy.room(workload.replicas),
+        _ => None,
+    };
+    if room.is_none_or(|room| room.unavailable != 0) {
+        return;
+    }
+    let volumes = words::names(situation.single_pod());
+    found.push(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Deadlock,
+        field_path: "spec.strategy".to_owned(),
+        extent: 0,
+        what: format!(
+            "{}, which one pod in the whole cluster may use; RollingUpdate starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish.",
+            words::volumes(situation.single_pod())
+        ),
+        advice: "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1. Affinity does not help here.".to_owned(),
+        brief: format!(
+            "claim {} is ReadWriteOncePod: no rollout ends; use Recreate or maxSurge 0",
+            words::first_of(&volumes)
+        ),
+        volumes,
+    });
+}
+
+/// The hazard of more pods than one, whoever set their number.
+pub(super) fn find_replicas(situation: &Situation<'_>) -> Option<Hazard> {
+    let pods = situation.pods();
+    situation.single_pod().next()?;
+    if pods <= 1 {
+        return None;
+    }
+    let volumes = words::names(situation.single_pod());
+    Some(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Stuck,
+        field_path: match situation.workload.kind {
+            WorkloadKind::DaemonSet => "spec.template.spec",
+            WorkloadKind::Job => "spec.parallelism",
+            WorkloadKind::CronJob => "spec.jobTemplate.spec.parallelism",
+            _ => "spec.replicas",
+        }
+        .to_owned(),
+        extent: match situation.workload.kind {
+            WorkloadKind::DaemonSet => 0,
+            _ => pods,
+        },
+        what: format!(
+            "{}, which one pod in the whole cluster may use, but {pods} pods are wanted, so all but one stay Pending.",
+            words::volumes(situation.single_pod())
+        ),
+        advice: "Use one pod, or another access mode if several pods must have the data."
+            .to_owned(),
+        brief: format!(
+            "claim {} is ReadWriteOncePod: only one of {pods} pods can ever run",
+            words::first_of(&volumes)
+        ),
+        volumes,
+    })
+}

@@ -1,0 +1,157 @@
+//! A claim asks for access modes that its StorageClass cannot give.
+//!
+//! # Fires on
+//!
+//! A new PersistentVolumeClaim that asks for a mode its class's provisioner
+//! does not have for that volume mode. The outcome is `stuck` where it is
+//! verified, in the driver's code or its documentation, that the provisioner
+//! can never give it; `unknown` where the class's parameters do not ask for
+//! what the provisioner could give, or where the catalog is not sure.
+//!
+//! # Why
+//!
+//! Some drivers refuse to make such a volume, and the claim stays Pending with
+//! an event few people read. Others do not check: they make a volume that is
+//! labelled ReadWriteMany and is nothing of the kind.
+//!
+//! # Example
+//!
+//! ```yaml
+//! kind: PersistentVolumeClaim
+//! spec:
+//!   storageClassName: gp3 # ebs.csi.aws.com
+//!   accessModes: [ReadWriteMany]
+//! ```
+//!
+//! # What to do
+//!
+//! Ask for modes the class can give (`multi-attach-guard capabilities` lists
+//! them), or use another class. If the catalog is wrong about your driver, say
+//! so on the class with the annotation `multi-attach-guard.dev/access-modes`, or
+//! in the policy file under `provisioners`.
+//!
+//! # Silent on
+//!
+//! Claims that are bound or that a free volume fits, provisioners that nobody
+//! knows, and updates.
+
+use super::hazard::Hazard;
+use super::{Outcome, Rule, Subject, codes, words};
+use crate::model::access_mode::{AccessMode, AccessModes};
+use crate::model::claim::Claim;
+use crate::model::storage_class::StorageClass;
+use crate::situation::{World, volumes};
+use crate::storage::{ClaimFacts, ClassModes, Support};
+
+pub(super) const RULE: Rule = Rule {
+    code: codes::UNSUPPORTED_ACCESS_MODE,
+    source: include_str!("unsupported_access_mode.rs"),
+    judge,
+};
+
+fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
+    let Subject::Claim {
+        claim,
+        old: None,
+        world,
+    } = subject
+    else {
+        return;
+    };
+    if !claim.volume.is_empty() || claim.access_modes.is_empty() {
+        return;
+    }
+    let Ok(class) = volumes::class_of(claim, *world) else {
+        return;
+    };
+    if volumes::fitting(claim, &class.name, *world).is_some() {
+        return;
+    }
+    let stated = match ClassModes::from_annotations(|key| class.annotations.get(key)) {
+        Ok(stated) => stated,
+        Err(error) => {
+            found.push(unreadable_annotation(claim, &class, &error.to_string()));
+            ClassModes::default()
+        }
+    };
+    let support = world
+        .catalog
+        .capability(
+            &class.provisioner,
+            class.parameters.iter(),
+            claim.volume_mode,
+            Some(ClaimFacts {
+                has_data_source: claim.has_data_source,
+            }),
+        )
+        .with_stated(stated)
+        .judge(claim.access_modes);
+    match support {
+        Support::Supported | Support::Unknown => {}
+        Support::Refused { modes } => found.push(refused(claim, &class, modes, *world)),
+        Support::MissingParameter { modes, hint } | Support::Unproven { modes, hint } => {
+            found.push(doubtful(claim, &class, modes, &hint));
+        }
+    }
+}
+
+fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, world: World<'_>) -> Hazard {
+    let other = if modes.contains(AccessMode::ReadWriteMany) {
+        words::shared_class_name(world, claim.volume_mode)
+    } else {
+        None
+    };
+    let other = match other {
+        Some(other) => format!(" StorageClass \"{other}\" of this cluster can give ReadWriteMany."),
+        None => String::new(),
+    };
+    Hazard {
+        what: format!(
+            "it asks for {modes}, but StorageClass \"{}\" ({}) cannot give that for volumeMode {}, so the claim stays Pending, or gets a volume that does not keep the promise.",
+            class.name, class.provisioner, claim.volume_mode
+        ),
+        advice: format!("Ask for an access mode the class can give, or use another class.{other}"),
+        brief: format!("StorageClass \"{}\" cannot give {modes}", class.name),
+        ..blank(claim, Outcome::Stuck, modes)
+    }
+}
+
+fn doubtful(claim: &Claim, class: &StorageClass, modes: AccessModes, hint: &str) -> Hazard {
+    Hazard {
+        what: format!(
+            "it asks for {modes}, and it is not certain that StorageClass \"{}\" ({}) gives that for volumeMode {}: {hint}.",
+            class.name, class.provisioner, claim.volume_mode
+        ),
+        advice: "Check the class and the driver's documentation; if they do, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes.".to_owned(),
+        brief: format!("StorageClass \"{}\" may not give {modes}", class.name),
+        ..blank(claim, Outcome::Unknown, modes)
+    }
+}
+
+fn unreadable_annotation(claim: &Claim, class: &StorageClass, error: &str) -> Hazard {
+    Hazard {
+        what: format!(
+            "StorageClass \"{}\" carries an annotation that cannot be read: {error}.",
+            class.name
+        ),
+        advice: "Correct the annotation on the StorageClass.".to_owned(),
+        brief: format!(
+            "StorageClass \"{}\" has an access-modes annotation that cannot be read",
+            class.name
+        ),
+        ..blank(claim, Outcome::Unknown, AccessModes::EMPTY)
+    }
+}
+
+fn blank(claim: &Claim, outcome: Outcome, modes: AccessModes) -> Hazard {
+    Hazard {
+        rule: RULE.code,
+        outcome,
+        field_path: "spec.accessModes".to_owned(),
+        volumes: vec![claim.metadata.name.clone()],
+        extent: i64::try_from(modes.len()).unwrap_or_default(),
+        what: String::new(),
+        advice: String::new(),
+        brief: String::new(),
+    }
+}

@@ -1,0 +1,127 @@
+//! Two workloads use the same volume, which one node, or one pod, at a time may have.
+//!
+//! # Fires on
+//!
+//! A workload whose claim another workload with pods uses too, where the volume
+//! is exclusive and their pods may be on different nodes, or where it is
+//! ReadWriteOncePod. The outcome is `stuck`. It is reported once for each
+//! claim, on the object that comes later, with the names of the others. A claim
+//! with the name that a StatefulSet's template makes (`data-postgres-0`) is
+//! that StatefulSet's.
+//!
+//! # Why
+//!
+//! The classic is an application and its backup job: each is fine alone, but
+//! as soon as the job's pod lands on another node it waits for the volume for
+//! as long as the application runs. For ReadWriteOncePod even the same node
+//! does not help.
+//!
+//! # Example
+//!
+//! ```yaml
+//! # Deployment "web" uses claim "data" (ReadWriteOnce); so does:
+//! apiVersion: batch/v1
+//! kind: CronJob
+//! metadata: {name: backup}
+//! spec:
+//!   schedule: "0 3 * * *"
+//!   jobTemplate:
+//!     spec:
+//!       template:
+//!         spec:
+//!           volumes:
+//!           - name: data
+//!             persistentVolumeClaim: {claimName: data}
+//! ```
+//!
+//! # What to do
+//!
+//! Give the job required pod affinity to the application's pods on
+//! `kubernetes.io/hostname`, so that it runs where the volume is; or pin both
+//! to the same node; or back up from a snapshot; or use a volume that many
+//! nodes can have.
+//!
+//! # Silent on
+//!
+//! Workloads that are always on the same node: both pinned to it, a Job or
+//! CronJob that follows the other by affinity, or both held by one affinity
+//! that matches both.
+
+use super::hazard::Hazard;
+use super::{Outcome, Rule, Subject, codes, words};
+use crate::situation::{Hold, Situation, UsedVolume, company};
+
+pub(super) const RULE: Rule = Rule {
+    code: codes::WORKLOADS_SHARE_VOLUME,
+    source: include_str!("workloads_share_volume.rs"),
+    judge,
+};
+
+/// So many other workloads are named; of the rest only the number is told.
+const NAMED: usize = 3;
+
+fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
+    let Subject::Workload(situation) = subject else {
+        return;
+    };
+    if situation.workload.owner_is_judged() || !situation.workload.has_pods() {
+        return;
+    }
+    for (at, volume) in situation.volumes.iter().enumerate() {
+        let mentioned = situation.volumes[..at]
+            .iter()
+            .any(|earlier| earlier.claim == volume.claim);
+        if let (Some(claim), false) = (&volume.claim, mentioned) {
+            found.extend(find(situation, volume, claim));
+        }
+    }
+}
+
+fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
+    let apart = match volume.hold {
+        Hold::SinglePod => company::others(situation, claim),
+        Hold::Exclusive { .. } => company::others(situation, claim)
+            .into_iter()
+            .filter(|other| !company::together(situation, other, volume))
+            .collect(),
+        Hold::Free | Hold::Unknown(_) => return None,
+    };
+    let mut others: Vec<String> = apart
+        .iter()
+        .map(|other| format!("{} {}", other.kind, other.metadata.shown_name()))
+        .collect();
+    let first = others.first()?.clone();
+    others.sort_unstable();
+    others.dedup();
+    let count = others.len();
+    if count > NAMED {
+        others.truncate(NAMED);
+        others.push(format!("{} more", count - NAMED));
+    }
+    let others = others.join(", ");
+    let consequence = if volume.hold == Hold::SinglePod {
+        "one pod in the whole cluster may use it, so the later one stays Pending"
+    } else {
+        "on another node the later one stays in ContainerCreating with a Multi-Attach error for as long as the first one runs"
+    };
+    Some(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Stuck,
+        field_path: situation.volume_path(volume),
+        volumes: vec![claim.into()],
+        extent: i64::try_from(count).unwrap_or(i64::MAX),
+        what: format!(
+            "{} and is used by {others} too; {consequence}.",
+            words::volumes(std::iter::once(volume))
+        ),
+        advice: if volume.hold == Hold::SinglePod {
+            "Give each workload a claim of its own, or use another access mode.".to_owned()
+        } else {
+            format!(
+                "Keep both on one node (required pod affinity on kubernetes.io/hostname to the pods that hold the volume), or give each a claim of its own.{}",
+                words::shared_class(situation)
+            )
+        },
+        brief: format!("claim \"{claim}\" is used by {first} too; apart, one of them never starts"),
+    })
+}
