@@ -1,0 +1,59 @@
+//! `colocate`: keep all pods of the workload on one node.
+
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+use super::{Remedy, edit};
+use crate::model::pod::HOSTNAME;
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::rules::codes;
+
+pub(super) const REMEDY: Remedy = Remedy {
+    name: "colocate",
+    cost: "It changes the pod template, which starts a rollout; all pods share one node, and after a drain or the loss of that node they may wait for minutes. Some drivers of node-local storage refuse a second mount.",
+    effect: "required pod affinity now keeps all pods on one node",
+    cures: &[
+        codes::ROLLING_UPDATE_OVERLAP,
+        codes::REPLICAS_SHARE_VOLUME,
+        codes::AUTOSCALER_EXCEEDS_VOLUME,
+    ],
+    kinds: &[
+        WorkloadKind::Deployment,
+        WorkloadKind::ReplicaSet,
+        WorkloadKind::StatefulSet,
+        WorkloadKind::Job,
+    ],
+    patch,
+};
+
+const PATH: [&str; 6] = [
+    "spec",
+    "template",
+    "spec",
+    "affinity",
+    "podAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+];
+
+fn patch(workload: &Workload, raw: &Value) -> Option<Patch> {
+    let selector = match workload.kind {
+        WorkloadKind::Job => job_selector(workload)?,
+        _ => raw
+            .pointer("/spec/selector")
+            .filter(|selector| selector.as_object().is_some_and(|it| !it.is_empty()))?
+            .clone(),
+    };
+    Some(edit::append(
+        raw,
+        &PATH,
+        json!({"labelSelector": selector, "topologyKey": HOSTNAME}),
+    ))
+}
+
+/// A Job's own selector is made after admission, but its pods always carry the
+/// Job's name as a label.
+fn job_selector(workload: &Workload) -> Option<Value> {
+    let name = &workload.metadata.name;
+    (!name.is_empty())
+        .then(|| json!({"matchLabels": {"batch.kubernetes.io/job-name": name.as_str()}}))
+}

@@ -1,0 +1,27 @@
+//! `drop-leftover`: drop the `rollingUpdate` block that was left beside Recreate.
+
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+use super::{Remedy, edit};
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::rules::codes;
+
+pub(super) const REMEDY: Remedy = Remedy {
+    name: "drop-leftover",
+    cost: "None: the API server would refuse the object otherwise.",
+    effect: "the rollingUpdate block left beside strategy Recreate was dropped",
+    cures: &[codes::LEFTOVER_ROLLING_UPDATE],
+    kinds: &[WorkloadKind::Deployment],
+    patch,
+};
+
+/// Replaces the whole strategy. A `remove` would fail the request where another
+/// webhook was faster.
+fn patch(_: &Workload, raw: &Value) -> Option<Patch> {
+    Some(edit::set(
+        raw,
+        &["spec", "strategy"],
+        json!({"type": "Recreate"}),
+    ))
+}

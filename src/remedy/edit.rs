@@ -1,0 +1,110 @@
+//! Writing patches that fit the object as it is.
+
+use json_patch::{AddOperation, Patch, PatchOperation, ReplaceOperation, jsonptr::PointerBuf};
+use serde_json::{Map, Value};
+
+/// The patch that makes the field at `path` equal `value`. Parents that are
+/// missing or null are made first; a field that is there is replaced, one that
+/// is not is added. No operation where the field has that value already.
+#[must_use]
+pub fn set(object: &Value, path: &[&str], value: Value) -> Patch {
+    let mut operations = Vec::new();
+    let mut here = Some(object);
+    let mut pointer = PointerBuf::root();
+    for (at, key) in path.iter().enumerate() {
+        pointer.push_back(*key);
+        let is_last = at + 1 == path.len();
+        let there = here.and_then(|parent| parent.get(key));
+        if is_last {
+            if there == Some(&value) {
+                return Patch(Vec::new());
+            }
+            operations.push(match there {
+                Some(_) => PatchOperation::Replace(ReplaceOperation {
+                    path: pointer,
+                    value,
+                }),
+                None => PatchOperation::Add(AddOperation {
+                    path: pointer,
+                    value,
+                }),
+            });
+            break;
+        }
+        if !there.is_some_and(Value::is_object) {
+            operations.push(PatchOperation::Add(AddOperation {
+                path: pointer.clone(),
+                value: Value::Object(Map::new()),
+            }));
+        }
+        here = there.filter(|value| value.is_object());
+    }
+    Patch(operations)
+}
+
+/// The patch that puts `item` at the end of the list at `path`, which is made
+/// where it is missing or null. No operation where the list has the item already.
+#[must_use]
+pub fn append(object: &Value, path: &[&str], item: Value) -> Patch {
+    let list = path
+        .iter()
+        .try_fold(object, |parent, key| parent.get(key))
+        .and_then(Value::as_array);
+    let Some(list) = list else {
+        return set(object, path, Value::Array(vec![item]));
+    };
+    if list.contains(&item) {
+        return Patch(Vec::new());
+    }
+    let mut pointer = PointerBuf::from_tokens(path.iter().copied());
+    pointer.push_back("-");
+    Patch(vec![PatchOperation::Add(AddOperation {
+        path: pointer,
+        value: item,
+    })])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn parents_are_made_and_what_is_there_is_replaced() {
+        let cases = [
+            (
+                json!({}),
+                json!([{"op":"add","path":"/spec","value":{}},{"op":"add","path":"/spec/strategy","value":1}]),
+            ),
+            (
+                json!({"spec":null}),
+                json!([{"op":"add","path":"/spec","value":{}},{"op":"add","path":"/spec/strategy","value":1}]),
+            ),
+            (
+                json!({"spec":{"strategy":null}}),
+                json!([{"op":"replace","path":"/spec/strategy","value":1}]),
+            ),
+            (json!({"spec":{"strategy":1}}), json!([])),
+        ];
+        for (mut object, expected) in cases {
+            let patch = set(&object, &["spec", "strategy"], json!(1));
+            assert_eq!(serde_json::to_value(&patch).unwrap(), expected, "{object}");
+            json_patch::patch(&mut object, &patch).unwrap();
+            assert_eq!(object, json!({"spec":{"strategy":1}}));
+        }
+    }
+
+    #[test]
+    fn lists_are_made_or_extended_once() {
+        let mut object = json!({"a":{"b":[1]}});
+        for expected in [json!([1, 2]), json!([1, 2])] {
+            let patch = append(&object, &["a", "b"], json!(2));
+            json_patch::patch(&mut object, &patch).unwrap();
+            assert_eq!(object["a"]["b"], expected);
+        }
+        let mut object = json!({"a":{"b":null}});
+        let patch = append(&object, &["a", "b"], json!(2));
+        json_patch::patch(&mut object, &patch).unwrap();
+        assert_eq!(object, json!({"a":{"b":[2]}}));
+    }
+}

@@ -1,0 +1,78 @@
+//! The remedies: what can be changed in an object so that a hazard is gone or
+//! milder, one file a remedy.
+//!
+//! A remedy only writes a patch; whether it helps is seen by judging the
+//! patched object. Patches are computed on the JSON that was received, so that
+//! fields unknown here survive.
+
+mod colocate;
+mod drop_leftover;
+pub mod edit;
+mod recreate;
+mod zero_surge;
+
+use json_patch::Patch;
+use serde_json::Value;
+
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::rules::codes;
+
+/// A remedy: its public name, what it costs and the patch it writes.
+#[derive(Debug)]
+pub struct Remedy {
+    /// The public name, which never changes.
+    pub name: &'static str,
+    /// What it costs, to be told wherever it is offered: a sentence.
+    pub cost: &'static str,
+    /// What it sets, to be told when it was applied: the end of a sentence.
+    pub effect: &'static str,
+    /// The rules whose hazards it may cure.
+    cures: &'static [&'static str],
+    /// The kinds of workload it can be applied to.
+    kinds: &'static [WorkloadKind],
+    /// The patch for an object; `None` where the object has not what it takes.
+    patch: fn(&Workload, &Value) -> Option<Patch>,
+}
+
+impl Remedy {
+    /// Whether the remedy may cure a hazard of `rule` on that kind of workload.
+    #[must_use]
+    pub fn suits(&self, rule: &str, kind: WorkloadKind) -> bool {
+        self.kinds.contains(&kind) && self.cures.contains(&rule)
+    }
+
+    /// The patch for `workload`, which was received as `raw`; `None` where the
+    /// object has not what it takes, or where nothing would change.
+    #[must_use]
+    pub fn patch(&self, workload: &Workload, raw: &Value) -> Option<Patch> {
+        (self.patch)(workload, raw).filter(|patch| !patch.0.is_empty())
+    }
+}
+
+/// Every remedy, the one with the least side effects first.
+pub const REMEDIES: [Remedy; 4] = [
+    drop_leftover::REMEDY,
+    recreate::REMEDY,
+    zero_surge::REMEDY,
+    colocate::REMEDY,
+];
+
+/// The remedy of that name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Remedy> {
+    static ALL: [Remedy; 4] = REMEDIES;
+    ALL.iter().find(|remedy| remedy.name == name)
+}
+
+/// The remedy to take for a hazard of `rule` where nobody chose one. `pods` is
+/// the most pods the workload may come to have, autoscalers counted: with one,
+/// stopping it first is best; with several, they must be kept together.
+#[must_use]
+pub fn automatic(rule: &str, kind: WorkloadKind, pods: i64) -> Option<&'static Remedy> {
+    let name = match rule {
+        codes::LEFTOVER_ROLLING_UPDATE => drop_leftover::REMEDY.name,
+        _ if pods <= 1 && kind == WorkloadKind::Deployment => recreate::REMEDY.name,
+        _ => colocate::REMEDY.name,
+    };
+    named(name).filter(|remedy| remedy.suits(rule, kind))
+}

@@ -1,0 +1,31 @@
+//! `recreate`: stop the old pod before the new one is started.
+
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+use super::{Remedy, edit};
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::rules::codes;
+
+pub(super) const REMEDY: Remedy = Remedy {
+    name: "recreate",
+    cost: "Each rollout has a short downtime, and a new pod on another node waits a moment until the volume is detached from the old one.",
+    effect: "spec.strategy was set to Recreate",
+    cures: &[
+        codes::ROLLING_UPDATE_OVERLAP,
+        codes::SINGLE_POD_VOLUME,
+        codes::CO_LOCATION_IMPOSSIBLE,
+    ],
+    kinds: &[WorkloadKind::Deployment],
+    patch,
+};
+
+/// The strategy is replaced as a whole: `rollingUpdate` beside `Recreate` is
+/// refused by the API server.
+fn patch(_: &Workload, raw: &Value) -> Option<Patch> {
+    Some(edit::set(
+        raw,
+        &["spec", "strategy"],
+        json!({"type": "Recreate"}),
+    ))
+}

@@ -1,0 +1,32 @@
+//! `zero-surge`: keep the rolling update but let it stop a pod before it starts one.
+
+use json_patch::Patch;
+use serde_json::{Value, json};
+
+use super::{Remedy, edit};
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::rules::codes;
+
+pub(super) const REMEDY: Remedy = Remedy {
+    name: "zero-surge",
+    cost: "Each rollout has a short downtime, and a new pod on another node waits until the old one is gone. The strategy's type stays as it is, so server-side apply and GitOps tools have nothing to undo.",
+    effect: "spec.strategy.rollingUpdate was set to maxSurge 0 and maxUnavailable 1",
+    cures: &[
+        codes::ROLLING_UPDATE_OVERLAP,
+        codes::SINGLE_POD_VOLUME,
+        codes::CO_LOCATION_IMPOSSIBLE,
+    ],
+    kinds: &[WorkloadKind::Deployment],
+    patch,
+};
+
+fn patch(_: &Workload, raw: &Value) -> Option<Patch> {
+    Some(edit::set(
+        raw,
+        &["spec", "strategy"],
+        json!({
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+        }),
+    ))
+}
