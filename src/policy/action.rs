@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::rules::Outcome;
 
 /// What to do about a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Refuse the object.
@@ -132,19 +132,6 @@ pub enum Controlled {
     Warn,
     /// As any other object.
     Judge,
-}
-
-/// How many nodes are assumed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Nodes {
-    /// The nodes that are known; many where none is known.
-    #[default]
-    Auto,
-    /// Many, even where one node is known: the cluster may grow.
-    Always,
-    /// The nodes that are known; one where none is known.
-    Never,
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use crate::model::labels::{Operator, Requirement};
 use crate::rules::{Outcome, codes};
 use crate::storage::{OverrideError, ProvisionerOverride};
 
-use super::action::{Action, Controlled, Nodes, Overrides, RemedyChoice};
+use super::Nodes;
+use super::action::{Action, Controlled, Overrides, RemedyChoice};
 use super::matching::{Glob, NamespaceMatch};
 use super::{Exemption, NamespaceEntry, Policy, PolicyError, Problem, Settings};
 

@@ -15,7 +15,8 @@ mod overrides;
 
 use std::collections::BTreeMap;
 
-pub use action::{Action, Controlled, Nodes, Overrides, RemedyChoice};
+pub use crate::situation::NodeAssumption as Nodes;
+pub use action::{Action, Controlled, Overrides, RemedyChoice};
 pub use decide::{Decision, Resolved, Scope, SuppressedBy, Suppression};
 pub use error::{PolicyError, Problem};
 pub use overrides::{Notice, Origin};

@@ -1,0 +1,103 @@
+//! What a verdict says about one hazard.
+
+use json_patch::Patch;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use crate::model::object::ObjectRef;
+use crate::policy::Action;
+use crate::remedy::Remedy;
+use crate::rules::{Hazard, Outcome};
+
+/// Warnings are cut to this many characters, as the Kubernetes documentation
+/// on admission webhooks asks for.
+pub const WARNING_LENGTH: usize = 120;
+
+/// One hazard, and what is done about it.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The rule's public name.
+    pub rule: &'static str,
+    /// What comes of the hazard when nobody steps in.
+    pub outcome: Outcome,
+    /// What is done about it.
+    pub action: Action,
+    /// The object at fault.
+    pub object: ObjectRef,
+    /// The field at fault, `spec.strategy` for example.
+    pub field_path: String,
+    /// The object, the fact seen, the consequence and what to do: full sentences.
+    pub message: String,
+    /// The same in at most [`WARNING_LENGTH`] characters.
+    pub warning: String,
+    /// What would help, the remedy the policy chooses first. Only filled where
+    /// the review asks for proposals.
+    pub remedies: Vec<Proposal>,
+    /// Why nobody is bothered with it, where somebody asked for that.
+    pub suppressed: Option<String>,
+}
+
+/// A remedy that was tried on the object and helps.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The remedy.
+    pub remedy: &'static Remedy,
+    /// The patch on the object as it was received.
+    pub patch: Patch,
+}
+
+impl Serialize for Proposal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Proposal", 3)?;
+        fields.serialize_field("name", self.remedy.name)?;
+        fields.serialize_field("cost", self.remedy.cost)?;
+        fields.serialize_field("patch", &self.patch)?;
+        fields.end()
+    }
+}
+
+impl Finding {
+    /// The finding for `hazard` on `object`.
+    pub(super) fn new(hazard: &Hazard, object: &ObjectRef, action: Action) -> Self {
+        Self {
+            rule: hazard.rule,
+            outcome: hazard.outcome,
+            action,
+            object: object.clone(),
+            field_path: hazard.field_path.clone(),
+            message: format!("{object}: {} {}", hazard.what, hazard.advice),
+            warning: shortened(format!("{}: {}", hazard.rule, hazard.brief)),
+            remedies: Vec::new(),
+            suppressed: None,
+        }
+    }
+}
+
+/// The text on one line and no longer than [`WARNING_LENGTH`] characters.
+pub(crate) fn shortened(text: String) -> String {
+    let text = if text.contains(char::is_control) {
+        text.replace(char::is_control, " ")
+    } else {
+        text
+    };
+    if text.chars().count() <= WARNING_LENGTH {
+        return text;
+    }
+    let mut short: String = text.chars().take(WARNING_LENGTH - 1).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_one_short_line() {
+        assert_eq!(shortened("fine".to_owned()), "fine");
+        assert_eq!(shortened("two\nlines".to_owned()), "two lines");
+        let long = shortened("ü".repeat(500));
+        assert_eq!(long.chars().count(), WARNING_LENGTH);
+        assert!(long.ends_with('…'));
+    }
+}
