@@ -1,0 +1,389 @@
+//! Reading an AdmissionReview.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::model::Text;
+use crate::model::object::{Object, ObjectKind, ObjectRef};
+use crate::model::workload::WorkloadKind;
+use crate::verdict::Raw;
+
+/// The one version of AdmissionReview that is understood.
+pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
+
+/// Bytes to which no answer with a uid is possible.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// The bytes are not JSON, or stop being JSON before a uid was seen.
+    #[error(
+        "The body is not an AdmissionReview: {0}. Send the JSON of an {API_VERSION} AdmissionReview."
+    )]
+    NotJson(serde_json::Error),
+    /// There is no request in it.
+    #[error("The AdmissionReview has no request, so there is nothing to answer.")]
+    NoRequest,
+    /// The request has no uid.
+    #[error("The AdmissionReview's request has no uid, so no answer can be matched to it.")]
+    NoUid,
+}
+
+/// What is done to the object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operation {
+    /// It is made.
+    Create,
+    /// It is changed.
+    Update,
+    /// It is deleted.
+    Delete,
+    /// Something connects to it.
+    Connect,
+    /// A word Kubernetes does not know.
+    #[default]
+    Unknown,
+}
+
+/// The request of an AdmissionReview.
+#[derive(Debug, Default)]
+pub struct Request<'a> {
+    /// The review's own identity, to be repeated in the answer.
+    pub uid: Cow<'a, str>,
+    /// Why the review cannot be judged, as a sentence; the rest may be empty then.
+    pub problem: Option<String>,
+    /// The kind of the object; `None` for kinds that are not read.
+    pub kind: Option<ObjectKind>,
+    /// What is done to the object.
+    pub operation: Operation,
+    /// The object, with the name and namespace of the request.
+    pub object: Option<Object>,
+    /// The object before an update.
+    pub old_object: Option<Object>,
+    /// For the `scale` subresource: the kind that is scaled.
+    pub scaled: Option<WorkloadKind>,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+    group_version_kind: GroupVersionKind,
+    name: Text,
+    namespace: Text,
+    sub_resource: Text,
+    resource: Text,
+}
+
+impl<'a> Request<'a> {
+    /// Reads a review.
+    ///
+    /// # Errors
+    /// When not even a uid can be read.
+    pub fn read(body: &'a [u8]) -> Result<Self, Malformed> {
+        let error = match serde_json::from_slice::<ReviewEnvelope<'a>>(body) {
+            Ok(review) => return review.into_request(),
+            Err(error) => error,
+        };
+        // Whatever is wrong may lie behind the uid; the answer must carry it.
+        match serde_json::from_slice::<Skim<'a>>(body) {
+            Ok(Skim { request: None }) => Err(Malformed::NoRequest),
+            Ok(Skim {
+                request: Some(SkimRequest { uid }),
+            }) if uid.is_empty() => Err(Malformed::NoUid),
+            Ok(Skim {
+                request: Some(SkimRequest { uid }),
+            }) => Ok(Self {
+                uid,
+                problem: Some(format!(
+                    "The object does not have the shape its kind has in Kubernetes ({error}), so it was not checked."
+                )),
+                ..Self::default()
+            }),
+            Err(_) => Err(Malformed::NotJson(error)),
+        }
+    }
+
+    /// Names the object under review.
+    #[must_use]
+    pub fn reference(&self) -> ObjectRef {
+        let gvk = &self.group_version_kind;
+        let shown = self.object.as_ref().and_then(Object::metadata).map_or_else(
+            || self.name.clone(),
+            crate::model::metadata::Metadata::shown_name,
+        );
+        ObjectRef {
+            api_version: if gvk.group.is_empty() {
+                gvk.version.clone()
+            } else {
+                Text::from(format!("{}/{}", gvk.group, gvk.version))
+            },
+            kind: gvk.kind.clone(),
+            namespace: (!self.namespace.is_empty()).then(|| self.namespace.clone()),
+            name: if shown.is_empty() {
+                self.name.clone()
+            } else {
+                shown
+            },
+        }
+    }
+
+    /// Puts the request's own name and namespace into the objects: they are
+    /// what the API server goes by, and an object may leave them out.
+    fn complete(mut self) -> Self {
+        self.scaled = (self.sub_resource == "scale")
+            .then(|| WorkloadKind::from_resource(&self.resource))
+            .flatten();
+        for object in [&mut self.object, &mut self.old_object]
+            .into_iter()
+            .flatten()
+        {
+            if let Some(metadata) = object.metadata_mut() {
+                if !self.namespace.is_empty() {
+                    metadata.namespace = self.namespace.clone();
+                }
+                if metadata.name.is_empty() {
+                    metadata.name = self.name.clone();
+                }
+            }
+        }
+        // Other subresources (status, eviction, …) change nothing that is judged.
+        if !self.sub_resource.is_empty() && self.scaled.is_none() {
+            self.object = None;
+        }
+        self
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct GroupVersionKind {
+    group: Text,
+    version: Text,
+    kind: Text,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ReviewEnvelope<'a> {
+    api_version: Option<Text>,
+    kind: Option<Text>,
+    #[serde(borrow)]
+    request: Option<RequestFields<'a>>,
+}
+
+impl<'a> ReviewEnvelope<'a> {
+    fn into_request(self) -> Result<Request<'a>, Malformed> {
+        let RequestFields(request) = self.request.ok_or(Malformed::NoRequest)?;
+        if request.uid.is_empty() {
+            return Err(Malformed::NoUid);
+        }
+        let named = |field: &Option<Text>, wanted: &str| field.as_deref() == Some(wanted);
+        if named(&self.api_version, API_VERSION) && named(&self.kind, "AdmissionReview") {
+            return Ok(request.complete());
+        }
+        Ok(Request {
+            uid: request.uid,
+            problem: Some(format!(
+                "The review is a {} of {}, but only an AdmissionReview of {API_VERSION} is understood, so it was not checked.",
+                self.kind.as_deref().unwrap_or("document without kind"),
+                self.api_version.as_deref().unwrap_or("no apiVersion"),
+            )),
+            ..Request::default()
+        })
+    }
+}
+
+/// The fields of a request. The object is read as what its kind says; should
+/// it come before its kind, it is put aside until the kind is known.
+struct RequestFields<'a>(Request<'a>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<'a>(std::marker::PhantomData<&'a ()>);
+
+        impl<'de: 'a, 'a> Visitor<'de> for Fields<'a> {
+            type Value = RequestFields<'a>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the request of an AdmissionReview")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut request = Request::default();
+                let mut kind_known = false;
+                let mut aside: [Option<&'de RawValue>; 2] = [None, None];
+                while let Some(key) = map.next_key::<Text>()? {
+                    match key.as_str() {
+                        "uid" => request.uid = map.next_value::<BorrowedText<'a>>()?.0,
+                        "kind" => {
+                            let gvk: GroupVersionKind = map.next_value()?;
+                            request.kind = ObjectKind::of(&gvk.group, &gvk.kind);
+                            request.group_version_kind = gvk;
+                            kind_known = true;
+                        }
+                        "resource" => {
+                            request.resource = map.next_value::<Resource>()?.resource;
+                        }
+                        "subResource" => {
+                            request.sub_resource =
+                                map.next_value::<Option<Text>>()?.unwrap_or_default();
+                        }
+                        "name" => {
+                            request.name = map.next_value::<Option<Text>>()?.unwrap_or_default();
+                        }
+                        "namespace" => {
+                            request.namespace =
+                                map.next_value::<Option<Text>>()?.unwrap_or_default();
+                        }
+                        "operation" => {
+                            request.operation = match map.next_value::<Text>()?.as_str() {
+                                "CREATE" => Operation::Create,
+                                "UPDATE" => Operation::Update,
+                                "DELETE" => Operation::Delete,
+                                "CONNECT" => Operation::Connect,
+                                _ => Operation::Unknown,
+                            };
+                        }
+                        "dryRun" => {
+                            request.dry_run = map.next_value::<Option<bool>>()?.unwrap_or_default();
+                        }
+                        "object" if kind_known => {
+                            request.object = map.next_value_seed(MaybeObject(request.kind))?;
+                        }
+                        "oldObject" if kind_known => {
+                            request.old_object = map.next_value_seed(MaybeObject(request.kind))?;
+                        }
+                        "object" => aside[0] = map.next_value()?,
+                        "oldObject" => aside[1] = map.next_value()?,
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                let read = |raw: &'de RawValue| {
+                    MaybeObject(request.kind)
+                        .deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
+                        .map_err(serde::de::Error::custom)
+                };
+                if let Some(raw) = aside[0] {
+                    request.object = read(raw)?;
+                }
+                if let Some(raw) = aside[1] {
+                    request.old_object = read(raw)?;
+                }
+                Ok(RequestFields(request))
+            }
+        }
+
+        deserializer.deserialize_map(Fields(std::marker::PhantomData))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Resource {
+    resource: Text,
+}
+
+/// An object of a kind, `null`, or one of a kind that is skipped.
+struct MaybeObject(Option<ObjectKind>);
+
+impl<'de> DeserializeSeed<'de> for MaybeObject {
+    type Value = Option<Object>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let Some(kind) = self.0 else {
+            IgnoredAny::deserialize(deserializer)?;
+            return Ok(None);
+        };
+
+        struct Nullable(ObjectKind);
+
+        impl<'de> Visitor<'de> for Nullable {
+            type Value = Option<Object>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a {}", self.0.name())
+            }
+
+            fn visit_none<E>(self) -> Result<Self::Value, E> {
+                Ok(None)
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(None)
+            }
+
+            fn visit_some<D: Deserializer<'de>>(
+                self,
+                deserializer: D,
+            ) -> Result<Self::Value, D::Error> {
+                self.0.deserialize(deserializer).map(Some)
+            }
+        }
+
+        deserializer.deserialize_option(Nullable(kind))
+    }
+}
+
+#[derive(Deserialize)]
+struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[derive(Deserialize)]
+struct Skim<'a> {
+    #[serde(default, borrow)]
+    request: Option<SkimRequest<'a>>,
+}
+
+#[derive(Deserialize)]
+struct SkimRequest<'a> {
+    #[serde(default, borrow)]
+    uid: Cow<'a, str>,
+}
+
+/// The documents of a review, parsed when they are first asked for.
+pub(super) struct Documents<'a> {
+    body: &'a [u8],
+    parsed: OnceCell<(Option<Value>, Option<Value>)>,
+}
+
+impl<'a> Documents<'a> {
+    pub(super) const fn new(body: &'a [u8]) -> Self {
+        Self {
+            body,
+            parsed: OnceCell::new(),
+        }
+    }
+
+    fn parsed(&self) -> &(Option<Value>, Option<Value>) {
+        self.parsed.get_or_init(|| {
+            #[derive(Deserialize)]
+            struct Whole {
+                request: Both,
+            }
+
+            #[derive(Deserialize)]
+            #[serde(rename_all = "camelCase")]
+            struct Both {
+                object: Option<Value>,
+                old_object: Option<Value>,
+            }
+
+            serde_json::from_slice::<Whole>(self.body).map_or((None, None), |whole| {
+                (whole.request.object, whole.request.old_object)
+            })
+        })
+    }
+}
+
+impl Raw for Documents<'_> {
+    fn object(&self) -> Option<&Value> {
+        self.parsed().0.as_ref()
+    }
+
+    fn old(&self) -> Option<&Value> {
+        self.parsed().1.as_ref()
+    }
+}
