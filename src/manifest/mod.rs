@@ -6,6 +6,7 @@
 //! only what the caller makes of an object outlives its file: a line or an edit
 //! is found later by reading that one file again.
 
+mod compose;
 pub mod decode;
 pub mod error;
 pub mod place;
