@@ -8,7 +8,9 @@
 
 mod compose;
 pub mod decode;
+pub mod edit;
 pub mod error;
+pub mod locate;
 pub mod place;
 pub mod read;
 pub mod scalar;

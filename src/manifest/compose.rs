@@ -1,0 +1,381 @@
+//! From the parser's events to a [`Tree`].
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
+
+use super::error::{Fault, Problem};
+use super::place::line_and_column;
+use super::scalar::{self, Meaning};
+use super::tree::{Id, Node, Scalar, Shape, Tag, Tree};
+
+/// Nodes that aliases may add to a document beyond those written in it. The
+/// YAML reader of Kubernetes stops at about the same number.
+const MAX_ALIASED_NODES: u64 = 400_000;
+
+/// Levels of nesting, aliases followed.
+const MAX_DEPTH: u32 = 200;
+
+impl<'t> Tree<'t> {
+    /// Reads the one document in `text`; `None` when there is nothing in it but
+    /// comments and markers.
+    ///
+    /// # Errors
+    /// Text that is not YAML, and YAML that Kubernetes would not take as an
+    /// object: duplicate keys, keys that are lists, numbers beyond numbers,
+    /// aliases that multiply without end.
+    pub fn parse(text: &'t str) -> Result<Option<Self>, Fault> {
+        let mut options = granit_parser::Options::default();
+        options.set_emit_comments(false);
+        options.emit_anchor_events = true;
+        let mut builder = Builder {
+            tree: Self {
+                text,
+                nodes: Vec::with_capacity(text.len() / 16),
+            },
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            total: Weight::default(),
+        };
+        for event in Parser::new_from_str_with_options(text, options) {
+            let (event, span) = event.map_err(|error| syntax(&error))?;
+            builder.event(event, &span)?;
+        }
+        let tree = builder.tree;
+        if tree.nodes.is_empty() {
+            return Ok(None);
+        }
+        let written = u64::try_from(tree.nodes.len()).unwrap_or(u64::MAX);
+        if builder.total.nodes.saturating_sub(written) > MAX_ALIASED_NODES {
+            return Err(Fault::new(0, Problem::TooManyAliases));
+        }
+        Ok(Some(tree))
+    }
+}
+
+/// How much a node stands for once its aliases are followed.
+#[derive(Clone, Copy, Default)]
+struct Weight {
+    nodes: u64,
+    depth: u32,
+}
+
+struct Open {
+    id: Id,
+    anchor: usize,
+    inside: Weight,
+    children: usize,
+    merges: bool,
+}
+
+struct Builder<'t> {
+    tree: Tree<'t>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, (Id, Weight)>,
+    total: Weight,
+}
+
+impl<'t> Builder<'t> {
+    fn event(&mut self, event: Event<'t>, span: &Span) -> Result<(), Fault> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                // The parser writes `~` for a value that is not there.
+                let absent = span.start.index() == span.end.index();
+                let text = if absent { Cow::Borrowed("") } else { text };
+                let scalar = read_scalar(text, style, tag.as_deref(), offset(span))?;
+                let (start, end) = self.scalar_extent(&scalar, span);
+                let id = self.push(Shape::Scalar(scalar), start, end, span)?;
+                self.close(id, anchor, Weight { nodes: 1, depth: 1 })
+            }
+            Event::Alias(anchor) => {
+                let Some((target, weight)) = self.anchors.get(&anchor).copied() else {
+                    return Err(Fault::new(offset(span), Problem::AliasToItself));
+                };
+                let (start, end) = extent(span);
+                let id = self.push(Shape::Alias(target), start, end, span)?;
+                self.close(id, 0, weight)
+            }
+            Event::SequenceStart(style, anchor, _) => {
+                let flow = style == StructureStyle::Flow;
+                self.start(Shape::Sequence { flow }, anchor, span)
+            }
+            Event::MappingStart(style, anchor, _) => {
+                let flow = style == StructureStyle::Flow;
+                let merges = false;
+                self.start(Shape::Mapping { flow, merges }, anchor, span)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(span),
+            Event::Anchor(_, _) => {
+                if let Some(node) = self.tree.nodes.last_mut() {
+                    node.properties = node.properties.min(extent(span).0);
+                    node.anchored = true;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a scalar's own text lies. An empty value takes the place right
+    /// after its colon; a block scalar does not own the blank lines after it.
+    fn scalar_extent(&self, scalar: &Scalar<'t>, span: &Span) -> (u32, u32) {
+        let (start, end) = extent(span);
+        let text = self.tree.text;
+        if start == end {
+            let rest = text.get(start as usize..).unwrap_or_default();
+            let blank = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+            let place = if rest[blank..].starts_with(':') && self.expects_value() {
+                start + narrow(blank) + 1
+            } else {
+                start
+            };
+            return (place, place);
+        }
+        if matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded) {
+            let own = text.get(start as usize..end as usize).unwrap_or_default();
+            return (start, start + narrow(own.trim_end().len()));
+        }
+        (start, end)
+    }
+
+    fn expects_value(&self) -> bool {
+        self.open.last().is_some_and(|open| {
+            open.children % 2 == 1 && matches!(self.tree.node(open.id).shape, Shape::Mapping { .. })
+        })
+    }
+
+    fn push(&mut self, shape: Shape<'t>, start: u32, end: u32, span: &Span) -> Result<Id, Fault> {
+        let expects_key = self.open.last().is_some_and(|open| {
+            open.children % 2 == 0 && matches!(self.tree.node(open.id).shape, Shape::Mapping { .. })
+        });
+        let id = narrow(self.tree.nodes.len());
+        let properties = span
+            .tag_start()
+            .and_then(|mark| mark.byte_offset())
+            .map_or(start, |tag| start.min(narrow(tag)));
+        self.tree.nodes.push(Node {
+            shape,
+            properties,
+            start,
+            end,
+            anchored: false,
+            after: id + 1,
+        });
+        if expects_key {
+            if self.tree.is_merge_key(id) {
+                if let Some(open) = self.open.last_mut() {
+                    open.merges = true;
+                }
+            } else if self.tree.key_text(id).is_none() {
+                return Err(Fault::new(start as usize, Problem::KeyIsNotText));
+            }
+        }
+        Ok(id)
+    }
+
+    fn start(&mut self, shape: Shape<'t>, anchor: usize, span: &Span) -> Result<(), Fault> {
+        let (start, end) = extent(span);
+        let id = self.push(shape, start, end, span)?;
+        self.open.push(Open {
+            id,
+            anchor,
+            inside: Weight::default(),
+            children: 0,
+            merges: false,
+        });
+        Ok(())
+    }
+
+    fn end(&mut self, span: &Span) -> Result<(), Fault> {
+        let Some(open) = self.open.pop() else {
+            return Ok(());
+        };
+        let after = narrow(self.tree.nodes.len());
+        self.tree.nodes[open.id as usize].after = after;
+        let last = self
+            .tree
+            .children(open.id)
+            .map(|id| self.tree.node(id).end)
+            .max();
+        let node = &mut self.tree.nodes[open.id as usize];
+        let mut mapping = false;
+        let flow = match &mut node.shape {
+            Shape::Mapping { flow, merges } => {
+                mapping = true;
+                *merges = open.merges;
+                *flow
+            }
+            Shape::Sequence { flow } => *flow,
+            _ => false,
+        };
+        node.end = if flow {
+            extent(span).1
+        } else {
+            last.unwrap_or(node.start)
+        };
+        if mapping {
+            self.no_duplicates(open.id)?;
+            if open.merges {
+                self.only_mappings_merge(open.id)?;
+            }
+        }
+        let weight = Weight {
+            nodes: open.inside.nodes.saturating_add(1),
+            depth: open.inside.depth.saturating_add(1),
+        };
+        self.close(open.id, open.anchor, weight)
+    }
+
+    /// Counts a finished node into its parent.
+    fn close(&mut self, id: Id, anchor: usize, weight: Weight) -> Result<(), Fault> {
+        if weight.depth > MAX_DEPTH {
+            let start = self.tree.node(id).start as usize;
+            return Err(Fault::new(start, Problem::TooDeep { levels: MAX_DEPTH }));
+        }
+        if anchor != 0 {
+            self.anchors.insert(anchor, (id, weight));
+        }
+        match self.open.last_mut() {
+            Some(open) => {
+                open.children += 1;
+                open.inside.nodes = open.inside.nodes.saturating_add(weight.nodes);
+                open.inside.depth = open.inside.depth.max(weight.depth);
+            }
+            None => self.total = weight,
+        }
+        Ok(())
+    }
+
+    fn no_duplicates(&self, id: Id) -> Result<(), Fault> {
+        let tree = &self.tree;
+        let keys: Vec<(Id, Cow<'_, str>)> = tree
+            .written_entries(id)
+            .filter(|(key, _)| !tree.is_merge_key(*key))
+            .filter_map(|(key, _)| Some((key, tree.key_text(key)?)))
+            .collect();
+        let twice = |first: Id, second: Id, key: &str| {
+            let (first_line, _) = line_and_column(tree.text, tree.node(first).start as usize);
+            let start = tree.node(second).start as usize;
+            let key = key.to_owned();
+            Err(Fault::new(start, Problem::DuplicateKey { key, first_line }))
+        };
+        // Nearly every mapping is small, and comparing beats hashing there.
+        if keys.len() <= 16 {
+            for (at, (second, key)) in keys.iter().enumerate() {
+                if let Some((first, _)) = keys[..at].iter().find(|(_, other)| other == key) {
+                    return twice(*first, *second, key);
+                }
+            }
+            return Ok(());
+        }
+        let mut seen: HashMap<&str, Id> = HashMap::with_capacity(keys.len());
+        for (second, key) in &keys {
+            if let Some(first) = seen.insert(key, *second) {
+                return twice(first, *second, key);
+            }
+        }
+        Ok(())
+    }
+
+    fn only_mappings_merge(&self, id: Id) -> Result<(), Fault> {
+        let tree = &self.tree;
+        let mapping = |id: Id| matches!(tree.node(tree.target(id)).shape, Shape::Mapping { .. });
+        for (key, value) in tree.written_entries(id) {
+            if !tree.is_merge_key(key) {
+                continue;
+            }
+            let target = tree.target(value);
+            let fits = match tree.node(target).shape {
+                Shape::Mapping { .. } => true,
+                Shape::Sequence { .. } => tree.children(target).all(mapping),
+                _ => false,
+            };
+            if !fits {
+                let start = tree.node(value).start as usize;
+                return Err(Fault::new(start, Problem::MergeOfNoMapping));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_scalar<'t>(
+    text: Cow<'t, str>,
+    style: ScalarStyle,
+    tag: Option<&granit_parser::Tag>,
+    at: usize,
+) -> Result<Scalar<'t>, Fault> {
+    let Some(tag) = tag else {
+        let scalar = Scalar {
+            text,
+            style,
+            tag: Tag::None,
+        };
+        if style == ScalarStyle::Plain {
+            let risky = matches!(scalar.text.bytes().next(), Some(b'.' | b'+' | b'-'));
+            if risky && matches!(scalar.meaning(), Meaning::Float(float) if !float.is_finite()) {
+                return Err(not_finite(&scalar.text, at));
+            }
+        }
+        return Ok(scalar);
+    };
+    let suffix = tag.core_suffix().unwrap_or_default();
+    if tag.to_string() == "tag:yaml.org,2002:binary" {
+        return Err(Fault::new(at, Problem::BinaryTag));
+    }
+    if tag.to_string() == "tag:yaml.org,2002:merge" {
+        let tag = Tag::None;
+        return Ok(Scalar { text, style, tag });
+    }
+    let meaning = scalar::resolve(&text);
+    let fits = match suffix {
+        "int" => matches!(meaning, Meaning::Signed(_) | Meaning::Unsigned(_)),
+        "float" => matches!(meaning, Meaning::Signed(_) | Meaning::Float(_)),
+        "bool" => matches!(meaning, Meaning::Bool(_)),
+        "null" => matches!(meaning, Meaning::Null),
+        _ => {
+            let tag = Tag::Text;
+            return Ok(Scalar { text, style, tag });
+        }
+    };
+    if !fits {
+        let (tag, text) = (suffix.to_owned(), text.into_owned());
+        return Err(Fault::new(at, Problem::TagMismatch { tag, text }));
+    }
+    if matches!(meaning, Meaning::Float(float) if !float.is_finite()) {
+        return Err(not_finite(&text, at));
+    }
+    let tag = if suffix == "float" {
+        Tag::Float
+    } else {
+        Tag::Resolved
+    };
+    Ok(Scalar { text, style, tag })
+}
+
+fn not_finite(text: &str, at: usize) -> Fault {
+    let text = text.to_owned();
+    Fault::new(at, Problem::NotFinite { text })
+}
+
+fn syntax(error: &ScanError) -> Fault {
+    let mark = error.marker();
+    let at = mark.byte_offset().unwrap_or_else(|| mark.index());
+    let expected = error.info();
+    Fault::new(at, Problem::Syntax { expected })
+}
+
+fn extent(span: &Span) -> (u32, u32) {
+    let byte = |mark: &granit_parser::Marker| narrow(mark.byte_offset().unwrap_or(mark.index()));
+    (byte(&span.start), byte(&span.end))
+}
+
+fn offset(span: &Span) -> usize {
+    extent(span).0 as usize
+}
+
+/// Documents are capped far below 4 GiB before they are parsed.
+fn narrow(offset: usize) -> u32 {
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}

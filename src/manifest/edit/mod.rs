@@ -1,0 +1,124 @@
+//! Editing a manifest in place.
+//!
+//! A patch is turned into the fewest changes of the text: keys that stay keep
+//! their comments, order, quotes and anchors. The result is read again and must
+//! be exactly the patched object, the rest of the document included; anything
+//! else is refused rather than written.
+
+mod reconcile;
+mod render;
+
+use json_patch::Patch;
+use serde_json::Value;
+
+use super::error::Fault;
+use super::read::object_at;
+use super::tree::Tree;
+
+/// Why a document is not edited.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The document no longer holds the object.
+    #[error("The file has changed since it was read, and the object is no longer where it was.")]
+    Changed,
+    /// The patch does not fit the object.
+    #[error("The remedy does not fit the object as it is written: {0}.")]
+    Patch(#[from] json_patch::PatchError),
+    /// An anchor or a merge would change more than the object.
+    #[error("The field \"{field}\" is shared through an anchor, an alias or a merge key.")]
+    Shared {
+        /// The field.
+        field: String,
+    },
+    /// The text is written in a way that is not edited.
+    #[error(
+        "The field \"{field}\" is written in a way that cannot be edited without touching more."
+    )]
+    Unusual {
+        /// The field.
+        field: String,
+    },
+    /// The check after the edit found a difference.
+    #[error(
+        "The edit would change more than the remedy, through an anchor or an unusual way of writing."
+    )]
+    NotTheSame,
+}
+
+/// Applies `patch` to the object at `items` of the document `text` and returns
+/// the document's new text. See [`super::read::Place`] for `items`.
+///
+/// # Errors
+/// The patch does not fit, or no small edit leads to exactly the patched object.
+pub fn apply(text: &str, items: &[usize], patch: &Patch) -> Result<String, Refusal> {
+    let tree = tree_of(text)?;
+    let object = object_at(&tree, items).ok_or(Refusal::Changed)?;
+    let before = tree.value(object);
+    let mut after = before.clone();
+    json_patch::patch(&mut after, patch)?;
+
+    let edits = reconcile::edits(&tree, object, &before, &after)?;
+    let edited = splice(text, edits).ok_or(Refusal::NotTheSame)?;
+
+    let mut wanted = tree.value(tree.root());
+    *at_mut(&mut wanted, items).ok_or(Refusal::Changed)? = after;
+    // Two documents would read as one object each, so the count is checked too.
+    let one = super::split::parts(&edited).len() == super::split::parts(text).len();
+    match tree_of(&edited) {
+        Ok(tree) if one && tree.value(tree.root()) == wanted => Ok(edited),
+        _ => Err(Refusal::NotTheSame),
+    }
+}
+
+fn tree_of(text: &str) -> Result<Tree<'_>, Refusal> {
+    let changed = |_: Fault| Refusal::Changed;
+    Tree::parse(text).map_err(changed)?.ok_or(Refusal::Changed)
+}
+
+fn at_mut<'v>(value: &'v mut Value, items: &[usize]) -> Option<&'v mut Value> {
+    items.iter().try_fold(value, |value, number| {
+        value.get_mut("items")?.get_mut(*number)
+    })
+}
+
+/// A stretch of the text, in bytes, and what takes its place.
+#[derive(Debug)]
+struct Edit {
+    start: usize,
+    end: usize,
+    text: String,
+}
+
+impl Edit {
+    fn insert(at: usize, text: impl Into<String>) -> Self {
+        Self::replace(at, at, text)
+    }
+
+    fn delete(start: usize, end: usize) -> Self {
+        Self::replace(start, end, "")
+    }
+
+    fn replace(start: usize, end: usize, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { start, end, text }
+    }
+}
+
+/// The text with the edits made; `None` when two of them overlap.
+fn splice(text: &str, mut edits: Vec<Edit>) -> Option<String> {
+    // Stable: insertions at one place keep their order.
+    edits.sort_by_key(|edit| (edit.start, edit.end));
+    let mut edited = String::with_capacity(text.len() + 256);
+    let mut at = 0;
+    for edit in edits {
+        edited += text.get(at..edit.start)?;
+        edited += &edit.text;
+        at = edit.end;
+    }
+    edited += text.get(at..)?;
+    Some(edited)
+}
+
+#[cfg(test)]
+mod tests;

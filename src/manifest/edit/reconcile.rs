@@ -1,0 +1,599 @@
+//! From a tree and the value it should have to the fewest edits of its text.
+
+use granit_parser::ScalarStyle;
+use serde_json::{Map, Value};
+
+use super::super::tree::{Id, Shape, Tree};
+use super::render::{self, Flow, Style};
+use super::{Edit, Refusal};
+
+/// The most values that are written out in the place of an alias; beyond that the
+/// anchor says more than the edit would.
+const MAX_UNFOLDED: usize = 12;
+
+/// The edits that turn the object `id`, whose value is `old`, into `new`.
+pub(super) fn edits(
+    tree: &Tree<'_>,
+    id: Id,
+    old: &Value,
+    new: &Value,
+) -> Result<Vec<Edit>, Refusal> {
+    let mut reconciler = Reconciler {
+        tree,
+        text: tree.text(),
+        style: style_of(tree),
+        edits: Vec::new(),
+        field: String::new(),
+    };
+    let id = tree.target(id);
+    reconciler.node(&Slot::Inside, id, old, new)?;
+    Ok(reconciler.edits)
+}
+
+/// What a value stands behind.
+enum Slot {
+    /// A key of a block mapping: the key's column and the place after its colon.
+    Key { column: usize, colon: usize },
+    /// The dash of a block list's item.
+    Dash { column: usize },
+    /// Brackets or braces, or nothing: the value is a document's root.
+    Inside,
+}
+
+struct Reconciler<'a, 't> {
+    tree: &'a Tree<'t>,
+    text: &'t str,
+    style: Style,
+    edits: Vec<Edit>,
+    /// The key last descended into, for refusals.
+    field: String,
+}
+
+impl Reconciler<'_, '_> {
+    fn node(&mut self, slot: &Slot, id: Id, old: &Value, new: &Value) -> Result<(), Refusal> {
+        if old == new {
+            return Ok(());
+        }
+        match (&self.tree.node(id).shape, old, new) {
+            (Shape::Mapping { flow, .. }, Value::Object(old), Value::Object(new))
+                if !new.is_empty() =>
+            {
+                self.mapping(slot, id, *flow, old, new)
+            }
+            (Shape::Sequence { flow }, Value::Array(old), Value::Array(new)) if !new.is_empty() => {
+                self.sequence(id, *flow, old, new)
+            }
+            _ => self.replace(slot, id, new),
+        }
+    }
+
+    fn mapping(
+        &mut self,
+        slot: &Slot,
+        id: Id,
+        flow: bool,
+        old: &Map<String, Value>,
+        new: &Map<String, Value>,
+    ) -> Result<(), Refusal> {
+        let tree = self.tree;
+        let entries: Vec<(Id, Id)> = tree.written_entries(id).collect();
+        let merges = matches!(tree.node(id).shape, Shape::Mapping { merges: true, .. });
+        let effective = tree.entries(id);
+        let name_of = |key: Id| tree.key_text(key).unwrap_or_default().into_owned();
+
+        let mut gone = vec![false; entries.len()];
+        let mut written = Vec::with_capacity(entries.len());
+        for (at, (key, value)) in entries.iter().copied().enumerate() {
+            // A key that a later merge overrides says nothing.
+            if tree.is_merge_key(key) || !effective.contains(&(key, value)) {
+                written.push(String::new());
+                continue;
+            }
+            let name = name_of(key);
+            let Some(before) = old.get(&name) else {
+                return Err(Refusal::Changed);
+            };
+            match new.get(&name) {
+                None => gone[at] = true,
+                Some(after) if after != before => {
+                    self.field.clone_from(&name);
+                    let slot = if flow {
+                        Slot::Inside
+                    } else {
+                        self.behind_key(key)?
+                    };
+                    self.node(&slot, value, before, after)?;
+                }
+                Some(_) => {}
+            }
+            written.push(name);
+        }
+        for name in old.keys() {
+            if !new.contains_key(name) && !written.contains(name) {
+                let field = name.clone();
+                return Err(Refusal::Shared { field });
+            }
+        }
+        let added: Vec<(&String, &Value)> = new
+            .iter()
+            .filter(|(name, value)| !written.contains(name) && old.get(*name) != Some(*value))
+            .collect();
+        if !entries.is_empty() && gone.iter().all(|gone| *gone) {
+            return self.replace(slot, id, &Value::Object(new.clone()));
+        }
+        for (at, _) in gone.iter().enumerate().filter(|(_, gone)| **gone) {
+            let (key, value) = entries[at];
+            self.field.clone_from(&written[at]);
+            let next = entries.get(at + 1).map(|(key, _)| *key);
+            let previous = at.checked_sub(1).map(|at| entries[at].1);
+            self.remove(flow, key, value, previous, next)?;
+        }
+        for (name, value) in added {
+            self.field.clone_from(name);
+            let before = if merges {
+                entries.len()
+            } else {
+                place_for(name, &written)
+            };
+            if flow {
+                self.add_in_flow(id, &entries, before, name, value);
+            } else {
+                self.add_line(&entries, before, name, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds `name: value` to a block mapping, in front of the entry number `before`.
+    fn add_line(&mut self, entries: &[(Id, Id)], before: usize, name: &str, value: &Value) {
+        let Some((first, _)) = entries.first().copied() else {
+            return;
+        };
+        let indent = self.column(self.begin(first));
+        let mut lines = self.style.entry(name, value, indent);
+        let previous = match before.checked_sub(1) {
+            // Comments above the first key stay above it only when it has a line of its own.
+            None if self.starts_line(self.begin(first)) => {
+                let start = self.line_start(self.begin(first));
+                self.edits.push(Edit::insert(start, lines));
+                return;
+            }
+            None => 0,
+            Some(previous) => previous,
+        };
+        let end = self.line_end(self.tree.node(entries[previous].1).end as usize);
+        if !self.text[..end].ends_with('\n') {
+            lines.truncate(lines.len() - self.style.newline.len());
+            lines.insert_str(0, self.style.newline);
+        }
+        self.edits.push(Edit::insert(end, lines));
+    }
+
+    /// Adds `name: value` between braces.
+    fn add_in_flow(
+        &mut self,
+        id: Id,
+        entries: &[(Id, Id)],
+        before: usize,
+        name: &str,
+        value: &Value,
+    ) {
+        let flow = self.flow_of(id);
+        let entry = self.style.flow_entry(name, value, flow);
+        let gap = self.gap(flow);
+        match before.checked_sub(1).and_then(|at| entries.get(at)) {
+            Some((_, previous)) => {
+                let end = self.tree.node(*previous).end as usize;
+                self.edits.push(Edit::insert(end, format!(",{gap}{entry}")));
+            }
+            None => {
+                let inside = self.tree.node(id).start as usize + 1;
+                let place = entries.first().map_or(inside, |(key, _)| self.begin(*key));
+                let text = if entries.is_empty() {
+                    entry
+                } else {
+                    format!("{entry},{gap}")
+                };
+                self.edits.push(Edit::insert(place, text));
+            }
+        }
+    }
+
+    fn sequence(
+        &mut self,
+        id: Id,
+        flow: bool,
+        old: &[Value],
+        new: &[Value],
+    ) -> Result<(), Refusal> {
+        let items: Vec<Id> = self.tree.children(id).collect();
+        if items.len() != old.len() {
+            return Err(Refusal::Changed);
+        }
+        let (mut at, mut wanted) = (0, 0);
+        while at < old.len() || wanted < new.len() {
+            match (old.get(at), new.get(wanted)) {
+                (Some(before), Some(after)) if before == after => {
+                    at += 1;
+                    wanted += 1;
+                }
+                (Some(_), Some(after)) if old[at..].contains(after) => {
+                    self.remove_item(flow, &items, at)?;
+                    at += 1;
+                }
+                (Some(before), Some(after)) if !new[wanted..].contains(before) => {
+                    let slot = if flow {
+                        Slot::Inside
+                    } else {
+                        let column = self.column(self.dash(items[at])?);
+                        Slot::Dash { column }
+                    };
+                    self.node(&slot, items[at], before, after)?;
+                    at += 1;
+                    wanted += 1;
+                }
+                (_, Some(after)) => {
+                    self.add_item(id, flow, &items, at, after)?;
+                    wanted += 1;
+                }
+                (_, None) => {
+                    self.remove_item(flow, &items, at)?;
+                    at += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_item(&mut self, flow: bool, items: &[Id], at: usize) -> Result<(), Refusal> {
+        let next = items.get(at + 1).copied();
+        let previous = at.checked_sub(1).map(|at| items[at]);
+        self.remove(flow, items[at], items[at], previous, next)
+    }
+
+    /// Adds `value` to a list, in front of the item number `before`.
+    fn add_item(
+        &mut self,
+        id: Id,
+        flow: bool,
+        items: &[Id],
+        before: usize,
+        value: &Value,
+    ) -> Result<(), Refusal> {
+        if flow {
+            let style = self.flow_of(id);
+            let item = self.style.flow(value, style);
+            let gap = self.gap(style);
+            let edit = match (before.checked_sub(1).map(|at| items[at]), items.first()) {
+                (Some(previous), _) => Edit::insert(
+                    self.tree.node(previous).end as usize,
+                    format!(",{gap}{item}"),
+                ),
+                (None, Some(first)) => Edit::insert(self.begin(*first), format!("{item},{gap}")),
+                (None, None) => Edit::insert(self.tree.node(id).start as usize + 1, item),
+            };
+            self.edits.push(edit);
+            return Ok(());
+        }
+        let Some(first) = items.first() else {
+            return Err(self.unusual());
+        };
+        let dash = self.dash(*first)?;
+        let mut lines = self.style.item(value, self.column(dash));
+        let Some(previous) = before.checked_sub(1) else {
+            if !self.starts_line(dash) {
+                return Err(self.unusual());
+            }
+            self.edits.push(Edit::insert(self.line_start(dash), lines));
+            return Ok(());
+        };
+        let end = self.line_end(self.tree.node(items[previous]).end as usize);
+        if !self.text[..end].ends_with('\n') {
+            lines.truncate(lines.len() - self.style.newline.len());
+            lines.insert_str(0, self.style.newline);
+        }
+        self.edits.push(Edit::insert(end, lines));
+        Ok(())
+    }
+
+    /// Takes away an entry or, where `key` is `value`, an item.
+    fn remove(
+        &mut self,
+        flow: bool,
+        key: Id,
+        value: Id,
+        previous: Option<Id>,
+        next: Option<Id>,
+    ) -> Result<(), Refusal> {
+        let end = self.tree.node(value).end as usize;
+        let edit = if flow {
+            match (next, previous) {
+                (Some(next), _) => Edit::delete(self.begin(key), self.begin(next)),
+                (None, Some(previous)) => Edit::delete(self.tree.node(previous).end as usize, end),
+                (None, None) => Edit::delete(self.begin(key), end),
+            }
+        } else {
+            let start = if key == value {
+                self.dash(key)?
+            } else {
+                self.begin(key)
+            };
+            match next {
+                _ if self.starts_line(start) => {
+                    Edit::delete(self.line_start(start), self.line_end(end))
+                }
+                // The first key behind a dash: the next one moves up to the dash.
+                Some(next) if key != value => Edit::delete(start, self.begin(next)),
+                _ => return Err(self.unusual()),
+            }
+        };
+        self.edits.push(edit);
+        Ok(())
+    }
+
+    /// Puts `new` in the place of the whole node.
+    fn replace(&mut self, slot: &Slot, id: Id, new: &Value) -> Result<(), Refusal> {
+        let node = self.tree.node(id);
+        let end = node.end as usize;
+        if matches!(node.shape, Shape::Alias(_)) && size(new) > MAX_UNFOLDED {
+            let field = self.field.clone();
+            return Err(Refusal::Shared { field });
+        }
+        // An anchor stays in front of the new value; the check after the edit
+        // sees whether somebody else depends on it.
+        let start = if node.anchored {
+            node.start
+        } else {
+            node.properties
+        } as usize;
+        let absent = node.start == node.end;
+        let (style, block) = match &node.shape {
+            Shape::Scalar(scalar) => (
+                scalar.style,
+                matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded),
+            ),
+            Shape::Sequence { flow } | Shape::Mapping { flow, .. } => (ScalarStyle::Plain, !flow),
+            Shape::Alias(_) => (ScalarStyle::Plain, false),
+        };
+        let scalar = matches!(node.shape, Shape::Scalar(_)) && !block;
+        let inline = match new {
+            Value::Object(_) | Value::Array(_) => render::inline(new),
+            new if scalar && !absent => Some(render::scalar(new, style)),
+            new => Some(render::scalar(new, ScalarStyle::Plain)),
+        };
+        match (slot, inline) {
+            (Slot::Inside, _) if absent || block => return Err(self.unusual()),
+            (Slot::Inside, Some(text)) if scalar => {
+                self.edits.push(Edit::replace(start, end, text));
+            }
+            (Slot::Inside, _) => {
+                let flow = self.flow_around(id);
+                let text = self.style.flow(new, flow);
+                self.edits.push(Edit::replace(start, end, text));
+            }
+            (Slot::Key { colon, .. }, Some(text)) if absent => {
+                self.edits.push(Edit::insert(*colon, format!(" {text}")));
+            }
+            (Slot::Key { colon, .. }, Some(text)) if block => {
+                self.drop_below(id, *colon)?;
+                self.edits.push(Edit::insert(*colon, format!(" {text}")));
+            }
+            (Slot::Key { .. } | Slot::Dash { .. }, Some(text)) if !absent => {
+                self.edits.push(Edit::replace(start, end, text));
+            }
+            (Slot::Key { column, colon }, None) => {
+                let lines = self.style.below_key(new, *column);
+                let below = if block {
+                    self.drop_below(id, *colon)?
+                } else {
+                    if !absent {
+                        self.edits.push(Edit::delete(*colon, end));
+                    }
+                    self.line_end(end.max(*colon))
+                };
+                self.insert_lines(below, lines);
+            }
+            (Slot::Dash { column }, None) if !absent => {
+                let lines = self.style.block(new, column + 2);
+                let lines = lines.trim_matches([' ', '\r', '\n']);
+                self.edits.push(Edit::replace(start, end, lines));
+            }
+            _ => return Err(self.unusual()),
+        }
+        Ok(())
+    }
+
+    /// Deletes the lines below a key whose value starts there; returns where they started.
+    fn drop_below(&mut self, id: Id, colon: usize) -> Result<usize, Refusal> {
+        let node = self.tree.node(id);
+        let below = self.line_end(colon);
+        let behind = self.text[colon..below].trim();
+        // What stands behind the colon may be a comment, which stays; a block
+        // scalar's `|` or an anchor may not.
+        if (node.start as usize) < below || !(behind.is_empty() || behind.starts_with('#')) {
+            return Err(self.unusual());
+        }
+        let end = self.line_end(node.end as usize);
+        self.edits.push(Edit::delete(below, end));
+        Ok(below)
+    }
+
+    fn insert_lines(&mut self, at: usize, mut lines: String) {
+        if !self.text[..at].ends_with('\n') {
+            lines.truncate(lines.len() - self.style.newline.len());
+            lines.insert_str(0, self.style.newline);
+        }
+        self.edits.push(Edit::insert(at, lines));
+    }
+
+    fn behind_key(&self, key: Id) -> Result<Slot, Refusal> {
+        let node = self.tree.node(key);
+        let rest = &self.text[node.end as usize..];
+        let blank = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        if !rest[blank..].starts_with(':') {
+            return Err(self.unusual());
+        }
+        Ok(Slot::Key {
+            column: self.column(self.begin(key)),
+            colon: node.end as usize + blank + 1,
+        })
+    }
+
+    /// The dash in front of a block list's item.
+    fn dash(&self, item: Id) -> Result<usize, Refusal> {
+        let before = self.text[..self.begin(item)].trim_end();
+        if before.ends_with('-') {
+            Ok(before.len() - 1)
+        } else {
+            Err(self.unusual())
+        }
+    }
+
+    fn unusual(&self) -> Refusal {
+        let field = self.field.clone();
+        Refusal::Unusual { field }
+    }
+
+    fn begin(&self, id: Id) -> usize {
+        self.tree.node(id).properties as usize
+    }
+
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+    }
+
+    /// The start of the line after the one that `at` is on.
+    fn line_end(&self, at: usize) -> usize {
+        let rest = &self.text[at..];
+        at + rest.find('\n').map_or(rest.len(), |newline| newline + 1)
+    }
+
+    fn column(&self, at: usize) -> usize {
+        self.text[self.line_start(at)..at].chars().count()
+    }
+
+    fn starts_line(&self, at: usize) -> bool {
+        self.text[self.line_start(at)..at].trim().is_empty()
+    }
+
+    /// What stands between a comma and the next entry.
+    fn gap(&self, flow: Flow) -> String {
+        match flow.lines {
+            Some(column) => format!("{}{:column$}", self.style.newline, ""),
+            None if flow.tight => String::new(),
+            None => " ".to_owned(),
+        }
+    }
+
+    /// How the entries of the flow collection `id` are written.
+    fn flow_of(&self, id: Id) -> Flow {
+        let tree = self.tree;
+        let first = tree.children(id).next();
+        let quoted = tree.written_entries(id).next().map_or_else(
+            || self.is_json(),
+            |(key, _)| self.text[self.begin(key)..].starts_with('"'),
+        );
+        let tight = tree.written_entries(id).next().is_some_and(|(key, _)| {
+            let rest = &self.text[tree.node(key).end as usize..];
+            rest.strip_prefix(':')
+                .is_some_and(|rest| !rest.starts_with([' ', '\r', '\n']))
+        });
+        let lines = first
+            .map(|first| self.begin(first))
+            .filter(|first| self.starts_line(*first))
+            .map(|first| self.column(first));
+        Flow {
+            quoted,
+            tight,
+            lines,
+        }
+    }
+
+    /// How a value in the place of the flow node `id` is written.
+    fn flow_around(&self, id: Id) -> Flow {
+        let quoted = self.is_json();
+        let line = self.line_start(self.begin(id));
+        let indent = self.text[line..].len() - self.text[line..].trim_start_matches(' ').len();
+        let lines = (quoted && self.text.trim_end().contains('\n')).then_some(indent);
+        let tight = quoted && lines.is_none();
+        Flow {
+            quoted,
+            tight,
+            lines,
+        }
+    }
+
+    fn is_json(&self) -> bool {
+        let root = self.tree.root();
+        let flow = matches!(
+            self.tree.node(root).shape,
+            Shape::Mapping { flow: true, .. }
+        );
+        let first = self.tree.written_entries(root).next();
+        flow && first.is_some_and(|(key, _)| self.text[self.begin(key)..].starts_with('"'))
+    }
+}
+
+/// Values in `value`, itself included.
+fn size(value: &Value) -> usize {
+    1 + match value {
+        Value::Object(map) => map.values().map(size).sum(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        _ => 0,
+    }
+}
+
+/// The number of the entry in front of which `name` belongs. Sorted mappings
+/// stay sorted; two keys have a customary place; others come last.
+fn place_for(name: &str, written: &[String]) -> usize {
+    if written.len() > 2 && written.is_sorted() {
+        return written.partition_point(|other| other.as_str() < name);
+    }
+    let behind: &[&str] = match name {
+        "strategy" => &["template"],
+        "affinity" => &["containers", "initContainers"],
+        _ => &[],
+    };
+    written
+        .iter()
+        .position(|other| behind.contains(&other.as_str()))
+        .unwrap_or(written.len())
+}
+
+/// How the document is indented, read off the first places that show it.
+fn style_of(tree: &Tree<'_>) -> Style {
+    let text = tree.text();
+    let column = |at: usize| at - text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let mut step = None;
+    let mut compact = None;
+    let mut waiting = vec![tree.root()];
+    while let Some(id) = waiting.pop() {
+        for (key, value) in tree.written_entries(id) {
+            let (key, first) = (tree.node(key), tree.children(value).next());
+            let key = column(key.properties as usize);
+            match (&tree.node(value).shape, first) {
+                (Shape::Mapping { .. }, Some(first)) => {
+                    let begin = tree.node(first).properties as usize;
+                    if text[begin - column(begin)..begin].trim().is_empty() {
+                        step = step.or(column(begin).checked_sub(key));
+                    }
+                }
+                (Shape::Sequence { flow: false }, Some(first)) => {
+                    let before = text[..tree.node(first).properties as usize].trim_end();
+                    compact = compact.or(Some(column(before.len().saturating_sub(1)) <= key));
+                }
+                _ => {}
+            }
+        }
+        let inside: Vec<Id> = tree.children(id).collect();
+        waiting.extend(inside.into_iter().rev());
+        if step.is_some() && compact.is_some() {
+            break;
+        }
+    }
+    Style {
+        step: step.filter(|step| (1..=8).contains(step)).unwrap_or(2),
+        compact: compact.unwrap_or(false),
+        newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
+    }
+}

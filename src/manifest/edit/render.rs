@@ -1,0 +1,179 @@
+//! New values as YAML or JSON text.
+
+use serde_json::Value;
+
+use super::super::scalar::{Meaning, resolve};
+use granit_parser::ScalarStyle;
+
+/// How the document around the new text is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Style {
+    /// Spaces by which a nested mapping is indented.
+    pub step: usize,
+    /// Whether the dashes of a list stand right under their key.
+    pub compact: bool,
+    /// `\n` or `\r\n`.
+    pub newline: &'static str,
+}
+
+/// How a flow collection is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow {
+    /// Every string in double quotes, as JSON wants it.
+    pub quoted: bool,
+    /// No space after colons and commas.
+    pub tight: bool,
+    /// The column of the collection's entries when each has a line of its own.
+    pub lines: Option<usize>,
+}
+
+/// A value that fits behind a key, on its line.
+pub(super) fn inline(value: &Value) -> Option<String> {
+    match value {
+        Value::Object(map) if map.is_empty() => Some("{}".to_owned()),
+        Value::Array(items) if items.is_empty() => Some("[]".to_owned()),
+        Value::Object(_) | Value::Array(_) => None,
+        scalar => Some(self::scalar(scalar, ScalarStyle::Plain)),
+    }
+}
+
+/// A scalar, quoted as `like` where that fits it.
+pub(super) fn scalar(value: &Value, like: ScalarStyle) -> String {
+    let Value::String(text) = value else {
+        return value.to_string();
+    };
+    let printable = !text.chars().any(char::is_control);
+    match like {
+        ScalarStyle::SingleQuoted if printable => format!("'{}'", text.replace('\'', "''")),
+        ScalarStyle::Plain if is_plain(text) => text.clone(),
+        // JSON's escapes are YAML's too.
+        _ => value.to_string(),
+    }
+}
+
+/// Whether a string may stand without quotes and still be that string.
+fn is_plain(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let safe = |byte: &u8| byte.is_ascii_alphanumeric() || b"_./-".contains(byte);
+    let date = bytes.len() > 4 && bytes[..4].iter().all(u8::is_ascii_digit) && bytes[4] == b'-';
+    bytes
+        .first()
+        .is_some_and(|first| first.is_ascii_alphanumeric() || *first == b'/')
+        && bytes.iter().all(safe)
+        && resolve(text) == Meaning::Text
+        && !date
+}
+
+fn key(text: &str) -> String {
+    scalar(&Value::String(text.to_owned()), ScalarStyle::Plain)
+}
+
+impl Style {
+    /// Lines for a mapping's entry `name: value`, indented by `indent` spaces
+    /// and ended with a newline.
+    pub(super) fn entry(self, name: &str, value: &Value, indent: usize) -> String {
+        let start = format!("{:indent$}{}:", "", key(name));
+        format!("{start}{}", self.after_key(value, indent))
+    }
+
+    /// What follows a key and its colon, up to and with a newline.
+    pub(super) fn after_key(self, value: &Value, indent: usize) -> String {
+        match inline(value) {
+            Some(text) => format!(" {text}{}", self.newline),
+            None => format!("{}{}", self.newline, self.below_key(value, indent)),
+        }
+    }
+
+    /// The lines below a key that stands at the column `indent`.
+    pub(super) fn below_key(self, value: &Value, indent: usize) -> String {
+        let nested = match value {
+            Value::Array(_) if self.compact => indent,
+            _ => indent + self.step,
+        };
+        self.block(value, nested)
+    }
+
+    /// A list's item: `- value`, ended with a newline.
+    pub(super) fn item(self, value: &Value, indent: usize) -> String {
+        match inline(value) {
+            Some(text) => format!("{:indent$}- {text}{}", "", self.newline),
+            None => {
+                let block = self.block(value, indent + 2);
+                format!("{:indent$}- {}", "", block.trim_start_matches(' '))
+            }
+        }
+    }
+
+    /// The lines of a collection that is not empty.
+    pub(super) fn block(self, value: &Value, indent: usize) -> String {
+        match value {
+            Value::Object(map) => map
+                .iter()
+                .map(|(name, value)| self.entry(name, value, indent))
+                .collect(),
+            Value::Array(items) => items.iter().map(|item| self.item(item, indent)).collect(),
+            scalar => format!(
+                "{:indent$}{}{}",
+                "",
+                self::scalar(scalar, ScalarStyle::Plain),
+                self.newline
+            ),
+        }
+    }
+
+    /// A value inside brackets or braces; `flow` is how those around it are written.
+    pub(super) fn flow(self, value: &Value, flow: Flow) -> String {
+        let inner = Flow {
+            lines: flow.lines.map(|column| column + self.step),
+            ..flow
+        };
+        match value {
+            Value::Object(map) if map.is_empty() => "{}".to_owned(),
+            Value::Array(items) if items.is_empty() => "[]".to_owned(),
+            Value::Object(map) => {
+                let entries = map
+                    .iter()
+                    .map(|(name, value)| self.flow_entry(name, value, inner));
+                self.brackets('{', entries.collect(), '}', flow)
+            }
+            Value::Array(items) => {
+                let items = items.iter().map(|item| self.flow(item, inner));
+                self.brackets('[', items.collect(), ']', flow)
+            }
+            scalar => self::scalar(scalar, flow.scalars()),
+        }
+    }
+
+    /// `name: value` inside braces whose entries are written as `flow` says.
+    pub(super) fn flow_entry(self, name: &str, value: &Value, flow: Flow) -> String {
+        let name = self::scalar(&Value::String(name.to_owned()), flow.scalars());
+        let space = if flow.tight { "" } else { " " };
+        format!("{name}:{space}{}", self.flow(value, flow))
+    }
+
+    /// `flow` is how the collection's own line is written, its entries one step further.
+    fn brackets(self, open: char, entries: Vec<String>, close: char, flow: Flow) -> String {
+        let Some(column) = flow.lines else {
+            let comma = if flow.tight { "," } else { ", " };
+            return format!("{open}{}{close}", entries.join(comma));
+        };
+        let inner = column + self.step;
+        let newline = self.newline;
+        let comma = format!(",{newline}{:inner$}", "");
+        let entries = entries.join(&comma);
+        format!(
+            "{open}{newline}{:inner$}{entries}{newline}{:column$}{close}",
+            "", ""
+        )
+    }
+}
+
+impl Flow {
+    fn scalars(self) -> ScalarStyle {
+        if self.quoted {
+            ScalarStyle::DoubleQuoted
+        } else {
+            ScalarStyle::Plain
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Where a field of an object is written.
+
+use super::tree::{Id, Shape, Tree};
+
+/// A stretch of a document's text, on one line. Offsets are bytes of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// Where the field's key starts.
+    pub start: usize,
+    /// Where its value ends when that is on the same line, else where the key ends.
+    pub end: usize,
+}
+
+/// Finds the field `path` of the object `id`: `spec.template.spec.volumes[0]`, or
+/// `metadata.annotations["example.com/key"]` for keys with dots. Where the field
+/// is missing, the nearest field around it is found; where nothing of the path
+/// is there, the object's first line.
+#[must_use]
+pub fn locate(tree: &Tree<'_>, id: Id, path: &str) -> Spot {
+    let mut here = tree.target(id);
+    let mut found = first_line(tree, here);
+    for step in Steps(path) {
+        let next = match step {
+            Step::Field(name) => tree.entry(here, name),
+            Step::Item(number) => match tree.node(here).shape {
+                Shape::Sequence { .. } => tree.children(here).nth(number).map(|item| (item, item)),
+                _ => None,
+            },
+        };
+        let Some((key, value)) = next else { break };
+        found = if key == value {
+            first_line(tree, value)
+        } else {
+            spot(tree, key, value)
+        };
+        here = tree.target(value);
+    }
+    found
+}
+
+/// The object's first field, or the object itself when it has none.
+fn first_line(tree: &Tree<'_>, id: Id) -> Spot {
+    let first = tree.written_entries(id).next();
+    match first {
+        Some((key, value)) => spot(tree, key, value),
+        None => spot(tree, id, id),
+    }
+}
+
+fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {
+    let start = tree.node(key).start as usize;
+    let line = tree.text().get(start..).unwrap_or_default();
+    let line_end = start + line.find(['\r', '\n']).unwrap_or(line.len());
+    let key_end = (tree.node(key).end as usize).min(line_end);
+    let value_end = tree.node(value).end as usize;
+    Spot {
+        start,
+        end: if value_end <= line_end && value_end > key_end {
+            value_end
+        } else {
+            key_end
+        },
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Step<'p> {
+    Field(&'p str),
+    Item(usize),
+}
+
+/// The steps of a field path; what is left after a step that cannot be read is dropped.
+struct Steps<'p>(&'p str);
+
+impl<'p> Iterator for Steps<'p> {
+    type Item = Step<'p>;
+
+    fn next(&mut self) -> Option<Step<'p>> {
+        let path = self.0.strip_prefix('.').unwrap_or(self.0);
+        if path.is_empty() {
+            return None;
+        }
+        let Some(inside) = path.strip_prefix('[') else {
+            let end = path.find(['.', '[']).unwrap_or(path.len());
+            self.0 = &path[end..];
+            return Some(Step::Field(&path[..end]));
+        };
+        let quote = inside
+            .chars()
+            .next()
+            .filter(|first| matches!(first, '"' | '\''));
+        let (name, rest) = match quote {
+            Some(quote) => inside[1..].split_once(quote)?,
+            None => (&inside[..inside.find(']')?], &inside[inside.find(']')?..]),
+        };
+        self.0 = rest.strip_prefix(']')?;
+        Some(match name.parse() {
+            Ok(number) if quote.is_none() => Step::Item(number),
+            _ => Step::Field(name),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::line_and_column;
+    use super::super::read::object_at;
+    use super::super::tree::Tree;
+    use super::locate;
+
+    /// The line, the column and the text of the spot.
+    fn at<'t>(text: &'t str, items: &[usize], path: &str) -> (usize, usize, &'t str) {
+        let tree = Tree::parse(text).unwrap().unwrap();
+        let spot = locate(&tree, object_at(&tree, items).unwrap(), path);
+        let (line, column) = line_and_column(text, spot.start);
+        (line, column, &text[spot.start..spot.end])
+    }
+
+    const BLOCK: &str = "\
+# a comment
+kind: Deployment
+metadata:
+  annotations:
+    example.com/key: |
+      long
+spec:
+  replicas: 1   # one
+  \"strategy\":
+    type: RollingUpdate
+  template:
+    spec:
+      volumes:
+      - name: data
+        persistentVolumeClaim: {claimName: data, readOnly: no}
+      -
+        name: other
+      empty:
+";
+
+    #[test]
+    fn fields_are_found_where_they_are_written() {
+        let table = [
+            ("spec.replicas", (8, 3, "replicas: 1")),
+            ("spec.strategy", (9, 3, "\"strategy\"")),
+            ("spec.strategy.type", (10, 5, "type: RollingUpdate")),
+            ("spec.template.spec.volumes", (13, 7, "volumes")),
+            ("spec.template.spec.volumes[0]", (14, 9, "name: data")),
+            (
+                "spec.template.spec.volumes[0].persistentVolumeClaim.claimName",
+                (15, 33, "claimName: data"),
+            ),
+            ("spec.template.spec.volumes[1].name", (17, 9, "name: other")),
+            ("spec.template.spec.empty", (18, 7, "empty:")),
+            (
+                "metadata.annotations[\"example.com/key\"]",
+                (5, 5, "example.com/key"),
+            ),
+            (
+                "metadata.annotations['example.com/key']",
+                (5, 5, "example.com/key"),
+            ),
+            (
+                "metadata.annotations[example.com/key]",
+                (5, 5, "example.com/key"),
+            ),
+        ];
+        for (path, place) in table {
+            assert_eq!(at(BLOCK, &[], path), place, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_missing_field_is_found_at_the_nearest_around_it() {
+        let table = [
+            (
+                "spec.strategy.rollingUpdate.maxSurge",
+                (9, 3, "\"strategy\""),
+            ),
+            ("spec.paused", (7, 1, "spec")),
+            ("spec.template.spec.volumes[7].name", (13, 7, "volumes")),
+            ("spec.replicas.what", (8, 3, "replicas: 1")),
+            ("status", (2, 1, "kind: Deployment")),
+            ("", (2, 1, "kind: Deployment")),
+            ("metadata.annotations[\"broken", (4, 3, "annotations")),
+        ];
+        for (path, place) in table {
+            assert_eq!(at(BLOCK, &[], path), place, "{path}");
+        }
+    }
+
+    #[test]
+    fn lists_aliases_merges_and_json_are_followed() {
+        let list = "kind: List\nitems:\n- &one\n  spec: {replicas: 1}\n- <<: *one\n  kind: Second\n- *one\n- {}\n";
+        assert_eq!(at(list, &[0], "spec.replicas"), (4, 10, "replicas: 1"));
+        assert_eq!(at(list, &[1], "spec.replicas"), (4, 10, "replicas: 1"));
+        assert_eq!(at(list, &[1], "kind"), (6, 3, "kind: Second"));
+        assert_eq!(at(list, &[2], "spec.replicas"), (4, 10, "replicas: 1"));
+        assert_eq!(at(list, &[3], "spec.replicas"), (8, 3, "{}"));
+        assert_eq!(at(list, &[2], "status"), (4, 3, "spec: {replicas: 1}"));
+        let json = "{\n  \"spec\": {\n    \"accessModes\": [\"ReadWriteOnce\"]\n  }\n}\n";
+        assert_eq!(
+            at(json, &[], "spec.accessModes"),
+            (3, 5, "\"accessModes\": [\"ReadWriteOnce\"]")
+        );
+        assert_eq!(
+            at(json, &[], "spec.accessModes[0]"),
+            (3, 21, "\"ReadWriteOnce\"")
+        );
+    }
+}
