@@ -120,7 +120,8 @@ mod tests {
 
     #[test]
     fn documents_are_cut_at_their_markers() {
-        let table: &[(&str, &str, &[(&str, usize)])] = &[
+        type Case<'c> = (&'c str, &'c str, &'c [(&'c str, usize)]);
+        let table: &[Case<'_>] = &[
             ("empty file", "", &[]),
             ("one document", "a: 1\n", &[("a: 1\n", 1)]),
             ("no newline at the end", "a: 1", &[("a: 1", 1)]),

@@ -134,11 +134,11 @@ impl Style {
                 let entries = map
                     .iter()
                     .map(|(name, value)| self.flow_entry(name, value, inner));
-                self.brackets('{', entries.collect(), '}', flow)
+                self.brackets('{', &entries.collect::<Vec<_>>(), '}', flow)
             }
             Value::Array(items) => {
                 let items = items.iter().map(|item| self.flow(item, inner));
-                self.brackets('[', items.collect(), ']', flow)
+                self.brackets('[', &items.collect::<Vec<_>>(), ']', flow)
             }
             scalar => self::scalar(scalar, flow.scalars()),
         }
@@ -152,7 +152,7 @@ impl Style {
     }
 
     /// `flow` is how the collection's own line is written, its entries one step further.
-    fn brackets(self, open: char, entries: Vec<String>, close: char, flow: Flow) -> String {
+    fn brackets(self, open: char, entries: &[String], close: char, flow: Flow) -> String {
         let Some(column) = flow.lines else {
             let comma = if flow.tight { "," } else { ", " };
             return format!("{open}{}{close}", entries.join(comma));
