@@ -5,6 +5,7 @@
 //! be exactly the patched object, the rest of the document included; anything
 //! else is refused rather than written.
 
+mod layout;
 mod reconcile;
 mod render;
 

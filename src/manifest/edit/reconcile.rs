@@ -4,6 +4,7 @@ use granit_parser::ScalarStyle;
 use serde_json::{Map, Value};
 
 use super::super::tree::{Id, Shape, Tree};
+use super::layout::{Layout, style_of};
 use super::render::{self, Flow, Style};
 use super::{Edit, Refusal};
 
@@ -21,6 +22,10 @@ pub(super) fn edits(
     let mut reconciler = Reconciler {
         tree,
         text: tree.text(),
+        layout: Layout {
+            tree,
+            text: tree.text(),
+        },
         style: style_of(tree),
         edits: Vec::new(),
         field: String::new(),
@@ -43,6 +48,7 @@ enum Slot {
 struct Reconciler<'a, 't> {
     tree: &'a Tree<'t>,
     text: &'t str,
+    layout: Layout<'a, 't>,
     style: Style,
     edits: Vec<Edit>,
     /// The key last descended into, for refusals.
@@ -56,11 +62,13 @@ impl Reconciler<'_, '_> {
         }
         match (&self.tree.node(id).shape, old, new) {
             (Shape::Mapping { flow, .. }, Value::Object(old), Value::Object(new))
-                if !new.is_empty() =>
+                if !new.is_empty() && self.tree.children(id).next().is_some() =>
             {
                 self.mapping(slot, id, *flow, old, new)
             }
-            (Shape::Sequence { flow }, Value::Array(old), Value::Array(new)) if !new.is_empty() => {
+            (Shape::Sequence { flow }, Value::Array(old), Value::Array(new))
+                if !new.is_empty() && self.tree.children(id).next().is_some() =>
+            {
                 self.sequence(id, *flow, old, new)
             }
             _ => self.replace(slot, id, new),
@@ -149,27 +157,25 @@ impl Reconciler<'_, '_> {
         let Some((first, _)) = entries.first().copied() else {
             return;
         };
-        let indent = self.column(self.begin(first));
-        let mut lines = self.style.entry(name, value, indent);
+        let indent = self.layout.column(self.layout.begin(first));
+        let lines = self.style.entry(name, value, indent);
         let previous = match before.checked_sub(1) {
             // Comments above the first key stay above it only when it has a line of its own.
-            None if self.starts_line(self.begin(first)) => {
-                let start = self.line_start(self.begin(first));
+            None if self.layout.starts_line(self.layout.begin(first)) => {
+                let start = self.layout.line_start(self.layout.begin(first));
                 self.edits.push(Edit::insert(start, lines));
                 return;
             }
             None => 0,
             Some(previous) => previous,
         };
-        let end = self.line_end(self.tree.node(entries[previous].1).end as usize);
-        if !self.text[..end].ends_with('\n') {
-            lines.truncate(lines.len() - self.style.newline.len());
-            lines.insert_str(0, self.style.newline);
-        }
-        self.edits.push(Edit::insert(end, lines));
+        let end = self
+            .layout
+            .line_end(self.tree.node(entries[previous].1).end as usize);
+        self.insert_lines(end, lines);
     }
 
-    /// Adds `name: value` between braces.
+    /// Adds `name: value` between braces, in front of the entry number `before`.
     fn add_in_flow(
         &mut self,
         id: Id,
@@ -178,25 +184,32 @@ impl Reconciler<'_, '_> {
         name: &str,
         value: &Value,
     ) {
-        let flow = self.flow_of(id);
+        let flow = self.layout.flow_of(id);
         let entry = self.style.flow_entry(name, value, flow);
-        let gap = self.gap(flow);
-        match before.checked_sub(1).and_then(|at| entries.get(at)) {
-            Some((_, previous)) => {
-                let end = self.tree.node(*previous).end as usize;
-                self.edits.push(Edit::insert(end, format!(",{gap}{entry}")));
+        let previous = before.checked_sub(1).and_then(|at| entries.get(at));
+        let next = entries.first().map(|(key, _)| *key);
+        self.add_between(flow, previous.map(|(_, value)| *value), next, &entry);
+    }
+
+    /// Adds `text` behind `previous` or, without one, in front of `next`.
+    fn add_between(&mut self, flow: Flow, previous: Option<Id>, next: Option<Id>, text: &str) {
+        let gap = match flow.lines {
+            Some(column) => format!("{}{:column$}", self.style.newline, ""),
+            None if flow.tight => String::new(),
+            None => " ".to_owned(),
+        };
+        self.edits.extend(match (previous, next) {
+            (Some(previous), _) => {
+                let end = self.tree.node(previous).end as usize;
+                Some(Edit::insert(end, format!(",{gap}{text}")))
             }
-            None => {
-                let inside = self.tree.node(id).start as usize + 1;
-                let place = entries.first().map_or(inside, |(key, _)| self.begin(*key));
-                let text = if entries.is_empty() {
-                    entry
-                } else {
-                    format!("{entry},{gap}")
-                };
-                self.edits.push(Edit::insert(place, text));
-            }
-        }
+            (None, Some(next)) => Some(Edit::insert(
+                self.layout.begin(next),
+                format!("{text},{gap}"),
+            )),
+            // Empty brackets are replaced as a whole.
+            (None, None) => None,
+        });
     }
 
     fn sequence(
@@ -225,7 +238,7 @@ impl Reconciler<'_, '_> {
                     let slot = if flow {
                         Slot::Inside
                     } else {
-                        let column = self.column(self.dash(items[at])?);
+                        let column = self.layout.column(self.dash(items[at])?);
                         Slot::Dash { column }
                     };
                     self.node(&slot, items[at], before, after)?;
@@ -261,38 +274,29 @@ impl Reconciler<'_, '_> {
         value: &Value,
     ) -> Result<(), Refusal> {
         if flow {
-            let style = self.flow_of(id);
-            let item = self.style.flow(value, style);
-            let gap = self.gap(style);
-            let edit = match (before.checked_sub(1).map(|at| items[at]), items.first()) {
-                (Some(previous), _) => Edit::insert(
-                    self.tree.node(previous).end as usize,
-                    format!(",{gap}{item}"),
-                ),
-                (None, Some(first)) => Edit::insert(self.begin(*first), format!("{item},{gap}")),
-                (None, None) => Edit::insert(self.tree.node(id).start as usize + 1, item),
-            };
-            self.edits.push(edit);
+            let flow = self.layout.flow_of(id);
+            let item = self.style.flow(value, flow);
+            let previous = before.checked_sub(1).map(|at| items[at]);
+            self.add_between(flow, previous, items.first().copied(), &item);
             return Ok(());
         }
         let Some(first) = items.first() else {
             return Err(self.unusual());
         };
         let dash = self.dash(*first)?;
-        let mut lines = self.style.item(value, self.column(dash));
+        let lines = self.style.item(value, self.layout.column(dash));
         let Some(previous) = before.checked_sub(1) else {
-            if !self.starts_line(dash) {
+            if !self.layout.starts_line(dash) {
                 return Err(self.unusual());
             }
-            self.edits.push(Edit::insert(self.line_start(dash), lines));
+            self.edits
+                .push(Edit::insert(self.layout.line_start(dash), lines));
             return Ok(());
         };
-        let end = self.line_end(self.tree.node(items[previous]).end as usize);
-        if !self.text[..end].ends_with('\n') {
-            lines.truncate(lines.len() - self.style.newline.len());
-            lines.insert_str(0, self.style.newline);
-        }
-        self.edits.push(Edit::insert(end, lines));
+        let end = self
+            .layout
+            .line_end(self.tree.node(items[previous]).end as usize);
+        self.insert_lines(end, lines);
         Ok(())
     }
 
@@ -308,22 +312,22 @@ impl Reconciler<'_, '_> {
         let end = self.tree.node(value).end as usize;
         let edit = if flow {
             match (next, previous) {
-                (Some(next), _) => Edit::delete(self.begin(key), self.begin(next)),
+                (Some(next), _) => Edit::delete(self.layout.begin(key), self.layout.begin(next)),
                 (None, Some(previous)) => Edit::delete(self.tree.node(previous).end as usize, end),
-                (None, None) => Edit::delete(self.begin(key), end),
+                (None, None) => Edit::delete(self.layout.begin(key), end),
             }
         } else {
             let start = if key == value {
                 self.dash(key)?
             } else {
-                self.begin(key)
+                self.layout.begin(key)
             };
             match next {
-                _ if self.starts_line(start) => {
-                    Edit::delete(self.line_start(start), self.line_end(end))
+                _ if self.layout.starts_line(start) => {
+                    Edit::delete(self.layout.line_start(start), self.layout.line_end(end))
                 }
                 // The first key behind a dash: the next one moves up to the dash.
-                Some(next) if key != value => Edit::delete(start, self.begin(next)),
+                Some(next) if key != value => Edit::delete(start, self.layout.begin(next)),
                 _ => return Err(self.unusual()),
             }
         };
@@ -367,7 +371,7 @@ impl Reconciler<'_, '_> {
                 self.edits.push(Edit::replace(start, end, text));
             }
             (Slot::Inside, _) => {
-                let flow = self.flow_around(id);
+                let flow = self.layout.flow_around(id);
                 let text = self.style.flow(new, flow);
                 self.edits.push(Edit::replace(start, end, text));
             }
@@ -389,7 +393,7 @@ impl Reconciler<'_, '_> {
                     if !absent {
                         self.edits.push(Edit::delete(*colon, end));
                     }
-                    self.line_end(end.max(*colon))
+                    self.layout.line_end(end.max(*colon))
                 };
                 self.insert_lines(below, lines);
             }
@@ -406,14 +410,14 @@ impl Reconciler<'_, '_> {
     /// Deletes the lines below a key whose value starts there; returns where they started.
     fn drop_below(&mut self, id: Id, colon: usize) -> Result<usize, Refusal> {
         let node = self.tree.node(id);
-        let below = self.line_end(colon);
+        let below = self.layout.line_end(colon);
         let behind = self.text[colon..below].trim();
         // What stands behind the colon may be a comment, which stays; a block
         // scalar's `|` or an anchor may not.
         if (node.start as usize) < below || !(behind.is_empty() || behind.starts_with('#')) {
             return Err(self.unusual());
         }
-        let end = self.line_end(node.end as usize);
+        let end = self.layout.line_end(node.end as usize);
         self.edits.push(Edit::delete(below, end));
         Ok(below)
     }
@@ -434,14 +438,14 @@ impl Reconciler<'_, '_> {
             return Err(self.unusual());
         }
         Ok(Slot::Key {
-            column: self.column(self.begin(key)),
+            column: self.layout.column(self.layout.begin(key)),
             colon: node.end as usize + blank + 1,
         })
     }
 
     /// The dash in front of a block list's item.
     fn dash(&self, item: Id) -> Result<usize, Refusal> {
-        let before = self.text[..self.begin(item)].trim_end();
+        let before = self.text[..self.layout.begin(item)].trim_end();
         if before.ends_with('-') {
             Ok(before.len() - 1)
         } else {
@@ -452,85 +456,6 @@ impl Reconciler<'_, '_> {
     fn unusual(&self) -> Refusal {
         let field = self.field.clone();
         Refusal::Unusual { field }
-    }
-
-    fn begin(&self, id: Id) -> usize {
-        self.tree.node(id).properties as usize
-    }
-
-    fn line_start(&self, at: usize) -> usize {
-        self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
-    }
-
-    /// The start of the line after the one that `at` is on.
-    fn line_end(&self, at: usize) -> usize {
-        let rest = &self.text[at..];
-        at + rest.find('\n').map_or(rest.len(), |newline| newline + 1)
-    }
-
-    fn column(&self, at: usize) -> usize {
-        self.text[self.line_start(at)..at].chars().count()
-    }
-
-    fn starts_line(&self, at: usize) -> bool {
-        self.text[self.line_start(at)..at].trim().is_empty()
-    }
-
-    /// What stands between a comma and the next entry.
-    fn gap(&self, flow: Flow) -> String {
-        match flow.lines {
-            Some(column) => format!("{}{:column$}", self.style.newline, ""),
-            None if flow.tight => String::new(),
-            None => " ".to_owned(),
-        }
-    }
-
-    /// How the entries of the flow collection `id` are written.
-    fn flow_of(&self, id: Id) -> Flow {
-        let tree = self.tree;
-        let first = tree.children(id).next();
-        let quoted = tree.written_entries(id).next().map_or_else(
-            || self.is_json(),
-            |(key, _)| self.text[self.begin(key)..].starts_with('"'),
-        );
-        let tight = tree.written_entries(id).next().is_some_and(|(key, _)| {
-            let rest = &self.text[tree.node(key).end as usize..];
-            rest.strip_prefix(':')
-                .is_some_and(|rest| !rest.starts_with([' ', '\r', '\n']))
-        });
-        let lines = first
-            .map(|first| self.begin(first))
-            .filter(|first| self.starts_line(*first))
-            .map(|first| self.column(first));
-        Flow {
-            quoted,
-            tight,
-            lines,
-        }
-    }
-
-    /// How a value in the place of the flow node `id` is written.
-    fn flow_around(&self, id: Id) -> Flow {
-        let quoted = self.is_json();
-        let line = self.line_start(self.begin(id));
-        let indent = self.text[line..].len() - self.text[line..].trim_start_matches(' ').len();
-        let lines = (quoted && self.text.trim_end().contains('\n')).then_some(indent);
-        let tight = quoted && lines.is_none();
-        Flow {
-            quoted,
-            tight,
-            lines,
-        }
-    }
-
-    fn is_json(&self) -> bool {
-        let root = self.tree.root();
-        let flow = matches!(
-            self.tree.node(root).shape,
-            Shape::Mapping { flow: true, .. }
-        );
-        let first = self.tree.written_entries(root).next();
-        flow && first.is_some_and(|(key, _)| self.text[self.begin(key)..].starts_with('"'))
     }
 }
 
@@ -558,42 +483,4 @@ fn place_for(name: &str, written: &[String]) -> usize {
         .iter()
         .position(|other| behind.contains(&other.as_str()))
         .unwrap_or(written.len())
-}
-
-/// How the document is indented, read off the first places that show it.
-fn style_of(tree: &Tree<'_>) -> Style {
-    let text = tree.text();
-    let column = |at: usize| at - text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    let mut step = None;
-    let mut compact = None;
-    let mut waiting = vec![tree.root()];
-    while let Some(id) = waiting.pop() {
-        for (key, value) in tree.written_entries(id) {
-            let (key, first) = (tree.node(key), tree.children(value).next());
-            let key = column(key.properties as usize);
-            match (&tree.node(value).shape, first) {
-                (Shape::Mapping { .. }, Some(first)) => {
-                    let begin = tree.node(first).properties as usize;
-                    if text[begin - column(begin)..begin].trim().is_empty() {
-                        step = step.or(column(begin).checked_sub(key));
-                    }
-                }
-                (Shape::Sequence { flow: false }, Some(first)) => {
-                    let before = text[..tree.node(first).properties as usize].trim_end();
-                    compact = compact.or(Some(column(before.len().saturating_sub(1)) <= key));
-                }
-                _ => {}
-            }
-        }
-        let inside: Vec<Id> = tree.children(id).collect();
-        waiting.extend(inside.into_iter().rev());
-        if step.is_some() && compact.is_some() {
-            break;
-        }
-    }
-    Style {
-        step: step.filter(|step| (1..=8).contains(step)).unwrap_or(2),
-        compact: compact.unwrap_or(false),
-        newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
-    }
 }

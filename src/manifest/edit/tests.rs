@@ -65,7 +65,7 @@ fn the_smallest_edit_is_made() {
             "an empty strategy",
             recreate(),
             "spec:\n  strategy: {}  # default\n  paused: no\n",
-            "spec:\n  strategy: {type: Recreate}  # default\n  paused: no\n",
+            "spec:\n  strategy:  # default\n    type: Recreate\n  paused: no\n",
         ),
         (
             "a strategy of nothing",

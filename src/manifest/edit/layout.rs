@@ -1,0 +1,121 @@
+//! Lines and columns of a document, and the habits of whoever wrote it.
+
+use super::super::tree::{Id, Shape, Tree};
+use super::render::{Flow, Style};
+
+/// Asks a document's text about the surroundings of its nodes.
+#[derive(Clone, Copy)]
+pub(super) struct Layout<'a, 't> {
+    pub(super) tree: &'a Tree<'t>,
+    pub(super) text: &'t str,
+}
+
+impl Layout<'_, '_> {
+    pub(super) fn begin(&self, id: Id) -> usize {
+        self.tree.node(id).properties as usize
+    }
+
+    pub(super) fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+    }
+
+    /// The start of the line after the one that `at` is on.
+    pub(super) fn line_end(&self, at: usize) -> usize {
+        let rest = &self.text[at..];
+        at + rest.find('\n').map_or(rest.len(), |newline| newline + 1)
+    }
+
+    pub(super) fn column(&self, at: usize) -> usize {
+        self.text[self.line_start(at)..at].chars().count()
+    }
+
+    pub(super) fn starts_line(&self, at: usize) -> bool {
+        self.text[self.line_start(at)..at].trim().is_empty()
+    }
+
+    /// How the entries of the flow collection `id` are written.
+    pub(super) fn flow_of(&self, id: Id) -> Flow {
+        let tree = self.tree;
+        let first = tree.children(id).next();
+        let quoted = tree.written_entries(id).next().map_or_else(
+            || self.is_json(),
+            |(key, _)| self.text[self.begin(key)..].starts_with('"'),
+        );
+        let tight = tree.written_entries(id).next().is_some_and(|(key, _)| {
+            let rest = &self.text[tree.node(key).end as usize..];
+            rest.strip_prefix(':')
+                .is_some_and(|rest| !rest.starts_with([' ', '\r', '\n']))
+        });
+        let lines = first
+            .map(|first| self.begin(first))
+            .filter(|first| self.starts_line(*first))
+            .map(|first| self.column(first));
+        Flow {
+            quoted,
+            tight,
+            lines,
+        }
+    }
+
+    /// How a value in the place of the flow node `id` is written.
+    pub(super) fn flow_around(&self, id: Id) -> Flow {
+        let quoted = self.is_json();
+        let line = self.line_start(self.begin(id));
+        let indent = self.text[line..].len() - self.text[line..].trim_start_matches(' ').len();
+        let lines = (quoted && self.text.trim_end().contains('\n')).then_some(indent);
+        let tight = quoted && lines.is_none();
+        Flow {
+            quoted,
+            tight,
+            lines,
+        }
+    }
+
+    fn is_json(&self) -> bool {
+        let root = self.tree.root();
+        let flow = matches!(
+            self.tree.node(root).shape,
+            Shape::Mapping { flow: true, .. }
+        );
+        let first = self.tree.written_entries(root).next();
+        flow && first.is_some_and(|(key, _)| self.text[self.begin(key)..].starts_with('"'))
+    }
+}
+
+/// How the document is indented, read off the first places that show it.
+pub(super) fn style_of(tree: &Tree<'_>) -> Style {
+    let text = tree.text();
+    let column = |at: usize| at - text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let mut step = None;
+    let mut compact = None;
+    let mut waiting = vec![tree.root()];
+    while let Some(id) = waiting.pop() {
+        for (key, value) in tree.written_entries(id) {
+            let (key, first) = (tree.node(key), tree.children(value).next());
+            let key = column(key.properties as usize);
+            match (&tree.node(value).shape, first) {
+                (Shape::Mapping { .. }, Some(first)) => {
+                    let begin = tree.node(first).properties as usize;
+                    if text[begin - column(begin)..begin].trim().is_empty() {
+                        step = step.or(column(begin).checked_sub(key));
+                    }
+                }
+                (Shape::Sequence { flow: false }, Some(first)) => {
+                    let before = text[..tree.node(first).properties as usize].trim_end();
+                    compact = compact.or(Some(column(before.len().saturating_sub(1)) <= key));
+                }
+                _ => {}
+            }
+        }
+        let inside: Vec<Id> = tree.children(id).collect();
+        waiting.extend(inside.into_iter().rev());
+        if step.is_some() && compact.is_some() {
+            break;
+        }
+    }
+    Style {
+        step: step.filter(|step| (1..=8).contains(step)).unwrap_or(2),
+        compact: compact.unwrap_or(false),
+        newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
+    }
+}
