@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use super::pki::Pki;
 use super::process::{Program, free_port, says_port_taken};
 use super::programs::Programs;
-use super::wait_until;
+use super::{Needs, wait_until};
 
 /// How long any one program may take from start to ready. Generous: the machine may
 /// be compiling something else at the same time.
@@ -29,6 +29,16 @@ pub(crate) struct Options {
     pub(crate) api_server_flags: Vec<String>,
     /// Further flags for kube-controller-manager.
     pub(crate) controller_manager_flags: Vec<String>,
+}
+
+impl Options {
+    /// What [`Needs`] asks for, and nothing else.
+    pub(crate) fn of(needs: Needs) -> Self {
+        Self {
+            controllers: needs == Needs::Controllers,
+            ..Self::default()
+        }
+    }
 }
 
 /// A running control plane. Dropping it ends exactly the programs it started.

@@ -70,27 +70,37 @@ pub(crate) fn require_control_plane(needs: Needs) -> Option<&'static ControlPlan
     static WITHOUT_CONTROLLERS: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
     static WITH_CONTROLLERS: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
 
+    let programs = require_programs(needs)?;
+    let shared = match needs {
+        Needs::ApiServer => &WITHOUT_CONTROLLERS,
+        Needs::Controllers => &WITH_CONTROLLERS,
+    };
+    match shared.get_or_init(|| ControlPlane::start(programs, &Options::of(needs))) {
+        Ok(plane) => Some(plane),
+        Err(reason) => panic!("The control plane did not start. {reason}"),
+    }
+}
+
+/// A control plane for the caller alone; otherwise as [`require_control_plane`].
+#[track_caller]
+pub(crate) fn start_control_plane(needs: Needs) -> Option<ControlPlane> {
+    let programs = require_programs(needs)?;
+    match ControlPlane::start(programs, &Options::of(needs)) {
+        Ok(plane) => Some(plane),
+        Err(reason) => panic!("The control plane did not start. {reason}"),
+    }
+}
+
+#[track_caller]
+fn require_programs(needs: Needs) -> Option<&'static programs::Programs> {
     let programs = match programs::locate() {
         programs::Located::Found(programs) => programs,
         programs::Located::Missing(reason) => return skip(&reason),
         programs::Located::Failed(reason) => panic!("{reason}"),
     };
-    let (shared, options) = match needs {
-        Needs::ApiServer => (&WITHOUT_CONTROLLERS, Options::default()),
-        Needs::Controllers => match programs.controllers() {
-            Ok(()) => (
-                &WITH_CONTROLLERS,
-                Options {
-                    controllers: true,
-                    ..Options::default()
-                },
-            ),
-            Err(reason) => return skip(&reason),
-        },
-    };
-    match shared.get_or_init(|| ControlPlane::start(programs, &options)) {
-        Ok(plane) => Some(plane),
-        Err(reason) => panic!("The control plane did not start. {reason}"),
+    match (needs, programs.controllers()) {
+        (Needs::Controllers, Err(reason)) => skip(&reason),
+        _ => Some(programs),
     }
 }
 

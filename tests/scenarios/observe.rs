@@ -1,0 +1,235 @@
+//! What happens in the cluster, watched from one place for all scenarios.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
+use kube::runtime::watcher::Event;
+use kube::runtime::{WatchStreamExt, watcher};
+use serde_json::Value;
+
+use crate::harness::ControlPlane;
+
+/// The kinds a scenario can look at.
+const KINDS: [(&str, &str, &str); 8] = [
+    ("", "v1", "Pod"),
+    ("", "v1", "Event"),
+    ("", "v1", "PersistentVolumeClaim"),
+    ("apps", "v1", "Deployment"),
+    ("apps", "v1", "ReplicaSet"),
+    ("apps", "v1", "DaemonSet"),
+    ("apps", "v1", "StatefulSet"),
+    ("batch", "v1", "Job"),
+];
+
+/// Namespace, kind, name.
+type Key = (String, String, String);
+
+/// A running copy of every object of [`KINDS`].
+#[derive(Clone, Default)]
+pub(crate) struct Observer {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<Key, Arc<Value>>,
+    /// The last revision seen of each object, deleted ones included.
+    seen: HashMap<Key, u64>,
+    /// Counts the changes of each namespace.
+    versions: HashMap<String, u64>,
+}
+
+impl Observer {
+    /// Starts watching.
+    pub(crate) fn start(plane: &ControlPlane) -> Self {
+        let observer = Self::default();
+        for (group, version, kind) in KINDS {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            let api = Api::<DynamicObject>::all_with(plane.client(), &resource);
+            let shared = Arc::clone(&observer.shared);
+            plane.runtime().spawn(async move {
+                let mut events = watcher(api, watcher::Config::default())
+                    .default_backoff()
+                    .boxed();
+                // Objects of a fresh list; what is not among them was deleted unseen.
+                let mut listed = BTreeSet::new();
+                while let Some(event) = events.next().await {
+                    let mut state = shared.state.lock().unwrap();
+                    match event {
+                        Ok(Event::Init) => listed.clear(),
+                        Ok(Event::InitApply(object)) => {
+                            listed.insert(state.put(kind, &object));
+                        }
+                        Ok(Event::InitDone) => state.keep(kind, &listed),
+                        Ok(Event::Apply(object)) => {
+                            state.put(kind, &object);
+                        }
+                        Ok(Event::Delete(object)) => state.remove(&key(kind, &object)),
+                        // The watcher starts again by itself.
+                        Err(_) => {}
+                    }
+                    drop(state);
+                    shared.changed.notify_all();
+                }
+            });
+        }
+        observer
+    }
+
+    /// The namespace's objects of one kind, by name.
+    pub(crate) fn objects(&self, namespace: &str, kind: &str) -> Vec<Arc<Value>> {
+        let from = (namespace.to_owned(), kind.to_owned(), String::new());
+        let state = self.shared.state.lock().unwrap();
+        state
+            .objects
+            .range(from..)
+            .take_while(|((ns, k, _), _)| ns == namespace && k == kind)
+            .map(|(_, object)| Arc::clone(object))
+            .collect()
+    }
+
+    /// Asks `question` at once, after every change in the namespace, and when the
+    /// moment it named itself has come, until it answers with `Ok`.
+    ///
+    /// # Errors
+    ///
+    /// The last `Err` of `question` when `within` has passed.
+    pub(crate) fn wait<T>(
+        &self,
+        namespace: &str,
+        within: Duration,
+        mut question: impl FnMut() -> Result<T, NotYet>,
+    ) -> Result<T, String> {
+        let deadline = Instant::now() + within;
+        loop {
+            let version = self.version(namespace);
+            let not_yet = match question() {
+                Ok(answer) => return Ok(answer),
+                Err(not_yet) => not_yet,
+            };
+            if Instant::now() >= deadline {
+                return Err(format!(
+                    "Waited {} s. {}",
+                    within.as_secs(),
+                    not_yet.because
+                ));
+            }
+            let until = not_yet
+                .ask_again_at
+                .map_or(deadline, |again| again.min(deadline));
+            let mut state = self.shared.state.lock().unwrap();
+            while state.version(namespace) == version && Instant::now() < until {
+                let left = until.saturating_duration_since(Instant::now());
+                state = self.shared.changed.wait_timeout(state, left).unwrap().0;
+            }
+        }
+    }
+
+    /// Waits until this copy of the namespace is no older than the cluster is now, so
+    /// that what it shows afterwards is the effect of what was done before.
+    pub(crate) fn catch_up(&self, plane: &ControlPlane, namespace: &str) -> Result<(), String> {
+        let mut known: HashMap<Key, u64> = HashMap::new();
+        for (group, version, kind) in KINDS {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            let api = Api::<DynamicObject>::namespaced_with(plane.client(), namespace, &resource);
+            let list = plane
+                .block_on(api.list(&ListParams::default()))
+                .map_err(|it| it.to_string())?;
+            for object in list.items {
+                known.insert(
+                    key(kind, &object),
+                    revision(object.metadata.resource_version.as_deref()),
+                );
+            }
+        }
+        self.wait(namespace, Duration::from_secs(30), || {
+            let state = self.shared.state.lock().unwrap();
+            let behind = known
+                .iter()
+                .find(|(key, revision)| state.seen.get(*key).is_none_or(|seen| seen < *revision));
+            match behind {
+                None => Ok(()),
+                Some((key, _)) => Err(NotYet {
+                    because: format!("{} {} has not been seen", key.1, key.2),
+                    ask_again_at: None,
+                }),
+            }
+        })
+    }
+
+    fn version(&self, namespace: &str) -> u64 {
+        self.shared.state.lock().unwrap().version(namespace)
+    }
+}
+
+/// Why a question has no answer yet.
+pub(crate) struct NotYet {
+    /// What was seen instead.
+    pub(crate) because: String,
+    /// When the answer may change although nothing in the cluster does.
+    pub(crate) ask_again_at: Option<Instant>,
+}
+
+impl State {
+    fn version(&self, namespace: &str) -> u64 {
+        self.versions.get(namespace).copied().unwrap_or(0)
+    }
+
+    fn touch(&mut self, namespace: &str) {
+        *self.versions.entry(namespace.to_owned()).or_default() += 1;
+    }
+
+    fn put(&mut self, kind: &str, object: &DynamicObject) -> Key {
+        let key = key(kind, object);
+        self.touch(&key.0);
+        self.seen.insert(
+            key.clone(),
+            revision(object.metadata.resource_version.as_deref()),
+        );
+        self.objects
+            .insert(key.clone(), Arc::new(serde_json::to_value(object).unwrap()));
+        key
+    }
+
+    fn remove(&mut self, key: &Key) {
+        self.touch(&key.0);
+        self.seen.insert(key.clone(), u64::MAX);
+        self.objects.remove(key);
+    }
+
+    fn keep(&mut self, kind: &str, listed: &BTreeSet<Key>) {
+        let gone: Vec<Key> = self
+            .objects
+            .keys()
+            .filter(|key| key.1 == kind && !listed.contains(key))
+            .cloned()
+            .collect();
+        for key in gone {
+            self.remove(&key);
+        }
+    }
+}
+
+/// Resource versions are numbers that grow, since Kubernetes 1.35 by contract.
+fn revision(version: Option<&str>) -> u64 {
+    version.and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+fn key(kind: &str, object: &DynamicObject) -> Key {
+    let metadata = &object.metadata;
+    (
+        metadata.namespace.clone().unwrap_or_default(),
+        kind.to_owned(),
+        metadata.name.clone().unwrap_or_default(),
+    )
+}

@@ -1,0 +1,298 @@
+//! From what was observed to one word: how did it end?
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::observe::{NotYet, Observer};
+
+/// How a user's action ended, from harmless to worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Outcome {
+    /// Everything runs. The volume may have been waited for while it was detached
+    /// from a node that no pod used it on any more.
+    None,
+    /// Everything runs, but a pod had to wait for another one that still used the
+    /// volume.
+    Delay,
+    /// A pod cannot start, and no old one is waiting to make place for it.
+    Stuck,
+    /// A rollout cannot go on: the new pod waits for the old one and the old one for
+    /// the new.
+    Deadlock,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Delay => "delay",
+            Self::Stuck => "stuck",
+            Self::Deadlock => "deadlock",
+        })
+    }
+}
+
+/// What was seen when a namespace had come to rest.
+#[derive(Clone, Debug)]
+pub(crate) struct Rest {
+    /// How it ended.
+    pub(crate) outcome: Outcome,
+    /// The Multi-Attach events so far.
+    pub(crate) multi_attach: Vec<String>,
+    /// What still waits, and for what; empty when everything runs.
+    pub(crate) waiting: Vec<String>,
+}
+
+/// Nothing has changed for this long and something still waits: it waits for good.
+/// Longer than the Deployments' `progressDeadlineSeconds`, so that their controller
+/// has given its own verdict by then.
+const QUIET: Duration = Duration::from_secs(12);
+
+/// Longer than anything here takes to come to rest.
+const DEADLINE: Duration = Duration::from_secs(180);
+
+/// Waits until everything in `namespace` runs, or nothing moves any more.
+///
+/// `dead` are nodes on which no pod can end.
+pub(crate) fn rest(
+    observer: &Observer,
+    namespace: &str,
+    dead: &BTreeSet<String>,
+) -> Result<Rest, String> {
+    let mut last = Vec::new();
+    let mut since = Instant::now();
+    observer.wait(namespace, DEADLINE, || {
+        let seen = Seen::now(observer, namespace, dead);
+        let digest = seen.digest();
+        if digest != last {
+            last = digest;
+            since = Instant::now();
+        }
+        let quiet = since.elapsed() >= QUIET;
+        if seen.waiting.is_empty() || (quiet && !seen.ending) {
+            return Ok(seen.verdict());
+        }
+        Err(NotYet {
+            because: seen.waiting.join("; "),
+            ask_again_at: Some(since + QUIET),
+        })
+    })
+}
+
+/// Waits until everything in `namespace` runs, however long it stands still before.
+pub(crate) fn healed(
+    observer: &Observer,
+    namespace: &str,
+    dead: &BTreeSet<String>,
+    within: Duration,
+) -> Result<Rest, String> {
+    observer.wait(namespace, within, || {
+        let seen = Seen::now(observer, namespace, dead);
+        if seen.waiting.is_empty() {
+            return Ok(seen.verdict());
+        }
+        Err(NotYet {
+            because: seen.waiting.join("; "),
+            ask_again_at: None,
+        })
+    })
+}
+
+/// One look at a namespace.
+struct Seen {
+    pods: Vec<std::sync::Arc<Value>>,
+    deployments: Vec<std::sync::Arc<Value>>,
+    multi_attach: Vec<String>,
+    waiting: Vec<String>,
+    /// A pod is about to end, so the quiet will not last.
+    ending: bool,
+}
+
+impl Seen {
+    fn now(observer: &Observer, namespace: &str, dead: &BTreeSet<String>) -> Self {
+        let pods = observer.objects(namespace, "Pod");
+        let deployments = observer.objects(namespace, "Deployment");
+        let multi_attach = multi_attach_events(observer, namespace);
+        let mut waiting = Vec::new();
+        for kind in ["Deployment", "DaemonSet", "StatefulSet", "Job"] {
+            for workload in observer.objects(namespace, kind) {
+                if !is_complete(kind, &workload) {
+                    waiting.push(format!("{kind} {} is not complete", name(&workload)));
+                }
+            }
+        }
+        let mut ending = false;
+        for pod in &pods {
+            let node = text(pod, "/spec/nodeName");
+            if !pod["metadata"]["deletionTimestamp"].is_null() {
+                waiting.push(format!("pod {} is ending on {node}", name(pod)));
+                ending |= !dead.contains(node);
+            } else if !is_ready(pod) && !is_over(pod) {
+                waiting.push(format!(
+                    "pod {} does not run: {}",
+                    name(pod),
+                    why(pod, &multi_attach)
+                ));
+            }
+        }
+        Self {
+            pods,
+            deployments,
+            multi_attach,
+            waiting,
+            ending,
+        }
+    }
+
+    /// Everything whose change counts as movement. A scheduler that words its refusal
+    /// anew because somebody else's node has come or gone does not.
+    fn digest(&self) -> Vec<String> {
+        let pods = self.pods.iter().map(|pod| {
+            let deleted = &pod["metadata"]["deletionTimestamp"];
+            let status = &pod["status"]["phase"];
+            let uid = &pod["metadata"]["uid"];
+            format!(
+                "{uid} {} {deleted} {status} {}",
+                pod["spec"]["nodeName"],
+                is_ready(pod)
+            )
+        });
+        let deployments = self.deployments.iter().map(|deployment| {
+            let progressing = condition(deployment, "Progressing");
+            format!(
+                "{} {:?}",
+                deployment["metadata"]["generation"],
+                progressing.map(|it| &it["reason"])
+            )
+        });
+        pods.chain(deployments)
+            .chain(self.multi_attach.iter().cloned())
+            .collect()
+    }
+
+    fn verdict(self) -> Rest {
+        let outcome = if self.waiting.is_empty() {
+            let waited_for_a_pod = |event: &String| event.contains("already used by pod(s)");
+            if self.multi_attach.iter().any(waited_for_a_pod) {
+                Outcome::Delay
+            } else {
+                Outcome::None
+            }
+        } else if self
+            .deployments
+            .iter()
+            .any(|deployment| is_deadlocked(deployment))
+        {
+            Outcome::Deadlock
+        } else {
+            Outcome::Stuck
+        };
+        Rest {
+            outcome,
+            multi_attach: self.multi_attach,
+            waiting: self.waiting,
+        }
+    }
+}
+
+/// The texts of the attach-detach controller's Multi-Attach events.
+fn multi_attach_events(observer: &Observer, namespace: &str) -> Vec<String> {
+    let events = observer.objects(namespace, "Event");
+    events
+        .iter()
+        .filter(|event| event["reason"] == "FailedAttachVolume")
+        .filter(|event| text(event, "/message").starts_with("Multi-Attach error for volume"))
+        .map(|event| {
+            format!(
+                "{}: {}",
+                text(event, "/involvedObject/name"),
+                text(event, "/message")
+            )
+        })
+        .collect()
+}
+
+/// The Deployment controller has given up on a rollout while pods of an older
+/// revision are still there.
+fn is_deadlocked(deployment: &Value) -> bool {
+    let gave_up = condition(deployment, "Progressing")
+        .is_some_and(|it| it["status"] == "False" && it["reason"] == "ProgressDeadlineExceeded");
+    gave_up
+        && number(deployment, "/status/updatedReplicas") < number(deployment, "/status/replicas")
+}
+
+fn is_complete(kind: &str, workload: &Value) -> bool {
+    let status = |field: &str| number(workload, &format!("/status/{field}"));
+    if kind != "Job" && status("observedGeneration") < number(workload, "/metadata/generation") {
+        return false;
+    }
+    match kind {
+        "DaemonSet" => {
+            let wanted = status("desiredNumberScheduled");
+            status("updatedNumberScheduled") == wanted && status("numberAvailable") == wanted
+        }
+        "Job" => {
+            let parallelism = number(workload, "/spec/parallelism");
+            let completions = workload["spec"]["completions"]
+                .as_i64()
+                .unwrap_or(parallelism);
+            status("ready") == parallelism.min(completions)
+        }
+        _ => {
+            let wanted = number(workload, "/spec/replicas");
+            [
+                status("replicas"),
+                status("updatedReplicas"),
+                status("availableReplicas"),
+            ] == [wanted; 3]
+        }
+    }
+}
+
+fn is_ready(pod: &Value) -> bool {
+    condition(pod, "Ready").is_some_and(|it| it["status"] == "True")
+}
+
+fn is_over(pod: &Value) -> bool {
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+}
+
+fn why(pod: &Value, multi_attach: &[String]) -> String {
+    let own = format!("{}: ", name(pod));
+    if let Some(event) = multi_attach
+        .iter()
+        .find_map(|event| event.strip_prefix(&own))
+    {
+        return event.to_owned();
+    }
+    let scheduled = condition(pod, "PodScheduled").filter(|it| it["status"] == "False");
+    scheduled.map_or_else(
+        || "no reason given".to_owned(),
+        |it| text(it, "/message").to_owned(),
+    )
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    object["status"]["conditions"]
+        .as_array()?
+        .iter()
+        .find(|it| it["type"] == kind)
+}
+
+fn name(object: &Value) -> &str {
+    text(object, "/metadata/name")
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn number(object: &Value, pointer: &str) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
+}

@@ -1,0 +1,92 @@
+//! X1, X11, X13, X14: more pods than one Deployment of one replica.
+
+use serde_json::json;
+
+use super::*;
+use crate::manifests::Volume;
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    let one = || Volume::new(&[RWO]);
+    let api = || Workload::deployment("api");
+    vec![
+        Scenario::new("X1d", "a DaemonSet")
+            .volume(one())
+            .apply(&Workload::daemon_set("agent"))
+            .ends(&[Stuck]),
+        Scenario::new("X1j", "a Job with parallelism 2")
+            .volume(one())
+            .apply(&Workload::job("import").spec("parallelism", json!(2)))
+            .ends(&[Stuck]),
+        Scenario::new("X1s", "Recreate, scaled from 1 to 2")
+            .volume(one())
+            .apply(&web().recreate())
+            .then(Action::Kubectl(vec![
+                "scale",
+                "deployment/web",
+                "--replicas=2",
+            ]))
+            .ends(&[Stuck]),
+        Scenario::new("X1t", "two Deployments share a claim")
+            .volume(one())
+            .apply(&web().recreate())
+            .apply(&api().recreate())
+            .ends(&[Stuck]),
+        Scenario::new("X1r", "two replicas that mount the claim readOnly")
+            .volume(one())
+            .apply(&web().recreate().replicas(2).read_only())
+            .ends(&[Stuck]),
+        Scenario::new("X11", "a backup Job with affinity to the app's pods")
+            .volume(one())
+            .apply(&web().recreate())
+            .apply(
+                &Workload::job("backup")
+                    .near(json!({ "labelSelector": { "matchLabels": { "app": "web" } } })),
+            )
+            .ends(&[Nothing]),
+        Scenario::new(
+            "X11s",
+            "two Deployments share a claim, each near itself only",
+        )
+        .volume(one())
+        .apply(&web().near_itself())
+        .apply(&api().near_itself())
+        .ends(&[Stuck]),
+        Scenario::new(
+            "X11h",
+            "two Deployments share a claim on two different hosts",
+        )
+        .volume(one())
+        .apply(&web().on_node("a"))
+        .apply(&api().on_node("b"))
+        .ends(&[Stuck]),
+        Scenario::new("X13", "a Job with parallelism 2 and one completion")
+            .volume(one())
+            .apply(
+                &Workload::job("import")
+                    .spec("parallelism", json!(2))
+                    .spec("completions", json!(1)),
+            )
+            .ends(&[Nothing]),
+        Scenario::new("X14", "a StatefulSet's claim used by another workload")
+            .volume(one().claim("data-postgres-0").unclaimed())
+            .apply(&postgres())
+            .apply(&api().recreate().claim("data-postgres-0"))
+            .ends(&[Stuck]),
+    ]
+}
+
+fn postgres() -> Workload {
+    Workload::stateful_set("postgres")
+        .pod("volumes", json!([]))
+        .spec(
+            "volumeClaimTemplates",
+            json!([{
+                "metadata": { "name": "data" },
+                "spec": {
+                    "accessModes": [RWO],
+                    "storageClassName": "{run}",
+                    "resources": { "requests": { "storage": "1Gi" } },
+                },
+            }]),
+        )
+}
