@@ -23,6 +23,7 @@ pub(super) const REMEDY: Remedy = Remedy {
         WorkloadKind::StatefulSet,
         WorkloadKind::Job,
     ],
+    useless_with: &[codes::CO_LOCATION_IMPOSSIBLE],
     patch,
 };
 

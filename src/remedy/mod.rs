@@ -30,6 +30,9 @@ pub struct Remedy {
     cures: &'static [&'static str],
     /// The kinds of workload it can be applied to.
     kinds: &'static [WorkloadKind],
+    /// The rules whose hazards, if they are there once it was applied, make it
+    /// pointless.
+    useless_with: &'static [&'static str],
     /// The patch for an object; `None` where the object has not what it takes.
     patch: fn(&Workload, &Value) -> Option<Patch>,
 }
@@ -39,6 +42,13 @@ impl Remedy {
     #[must_use]
     pub fn suits(&self, rule: &str, kind: WorkloadKind) -> bool {
         self.kinds.contains(&kind) && self.cures.contains(&rule)
+    }
+
+    /// Whether a hazard of `rule` on the patched object shows that the remedy
+    /// is pointless there.
+    #[must_use]
+    pub fn is_useless_with(&self, rule: &str) -> bool {
+        self.useless_with.contains(&rule)
     }
 
     /// The patch for `workload`, which was received as `raw`; `None` where the

@@ -98,7 +98,10 @@ impl Patient<'_> {
         workload.metadata.name = self.workload.metadata.name.clone();
         let situation = Situation::of(&workload, self.previous, self.world);
         let hazards = judge(&Subject::Workload(situation));
-        let milder = |after: &Hazard| after.rule != hazard.rule || after.outcome > hazard.outcome;
+        let milder = |after: &Hazard| {
+            (after.rule != hazard.rule || after.outcome > hazard.outcome)
+                && !remedy.is_useless_with(after.rule)
+        };
         let is_old = |after: &Hazard| {
             self.hazards
                 .iter()

@@ -1,0 +1,232 @@
+//! Small clusters in shorthand.
+
+use std::collections::BTreeMap;
+
+use multi_attach_guard::model::object::ObjectKind;
+use multi_attach_guard::view::index::Index;
+use serde::Deserialize;
+use serde::de::DeserializeSeed;
+use serde_json::{Value, json};
+
+/// Three nodes in two zones, unless the case says otherwise; the class `disk`
+/// (`disk.example.com`, which attaches), the class `ebs`, and the claims named.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Cluster {
+    /// Node name → its labels beside host name and zone, and `taints`.
+    nodes: BTreeMap<String, Value>,
+    /// Claim name → what it is.
+    claims: BTreeMap<String, Claim>,
+    /// Whether volumes of `disk.example.com` are attached.
+    attach_required: bool,
+    /// Other objects: shorthand workloads or whole manifests.
+    also: Vec<Shorthand>,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        let node = |zone: &str| json!({"topology.kubernetes.io/zone": zone});
+        Self {
+            nodes: [("n1", "a"), ("n2", "a"), ("n3", "b")]
+                .map(|(name, zone)| (name.to_owned(), node(zone)))
+                .into(),
+            claims: BTreeMap::new(),
+            attach_required: true,
+            also: Vec::new(),
+        }
+    }
+}
+
+/// A claim in namespace `shop`.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Claim {
+    /// The access modes it asks for.
+    modes: Vec<String>,
+    /// The access modes of the volume it is bound to; unbound without.
+    #[serde(default)]
+    volume: Option<Vec<String>>,
+    /// Merged into the volume's manifest.
+    #[serde(default)]
+    volume_with: Value,
+    /// The class.
+    #[serde(default)]
+    class: Option<String>,
+    /// Merged into the claim's manifest.
+    #[serde(default)]
+    with: Value,
+}
+
+/// A manifest in shorthand: kind, the claims its pods use, the pods' own
+/// fields, and whatever else is merged in. Without `uses` it is a manifest as
+/// it stands.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shorthand {
+    kind: String,
+    #[serde(default = "web")]
+    name: String,
+    #[serde(default = "shop")]
+    namespace: String,
+    /// Claims the pods use; `Some` for workloads.
+    #[serde(default)]
+    uses: Vec<String>,
+    /// Merged into the pod's spec.
+    #[serde(default)]
+    pod: Value,
+    /// Required affinity to pods with these labels, on the host name.
+    #[serde(default)]
+    beside: Option<Value>,
+    /// Required anti-affinity to pods with these labels, on the host name.
+    #[serde(default)]
+    apart_from: Option<Value>,
+    /// The pods' labels.
+    #[serde(default)]
+    labels: Option<Value>,
+    /// Merged into the object.
+    #[serde(default)]
+    with: Value,
+}
+
+/// Merges what a case gives, if it gives anything.
+fn merge(object: &mut Value, with: &Value) {
+    if !with.is_null() {
+        json_patch::merge(object, with);
+    }
+}
+
+fn web() -> String {
+    "web".to_owned()
+}
+
+fn shop() -> String {
+    "shop".to_owned()
+}
+
+impl Shorthand {
+    /// The manifest.
+    pub(crate) fn expand(&self) -> Value {
+        let api_version = match self.kind.as_str() {
+            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => "apps/v1",
+            "Job" | "CronJob" => "batch/v1",
+            "HorizontalPodAutoscaler" => "autoscaling/v2",
+            "Scale" => "autoscaling/v1",
+            "StorageClass" | "CSIDriver" => "storage.k8s.io/v1",
+            _ => "v1",
+        };
+        let mut object = json!({
+            "apiVersion": api_version,
+            "kind": self.kind,
+            "metadata": {"name": self.name, "namespace": self.namespace},
+        });
+        let labels = self.labels.clone().unwrap_or(json!({"app": self.name}));
+        let mut template = json!({"metadata": {"labels": labels}, "spec": self.pod_spec()});
+        match self.kind.as_str() {
+            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => {
+                object["spec"] = json!({"selector": {"matchLabels": labels}, "template": template});
+            }
+            "Job" => object["spec"] = json!({"template": template}),
+            "CronJob" => {
+                object["spec"] = json!({"jobTemplate": {"spec": {"template": template}}});
+            }
+            "Pod" => {
+                object["spec"] = template["spec"].take();
+                object["metadata"]["labels"] = template["metadata"]["labels"].take();
+            }
+            _ => {}
+        }
+        merge(&mut object, &self.with);
+        object
+    }
+
+    fn pod_spec(&self) -> Value {
+        let volumes: Vec<Value> = self
+            .uses
+            .iter()
+            .map(|claim| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}))
+            .collect();
+        let mut spec = json!({"containers": [{"name": "main", "image": "example"}]});
+        if !volumes.is_empty() {
+            spec["volumes"] = Value::Array(volumes);
+        }
+        for (labels, field) in [
+            (&self.beside, "podAffinity"),
+            (&self.apart_from, "podAntiAffinity"),
+        ] {
+            if let Some(labels) = labels {
+                spec["affinity"][field] = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{
+                    "labelSelector": {"matchLabels": labels},
+                    "topologyKey": "kubernetes.io/hostname",
+                }]});
+            }
+        }
+        merge(&mut spec, &self.pod);
+        spec
+    }
+}
+
+impl Cluster {
+    /// The cluster's facts.
+    pub(crate) fn index(&self) -> Index {
+        let mut index = Index::complete();
+        for object in self.objects() {
+            let kind = ObjectKind::of_manifest(
+                object["apiVersion"].as_str().unwrap_or_default(),
+                object["kind"].as_str().unwrap_or_default(),
+            )
+            .unwrap_or_else(|| panic!("{object} is of no kind that is read"));
+            index.apply(
+                kind.deserialize(&object)
+                    .expect("the object has its kind's shape"),
+            );
+        }
+        index
+    }
+
+    fn objects(&self) -> Vec<Value> {
+        let class = |name: &str, provisioner: &str| {
+            json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+                   "metadata": {"name": name}, "provisioner": provisioner})
+        };
+        let mut objects = vec![
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"team": "shop"}}}),
+            json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver",
+                   "metadata": {"name": "disk.example.com"}, "spec": {"attachRequired": self.attach_required}}),
+            class("disk", "disk.example.com"),
+            class("ebs", "ebs.csi.aws.com"),
+        ];
+        for (name, labels) in &self.nodes {
+            let mut labels = labels.clone();
+            let taints = labels
+                .as_object_mut()
+                .and_then(|it| it.remove("taints"))
+                .unwrap_or(json!([]));
+            labels["kubernetes.io/hostname"] = json!(name);
+            objects.push(json!({"apiVersion": "v1", "kind": "Node",
+                "metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}}));
+        }
+        for (name, claim) in &self.claims {
+            let class = claim.class.as_deref().unwrap_or("disk");
+            let mut object = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "metadata": {"name": name, "namespace": "shop"},
+                "spec": {"accessModes": claim.modes, "storageClassName": class,
+                         "resources": {"requests": {"storage": "1Gi"}}}});
+            if let Some(modes) = &claim.volume {
+                let volume_name = format!("pv-{name}");
+                object["spec"]["volumeName"] = json!(volume_name);
+                object["status"] = json!({"accessModes": modes, "phase": "Bound"});
+                let mut volume = json!({"apiVersion": "v1", "kind": "PersistentVolume",
+                    "metadata": {"name": volume_name},
+                    "spec": {"accessModes": modes, "capacity": {"storage": "1Gi"}, "storageClassName": class,
+                             "csi": {"driver": "disk.example.com", "volumeHandle": name},
+                             "claimRef": {"namespace": "shop", "name": name}}});
+                merge(&mut volume, &claim.volume_with);
+                objects.push(volume);
+            }
+            merge(&mut object, &claim.with);
+            objects.push(object);
+        }
+        objects.extend(self.also.iter().map(Shorthand::expand));
+        objects
+    }
+}

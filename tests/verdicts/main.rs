@@ -1,0 +1,239 @@
+//! Rules × scenarios: what the engine says of one object in one cluster.
+//!
+//! The cases are data, in `cases.yaml`, named after the scenarios of the
+//! project's ground truth where there is one. Each case describes a small
+//! cluster in shorthand (see [`cluster`]) and the object to judge.
+
+mod cluster;
+
+use std::collections::BTreeMap;
+
+use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
+use multi_attach_guard::model::workload::WorkloadKind;
+use multi_attach_guard::policy::{Action, Policy};
+use multi_attach_guard::storage::Catalog;
+use multi_attach_guard::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
+use serde::Deserialize;
+use serde::de::DeserializeSeed;
+use serde_json::Value;
+
+use cluster::Cluster;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    #[serde(default)]
+    cluster: Cluster,
+    /// The object to judge, in shorthand.
+    judge: cluster::Shorthand,
+    /// The same object before the update: a merge patch on the new one.
+    #[serde(default)]
+    old: Option<Value>,
+    /// The policy file's text.
+    #[serde(default)]
+    policy: String,
+    /// Rule → outcome, for everything that is found.
+    #[serde(default)]
+    expect: BTreeMap<String, String>,
+    /// Rule → action, where it is not what the outcome's default says.
+    #[serde(default)]
+    actions: BTreeMap<String, String>,
+    /// The remedies that help, in order, by name; checked only where given.
+    #[serde(default)]
+    remedies: Option<Vec<String>>,
+}
+
+struct Documents(pub Value, pub Option<Value>);
+
+impl Raw for Documents {
+    fn object(&self) -> Option<&Value> {
+        Some(&self.0)
+    }
+
+    fn old(&self) -> Option<&Value> {
+        self.1.as_ref()
+    }
+}
+
+/// Judges `raw` in `cluster`.
+fn judge(raw: &Value, old: Option<&Value>, cluster: &Cluster, policy: &str, aim: Aim) -> Verdict {
+    let settings = Settings::new(
+        Policy::parse(policy, "policy.yaml").expect("the policy of the case is valid"),
+        Catalog::embedded().expect("the embedded catalog is valid"),
+    )
+    .expect("the provisioners of the case are valid");
+    let read = |raw: &Value| -> Object {
+        let kind = ObjectKind::of_manifest(
+            raw["apiVersion"].as_str().unwrap_or_default(),
+            raw["kind"].as_str().unwrap_or_default(),
+        )
+        .expect("the kind is one that is judged");
+        kind.deserialize(raw)
+            .expect("the object has its kind's shape")
+    };
+    let object = read(raw);
+    let old_object = old.map(read);
+    let text = |pointer: &str| {
+        raw.pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let reference = ObjectRef {
+        api_version: text("/apiVersion").into(),
+        kind: text("/kind").into(),
+        namespace: Some(text("/metadata/namespace").into()),
+        name: text("/metadata/name").into(),
+    };
+    let review = Review {
+        object: &object,
+        old: old_object.as_ref(),
+        reference: &reference,
+        scaled: WorkloadKind::from_name(text("/scaled")),
+        raw: &Documents(raw.clone(), old.cloned()),
+        aim,
+    };
+    evaluate(&review, &cluster.index(), &settings)
+}
+
+fn cases() -> Vec<Case> {
+    // Half of the file is aliases, which the default budget takes for an attack.
+    let options = serde_saphyr::options! { budget: None };
+    serde_saphyr::from_str_with_options(include_str!("cases.yaml"), options)
+        .expect("cases.yaml reads")
+}
+
+#[test]
+fn every_case_gets_its_verdict() {
+    let mut wrong = Vec::new();
+    let cases = cases();
+    for case in &cases {
+        let raw = case.judge.expand();
+        let old = case.old.as_ref().map(|patch| {
+            let mut old = raw.clone();
+            json_patch::merge(&mut old, patch);
+            old
+        });
+        let verdict = judge(
+            &raw,
+            old.as_ref(),
+            &case.cluster,
+            &case.policy,
+            Aim::Propose,
+        );
+        let found: BTreeMap<String, String> = verdict
+            .findings
+            .iter()
+            .map(|finding| (finding.rule.to_owned(), finding.outcome.name().to_owned()))
+            .collect();
+        if found != case.expect {
+            wrong.push(format!(
+                "{}: expected {:?}, found {found:?}",
+                case.name, case.expect
+            ));
+        }
+        for finding in &verdict.findings {
+            let expected = case.actions.get(finding.rule);
+            let usual = match finding.outcome.name() {
+                "delay" | "unknown" => Action::Warn,
+                "refused" if finding.rule == "leftover-rolling-update" => Action::Fix,
+                _ => Action::Deny,
+            };
+            let expected = expected.map_or(usual, |name| {
+                Action::from_name(name).expect("the case names an action")
+            });
+            if finding.action != expected {
+                wrong.push(format!(
+                    "{}: {} is to be {expected:?} and is {:?}",
+                    case.name, finding.rule, finding.action
+                ));
+            }
+        }
+        if let Some(remedies) = &case.remedies {
+            let offered: Vec<&str> = verdict
+                .findings
+                .first()
+                .map(|finding| finding.remedies.iter().map(|it| it.remedy.name).collect())
+                .unwrap_or_default();
+            if offered != *remedies {
+                wrong.push(format!(
+                    "{}: expected the remedies {remedies:?}, found {offered:?}",
+                    case.name
+                ));
+            }
+        }
+    }
+    println!("{} cases", cases.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_message_is_whole_and_every_warning_short() {
+    for case in cases() {
+        let raw = case.judge.expand();
+        let verdict = judge(&raw, None, &case.cluster, &case.policy, Aim::Judge);
+        for finding in &verdict.findings {
+            let message = &finding.message;
+            assert!(
+                message.starts_with(&finding.object.to_string()),
+                "{message}"
+            );
+            assert!(message.ends_with('.'), "{message}");
+            assert!(!message.contains("  "), "{message}");
+            assert!(
+                finding.warning.chars().count() <= 120,
+                "{}",
+                finding.warning
+            );
+            assert!(
+                finding.warning.starts_with(finding.rule),
+                "{}",
+                finding.warning
+            );
+        }
+    }
+}
+
+#[test]
+fn repairs_leave_nothing_grave_and_a_second_pass_changes_nothing() {
+    let fix = "defaults: {outcomes: {deadlock: fix, stuck: fix, delay: fix}}";
+    let mut repaired = 0;
+    for case in cases() {
+        let mut raw = case.judge.expand();
+        let verdict = judge(&raw, None, &case.cluster, fix, Aim::Admit);
+        let Some(patch) = &verdict.patch else {
+            continue;
+        };
+        repaired += 1;
+        let before = raw.clone();
+        json_patch::patch(&mut raw, patch).expect("the patch fits the object");
+        assert_ne!(raw, before, "{}", case.name);
+        let again = judge(&raw, None, &case.cluster, fix, Aim::Admit);
+        assert!(again.patch.is_none(), "{}: {:?}", case.name, again.patch);
+        for finding in &again.findings {
+            assert!(
+                verdict
+                    .findings
+                    .iter()
+                    .any(|before| before.rule == finding.rule && before.action == finding.action),
+                "{}: the repair brought {} about",
+                case.name,
+                finding.rule
+            );
+        }
+    }
+    assert!(repaired > 20, "only {repaired} cases are repaired");
+}
+
+#[test]
+fn every_rule_has_a_case_that_fires_and_a_case_that_is_silent() {
+    let cases = cases();
+    for rule in &multi_attach_guard::rules::RULES {
+        assert!(
+            cases.iter().any(|case| case.expect.contains_key(rule.code)),
+            "no case fires {}",
+            rule.code
+        );
+    }
+    assert!(cases.iter().filter(|case| case.expect.is_empty()).count() > 20);
+}
