@@ -1,19 +1,15 @@
 //! Objects that are judged together and are facts for each other.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
-use crate::model::claim::Claim;
-use crate::model::cluster::{ClusterView, Lookup, NodeHint, Turn};
-use crate::model::labels::Labels;
+use crate::model::cluster::{ClusterView, Turn};
 use crate::model::metadata::Metadata;
-use crate::model::node::Node;
-use crate::model::object::{Namespace, Object};
-use crate::model::storage_class::{CsiDriver, StorageClass};
-use crate::model::volume::Volume;
+use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
+
+use super::layered::Layered;
 
 /// The order in which the objects of a batch are judged. What is found between
 /// two of them is reported once, on the later one.
@@ -80,78 +76,16 @@ impl<'a> BatchView<'a> {
     }
 }
 
-impl ClusterView for BatchView<'_> {
-    fn claim(&self, namespace: &str, name: &str) -> Lookup<Arc<Claim>> {
-        self.facts.claim(namespace, name)
+impl Layered for BatchView<'_> {
+    fn beneath(&self) -> &dyn ClusterView {
+        self.facts
     }
 
-    fn volume(&self, name: &str) -> Lookup<Arc<Volume>> {
-        self.facts.volume(name)
-    }
-
-    fn free_volumes(&self, class: &str) -> Vec<Arc<Volume>> {
-        self.facts.free_volumes(class)
-    }
-
-    fn storage_class(&self, name: &str) -> Lookup<Arc<StorageClass>> {
-        self.facts.storage_class(name)
-    }
-
-    fn default_storage_class(&self) -> Lookup<Arc<StorageClass>> {
-        self.facts.default_storage_class()
-    }
-
-    fn storage_classes(&self) -> Vec<Arc<StorageClass>> {
-        self.facts.storage_classes()
-    }
-
-    fn csi_driver(&self, name: &str) -> Lookup<Arc<CsiDriver>> {
-        self.facts.csi_driver(name)
-    }
-
-    fn namespace(&self, name: &str) -> Lookup<Arc<Namespace>> {
-        self.facts.namespace(name)
-    }
-
-    fn visit_nodes(
-        &self,
-        wanted: Option<&NodeHint<'_>>,
-        visit: &mut dyn FnMut(&Node) -> bool,
-    ) -> Lookup<()> {
-        self.facts.visit_nodes(wanted, visit)
-    }
-
-    fn workload(&self, kind: WorkloadKind, namespace: &str, name: &str) -> Lookup<Arc<Workload>> {
-        self.facts.workload(kind, namespace, name)
-    }
-
-    fn workloads_using(&self, namespace: &str, claim: &str) -> Vec<Arc<Workload>> {
-        self.facts.workloads_using(namespace, claim)
-    }
-
-    fn visit_workloads(
-        &self,
-        namespace: Option<&str>,
-        labels: &Labels,
-        visit: &mut dyn FnMut(&Arc<Workload>) -> bool,
-    ) {
-        self.facts.visit_workloads(namespace, labels, visit);
-    }
-
-    fn autoscalers_of(
-        &self,
-        kind: WorkloadKind,
-        namespace: &str,
-        name: &str,
-    ) -> Vec<Arc<Autoscaler>> {
-        self.facts.autoscalers_of(kind, namespace, name)
-    }
-
-    fn workload_turn(&self, workload: &Workload) -> Turn {
+    fn turn_of_workload(&self, workload: &Workload) -> Turn {
         self.turn(Some(workload.kind), &workload.metadata)
     }
 
-    fn autoscaler_turn(&self, autoscaler: &Autoscaler) -> Turn {
+    fn turn_of_autoscaler(&self, autoscaler: &Autoscaler) -> Turn {
         self.turn(None, &autoscaler.metadata)
     }
 }

@@ -4,8 +4,17 @@
 //! constant time. What differs is who fills it.
 
 pub mod batch;
+pub mod connect;
 pub mod facts;
+#[cfg(test)]
+mod fake_api_server;
 pub mod index;
+mod late_claim;
+mod layered;
+pub mod live;
+mod resource;
 pub mod shared;
+pub mod status;
 mod stored;
 mod table;
+mod watch;

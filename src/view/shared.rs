@@ -67,6 +67,11 @@ impl SharedIndex {
         self.read().len(kind)
     }
 
+    /// Takes everything out.
+    pub(super) fn take(&self) -> Index {
+        std::mem::take(&mut *self.write())
+    }
+
     // A panic while the lock is held cannot leave a half-made change that
     // matters more than no answer at all: every look-up checks what it finds.
     fn read(&self) -> RwLockReadGuard<'_, Index> {
