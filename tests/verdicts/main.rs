@@ -4,6 +4,12 @@
 //! project's ground truth where there is one. Each case describes a small
 //! cluster in shorthand (see [`cluster`]) and the object to judge.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a case that cannot be set up stops the test"
+)]
+
 mod cluster;
 
 use std::collections::BTreeMap;
