@@ -212,7 +212,18 @@ impl<'a> Bench<'a> {
         let Some(old) = previous else {
             return Vec::new();
         };
-        let before = judge(&Subject::Workload(Situation::of(old, None, self.world)));
+        let mut before = judge(&Subject::Workload(Situation::of(old, None, self.world)));
+        if workload.replicas < old.replicas {
+            // Percentages mean something else for fewer pods; scaling down is
+            // not to blame for that.
+            let fewer = Workload {
+                replicas: workload.replicas,
+                ..old.clone()
+            };
+            before.extend(judge(&Subject::Workload(Situation::of(
+                &fewer, None, self.world,
+            ))));
+        }
         let kept: Vec<Hazard> = hazards
             .iter()
             .filter(|hazard| !ratchet::is_new(hazard, &before))

@@ -216,8 +216,8 @@ fn hazard(
         what: format!("{}; {consequence}.", words::volumes(situation.exclusive())),
         advice: "Remove the constraint that spreads the pods, or use one replica with strategy Recreate, or use a volume that many nodes can have.".to_owned(),
         brief: format!(
-            "claim {} needs the pods on one node, which their own constraints forbid",
-            words::first_of(&volumes)
+            "{} needs the pods on one node, which their own constraints forbid",
+            words::first_of(situation.exclusive())
         ),
         volumes,
         extent,

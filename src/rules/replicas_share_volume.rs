@@ -101,8 +101,8 @@ pub(super) fn find(situation: &Situation<'_>) -> Option<Hazard> {
             words::shared_class(situation)
         ),
         brief: format!(
-            "claim {} serves one node, but the pods may be on several; the others never start",
-            words::first_of(&volumes)
+            "{} serves one node, but the pods may be on several; the others never start",
+            words::first_of(situation.exclusive())
         ),
         volumes,
     })

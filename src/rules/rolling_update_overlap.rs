@@ -79,20 +79,22 @@ fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
         words::volumes(situation.exclusive()),
         situation.placement.eligible
     );
-    let advice = format!(
-        "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, or keep the pods on one node with required pod affinity.{}",
-        words::shared_class(situation)
-    );
-    let (outcome, what, brief) = if deadlocks(room, situation) {
+    let apart_anyway = if situation.exclusive().any(|volume| volume.one_pod_a_node) {
+        " (the scheduler keeps two pods with such a disk off the same node as well)"
+    } else {
+        ""
+    };
+    let (outcome, what, advice, brief) = if deadlocks(room, situation) {
         (
             Outcome::Deadlock,
             format!(
-                "{seen}; RollingUpdate starts the new pod before the old one stops (surge {}, unavailable {}), so the rollout can never finish once the new pod is on another node.",
+                "{seen}; RollingUpdate starts the new pod before the old one stops (surge {}, unavailable {}), so the rollout can never finish once the new pod is on another node{apart_anyway}.",
                 room.surge, room.unavailable
             ),
+            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, or keep the pods on one node with required pod affinity.",
             format!(
-                "claim {}: a rollout to another node never ends; use Recreate or maxSurge 0",
-                words::first_of(&volumes)
+                "{}: a rollout to another node never ends; use Recreate or maxSurge 0",
+                words::first_of(situation.exclusive())
             ),
         )
     } else {
@@ -101,9 +103,10 @@ fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
             format!(
                 "{seen}; a new pod on another node waits for the volume until the old pod is gone, then the rollout goes on."
             ),
+            "Nothing breaks; to spare the wait, keep the pods on one node with required pod affinity, or set spec.strategy to Recreate, which waits in the same way but says so.",
             format!(
-                "claim {}: a new pod on another node waits until the old pod is gone",
-                words::first_of(&volumes)
+                "{}: a new pod on another node waits until the old pod is gone",
+                words::first_of(situation.exclusive())
             ),
         )
     };
@@ -114,7 +117,7 @@ fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
         volumes,
         extent: 0,
         what,
-        advice,
+        advice: format!("{advice}{}", words::shared_class(situation)),
         brief,
     });
 }

@@ -80,8 +80,8 @@ fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
         ),
         advice: "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1. Affinity does not help here.".to_owned(),
         brief: format!(
-            "claim {} is ReadWriteOncePod: no rollout ends; use Recreate or maxSurge 0",
-            words::first_of(&volumes)
+            "{} is ReadWriteOncePod: no rollout ends; use Recreate or maxSurge 0",
+            words::first_of(situation.single_pod())
         ),
         volumes,
     });
@@ -116,8 +116,8 @@ pub(super) fn find_replicas(situation: &Situation<'_>) -> Option<Hazard> {
         advice: "Use one pod, or another access mode if several pods must have the data."
             .to_owned(),
         brief: format!(
-            "claim {} is ReadWriteOncePod: only one of {pods} pods can ever run",
-            words::first_of(&volumes)
+            "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
+            words::first_of(situation.single_pod())
         ),
         volumes,
     })

@@ -106,7 +106,8 @@ fn hazard(situation: &Situation<'_>, volume: &UsedVolume, missing: &Missing) -> 
         volumes: vec![volume.shown_name().clone()],
         extent: 0,
         what: format!(
-            "{seen}, so it could not be verified that its pods may be on several nodes at the same time."
+            "{seen}, so it could not be verified that several nodes may have its volume at once, which this {} needs.",
+            situation.workload.kind
         ),
         advice,
         brief: format!("{claim}: not verified, as something it depends on is not known"),

@@ -61,12 +61,14 @@ pub(super) fn quoted(volume: &UsedVolume) -> String {
     }
 }
 
-/// The names for a short line: the first, and how many more.
-pub(super) fn first_of(names: &[Text]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => format!("\"{one}\""),
-        [first, rest @ ..] => format!("\"{first}\" and {} more", rest.len()),
+/// The volumes for a short line: the first, and how many more.
+pub(super) fn first_of<'v>(mut volumes: impl Iterator<Item = &'v UsedVolume>) -> String {
+    let Some(first) = volumes.next() else {
+        return String::new();
+    };
+    match volumes.count() {
+        0 => quoted(first),
+        more => format!("{} and {more} more", quoted(first)),
     }
 }
 

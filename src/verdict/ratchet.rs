@@ -1,7 +1,5 @@
 //! Whether an update is to blame for a hazard.
 
-use serde_json::Value;
-
 use super::Raw;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::Hazard;
@@ -11,29 +9,22 @@ pub(super) fn is_new(hazard: &Hazard, before: &[Hazard]) -> bool {
     !before.iter().any(|old| hazard.is_covered_by(old))
 }
 
-/// Whether the update makes the controller replace pods: its pod template
+/// Whether the update makes a controller replace running pods: the pod template
 /// differs in any way, or a pause ends. Where the documents cannot be compared,
-/// it is taken to.
+/// it is taken to. Kinds that leave running pods alone start no rollout.
 pub(super) fn starts_a_rollout(new: &Workload, old: &Workload, raw: &dyn Raw) -> bool {
+    match new.kind {
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
+        WorkloadKind::ReplicaSet
+        | WorkloadKind::Job
+        | WorkloadKind::CronJob
+        | WorkloadKind::Pod => return false,
+    }
     if old.paused && !new.paused {
         return true;
     }
     match (raw.object(), raw.old()) {
-        (Some(new_raw), Some(old_raw)) => {
-            template(new_raw, new.kind) != template(old_raw, old.kind)
-        }
+        (Some(new), Some(old)) => new.pointer("/spec/template") != old.pointer("/spec/template"),
         _ => true,
     }
-}
-
-fn template(object: &Value, kind: WorkloadKind) -> Option<&Value> {
-    object.pointer(match kind {
-        WorkloadKind::CronJob => "/spec/jobTemplate",
-        WorkloadKind::Pod => "/spec",
-        WorkloadKind::Deployment
-        | WorkloadKind::ReplicaSet
-        | WorkloadKind::StatefulSet
-        | WorkloadKind::DaemonSet
-        | WorkloadKind::Job => "/spec/template",
-    })
 }
