@@ -15,6 +15,7 @@ pub mod manifest;
 pub mod model;
 pub mod policy;
 pub mod remedy;
+pub mod report;
 pub mod rules;
 pub mod server;
 pub mod situation;

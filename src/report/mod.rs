@@ -1,0 +1,213 @@
+//! What was found, for people and for programs.
+//!
+//! A [`Report`] is plain data: the command that made it knows where its findings
+//! stand, the formats know how to say it. Every format names the same findings
+//! in the same words.
+
+mod github;
+mod json;
+mod junit;
+mod sarif;
+mod text;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::model::object::ObjectRef;
+use crate::policy::Action;
+use crate::verdict::Finding;
+
+/// A format of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people, with the lines at fault
+    Text,
+    /// One JSON object with `findings` and `summary`
+    Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// JUnit XML, for the test pages of build servers
+    Junit,
+    /// Workflow commands, for annotations in GitHub Actions
+    Github,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The findings, in the order in which they are told; those that nobody is
+    /// bothered with are among them, with [`Action::Ignore`].
+    pub findings: Vec<Located>,
+    /// What the policy has to tell about annotations.
+    pub notices: Vec<Notice>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
+    /// The objects that were judged. Only JUnit names them all; may be empty
+    /// for the other formats.
+    pub judged: Vec<Judged>,
+    /// The numbers.
+    pub summary: Summary,
+}
+
+/// A finding and where it stands.
+#[derive(Clone, Debug)]
+pub struct Located {
+    /// The finding.
+    pub finding: Finding,
+    /// Where it stands; `None` for an object that came from no file.
+    pub place: Option<Place>,
+}
+
+/// A place in a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file as the user named it, `-` for standard input.
+    pub file: String,
+    /// The file's path from the root of the repository, with `/` between its
+    /// parts; `None` for standard input.
+    pub path: Option<String>,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The first column at fault, in characters, counted from 1.
+    pub column: usize,
+    /// The column after the last one at fault.
+    pub end_column: usize,
+    /// The line's text.
+    pub text: String,
+    /// The Helm template the document was rendered from.
+    pub template: Option<String>,
+}
+
+/// Something the policy has to tell about an object's annotations.
+#[derive(Clone, Debug)]
+pub struct Notice {
+    /// The object.
+    pub object: ObjectRef,
+    /// Where it stands.
+    pub place: Option<Place>,
+    /// A sentence.
+    pub text: String,
+}
+
+/// A file, or a part of one, that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The file as the user named it.
+    pub file: String,
+    /// The file's path from the root of the repository.
+    pub path: Option<String>,
+    /// The line and the column, counted from 1; `None` for the whole file.
+    pub at: Option<(usize, usize)>,
+    /// What is wrong: a sentence.
+    pub message: String,
+}
+
+/// An object that was judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// The object.
+    pub object: ObjectRef,
+    /// The file as the user named it; `None` for an object that came from no file.
+    pub file: Option<String>,
+}
+
+/// The numbers of a report.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Files read, or tried.
+    pub files: usize,
+    /// Objects judged.
+    pub judged: usize,
+    /// Objects that served as facts only: classes, volumes, nodes and the like.
+    pub facts: usize,
+    /// Objects of kinds that hold no pods and no volumes, by kind.
+    pub skipped: BTreeMap<String, usize>,
+    /// Documents that are no Kubernetes objects.
+    pub others: usize,
+    /// Findings that are refused.
+    pub deny: usize,
+    /// Findings that the webhook would repair.
+    pub fix: usize,
+    /// Findings that are warned of.
+    pub warn: usize,
+    /// Findings that somebody asked, with a reason, not to hear of.
+    pub suppressed: usize,
+    /// Files or documents that could not be read.
+    pub unreadable: usize,
+}
+
+impl Summary {
+    /// Counts a finding.
+    pub fn count(&mut self, finding: &Finding) {
+        match finding.action {
+            Action::Deny => self.deny += 1,
+            Action::Fix => self.fix += 1,
+            Action::Warn => self.warn += 1,
+            Action::Ignore if finding.suppressed.is_some() => self.suppressed += 1,
+            Action::Ignore => {}
+        }
+    }
+
+    /// Findings that are told.
+    #[must_use]
+    pub const fn told(&self) -> usize {
+        self.deny + self.fix + self.warn
+    }
+}
+
+/// How loud a finding is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Severity {
+    Error,
+    Warning,
+}
+
+impl Severity {
+    /// `None` for findings that are not told. What the webhook would repair is
+    /// wrong in the file all the same.
+    const fn of(action: Action) -> Option<Self> {
+        match action {
+            Action::Deny | Action::Fix => Some(Self::Error),
+            Action::Warn => Some(Self::Warning),
+            Action::Ignore => None,
+        }
+    }
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    /// Whether the reader understands terminal colours.
+    pub colour: bool,
+    /// The width of the reader's window, in characters.
+    pub width: usize,
+}
+
+/// Writes `report` in `format`; `style` counts for text only.
+///
+/// # Errors
+/// Whatever writing to `out` says.
+pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Text => text::write(report, style, out),
+        Format::Json => json::write(report, out),
+        Format::Sarif => sarif::write(report, out),
+        Format::Junit => junit::write(report, out),
+        Format::Github => github::write(report, out),
+    }
+}
+
+impl Report {
+    /// The findings that are told, with how loud.
+    fn told(&self) -> impl Iterator<Item = (Severity, &Located)> {
+        self.findings
+            .iter()
+            .filter_map(|located| Some((Severity::of(located.finding.action)?, located)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

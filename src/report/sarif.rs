@@ -1,0 +1,155 @@
+//! Reports as SARIF 2.1.0 (OASIS standard, 27 March 2020).
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value, json};
+
+use super::{Located, Place, Report, Severity, Unread};
+use crate::rules::RULES;
+
+/// Where the documentation of the rules is.
+const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/rules.md");
+
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let results: Vec<Value> = report
+        .findings
+        .iter()
+        .filter(|located| {
+            let finding = &located.finding;
+            Severity::of(finding.action).is_some() || finding.suppressed.is_some()
+        })
+        .map(result)
+        .collect();
+    let unread: Vec<Value> = report.unread.iter().map(unread).collect();
+    let sarif = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "multi-attach-guard",
+                "version": env!("CARGO_PKG_VERSION"),
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "informationUri": env!("CARGO_PKG_REPOSITORY"),
+                "rules": rules(),
+            }},
+            "columnKind": "unicodeCodePoints",
+            "invocations": [{
+                "executionSuccessful": report.unread.is_empty(),
+                "toolExecutionNotifications": unread,
+            }],
+            "results": results,
+        }],
+    });
+    serde_json::to_writer_pretty(&mut *out, &sarif)?;
+    writeln!(out)
+}
+
+fn rules() -> Vec<Value> {
+    RULES
+        .iter()
+        .map(|rule| {
+            let documentation = rule.documentation();
+            json!({
+                "id": rule.code,
+                "shortDescription": {"text": documentation.summary()},
+                "help": {"text": documentation.text(), "markdown": documentation.text()},
+                "helpUri": format!("{DOCUMENTATION}#{}", rule.code),
+            })
+        })
+        .collect()
+}
+
+fn result(located: &Located) -> Value {
+    let finding = &located.finding;
+    let level = match Severity::of(finding.action) {
+        Some(Severity::Error) => "error",
+        Some(Severity::Warning) => "warning",
+        None => "note",
+    };
+    let mut location = json!({
+        "logicalLocations": [{
+            "name": finding.object.name,
+            "fullyQualifiedName": finding.object.to_string(),
+            "kind": "resource",
+        }],
+    });
+    if let Some(physical) = located.place.as_ref().and_then(physical) {
+        location["physicalLocation"] = physical;
+    }
+    let mut result = json!({
+        "ruleId": finding.rule,
+        "level": level,
+        "message": {"text": finding.message},
+        "locations": [location],
+        // The same finding keeps its identity when lines move.
+        "partialFingerprints": {"objectFieldRule/v1": format!("{} {} {}", finding.rule, finding.object, finding.field_path)},
+        "properties": {
+            "outcome": finding.outcome,
+            "action": finding.action,
+            "fieldPath": finding.field_path,
+            "remedies": finding.remedies,
+        },
+    });
+    if let Some(index) = RULES.iter().position(|rule| rule.code == finding.rule) {
+        result["ruleIndex"] = index.into();
+    }
+    if let Some(reason) = &finding.suppressed {
+        result["suppressions"] = json!([{"kind": "external", "justification": reason}]);
+    }
+    result
+}
+
+/// The line in a rendered template says nothing about the template's own line,
+/// so a document from standard input points to its template as a whole.
+fn physical(place: &Place) -> Option<Value> {
+    let Some(path) = &place.path else {
+        let template = place.template.as_deref()?;
+        return Some(json!({"artifactLocation": artifact(template)}));
+    };
+    Some(json!({
+        "artifactLocation": artifact(path),
+        "region": {
+            "startLine": place.line,
+            "startColumn": place.column,
+            "endColumn": place.end_column,
+            "snippet": {"text": place.text},
+        },
+    }))
+}
+
+fn unread(unread: &Unread) -> Value {
+    let mut notification = json!({
+        "level": "error",
+        "message": {"text": unread.message},
+    });
+    if let Some(path) = &unread.path {
+        let mut physical = Map::new();
+        physical.insert("artifactLocation".to_owned(), artifact(path));
+        if let Some((line, column)) = unread.at {
+            physical.insert(
+                "region".to_owned(),
+                json!({"startLine": line, "startColumn": column}),
+            );
+        }
+        notification["locations"] = json!([{"physicalLocation": physical}]);
+    }
+    notification
+}
+
+fn artifact(path: &str) -> Value {
+    json!({"uri": uri(path), "uriBaseId": "%SRCROOT%"})
+}
+
+/// A path as a relative URI reference (RFC 3986, section 3.3).
+fn uri(path: &str) -> String {
+    let mut uri = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                uri.push(char::from(byte));
+            }
+            other => uri.push_str(&format!("%{other:02X}")),
+        }
+    }
+    uri
+}

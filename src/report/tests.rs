@@ -1,0 +1,264 @@
+use serde_json::{Value, json};
+
+use super::{Format, Judged, Located, Notice, Place, Report, Style, Summary, Unread, write};
+use crate::model::object::ObjectRef;
+use crate::policy::Action;
+use crate::remedy;
+use crate::rules::{Outcome, codes};
+use crate::verdict::{Finding, Proposal};
+
+fn object(kind: &str, name: &str) -> ObjectRef {
+    ObjectRef {
+        api_version: "apps/v1".into(),
+        kind: kind.into(),
+        namespace: Some("shop".into()),
+        name: name.into(),
+    }
+}
+
+fn finding(rule: &'static str, outcome: Outcome, action: Action, name: &str) -> Finding {
+    Finding {
+        rule,
+        outcome,
+        action,
+        object: object("Deployment", name),
+        field_path: "spec.strategy".to_owned(),
+        message: format!("Deployment shop/{name}: 100 % of it, once:\nit is wrong. Mend it."),
+        warning: format!("{rule}: wrong & <odd>"),
+        remedies: Vec::new(),
+        suppressed: None,
+    }
+}
+
+fn place(file: &str, path: Option<&str>, template: Option<&str>) -> Place {
+    Place {
+        file: file.to_owned(),
+        path: path.map(str::to_owned),
+        line: 14,
+        column: 3,
+        end_column: 11,
+        text: "  strategy: {type: RollingUpdate}  # é".to_owned(),
+        template: template.map(str::to_owned),
+    }
+}
+
+fn report() -> Report {
+    let mut denied = finding(
+        codes::ROLLING_UPDATE_OVERLAP,
+        Outcome::Deadlock,
+        Action::Deny,
+        "web",
+    );
+    denied.remedies.push(Proposal {
+        remedy: remedy::named("recreate").unwrap(),
+        patch: serde_json::from_value(json!([
+            {"op": "replace", "path": "/spec/strategy", "value": {"type": "Recreate"}}]))
+        .unwrap(),
+    });
+    let mut warned = finding(
+        codes::REPLICAS_SHARE_VOLUME,
+        Outcome::Unknown,
+        Action::Warn,
+        "api",
+    );
+    warned.object.kind = "StatefulSet".into();
+    let mut suppressed = finding(
+        codes::ROLLING_UPDATE_OVERLAP,
+        Outcome::Delay,
+        Action::Ignore,
+        "old",
+    );
+    suppressed.suppressed = Some("gone next week".to_owned());
+    let ignored = finding(
+        codes::UNRESOLVED_CLAIM,
+        Outcome::Unknown,
+        Action::Ignore,
+        "old",
+    );
+    let web = place("./deploy/a b.yaml", Some("deploy/a b.yaml"), None);
+    let rendered = place("-", None, Some("shop/templates/api.yaml"));
+    let mut summary = Summary {
+        files: 3,
+        judged: 4,
+        facts: 1,
+        skipped: [("Service".to_owned(), 2), ("Secret".to_owned(), 1)].into(),
+        others: 1,
+        unreadable: 1,
+        ..Summary::default()
+    };
+    for finding in [&denied, &warned, &suppressed, &ignored] {
+        summary.count(finding);
+    }
+    let located = |finding, place| Located { finding, place };
+    Report {
+        findings: vec![
+            located(denied, Some(web.clone())),
+            located(warned, Some(rendered)),
+            located(suppressed, Some(web.clone())),
+            located(ignored, None),
+        ],
+        notices: vec![Notice {
+            object: object("Deployment", "old"),
+            place: Some(web),
+            text: "there is no rule \"x\".".to_owned(),
+        }],
+        unread: vec![Unread {
+            file: "bad.yaml".to_owned(),
+            path: Some("bad.yaml".to_owned()),
+            at: Some((2, 4)),
+            message: "This is not valid YAML: unclosed bracket '['.".to_owned(),
+        }],
+        judged: vec![Judged {
+            object: object("Deployment", "fine"),
+            file: Some("fine.yaml".to_owned()),
+        }],
+        summary,
+    }
+}
+
+fn written(report: &Report, format: Format) -> String {
+    let style = Style {
+        colour: false,
+        width: 80,
+    };
+    let mut out = Vec::new();
+    write(report, format, style, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn text_shows_the_line_at_fault() {
+    insta::assert_snapshot!(written(&report(), Format::Text));
+}
+
+#[test]
+fn text_of_nothing_says_so() {
+    let mut report = Report::default();
+    report.summary.files = 1;
+    report.summary.judged = 2;
+    assert_eq!(
+        written(&report, Format::Text),
+        "No findings. 2 objects judged in 1 file.\n"
+    );
+}
+
+#[test]
+fn colours_come_only_when_asked_for() {
+    let mut out = Vec::new();
+    let style = Style {
+        colour: true,
+        width: 80,
+    };
+    write(&report(), Format::Text, style, &mut out).unwrap();
+    assert!(out.contains(&0x1b));
+    assert!(!written(&report(), Format::Text).contains('\x1b'));
+}
+
+#[test]
+fn json_has_the_documented_shape() {
+    let json: Value = serde_json::from_str(&written(&report(), Format::Json)).unwrap();
+    assert_eq!(
+        json["findings"][0],
+        json!({
+            "rule": "rolling-update-overlap",
+            "outcome": "deadlock",
+            "action": "deny",
+            "object": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"},
+            "fieldPath": "spec.strategy",
+            "file": "./deploy/a b.yaml",
+            "line": 14,
+            "column": 3,
+            "message": "Deployment shop/web: 100 % of it, once:\nit is wrong. Mend it.",
+            "remedies": [{
+                "name": "recreate",
+                "cost": remedy::named("recreate").unwrap().cost,
+                "patch": [{"op": "replace", "path": "/spec/strategy", "value": {"type": "Recreate"}}],
+            }],
+        })
+    );
+    assert_eq!(json["findings"][1]["template"], "shop/templates/api.yaml");
+    assert_eq!(json["findings"].as_array().unwrap().len(), 2);
+    assert_eq!(json["errors"][0]["line"], 2);
+    assert_eq!(
+        json["summary"],
+        json!({
+            "files": 3, "judged": 4, "facts": 1, "skipped": {"Secret": 1, "Service": 2}, "others": 1,
+            "deny": 1, "fix": 0, "warn": 1, "suppressed": 1, "unreadable": 1,
+        })
+    );
+}
+
+#[test]
+fn sarif_follows_its_schema() {
+    let mut schema: Value =
+        serde_json::from_str(include_str!("../../tests/data/sarif-schema-2.1.0.json")).unwrap();
+    // The schema's pattern for a field that is never written is no regular
+    // expression: a bracket is closed that was never opened.
+    for definition in ["run", "toolComponent"] {
+        let properties = &mut schema["definitions"][definition]["properties"];
+        let language = properties["language"].as_object_mut().unwrap();
+        language.remove("pattern").unwrap();
+    }
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for report in [report(), Report::default()] {
+        let sarif: Value = serde_json::from_str(&written(&report, Format::Sarif)).unwrap();
+        let errors: Vec<String> = validator
+            .iter_errors(&sarif)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert_eq!(errors, [] as [String; 0]);
+    }
+    let broken = json!({"version": "2.1.0", "runs": [{"results": [{}]}]});
+    assert!(!validator.is_valid(&broken));
+}
+
+#[test]
+fn sarif_points_to_the_place_and_names_the_suppression() {
+    let sarif: Value = serde_json::from_str(&written(&report(), Format::Sarif)).unwrap();
+    let run = &sarif["runs"][0];
+    let results = run["results"].as_array().unwrap();
+    assert_eq!(results.len(), 3, "what the policy ignores is not told");
+    let physical = &results[0]["locations"][0]["physicalLocation"];
+    assert_eq!(
+        physical["artifactLocation"],
+        json!({"uri": "deploy/a%20b.yaml", "uriBaseId": "%SRCROOT%"})
+    );
+    assert_eq!(physical["region"]["startLine"], 14);
+    assert_eq!(results[0]["level"], "error");
+    let index = usize::try_from(results[0]["ruleIndex"].as_u64().unwrap()).unwrap();
+    assert_eq!(
+        run["tool"]["driver"]["rules"][index]["id"],
+        results[0]["ruleId"]
+    );
+    let rendered = &results[1]["locations"][0]["physicalLocation"];
+    assert_eq!(
+        *rendered,
+        json!({"artifactLocation": {"uri": "shop/templates/api.yaml", "uriBaseId": "%SRCROOT%"}})
+    );
+    assert_eq!(
+        results[2]["suppressions"],
+        json!([{"kind": "external", "justification": "gone next week"}])
+    );
+    assert_eq!(run["invocations"][0]["executionSuccessful"], false);
+}
+
+#[test]
+fn github_commands_are_escaped() {
+    assert_eq!(
+        written(&report(), Format::Github),
+        "::error file=bad.yaml,line=2,col=4,title=multi-attach-guard::This is not valid YAML: unclosed bracket '['.\n\
+         ::error file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/web: 100 %25 of it, once:%0Ait is wrong. Mend it.\n\
+         ::warning file=shop/templates/api.yaml,title=replicas-share-volume::Deployment shop/api: 100 %25 of it, once:%0Ait is wrong. Mend it.\n\
+         ::warning file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=multi-attach-guard::Deployment shop/old: there is no rule \"x\".\n"
+    );
+    let mut comma = report();
+    comma.unread[0].path = Some("a,b:c.yaml".to_owned());
+    assert!(written(&comma, Format::Github).starts_with("::error file=a%2Cb%3Ac.yaml,"));
+}
+
+#[test]
+fn junit_makes_a_suite_of_each_file() {
+    let mut report = report();
+    report.findings[0].finding.message = "a \u{1} <b> & c".to_owned();
+    insta::assert_snapshot!(written(&report, Format::Junit));
+}
