@@ -6,11 +6,11 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 
 use super::Text;
-use super::amount::{Amount, Rounding};
 use super::de::{nullable, present};
 use super::labels::LabelSelector;
 use super::metadata::Metadata;
 use super::pod::{PodSpec, PodTemplate};
+use super::strategy::Strategy;
 
 /// The kinds of workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -117,112 +117,6 @@ impl WorkloadKind {
 impl fmt::Display for WorkloadKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// How a Deployment replaces its pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// New pods are started while old ones still run.
-    RollingUpdate {
-        /// Pods above the wanted number; `None` means the default, 25 %.
-        max_surge: Option<Amount>,
-        /// Pods below the wanted number; `None` means the default, 25 %.
-        max_unavailable: Option<Amount>,
-    },
-    /// Old pods are stopped before new ones are started.
-    Recreate {
-        /// Whether a `rollingUpdate` block was left beside it, which the API server refuses.
-        leftover: bool,
-    },
-    /// A word Kubernetes does not know; the API server refuses it.
-    Unknown,
-}
-
-/// So many pods above and below the wanted number during a rollout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Pods above.
-    pub surge: i64,
-    /// Pods below.
-    pub unavailable: i64,
-}
-
-impl Strategy {
-    /// What a rolling update may do with `replicas` pods; `None` where there is
-    /// no rolling update, or one that the API server refuses.
-    ///
-    /// Source: `ResolveFenceposts` in the Deployment controller's `deployment_util.go`:
-    /// surge rounds up, unavailable down, and if both come to 0, unavailable is 1.
-    #[must_use]
-    pub fn room(&self, replicas: i64) -> Option<Room> {
-        let Self::RollingUpdate {
-            max_surge,
-            max_unavailable,
-        } = self
-        else {
-            return None;
-        };
-        let default = Amount::Percent(25);
-        let surge = max_surge.as_ref().unwrap_or(&default);
-        let unavailable = max_unavailable.as_ref().unwrap_or(&default);
-        let surge = surge.resolve(replicas, Rounding::Up)?;
-        let unavailable = unavailable.resolve(replicas, Rounding::Down)?;
-        Some(Room {
-            surge,
-            unavailable: if surge == 0 && unavailable == 0 {
-                1
-            } else {
-                unavailable
-            },
-        })
-    }
-}
-
-impl Default for Strategy {
-    fn default() -> Self {
-        Self::RollingUpdate {
-            max_surge: None,
-            max_unavailable: None,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Strategy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Wire {
-            r#type: Option<Text>,
-            rolling_update: Option<Rolling>,
-        }
-
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Rolling {
-            #[serde(default)]
-            max_surge: Option<Amount>,
-            #[serde(default)]
-            max_unavailable: Option<Amount>,
-        }
-
-        let wire = Option::<Wire>::deserialize(deserializer)?.unwrap_or_default();
-        Ok(match wire.r#type.as_deref() {
-            None | Some("" | "RollingUpdate") => {
-                let (max_surge, max_unavailable) =
-                    wire.rolling_update.map_or((None, None), |rolling| {
-                        (rolling.max_surge, rolling.max_unavailable)
-                    });
-                Self::RollingUpdate {
-                    max_surge,
-                    max_unavailable,
-                }
-            }
-            Some("Recreate") => Self::Recreate {
-                leftover: wire.rolling_update.is_some(),
-            },
-            Some(_) => Self::Unknown,
-        })
     }
 }
 
@@ -526,46 +420,6 @@ mod tests {
                 },
             ]
         );
-    }
-
-    #[test]
-    fn rooms_resolve_as_the_deployment_controller_resolves_them() {
-        let room = |surge, unavailable| Some(Room { surge, unavailable });
-        let cases = [
-            ("null", 1, room(1, 0)),
-            ("{}", 4, room(1, 1)),
-            (
-                r#"{"type":"RollingUpdate","rollingUpdate":{"maxSurge":0,"maxUnavailable":"25%"}}"#,
-                1,
-                room(0, 1),
-            ),
-            (
-                r#"{"rollingUpdate":{"maxSurge":"0%","maxUnavailable":"10%"}}"#,
-                3,
-                room(0, 1),
-            ),
-            (
-                r#"{"rollingUpdate":{"maxSurge":1,"maxUnavailable":1}}"#,
-                1,
-                room(1, 1),
-            ),
-            (r#"{"rollingUpdate":{"maxSurge":"x"}}"#, 1, None),
-            (r#"{"type":"Recreate"}"#, 1, None),
-        ];
-        for (text, replicas, expected) in cases {
-            let strategy: Strategy = serde_json::from_str(text).unwrap();
-            assert_eq!(strategy.room(replicas), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn leftovers_are_seen_only_where_there_is_one() {
-        let leftover = |text| {
-            serde_json::from_str::<Strategy>(text).unwrap() == Strategy::Recreate { leftover: true }
-        };
-        assert!(leftover(r#"{"type":"Recreate","rollingUpdate":{}}"#));
-        assert!(!leftover(r#"{"type":"Recreate","rollingUpdate":null}"#));
-        assert!(!leftover(r#"{"type":"Recreate"}"#));
     }
 
     #[test]

@@ -33,7 +33,8 @@
 
 use super::hazard::Hazard;
 use super::{Outcome, Rule, Subject, codes};
-use crate::model::workload::{Strategy, WorkloadKind};
+use crate::model::strategy::Strategy;
+use crate::model::workload::WorkloadKind;
 
 pub(super) const RULE: Rule = Rule {
     code: codes::LEFTOVER_ROLLING_UPDATE,

@@ -49,7 +49,8 @@
 
 use super::hazard::Hazard;
 use super::{Outcome, Rule, Subject, codes, words};
-use crate::model::workload::{Room, WorkloadKind};
+use crate::model::strategy::Room;
+use crate::model::workload::WorkloadKind;
 use crate::situation::Situation;
 
 pub(super) const RULE: Rule = Rule {

@@ -1,0 +1,103 @@
+//! Judging a claim, alone and with the workloads that wait for it.
+
+use std::collections::HashSet;
+
+use super::arrival::WithClaim;
+use super::{Bench, Verdict};
+use crate::model::claim::Claim;
+use crate::model::cluster::Turn;
+use crate::model::object::Object;
+use crate::policy::{Action, Resolved};
+use crate::rules::{Hazard, Outcome, Subject, judge};
+use crate::situation::{Situation, World};
+
+impl Bench<'_> {
+    pub(super) fn claim(&self, claim: &Claim) -> Verdict {
+        let old = match self.review.old {
+            Some(Object::Claim(old)) => Some(old),
+            _ => None,
+        };
+        let hazards = judge(&Subject::Claim {
+            claim,
+            old,
+            world: self.world,
+        });
+        let mut verdict = if hazards.is_empty() {
+            Verdict::default()
+        } else {
+            self.with_policy(&claim.metadata, "PersistentVolumeClaim", |resolved| {
+                self.plain(&hazards, resolved)
+            })
+        };
+        if old.is_none() && claim.volume.is_empty() {
+            self.waiting_workloads(claim, &mut verdict);
+        }
+        verdict
+    }
+
+    /// Judges a new claim with the workloads that wait for it. Each is decided
+    /// about as that workload would be.
+    fn waiting_workloads(&self, claim: &Claim, verdict: &mut Verdict) {
+        let metadata = &claim.metadata;
+        let waiting = self
+            .world
+            .view
+            .workloads_using(&metadata.namespace, &metadata.name);
+        if waiting.is_empty() {
+            return;
+        }
+        let view = WithClaim::new(self.world.view, claim);
+        let world = World {
+            view: &view,
+            ..self.world
+        };
+        let mut told = HashSet::new();
+        for workload in waiting {
+            if workload.owner_is_judged()
+                || !workload.has_pods()
+                || self.world.view.workload_turn(&workload) != Turn::Never
+            {
+                continue;
+            }
+            let hazards: Vec<Hazard> =
+                judge(&Subject::Workload(Situation::of(&workload, None, world)))
+                    .into_iter()
+                    .filter(|hazard| {
+                        hazard.volumes.contains(&metadata.name) && told.insert(hazard.rule)
+                    })
+                    .map(|hazard| Hazard {
+                        field_path: "spec.accessModes".to_owned(),
+                        what: format!(
+                            "{} {} waits for it; there, {}",
+                            workload.kind, workload.metadata.name, hazard.what
+                        ),
+                        ..hazard
+                    })
+                    .collect();
+            if hazards.is_empty() {
+                continue;
+            }
+            let found = self.with_policy(&workload.metadata, workload.kind.name(), |resolved| {
+                self.about_waiting(&hazards, resolved)
+            });
+            verdict.findings.extend(found.findings);
+            verdict.notices.extend(found.notices);
+        }
+        verdict.findings.sort_by_key(|finding| finding.outcome);
+    }
+
+    /// Decides about the hazards of a workload that waits for the claim under
+    /// review. The claim cannot be patched to mend the workload; where the
+    /// policy says to fix, a rollout that would never finish is mended when it
+    /// starts, but pods that could never start are not.
+    fn about_waiting(&self, hazards: &[Hazard], resolved: &Resolved<'_>) -> Verdict {
+        let mut verdict = self.plain(hazards, resolved);
+        for (finding, hazard) in verdict.findings.iter_mut().zip(hazards) {
+            let decision = resolved.decide(hazard.rule, hazard.outcome);
+            if decision.action == Action::Fix && hazard.outcome != Outcome::Stuck {
+                finding.action = Action::Warn;
+            }
+        }
+        verdict
+    }
+}

@@ -1,0 +1,97 @@
+//! Judging what sets a workload's replicas from outside.
+
+use super::{Bench, Verdict, ratchet};
+use crate::model::autoscaler::{Autoscaler, Scale};
+use crate::model::cluster::Lookup;
+use crate::model::object::Object;
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::policy::Action;
+use crate::rules::{Hazard, Subject, judge};
+use crate::situation::Situation;
+
+impl Bench<'_> {
+    pub(super) fn autoscaler(&self, autoscaler: &Autoscaler) -> Verdict {
+        let Some(kind) = WorkloadKind::from_name(&autoscaler.target_kind)
+            .filter(|kind| kind.group() == autoscaler.target_group.as_str())
+        else {
+            return Verdict::default();
+        };
+        let Lookup::Found(workload) = self.world.view.workload(
+            kind,
+            &autoscaler.metadata.namespace,
+            &autoscaler.target_name,
+        ) else {
+            return Verdict::default();
+        };
+        let hazards = self.scaled(&workload, autoscaler.max_replicas, Some(autoscaler));
+        let before = match self.review.old {
+            Some(Object::Autoscaler(old)) if old.target_name == autoscaler.target_name => {
+                self.scaled(&workload, old.max_replicas, Some(old))
+            }
+            _ => Vec::new(),
+        };
+        if hazards.is_empty() {
+            return Verdict::default();
+        }
+        self.with_policy(
+            &autoscaler.metadata,
+            "HorizontalPodAutoscaler",
+            |resolved| {
+                let mut verdict = self.plain(&hazards, resolved);
+                for (finding, hazard) in verdict.findings.iter_mut().zip(&hazards) {
+                    if !ratchet::is_new(hazard, &before) && finding.action == Action::Deny {
+                        finding.action = Action::Warn;
+                    }
+                }
+                verdict
+            },
+        )
+    }
+
+    pub(super) fn scale(&self, scale: &Scale) -> Verdict {
+        let Some(kind) = self.review.scaled else {
+            return Verdict::default();
+        };
+        let metadata = &scale.metadata;
+        let Lookup::Found(workload) =
+            self.world
+                .view
+                .workload(kind, &metadata.namespace, &metadata.name)
+        else {
+            return Verdict::default();
+        };
+        // The request knows better than a cache how many replicas there are.
+        let current = match self.review.old {
+            Some(Object::Scale(old)) => Workload {
+                replicas: old.replicas,
+                ..Workload::clone(&workload)
+            },
+            _ => Workload::clone(&workload),
+        };
+        let hazards = self.scaled(&current, scale.replicas, None);
+        if hazards.is_empty() {
+            return Verdict::default();
+        }
+        self.with_policy(&workload.metadata, workload.kind.name(), |resolved| {
+            self.plain(&hazards, resolved)
+        })
+    }
+
+    /// What comes of `replicas` pods of `workload`.
+    fn scaled(
+        &self,
+        workload: &Workload,
+        replicas: i64,
+        autoscaler: Option<&Autoscaler>,
+    ) -> Vec<Hazard> {
+        let scaled = Workload {
+            replicas,
+            ..workload.clone()
+        };
+        judge(&Subject::Scaled {
+            situation: Situation::of(&scaled, None, self.world),
+            before: workload.replicas,
+            autoscaler,
+        })
+    }
+}
