@@ -1,3 +1,12 @@
 //! The command line of multi-attach-guard.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use multi_attach_guard::cli::{self, Cli};
+
+fn main() -> ExitCode {
+    // Fails only when a provider is installed already, and nothing ran before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    cli::run(&Cli::parse())
+}

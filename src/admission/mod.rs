@@ -21,6 +21,9 @@ use crate::verdict::{self, Aim, Finding, Review, Settings, Verdict};
 use request::Documents;
 use response::Response;
 
+/// What [`Answer::kind`] says of kinds that are not judged.
+pub const OTHER_KIND: &str = "other";
+
 /// Which question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
@@ -50,7 +53,7 @@ pub enum Decision {
 pub struct Answer {
     /// An AdmissionReview with a response, as JSON.
     pub body: Vec<u8>,
-    /// The kind of object that was reviewed; `other` for kinds that are not judged.
+    /// The kind of object that was reviewed, or [`OTHER_KIND`].
     pub kind: &'static str,
     /// What was decided.
     pub decision: Decision,
@@ -80,7 +83,7 @@ impl<V: ClusterView> Admission<V> {
             tracing::warn!(uid = %request.uid, %problem, "a review could not be read");
             return Ok(response::unreadable(&request, problem));
         }
-        let kind = request.kind.map_or("other", |kind| kind.name());
+        let kind = request.kind.map_or(OTHER_KIND, |kind| kind.name());
         let Some(object) = request.to_judge() else {
             return Ok(Answer {
                 body: Response::allowed(&request.uid).to_bytes(),

@@ -132,7 +132,7 @@ pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Answer {
     );
     Answer {
         body: response.to_bytes(),
-        kind: "other",
+        kind: super::OTHER_KIND,
         decision: Decision::Unreadable,
     }
 }

@@ -1,6 +1,6 @@
 //! Where log lines go and what they look like.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::panic::{self, PanicHookInfo};
 
 use clap::{Args, ValueEnum};
@@ -44,6 +44,7 @@ impl LogOptions {
         let filter = EnvFilter::new(&self.log);
         let builder = tracing_subscriber::fmt()
             .with_env_filter(filter)
+            .with_ansi(io::stderr().is_terminal())
             .with_writer(io::stderr);
         match self.log_format {
             LogFormat::Text => builder.finish().try_init()?,

@@ -1,5 +1,6 @@
 //! The policy file on disk, read again when it changes.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use arc_swap::ArcSwap;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::policy::{Policy, PolicyError, Problem};
+use crate::storage::{Catalog, CatalogError, OverrideError};
+use crate::verdict::Settings;
 
 /// No policy is larger: a ConfigMap holds 1 MiB at most (Kubernetes
 /// documentation, "ConfigMaps"), and `--config /dev/zero` must end.
@@ -38,12 +41,41 @@ pub enum PolicyFileError {
     /// The file is not a good policy; the error has its name and the place.
     #[error(transparent)]
     Invalid(#[from] PolicyError),
+    /// The policy's provisioners do not fit into the catalog.
+    #[error("{}: {source}", path.display())]
+    Provisioners {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        source: OverrideError,
+    },
+    /// The catalog inside the program is damaged.
+    #[error(
+        "The storage catalog inside this program cannot be read: {0}. This is a bug; please report it."
+    )]
+    Catalog(&'static CatalogError),
+}
+
+/// The settings of a policy file as it is now, or the built-in ones.
+///
+/// # Errors
+///
+/// As [`PolicyFile::open`].
+pub fn settings(config: Option<&Path>) -> Result<Settings, PolicyFileError> {
+    match config {
+        Some(path) => PolicyFile::open(path.to_owned()).map(|(_, settings)| settings),
+        None => {
+            let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
+            with_catalog(Policy::default(), catalog, Path::new("the built-in policy"))
+        }
+    }
 }
 
 /// The file named with `--config`.
 #[derive(Debug)]
 pub struct PolicyFile {
     path: PathBuf,
+    catalog: &'static Catalog,
     judged: Seen,
     last: Seen,
 }
@@ -57,21 +89,28 @@ enum Seen {
 }
 
 impl PolicyFile {
-    /// Reads the policy as it is now.
+    /// Reads the policy as it is now, and puts it together with the catalog.
     ///
     /// # Errors
     ///
     /// The file cannot be read or is not a good policy.
-    pub fn open(path: PathBuf) -> Result<(Self, Policy), PolicyFileError> {
+    pub fn open(path: PathBuf) -> Result<(Self, Settings), PolicyFileError> {
+        let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
         let content = read(&path)?;
-        let policy = parse(&path, &content)?;
+        let settings = with_catalog(parse(&path, &content)?, catalog, &path)?;
         let judged = Seen::Content(content);
-        let last = judged.clone();
-        Ok((Self { path, judged, last }, policy))
+        let file = Self {
+            path,
+            catalog,
+            last: judged.clone(),
+            judged,
+        };
+        Ok((file, settings))
     }
 
-    /// Follows the file for ever and puts each good change into `policy`,
-    /// which stays as it is when a change is not good. `attempted` hears of both.
+    /// Follows the file for ever and puts each good change into `settings`,
+    /// which stay as they are when a change is not good. `attempted` hears of
+    /// both.
     ///
     /// The content is compared once `every` so often: Kubernetes changes a
     /// mounted ConfigMap by swapping the symlink `..data`, which a watch on
@@ -81,9 +120,9 @@ impl PolicyFile {
     pub async fn follow(
         mut self,
         every: Duration,
-        policy: &ArcSwap<Policy>,
-        mut attempted: impl FnMut(Result<&Policy, &PolicyFileError>),
-    ) {
+        settings: &ArcSwap<Settings>,
+        mut attempted: impl FnMut(Result<&Settings, &PolicyFileError>),
+    ) -> Infallible {
         let mut ticks = interval(every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -93,7 +132,7 @@ impl PolicyFile {
                 Some(Ok(changed)) => {
                     tracing::info!(file = %self.path.display(), "The policy changed; the new one is in use.");
                     let changed = Arc::new(changed);
-                    policy.store(Arc::clone(&changed));
+                    settings.store(Arc::clone(&changed));
                     attempted(Ok(&changed));
                 }
                 Some(Err(error)) => {
@@ -105,7 +144,7 @@ impl PolicyFile {
     }
 
     /// The policy in the file, if this look and the last one agree on a change.
-    async fn change(&mut self) -> Option<Result<Policy, PolicyFileError>> {
+    async fn change(&mut self) -> Option<Result<Settings, PolicyFileError>> {
         let path = self.path.clone();
         // Only a runtime that shuts down fails to run the read.
         let found = tokio::task::spawn_blocking(move || read(&path))
@@ -121,8 +160,20 @@ impl PolicyFile {
             return None;
         }
         self.judged.clone_from(&self.last);
-        Some(found.and_then(|content| parse(&self.path, &content)))
+        let policy = found.and_then(|content| parse(&self.path, &content));
+        Some(policy.and_then(|policy| with_catalog(policy, self.catalog, &self.path)))
     }
+}
+
+fn with_catalog(
+    policy: Policy,
+    catalog: &Catalog,
+    path: &Path,
+) -> Result<Settings, PolicyFileError> {
+    Settings::new(policy, catalog).map_err(|source| PolicyFileError::Provisioners {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, PolicyFileError> {
@@ -212,19 +263,23 @@ mod tests {
         }
     }
 
+    fn nodes(settings: &Settings) -> Nodes {
+        settings.policy().nodes()
+    }
+
     #[tokio::test]
     async fn good_bad_and_good_again_through_symlink_swaps() {
         let mut mount = Mount::new(NEVER);
-        let (file, policy) = PolicyFile::open(mount.file()).unwrap();
-        let policy = ArcSwap::from_pointee(policy);
+        let (file, settings) = PolicyFile::open(mount.file()).unwrap();
+        let settings = ArcSwap::from_pointee(settings);
         let (heard, mut attempts) = mpsc::unbounded_channel();
-        let follow = file.follow(Duration::from_millis(1), &policy, |attempt| {
-            let attempt = attempt.map(Policy::nodes).map_err(ToString::to_string);
+        let follow = file.follow(Duration::from_millis(1), &settings, |attempt| {
+            let attempt = attempt.map(nodes).map_err(ToString::to_string);
             heard.send(attempt).unwrap();
         });
 
         let scenario = async {
-            assert_eq!(policy.load().nodes(), Nodes::Never);
+            assert_eq!(nodes(&settings.load()), Nodes::Never);
 
             mount.swap(BAD);
             let refused = attempts.recv().await.unwrap().unwrap_err();
@@ -232,23 +287,23 @@ mod tests {
                 refused.ends_with("policy.yaml:1:8: \"sometimes\" is not known here; known are auto, always and never"),
                 "{refused}"
             );
-            assert_eq!(policy.load().nodes(), Nodes::Never);
+            assert_eq!(nodes(&settings.load()), Nodes::Never);
 
             mount.swap(ALWAYS);
             assert_eq!(attempts.recv().await.unwrap(), Ok(Nodes::Always));
-            assert_eq!(policy.load().nodes(), Nodes::Always);
+            assert_eq!(nodes(&settings.load()), Nodes::Always);
 
             fs::remove_file(mount.file()).unwrap();
             let gone = attempts.recv().await.unwrap().unwrap_err();
             assert!(gone.contains("cannot be read"), "{gone}");
-            assert_eq!(policy.load().nodes(), Nodes::Always);
+            assert_eq!(nodes(&settings.load()), Nodes::Always);
 
             symlink("..data/policy.yaml", mount.file()).unwrap();
             assert_eq!(attempts.recv().await.unwrap(), Ok(Nodes::Always));
         };
         let both = async {
             tokio::select! {
-                () = follow => {}
+                never = follow => match never {},
                 () = scenario => {}
             }
         };
@@ -269,7 +324,7 @@ mod tests {
         mount.swap(ALWAYS);
         assert!(file.change().await.is_none(), "not settled either");
         let changed = file.change().await.unwrap().unwrap();
-        assert_eq!(changed.nodes(), Nodes::Always);
+        assert_eq!(nodes(&changed), Nodes::Always);
         assert!(file.change().await.is_none(), "judged");
 
         mount.swap(BAD);

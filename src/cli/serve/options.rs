@@ -1,28 +1,13 @@
-//! `serve`: the admission webhook.
+//! The options of `serve`.
 
-use std::fs;
-use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
-use super::logging::LogOptions;
-use crate::certs::{CertError, Certificates, PemFiles, SelfSigned, ServingPair};
-use crate::server::{
-    Condition, HealthSource, Metrics, Options, Reviewer, Server, ServerError, Stopped,
-};
-
-/// How often the certificate files are compared with what is served. A kubelet
-/// needs up to a minute to change a mounted Secret, so this adds little.
-const CERTIFICATE_INTERVAL: Duration = Duration::from_secs(2);
-
-/// The name of the condition on the certificate.
-const CERTIFICATE: &str = "certificate";
+use crate::cli::logging::LogOptions;
 
 /// Answer admission reviews over HTTPS
 ///
@@ -110,131 +95,9 @@ fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|_| "a length of time is not negative".to_owned())
 }
 
-/// Why `serve` ended with an error.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The certificate cannot be used.
-    #[error(transparent)]
-    Certificate(#[from] CertError),
-    /// The CA cannot be written.
-    #[error("The CA cannot be written to {path}, the file given with --write-ca: {source}.")]
-    WriteCa {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The signals that end the server cannot be caught.
-    #[error("The signals SIGTERM and SIGINT cannot be caught: {0}.")]
-    Signals(io::Error),
-    /// The server could not start or stopped unasked.
-    #[error(transparent)]
-    Server(#[from] ServerError),
-}
-
-impl ServeError {
-    /// 2 for what the caller gave, 1 for what went wrong afterwards.
-    pub fn exit_code(&self) -> ExitCode {
-        match self {
-            Self::Certificate(_) | Self::WriteCa { .. } => ExitCode::from(2),
-            Self::Signals(_) | Self::Server(_) => ExitCode::from(1),
-        }
-    }
-}
-
-/// Serves until a signal ends it. `sources` are what readiness depends on
-/// beside the server and its certificate.
-pub async fn serve<R: Reviewer>(
-    options: &ServeOptions,
-    reviewer: R,
-    mut sources: Vec<Arc<dyn HealthSource>>,
-    metrics: Metrics,
-) -> Result<Stopped, ServeError> {
-    let (certificates, files) = certificates(&options.certificate).await?;
-    metrics.set_certificate_expiry(certificates.current().not_after());
-    let served = Arc::clone(&certificates);
-    sources.push(Arc::new(move || vec![condition(&served, Timestamp::now())]));
-
-    let mut server = Options::new(options.listen, options.admin);
-    server.shutdown_delay = options.shutdown_delay;
-    server.drain_timeout = options.drain_timeout;
-    let resolver = Arc::clone(&certificates);
-    let server = Server::start(&server, resolver, reviewer, sources, metrics.clone()).await?;
-    let signals = server
-        .shutdown()
-        .on_signals()
-        .map_err(ServeError::Signals)?;
-
-    let follow = async {
-        let Some(files) = files else {
-            return std::future::pending().await;
-        };
-        let attempted = |attempt: Result<&ServingPair, &CertError>| {
-            metrics.certificate_reloaded(attempt.is_ok(), Timestamp::now());
-            if let Ok(pair) = attempt {
-                metrics.set_certificate_expiry(pair.not_after());
-            }
-        };
-        files
-            .follow(CERTIFICATE_INTERVAL, &certificates, attempted)
-            .await
-    };
-    tokio::select! {
-        stopped = server.run() => Ok(stopped?),
-        never = signals => match never {},
-        never = follow => match never {},
-    }
-}
-
-/// The first certificate, and its files if it comes from files.
-async fn certificates(
-    options: &CertificateOptions,
-) -> Result<(Arc<Certificates>, Option<PemFiles>), ServeError> {
-    if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
-        let (files, pair) = PemFiles::open(certificate.clone(), key.clone()).await?;
-        return Ok((Arc::new(Certificates::new(pair)), Some(files)));
-    }
-    let made = SelfSigned::generate(&options.dns_name, Timestamp::now())?;
-    if let Some(path) = &options.write_ca {
-        fs::write(path, &made.ca_pem).map_err(|source| ServeError::WriteCa {
-            path: path.clone(),
-            source,
-        })?;
-        tracing::info!(file = %path.display(), "The CA to trust was written.");
-    }
-    Ok((Arc::new(Certificates::new(made.pair)), None))
-}
-
-/// What readiness makes of the certificate: the API server refuses one that
-/// is out of its time.
-fn condition(certificates: &Certificates, now: Timestamp) -> Condition {
-    let pair = certificates.current();
-    let (from, until) = (pair.not_before(), pair.not_after());
-    match certificates.failure() {
-        _ if pair.is_expired(now) => Condition::not_ready(
-            CERTIFICATE,
-            format!("The certificate expired at {until}; renew it."),
-        ),
-        _ if now < from => Condition::not_ready(
-            CERTIFICATE,
-            format!("The certificate is good from {from} on; check this machine's clock."),
-        ),
-        Some(failure) => Condition::degraded(
-            CERTIFICATE,
-            format!("{failure} The one in use is good until {until}."),
-        ),
-        None => Condition::ready(
-            CERTIFICATE,
-            format!("The certificate is good until {until}."),
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::{Parser, error::ErrorKind};
-    use jiff::ToSpan;
 
     use super::*;
 
@@ -309,25 +172,6 @@ mod tests {
         for (arguments, expected) in cases {
             let found = parse(arguments).err().map(|error| error.kind());
             assert_eq!(found, expected, "{arguments:?}");
-        }
-    }
-
-    #[test]
-    fn readiness_follows_the_certificate() {
-        let now = Timestamp::now();
-        let cases = [
-            ("fresh", now, "ready"),
-            ("before its time", now - (24 * 3).hours(), "not-ready"),
-            ("after its time", now + (24 * 367).hours(), "not-ready"),
-        ];
-        let made = SelfSigned::generate(&[], now).unwrap();
-        let certificates = Certificates::new(made.pair);
-        for (case, at, expected) in cases {
-            assert_eq!(
-                condition(&certificates, at).state.as_str(),
-                expected,
-                "{case}"
-            );
         }
     }
 }

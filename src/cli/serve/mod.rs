@@ -1,0 +1,126 @@
+//! `serve`: the admission webhook.
+
+mod certificate;
+mod options;
+mod policy;
+mod reviewer;
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tracing_subscriber::util::TryInitError;
+
+pub use options::{CertificateOptions, ServeOptions};
+
+use super::policy_file::PolicyFileError;
+use crate::admission::Admission;
+use crate::certs::CertError;
+use crate::server::{Condition, HealthSource, Metrics, Options, Server, ServerError, Stopped};
+use crate::view::facts::{self, FactsError};
+use policy::CurrentPolicy;
+use reviewer::AdmissionReviewer;
+
+/// Why `serve` ended with an error.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The log cannot be written.
+    #[error("The log cannot be set up: {0}.")]
+    Log(#[from] TryInitError),
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyFileError),
+    /// The files with facts cannot be used; one line a fault.
+    #[error(transparent)]
+    Facts(#[from] FactsError),
+    /// Neither facts nor a cluster.
+    #[error("There are no facts to judge by. Give files or folders with --facts.")]
+    NoFacts,
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] CertError),
+    /// The CA cannot be written.
+    #[error("The CA cannot be written to {path}, the file given with --write-ca: {source}.")]
+    WriteCa {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The threads that answer cannot be started.
+    #[error("The threads of the server cannot be started: {0}.")]
+    Runtime(io::Error),
+    /// The signals that end the server cannot be caught.
+    #[error("The signals SIGTERM and SIGINT cannot be caught: {0}.")]
+    Signals(io::Error),
+    /// The server could not start or stopped unasked.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+}
+
+impl ServeError {
+    /// 2 for what the caller gave, 1 for what went wrong afterwards.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Policy(_)
+            | Self::Facts(_)
+            | Self::NoFacts
+            | Self::Certificate(_)
+            | Self::WriteCa { .. } => ExitCode::from(2),
+            Self::Log(_) | Self::Runtime(_) | Self::Signals(_) | Self::Server(_) => {
+                ExitCode::from(1)
+            }
+        }
+    }
+}
+
+/// Serves until a signal ends it.
+///
+/// # Errors
+///
+/// Something the options name cannot be used, or the server could not start or
+/// stopped unasked.
+pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
+    options.log.install()?;
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(ServeError::Runtime)?
+        .block_on(serve(options))
+}
+
+async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
+    let metrics = Metrics::new(&reviewer::kinds());
+    let policy = CurrentPolicy::open(options)?;
+    if options.facts.is_empty() {
+        return Err(ServeError::NoFacts);
+    }
+    let view = facts::load(&options.facts, &mut io::stdin().lock())?;
+    let reviewer = AdmissionReviewer(Admission::new(policy.settings(), view));
+
+    let (certificates, files) = certificate::certificates(&options.certificate).await?;
+    metrics.set_certificate_expiry(certificates.current().not_after());
+    let served = Arc::clone(&certificates);
+    let certificate_health =
+        move || -> Vec<Condition> { vec![certificate::condition(&served, Timestamp::now())] };
+    let sources: Vec<Arc<dyn HealthSource>> = vec![policy.health(), Arc::new(certificate_health)];
+
+    let mut server = Options::new(options.listen, options.admin);
+    server.shutdown_delay = options.shutdown_delay;
+    server.drain_timeout = options.drain_timeout;
+    let resolver = Arc::clone(&certificates);
+    let server = Server::start(&server, resolver, reviewer, sources, metrics.clone()).await?;
+    let signals = server
+        .shutdown()
+        .on_signals()
+        .map_err(ServeError::Signals)?;
+    tokio::select! {
+        stopped = server.run() => Ok(stopped?),
+        never = signals => match never {},
+        never = certificate::follow(files, &certificates, &metrics) => match never {},
+        never = policy.follow(&metrics) => match never {},
+    }
+}

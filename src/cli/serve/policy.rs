@@ -1,0 +1,86 @@
+//! The settings in use: the built-in ones, or those of a file that is followed.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+
+use super::options::ServeOptions;
+use crate::cli::policy_file::{self, PolicyFile, PolicyFileError};
+use crate::server::{Condition, HealthSource, Metrics};
+use crate::verdict::Settings;
+
+/// How often the policy file is compared with what is in use. A kubelet needs
+/// up to a minute to change a mounted ConfigMap, so this adds little.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The name of the condition on the policy.
+const NAME: &str = "policy";
+
+/// The settings, and the file they come from.
+pub(super) struct CurrentPolicy {
+    settings: Arc<ArcSwap<Settings>>,
+    file: Option<PolicyFile>,
+    health: Arc<Health>,
+}
+
+/// Why the file as it is now is not in use, if so.
+#[derive(Default)]
+struct Health(Mutex<Option<String>>);
+
+impl CurrentPolicy {
+    pub(super) fn open(options: &ServeOptions) -> Result<Self, PolicyFileError> {
+        let (file, settings) = match &options.config {
+            Some(path) => {
+                let (file, settings) = PolicyFile::open(path.clone())?;
+                (Some(file), settings)
+            }
+            None => (None, policy_file::settings(None)?),
+        };
+        Ok(Self {
+            settings: Arc::new(ArcSwap::from_pointee(settings)),
+            file,
+            health: Arc::default(),
+        })
+    }
+
+    pub(super) fn settings(&self) -> Arc<ArcSwap<Settings>> {
+        Arc::clone(&self.settings)
+    }
+
+    pub(super) fn health(&self) -> Arc<dyn HealthSource> {
+        Arc::clone(&self.health) as _
+    }
+
+    /// Follows the file for ever; without one there is nothing to follow.
+    pub(super) async fn follow(self, metrics: &Metrics) -> Infallible {
+        let Some(file) = self.file else {
+            return std::future::pending().await;
+        };
+        let attempted = |attempt: Result<&Settings, &PolicyFileError>| {
+            metrics.policy_reloaded(attempt.is_ok(), Timestamp::now());
+            self.health.set(attempt.err().map(ToString::to_string));
+        };
+        file.follow(INTERVAL, &self.settings, attempted).await
+    }
+}
+
+impl Health {
+    fn set(&self, failure: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+}
+
+impl HealthSource for Health {
+    fn report(&self) -> Vec<Condition> {
+        let failure = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        vec![match failure.as_deref() {
+            Some(failure) => {
+                Condition::degraded(NAME, format!("The last good policy holds. {failure}"))
+            }
+            None => Condition::ready(NAME, "The policy in use is the one in its file."),
+        }]
+    }
+}
