@@ -12,8 +12,8 @@ use axum::routing::get;
 use tokio::sync::watch;
 
 use super::health::{Condition, HealthSource, State};
-use super::lifecycle::Phase;
 use super::metrics::Metrics;
+use super::phase::Phase;
 use super::tls::HandshakeProbe;
 
 /// The content type of the OpenMetrics text format.

@@ -28,6 +28,7 @@ use super::connection::Guard;
 use super::health::HealthSource;
 use super::limits::Limits;
 use super::metrics::Metrics;
+use super::phase::Phase;
 use super::review::Reviewer;
 use super::tls::{HandshakeProbe, server_config};
 use super::webhook::{MakeWebhook, Webhook};
@@ -109,14 +110,6 @@ pub enum ServerError {
         /// What went wrong.
         reason: String,
     },
-}
-
-/// How far a shutdown has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
-    Serving,
-    Draining,
-    Aborted,
 }
 
 /// Asks a running [`Server`] to stop. Clones ask the same server.

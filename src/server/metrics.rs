@@ -20,8 +20,8 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use super::health::{Condition, State};
+use super::refusal::Refusal;
 use super::review::{Decision, Endpoint};
-use super::webhook::Refusal;
 
 /// What every name starts with; the registry adds the underscore.
 const PREFIX: &str = "multi_attach_guard";

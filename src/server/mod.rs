@@ -18,6 +18,8 @@ mod health;
 mod lifecycle;
 mod limits;
 mod metrics;
+mod phase;
+mod refusal;
 mod review;
 mod tls;
 mod webhook;

@@ -1,18 +1,10 @@
 //! What one class can do for one volume mode.
 
 use super::catalog::Catalog;
-use super::condition::{Condition, State};
+use super::condition::{ClaimFacts, Condition, State};
 use super::entry::{Confidence, Entry, Rwop};
 use super::modes::ClassModes;
 use crate::model::access_mode::{AccessModes, VolumeMode};
-
-/// What a claim shows beyond the modes it asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClaimFacts {
-    /// It names a snapshot or another claim to start from (`spec.dataSource`
-    /// or `spec.dataSourceRef`).
-    pub has_data_source: bool,
-}
 
 /// The access modes of a class for one volume mode, with the class parameters
 /// taken into account.

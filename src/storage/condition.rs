@@ -4,10 +4,17 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::capability::ClaimFacts;
 use super::modes;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+
+/// What a claim shows beyond the modes it asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClaimFacts {
+    /// It names a snapshot or another claim to start from (`spec.dataSource`
+    /// or `spec.dataSourceRef`).
+    pub has_data_source: bool,
+}
 
 /// One condition of a catalog entry and what it brings about.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

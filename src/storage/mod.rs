@@ -36,9 +36,9 @@ mod back_ends;
 mod consistency;
 
 pub use self::attach::{Attach, AttachSource, LiveDriver};
-pub use self::capability::{Capability, ClaimFacts, NodeLocal};
+pub use self::capability::{Capability, NodeLocal};
 pub use self::catalog::{Catalog, CatalogError};
-pub use self::condition::{Condition, Effect, State, Test, When};
+pub use self::condition::{ClaimFacts, Condition, Effect, State, Test, When};
 pub use self::entry::{Basis, Confidence, Entry, Kind, ModeList, Provisions, Reach, Rwop};
 pub use self::in_tree::{csi_driver_of, in_tree_plugin_of};
 pub use self::inline::{Inline, SameNode, SecondNode};
