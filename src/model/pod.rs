@@ -93,6 +93,18 @@ pub struct TopologySpread {
     /// Keys whose values on the incoming pod narrow the selector.
     #[serde(default, deserialize_with = "nullable")]
     pub match_label_keys: Box<[Text]>,
+    /// Whether nodes count that the pod's selector and affinity do not choose:
+    /// `true` for `Ignore`; absence means `Honor`.
+    #[serde(default, rename = "nodeAffinityPolicy", deserialize_with = "ignored")]
+    pub ignores_affinity: bool,
+    /// Whether nodes count whose taints the pod does not tolerate: `true` for
+    /// `Ignore`, which is what absence means too.
+    #[serde(
+        default = "ignores",
+        rename = "nodeTaintsPolicy",
+        deserialize_with = "not_honoured"
+    )]
+    pub ignores_taints: bool,
 }
 
 const fn one() -> i64 {
@@ -101,6 +113,18 @@ const fn one() -> i64 {
 
 const fn hard() -> bool {
     true
+}
+
+const fn ignores() -> bool {
+    true
+}
+
+fn ignored<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("Ignore"))
+}
+
+fn not_honoured<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<Text>::deserialize(deserializer)?.as_deref() != Some("Honor"))
 }
 
 fn do_not_schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {

@@ -172,7 +172,7 @@ fn has_several_places(spread: &TopologySpread, situation: &Situation<'_>) -> boo
     let nodes = Eligibility::new(&situation.workload.template, None);
     let mut first: Option<Text> = None;
     let mut several = false;
-    let known = nodes.visit_selected(situation.world.view, &mut |node: &Node| {
+    let known = nodes.visit_counted(spread, situation.world.view, &mut |node: &Node| {
         if let Some(place) = node.labels.get(&spread.topology_key) {
             match &first {
                 None => first = Some(place.into()),

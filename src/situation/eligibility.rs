@@ -4,7 +4,7 @@ use crate::model::Text;
 use crate::model::cluster::{ClusterView, Lookup, NodeHint};
 use crate::model::labels::Operator;
 use crate::model::node::{Node, NodeSelector};
-use crate::model::pod::{HOSTNAME, PodTemplate};
+use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
 
 /// Counting stops here: nobody needs to know how many more there are.
 pub const COUNTED: usize = 20;
@@ -28,8 +28,7 @@ impl<'a> Eligibility<'a> {
     }
 
     /// Whether the pod's own selector and affinity choose `node`, taints and
-    /// volumes left aside. These are the nodes over which a topology spread
-    /// counts, by its default policies.
+    /// volumes left aside.
     #[must_use]
     pub fn selects(&self, node: &Node) -> bool {
         let template = self.template;
@@ -59,20 +58,44 @@ impl<'a> Eligibility<'a> {
         self.visit_where(view, &mut |node| !self.admits(node) || visit(node))
     }
 
-    /// The same for the nodes that the pod's own selector and affinity choose.
-    pub fn visit_selected(
+    /// The same for the nodes over which `spread` counts. By default those are
+    /// the nodes that the pod's own selector and affinity choose, taints aside:
+    /// a place that no pod may go to still counts, as an empty one (Kubernetes
+    /// `pkg/scheduler/framework/plugins/podtopologyspread/common.go`).
+    pub fn visit_counted(
         &self,
+        spread: &TopologySpread,
         view: &dyn ClusterView,
         visit: &mut dyn FnMut(&Node) -> bool,
     ) -> bool {
-        self.visit_where(view, &mut |node| !self.selects(node) || visit(node))
+        let counts = |node: &Node| {
+            (spread.ignores_affinity || self.selects(node))
+                && (spread.ignores_taints || node.admits(&self.template.tolerations))
+        };
+        let pair = if spread.ignores_affinity {
+            None
+        } else {
+            self.pair()
+        };
+        Self::visit_near(pair.as_ref(), view, &mut |node| {
+            !counts(node) || visit(node)
+        })
     }
 
     fn visit_where(&self, view: &dyn ClusterView, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
+        Self::visit_near(self.pair().as_ref(), view, visit)
+    }
+
+    /// Calls `visit` for nodes that have the pair, or one of the pairs.
+    fn visit_near(
+        pair: Option<&Pair<'_>>,
+        view: &dyn ClusterView,
+        visit: &mut dyn FnMut(&Node) -> bool,
+    ) -> bool {
         let own: [Text; 1];
-        let hint = match self.pair() {
+        let hint = match pair {
             Some(Pair::One(key, value)) => {
-                own = [value.into()];
+                own = [(*value).into()];
                 Some(NodeHint { key, values: &own })
             }
             Some(Pair::Many(key, values)) => Some(NodeHint { key, values }),
