@@ -13,6 +13,7 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+mod engine;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod manifests;
@@ -29,7 +30,7 @@ use std::time::Instant;
 use harness::Needs;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use run::{Played, World, play};
-use scenario::Scenario;
+use scenario::{Engine, Scenario};
 
 /// Scenarios at once, when the command line does not say.
 const AT_ONCE: usize = 24;
@@ -80,20 +81,32 @@ fn unguarded(place: usize, scenario: Scenario, results: &Results) -> Result<Comp
         .map_err(Failed::from)
 }
 
+/// What was seen is what ground truth says, and what the engine says is what was seen.
 fn judge(scenario: &Scenario, played: &Played) -> Result<(), String> {
     let Played {
         outcome,
         multi_attach,
         waiting,
+        opinion,
         ..
     } = played;
-    if scenario.expected.contains(outcome) {
+    let allowed = scenario.expected;
+    if !allowed.contains(outcome) {
+        return Err(format!(
+            "Ground truth allows {allowed:?}, but {outcome:?} was observed. Waiting: {waiting:#?}. \
+             Multi-Attach events: {multi_attach:#?}."
+        ));
+    }
+    let (verdict, because) = match scenario.engine {
+        Engine::Observation => (*outcome, "that was observed"),
+        Engine::Not { verdict, because } => (verdict, because),
+    };
+    if opinion.outcome == verdict {
         return Ok(());
     }
-    let allowed = scenario.expected;
     Err(format!(
-        "Ground truth allows {allowed:?}, but {outcome:?} was observed. Waiting: {waiting:#?}. \
-         Multi-Attach events: {multi_attach:#?}."
+        "The engine must say {verdict}, because {because}, but it says {}: {:#?}",
+        opinion.outcome, opinion.messages
     ))
 }
 
@@ -102,20 +115,22 @@ fn print_table(results: &Results, started: Instant) {
     if results.is_empty() {
         return;
     }
-    println!("| scenario | what | without guard | Multi-Attach events | way out took |");
-    println!("|---|---|---|---|---|");
+    println!("| scenario | what | without guard | Multi-Attach events | engine | way out took |");
+    println!("|---|---|---|---|---|---|");
     for (scenario, played) in results.values() {
         let Scenario { name, title, .. } = scenario;
         let Played {
             outcome,
             multi_attach,
+            opinion,
             way_out_took,
             ..
         } = played;
         let way_out = way_out_took.map_or_else(String::new, |it| format!("{} s", it.as_secs()));
         println!(
-            "| {name} | {title} | {outcome} | {} | {way_out} |",
-            multi_attach.len()
+            "| {name} | {title} | {outcome} | {} | {} | {way_out} |",
+            multi_attach.len(),
+            opinion.outcome,
         );
     }
     println!(

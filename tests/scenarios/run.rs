@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::engine::{Opinion, opinion};
 use crate::harness::{ControlPlane, FakeNodes, NodeSpec};
 use crate::observe::{NotYet, Observer};
 use crate::outcome::{Outcome, Rest, healed, rest};
@@ -40,6 +41,8 @@ pub(crate) struct Played {
     pub(crate) multi_attach: Vec<String>,
     /// What waited for good.
     pub(crate) waiting: Vec<String>,
+    /// What the engine says of the objects as they were before the way out.
+    pub(crate) opinion: Opinion,
     /// How long the way out took until everything ran.
     pub(crate) way_out_took: Option<Duration>,
 }
@@ -73,15 +76,17 @@ struct Found {
 impl<'a> Stage<'a> {
     fn build(world: &'a World, scenario: &Scenario) -> Result<Self, String> {
         let run = world.plane.namespace(&scenario.name.to_lowercase());
-        let specs: Vec<NodeSpec> = ["a", "b", "c"]
-            .iter()
-            .zip(&scenario.zones)
-            .map(|(letter, zone)| NodeSpec {
-                name: format!("{run}-{letter}"),
-                zone: (*zone).to_owned(),
-                taints: vec![json!({ "key": "scenario", "value": run, "effect": "NoSchedule" })],
-                cpus: 8,
-            })
+        let node = |letter: char, zone: &str, owner: &str| NodeSpec {
+            name: format!("{run}-{letter}"),
+            zone: zone.to_owned(),
+            taints: vec![json!({ "key": "scenario", "value": owner, "effect": "NoSchedule" })],
+            cpus: 8,
+        };
+        let own = scenario.zones.iter().map(|zone| (zone, run.as_str()));
+        let foreign = scenario.foreign_zones.iter().map(|zone| (zone, "another"));
+        let specs: Vec<NodeSpec> = ('a'..)
+            .zip(own.chain(foreign))
+            .map(|(letter, (zone, owner))| node(letter, zone, owner))
             .collect();
         world.nodes.add(&specs);
         let nodes = specs.into_iter().map(|spec| spec.name).collect();
@@ -123,6 +128,7 @@ impl<'a> Stage<'a> {
             }
         }
         let worst = worst.ok_or("The scenario never came to rest.")?;
+        let opinion = opinion(self.world.plane, &self.run)?;
         let mut multi_attach = worst.multi_attach;
         let started = Instant::now();
         for action in &scenario.recovery {
@@ -137,6 +143,7 @@ impl<'a> Stage<'a> {
             outcome: worst.outcome,
             multi_attach,
             waiting: worst.waiting,
+            opinion,
             way_out_took: (!scenario.recovery.is_empty()).then(|| started.elapsed()),
         })
     }

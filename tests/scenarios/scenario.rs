@@ -14,6 +14,8 @@ pub(crate) struct Scenario {
     pub(crate) title: &'static str,
     /// The zones of its nodes, called `{run}-a`, `{run}-b`, …; one node for each.
     pub(crate) zones: Vec<&'static str>,
+    /// The zones of further nodes, whose taint its pods do not tolerate.
+    pub(crate) foreign_zones: Vec<&'static str>,
     /// The volume that exists beforehand.
     pub(crate) volume: Option<Volume>,
     /// What the user does, one after the other; the scenario's outcome is the worst
@@ -68,6 +70,7 @@ impl Scenario {
             name,
             title,
             zones: vec!["zone-1"; 3],
+            foreign_zones: Vec::new(),
             volume: None,
             actions: Vec::new(),
             expected: &[],
@@ -80,6 +83,12 @@ impl Scenario {
     /// One node for each of these zones.
     pub(crate) fn zones(mut self, zones: &[&'static str]) -> Self {
         self.zones = zones.to_vec();
+        self
+    }
+
+    /// One more node for each of these zones, with a taint its pods do not tolerate.
+    pub(crate) fn foreign_zones(mut self, zones: &[&'static str]) -> Self {
+        self.foreign_zones = zones.to_vec();
         self
     }
 

@@ -5,6 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::manifests::Volume;
 
+const ZONE: &str = "topology.kubernetes.io/zone";
+
 /// Two pods of this size do not fit on one node.
 const MOST_OF_A_NODE: &str = "5";
 
@@ -89,22 +91,38 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             spread("kubernetes.io/hostname"),
         )
         .ends(&[Deadlock]),
+        rollout("X6z", "self affinity and hard zone spread", spread(ZONE))
+            .zones(&zones)
+            .ends(&[Deadlock]),
         rollout(
-            "X6z",
-            "self affinity and hard zone spread",
-            spread("topology.kubernetes.io/zone"),
+            "X6t",
+            "self affinity and hard zone spread, nodes of other zones are tainted",
+            spread(ZONE),
         )
-        .zones(&zones)
+        .foreign_zones(&["zone-2"])
         .ends(&[Deadlock]),
         rollout(
             "X6h",
-            "self affinity and hard zone spread, all eligible nodes in one zone",
-            web().near_itself().spread(
-                "topology.kubernetes.io/zone",
-                &json!({ "nodeTaintsPolicy": "Honor" }),
-            ),
+            "the same with nodeTaintsPolicy: Honor",
+            web()
+                .near_itself()
+                .spread(ZONE, &json!({ "nodeTaintsPolicy": "Honor" })),
         )
+        .foreign_zones(&["zone-2"])
         .ends(&[Nothing]),
+        rollout(
+            "X6i",
+            "self affinity, one zone selected, hard zone spread with nodeAffinityPolicy: Ignore",
+            web()
+                .near_itself()
+                .pod("nodeSelector", json!({ ZONE: "zone-1" }))
+                .spread(
+                    ZONE,
+                    &json!({ "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor" }),
+                ),
+        )
+        .zones(&zones)
+        .ends(&[Deadlock]),
     ]
 }
 
