@@ -218,6 +218,31 @@ impl Index {
         }
     }
 
+    /// Every claim, in no order.
+    pub fn claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
+        self.claims.iter()
+    }
+
+    /// Every persistent volume, in no order.
+    pub fn volumes(&self) -> impl Iterator<Item = &Arc<Volume>> {
+        self.volumes.iter()
+    }
+
+    /// Every CSI driver, in no order.
+    pub fn csi_drivers(&self) -> impl Iterator<Item = &Arc<CsiDriver>> {
+        self.drivers.iter()
+    }
+
+    /// Every node, in no order.
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.nodes.iter()
+    }
+
+    /// Every namespace, in no order.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<Namespace>> {
+        self.namespaces.iter()
+    }
+
     /// Where several classes say they are the default one, the newest is, then
     /// the first by name (`GetDefaultClass` in the Kubernetes source).
     fn choose_default_class(&mut self) {

@@ -14,6 +14,7 @@ mod layered;
 pub mod live;
 mod resource;
 pub mod shared;
+pub mod snapshot;
 pub mod status;
 mod stored;
 mod table;

@@ -1,0 +1,517 @@
+//! The facts of an index as YAML that [`super::facts`] reads back.
+//!
+//! Written from the facts themselves, so what the tool does not use is not in
+//! it: no pod, no container, no annotation of others, no volume handle.
+
+use std::io;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::model::claim::Claim;
+use crate::model::cluster::ClusterView;
+use crate::model::labels::{LabelSelector, Labels, Operator, Requirement};
+use crate::model::metadata::Metadata;
+use crate::model::node::{Node, NodeSelector};
+use crate::model::object::Namespace;
+use crate::model::quantity::Quantity;
+use crate::model::storage_class::{CsiDriver, StorageClass};
+use crate::model::volume::{Volume, VolumeSource};
+
+use super::index::Index;
+use super::table::Stored;
+
+/// Written for the moment at which a claim's deletion was asked for: only that
+/// it was is known.
+const SOME_TIME: &str = "1970-01-01T00:00:00Z";
+
+/// Stands for a class parameter that may be a secret.
+const REDACTED: &str = "REDACTED";
+
+/// Parts of the names of class parameters that hold a secret itself rather than
+/// the name of a Secret (`restuserkey` of the in-tree GlusterFS provisioner).
+const SECRET_PARAMETERS: [&str; 6] = [
+    "password",
+    "passphrase",
+    "restuserkey",
+    "secretkey",
+    "accesskey",
+    "token",
+];
+
+/// A snapshot that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The place it goes to does not take it.
+    #[error(
+        "The snapshot could not be written: {0}. Check the disk and the permissions of the target."
+    )]
+    Write(#[from] io::Error),
+    /// A fact that YAML cannot hold.
+    #[error("A fact could not be put as YAML: {0}. Please report this.")]
+    Encode(#[from] serde_saphyr::ser::Error),
+}
+
+/// Writes namespaces, classes, drivers, nodes, volumes and claims, each kind
+/// sorted by name, so that two snapshots of one cluster compare line by line.
+/// What may be a secret in a class's parameters is replaced by `REDACTED`.
+///
+/// # Errors
+///
+/// When `out` does not take what is written to it.
+pub fn write(index: &Index, out: &mut dyn io::Write) -> Result<(), SnapshotError> {
+    documents(index.namespaces(), namespace, out)?;
+    documents(index.storage_classes().iter(), storage_class, out)?;
+    documents(index.csi_drivers(), csi_driver, out)?;
+    documents(index.nodes(), node, out)?;
+    documents(index.volumes(), volume, out)?;
+    documents(index.claims(), claim, out)
+}
+
+fn documents<'a, T: Stored + 'a>(
+    objects: impl Iterator<Item = &'a Arc<T>>,
+    manifest: fn(&T) -> Value,
+    out: &mut dyn io::Write,
+) -> Result<(), SnapshotError> {
+    let mut objects: Vec<&T> = objects.map(AsRef::as_ref).collect();
+    objects.sort_unstable_by_key(|object| {
+        let key = object.key();
+        (key.namespace, key.name)
+    });
+    for object in objects {
+        let document = serde_saphyr::to_string(&manifest(object))?;
+        write!(out, "---\n{document}")?;
+    }
+    Ok(())
+}
+
+fn namespace(namespace: &Namespace) -> Value {
+    let mut metadata = metadata(&namespace.metadata);
+    set(&mut metadata, "labels", labels(&namespace.metadata.labels));
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+}
+
+fn storage_class(class: &StorageClass) -> Value {
+    let parameters: Map<String, Value> = class
+        .parameters
+        .iter()
+        .map(|(key, value)| {
+            let name = key.to_ascii_lowercase();
+            let secret = SECRET_PARAMETERS.iter().any(|part| name.contains(part));
+            (key.to_owned(), json!(if secret { REDACTED } else { value }))
+        })
+        .collect();
+    let topologies: Vec<Value> = class
+        .allowed_nodes
+        .iter()
+        .flat_map(|nodes| &nodes.node_selector_terms)
+        .map(|term| {
+            let requirements: Vec<Value> = term
+                .match_expressions
+                .iter()
+                .map(|requirement| json!({"key": requirement.key, "values": requirement.values}))
+                .collect();
+            json!({"matchLabelExpressions": requirements})
+        })
+        .collect();
+    let mut metadata = named(&class.name);
+    set(&mut metadata, "creationTimestamp", json!(class.created));
+    set(&mut metadata, "annotations", labels(&class.annotations));
+    let mut manifest = object("storage.k8s.io/v1", "StorageClass", metadata);
+    manifest.insert("provisioner".to_owned(), json!(class.provisioner));
+    set(&mut manifest, "parameters", Value::Object(parameters));
+    set(&mut manifest, "allowedTopologies", Value::Array(topologies));
+    Value::Object(manifest)
+}
+
+fn csi_driver(driver: &CsiDriver) -> Value {
+    let mut manifest = object("storage.k8s.io/v1", "CSIDriver", named(&driver.name));
+    manifest.insert(
+        "spec".to_owned(),
+        json!({"attachRequired": driver.attach_required}),
+    );
+    Value::Object(manifest)
+}
+
+fn node(node: &Node) -> Value {
+    let mut metadata = named(&node.name);
+    set(&mut metadata, "labels", labels(&node.labels));
+    let taints: Vec<Value> = node
+        .taints
+        .iter()
+        .map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect}))
+        .collect();
+    let mut spec = Map::new();
+    set(&mut spec, "taints", Value::Array(taints));
+    let mut manifest = object("v1", "Node", metadata);
+    set(&mut manifest, "spec", Value::Object(spec));
+    Value::Object(manifest)
+}
+
+fn volume(volume: &Volume) -> Value {
+    let mut metadata = named(&volume.name);
+    set(&mut metadata, "labels", labels(&volume.labels));
+    let mut spec = Map::new();
+    spec.insert("accessModes".to_owned(), json!(volume.access_modes));
+    spec.insert("volumeMode".to_owned(), json!(volume.volume_mode));
+    spec.insert("capacity".to_owned(), size(volume.capacity));
+    set(&mut spec, "storageClassName", json!(volume.class));
+    match &volume.source {
+        VolumeSource::Csi(driver) => spec.insert("csi".to_owned(), json!({"driver": driver})),
+        VolumeSource::InTree(source) => spec.insert((*source).to_owned(), json!({})),
+        VolumeSource::Unknown => None,
+    };
+    if let Some((namespace, name)) = &volume.claim {
+        let claim = json!({"namespace": namespace, "name": name});
+        spec.insert("claimRef".to_owned(), claim);
+    }
+    if let Some(nodes) = &volume.node_affinity {
+        let affinity = json!({"required": node_selector(nodes)});
+        spec.insert("nodeAffinity".to_owned(), affinity);
+    }
+    let mut manifest = object("v1", "PersistentVolume", metadata);
+    manifest.insert("spec".to_owned(), Value::Object(spec));
+    Value::Object(manifest)
+}
+
+fn claim(claim: &Claim) -> Value {
+    let mut spec = Map::new();
+    spec.insert("accessModes".to_owned(), json!(claim.access_modes));
+    spec.insert("volumeMode".to_owned(), json!(claim.volume_mode));
+    spec.insert(
+        "resources".to_owned(),
+        json!({"requests": size(claim.request)}),
+    );
+    if let Some(class) = &claim.class {
+        spec.insert("storageClassName".to_owned(), json!(class));
+    }
+    set(&mut spec, "volumeName", json!(claim.volume));
+    if let Some(selector) = &claim.selector {
+        spec.insert("selector".to_owned(), label_selector(selector));
+    }
+    if claim.has_data_source {
+        spec.insert("dataSource".to_owned(), json!({}));
+    }
+    let mut status = Map::new();
+    set(&mut status, "accessModes", json!(claim.bound_modes));
+    let mut manifest = object("v1", "PersistentVolumeClaim", metadata(&claim.metadata));
+    manifest.insert("spec".to_owned(), Value::Object(spec));
+    set(&mut manifest, "status", Value::Object(status));
+    Value::Object(manifest)
+}
+
+fn object(api_version: &str, kind: &str, metadata: Map<String, Value>) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("apiVersion".to_owned(), json!(api_version));
+    object.insert("kind".to_owned(), json!(kind));
+    object.insert("metadata".to_owned(), Value::Object(metadata));
+    object
+}
+
+fn named(name: &str) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), json!(name));
+    metadata
+}
+
+fn metadata(of: &Metadata) -> Map<String, Value> {
+    let mut metadata = Map::new();
+    set(&mut metadata, "name", json!(of.name));
+    set(&mut metadata, "generateName", json!(of.generate_name));
+    set(&mut metadata, "namespace", json!(of.namespace));
+    set(&mut metadata, "annotations", labels(&of.annotations));
+    if let Some(owner) = &of.controller {
+        let owner = json!([{"kind": owner.kind, "name": owner.name, "controller": true}]);
+        metadata.insert("ownerReferences".to_owned(), owner);
+    }
+    if of.deleting {
+        metadata.insert("deletionTimestamp".to_owned(), json!(SOME_TIME));
+    }
+    metadata
+}
+
+/// Sets the field unless there is nothing in it: reading takes both for the same.
+fn set(object: &mut Map<String, Value>, field: &str, value: Value) {
+    let empty = match &value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    };
+    if !empty {
+        object.insert(field.to_owned(), value);
+    }
+}
+
+fn labels(labels: &Labels) -> Value {
+    labels
+        .iter()
+        .map(|(key, value)| (key.to_owned(), json!(value)))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+fn size(size: Quantity) -> Value {
+    json!({"storage": size.0.to_string()})
+}
+
+fn label_selector(selector: &LabelSelector) -> Value {
+    let mut written = Map::new();
+    set(&mut written, "matchLabels", labels(&selector.match_labels));
+    set(
+        &mut written,
+        "matchExpressions",
+        requirements(&selector.match_expressions),
+    );
+    Value::Object(written)
+}
+
+fn node_selector(selector: &NodeSelector) -> Value {
+    let terms: Vec<Value> = selector
+        .node_selector_terms
+        .iter()
+        .map(|term| {
+            let mut written = Map::new();
+            set(
+                &mut written,
+                "matchExpressions",
+                requirements(&term.match_expressions),
+            );
+            set(
+                &mut written,
+                "matchFields",
+                requirements(&term.match_fields),
+            );
+            Value::Object(written)
+        })
+        .collect();
+    json!({"nodeSelectorTerms": terms})
+}
+
+fn requirements(requirements: &[Requirement]) -> Value {
+    requirements
+        .iter()
+        .map(|requirement| {
+            let mut written = Map::new();
+            written.insert("key".to_owned(), json!(requirement.key));
+            written.insert("operator".to_owned(), json!(operator(requirement.operator)));
+            set(&mut written, "values", json!(requirement.values));
+            Value::Object(written)
+        })
+        .collect()
+}
+
+const fn operator(operator: Operator) -> &'static str {
+    match operator {
+        Operator::In => "In",
+        Operator::NotIn => "NotIn",
+        Operator::Exists => "Exists",
+        Operator::DoesNotExist => "DoesNotExist",
+        Operator::Gt => "Gt",
+        Operator::Lt => "Lt",
+        Operator::Unknown => "Unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::de::DeserializeSeed;
+
+    use super::*;
+    use crate::model::object::{Object, ObjectKind};
+    use crate::view::facts;
+
+    /// Words that YAML may take for something else, and ordinary ones.
+    fn word() -> impl Strategy<Value = String> {
+        prop_oneof![
+            proptest::sample::select(vec![
+                "yes",
+                "off",
+                "y",
+                "null",
+                "~",
+                "true",
+                "0755",
+                "0x1F",
+                "1_000",
+                "1e3",
+                ".5",
+                "-",
+                "2020-01-01",
+                "12:30:45",
+                "<<",
+                "=",
+                "",
+                "a: b",
+                "a #b",
+                "'",
+                "\"",
+                "\\",
+                "*a",
+                "&a",
+                "!x",
+                "{a}",
+                "[",
+                "---",
+                "é",
+                "a\nb",
+                " a",
+                "a ",
+                "\t",
+                "\u{1}",
+                "@",
+                "`",
+                "%a",
+                "?",
+            ])
+            .prop_map(str::to_owned),
+            "[a-z]{1,8}",
+            any::<String>(),
+        ]
+    }
+
+    fn pairs() -> impl Strategy<Value = Value> {
+        proptest::collection::hash_map(word(), word(), 0..3).prop_map(|pairs| json!(pairs))
+    }
+
+    fn modes() -> impl Strategy<Value = Value> {
+        proptest::sample::subsequence(
+            vec![
+                "ReadWriteOnce",
+                "ReadOnlyMany",
+                "ReadWriteMany",
+                "ReadWriteOncePod",
+            ],
+            0..4,
+        )
+        .prop_map(|modes| json!(modes))
+    }
+
+    fn expressions() -> impl Strategy<Value = Value> {
+        let operators =
+            proptest::sample::select(vec!["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]);
+        let one = (word(), operators, proptest::collection::vec(word(), 0..3)).prop_map(
+            |(key, operator, values)| json!({"key": key, "operator": operator, "values": values}),
+        );
+        proptest::collection::vec(one, 0..3).prop_map(|all| json!(all))
+    }
+
+    fn nodes() -> impl Strategy<Value = Value> {
+        proptest::option::of(proptest::collection::vec((expressions(), expressions()), 0..3)).prop_map(|terms| {
+            terms.map_or(Value::Null, |terms| {
+                let terms: Vec<_> = terms
+                    .into_iter()
+                    .map(|(labels, fields)| json!({"matchExpressions": labels, "matchFields": fields}))
+                    .collect();
+                json!({"required": {"nodeSelectorTerms": terms}})
+            })
+        })
+    }
+
+    /// Every kind of fact, with fields from `word` wherever text is free.
+    fn cluster() -> impl Strategy<Value = Vec<(ObjectKind, Value)>> {
+        let class = (word(), pairs(), any::<bool>(), word()).prop_map(|(provisioner, parameters, default, value)| {
+            json!({"metadata": {"name": "class", "creationTimestamp": "2025-01-01T00:00:00Z",
+                "annotations": {"storageclass.kubernetes.io/is-default-class": default.to_string(),
+                    "multi-attach-guard.dev/access-modes": value}},
+                "provisioner": provisioner, "parameters": parameters,
+                "allowedTopologies": [{"matchLabelExpressions": [{"key": value, "values": [value]}]}]})
+        });
+        let driver = any::<Option<bool>>().prop_map(
+            |attach| json!({"metadata": {"name": "driver"}, "spec": {"attachRequired": attach}}),
+        );
+        let node = (pairs(), word()).prop_map(|(labels, word)| {
+            json!({"metadata": {"name": "node", "labels": labels},
+                "spec": {"taints": [{"key": word, "value": word, "effect": "NoSchedule"}]}})
+        });
+        let source = proptest::sample::select(vec!["csi", "nfs", "local", "other"]);
+        let volume = (pairs(), modes(), word(), nodes(), source, any::<bool>()).prop_map(
+            |(labels, modes, word, nodes, source, free)| {
+                let claim = if free { Value::Null } else { json!({"namespace": word, "name": word}) };
+                json!({"metadata": {"name": "volume", "labels": labels}, "spec": {"accessModes": modes,
+                    "storageClassName": word, "volumeMode": "Block", "capacity": {"storage": "1.5Gi"},
+                    "nodeAffinity": nodes, "claimRef": claim, source: {"driver": word, "volumeHandle": "secret"}}})
+            },
+        );
+        let claim = (modes(), proptest::option::of(word()), expressions(), any::<bool>(), word()).prop_map(
+            |(modes, class, expressions, yes, word)| {
+                let there = |value: Value| if yes { value } else { Value::Null };
+                json!({"metadata": {"name": "claim", "namespace": "shop", "deletionTimestamp": there(json!("x")),
+                    "annotations": {"multi-attach-guard.dev/reason": word},
+                    "ownerReferences": there(json!([{"kind": "Shop", "name": word, "controller": true}]))},
+                    "spec": {"accessModes": modes, "storageClassName": class, "volumeName": word,
+                        "resources": {"requests": {"storage": "10Gi"}}, "dataSource": there(json!({"name": "d"})),
+                        "selector": there(json!({"matchExpressions": expressions, "matchLabels": {"a": word}}))},
+                    "status": {"accessModes": modes}})
+            },
+        );
+        let namespace =
+            pairs().prop_map(|labels| json!({"metadata": {"name": "shop", "labels": labels}}));
+        (class, driver, node, volume, claim, namespace).prop_map(
+            |(class, driver, node, volume, claim, namespace)| {
+                vec![
+                    (ObjectKind::StorageClass, class),
+                    (ObjectKind::CsiDriver, driver),
+                    (ObjectKind::Node, node),
+                    (ObjectKind::Volume, volume),
+                    (ObjectKind::Claim, claim),
+                    (ObjectKind::Namespace, namespace),
+                ]
+            },
+        )
+    }
+
+    fn index_of(cluster: &[(ObjectKind, Value)]) -> Index {
+        let mut index = Index::complete();
+        for (kind, value) in cluster {
+            let object: Object = kind.deserialize(value.clone()).unwrap();
+            index.apply(object);
+        }
+        index
+    }
+
+    fn snapshot(index: &Index) -> String {
+        let mut text = Vec::new();
+        write(index, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn a_snapshot_reads_back_as_the_same_facts(cluster in cluster()) {
+            let index = index_of(&cluster);
+            let text = snapshot(&index);
+            let read = facts::load(&["-".into()], &mut text.as_bytes()).unwrap();
+            prop_assert!(index.storage_classes() == read.storage_classes(), "{text}");
+            prop_assert!(index.csi_drivers().eq(read.csi_drivers()), "{text}");
+            prop_assert!(index.nodes().eq(read.nodes()), "{text}");
+            prop_assert!(index.volumes().eq(read.volumes()), "{text}");
+            prop_assert!(index.claims().eq(read.claims()), "{text}");
+            prop_assert!(index.namespaces().eq(read.namespaces()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_is_sorted_and_holds_no_secret() {
+        let class = |name: &str| {
+            (
+                ObjectKind::StorageClass,
+                json!({"metadata": {"name": name}, "provisioner": "kubernetes.io/glusterfs", "parameters":
+                    {"restuserkey": "open sesame", "csi.storage.k8s.io/node-stage-secret-name": "keys"}}),
+            )
+        };
+        let volume = json!({"metadata": {"name": "v", "annotations": {"note": "open sesame"}}, "spec": {
+            "csi": {"driver": "d", "volumeAttributes": {"share": "open sesame"}, "volumeHandle": "open sesame"}}});
+        let text = snapshot(&index_of(&[
+            class("b"),
+            class("a"),
+            (ObjectKind::Volume, volume),
+        ]));
+        assert!(!text.contains("sesame"), "{text}");
+        assert!(text.contains("restuserkey: REDACTED"), "{text}");
+        assert!(text.contains("node-stage-secret-name: keys"), "{text}");
+        assert!(text.find("name: a") < text.find("name: b"), "{text}");
+    }
+}
