@@ -271,7 +271,7 @@ mod tests {
         assert!(index.storage_class("fast").found().is_some());
         assert!(index.claim("default", "data").found().is_some());
         assert_eq!(index.claim("shop", "data"), Lookup::Absent);
-        assert_eq!(index.len(ObjectKind::Node), 1);
+        assert_eq!(index.count(ObjectKind::Node), 1);
         let web = index.workload(WorkloadKind::Deployment, "shop", "web");
         assert!(web.found().is_some());
         assert_eq!(index.volume("pv"), Lookup::Absent);

@@ -164,13 +164,13 @@ impl Index {
     pub fn list_begins(&mut self, kind: ObjectKind) {
         match kind {
             ObjectKind::Workload(_) => self.workloads.unlist(family(kind)),
-            ObjectKind::Claim => self.claims.unlist(0),
-            ObjectKind::Volume => self.volumes.unlist(0),
-            ObjectKind::StorageClass => self.classes.unlist(0),
-            ObjectKind::CsiDriver => self.drivers.unlist(0),
-            ObjectKind::Node => Arc::make_mut(&mut self.nodes).unlist(0),
-            ObjectKind::Namespace => self.namespaces.unlist(0),
-            ObjectKind::Autoscaler => self.autoscalers.unlist(0),
+            ObjectKind::Claim => self.claims.unlist(family(kind)),
+            ObjectKind::Volume => self.volumes.unlist(family(kind)),
+            ObjectKind::StorageClass => self.classes.unlist(family(kind)),
+            ObjectKind::CsiDriver => self.drivers.unlist(family(kind)),
+            ObjectKind::Node => Arc::make_mut(&mut self.nodes).unlist(family(kind)),
+            ObjectKind::Namespace => self.namespaces.unlist(family(kind)),
+            ObjectKind::Autoscaler => self.autoscalers.unlist(family(kind)),
             ObjectKind::Scale => {}
         }
     }
@@ -181,16 +181,16 @@ impl Index {
     pub fn synced(&mut self, kind: ObjectKind) {
         match kind {
             ObjectKind::Workload(_) => self.workloads.drop_unlisted(family(kind)),
-            ObjectKind::Claim => self.claims.drop_unlisted(0),
-            ObjectKind::Volume => self.volumes.drop_unlisted(0),
+            ObjectKind::Claim => self.claims.drop_unlisted(family(kind)),
+            ObjectKind::Volume => self.volumes.drop_unlisted(family(kind)),
             ObjectKind::StorageClass => {
-                self.classes.drop_unlisted(0);
+                self.classes.drop_unlisted(family(kind));
                 self.choose_default_class();
             }
-            ObjectKind::CsiDriver => self.drivers.drop_unlisted(0),
-            ObjectKind::Node => Arc::make_mut(&mut self.nodes).drop_unlisted(0),
-            ObjectKind::Namespace => self.namespaces.drop_unlisted(0),
-            ObjectKind::Autoscaler => self.autoscalers.drop_unlisted(0),
+            ObjectKind::CsiDriver => self.drivers.drop_unlisted(family(kind)),
+            ObjectKind::Node => Arc::make_mut(&mut self.nodes).drop_unlisted(family(kind)),
+            ObjectKind::Namespace => self.namespaces.drop_unlisted(family(kind)),
+            ObjectKind::Autoscaler => self.autoscalers.drop_unlisted(family(kind)),
             ObjectKind::Scale => {}
         }
         self.synced.0 |= Kinds::bit(kind);
@@ -202,18 +202,19 @@ impl Index {
         self.synced.has(kind)
     }
 
-    /// How many objects of `kind` are held. Workloads are counted together.
+    /// How many objects of `kind` are held.
     #[must_use]
-    pub fn len(&self, kind: ObjectKind) -> usize {
+    pub fn count(&self, kind: ObjectKind) -> usize {
+        let family = family(kind);
         match kind {
-            ObjectKind::Workload(_) => self.workloads.len(),
-            ObjectKind::Claim => self.claims.len(),
-            ObjectKind::Volume => self.volumes.len(),
-            ObjectKind::StorageClass => self.classes.len(),
-            ObjectKind::CsiDriver => self.drivers.len(),
-            ObjectKind::Node => self.nodes.len(),
-            ObjectKind::Namespace => self.namespaces.len(),
-            ObjectKind::Autoscaler => self.autoscalers.len(),
+            ObjectKind::Workload(_) => self.workloads.count(family),
+            ObjectKind::Claim => self.claims.count(family),
+            ObjectKind::Volume => self.volumes.count(family),
+            ObjectKind::StorageClass => self.classes.count(family),
+            ObjectKind::CsiDriver => self.drivers.count(family),
+            ObjectKind::Node => self.nodes.count(family),
+            ObjectKind::Namespace => self.namespaces.count(family),
+            ObjectKind::Autoscaler => self.autoscalers.count(family),
             ObjectKind::Scale => 0,
         }
     }
@@ -276,7 +277,7 @@ impl Index {
 
     /// Whether nodes are known, as [`ClusterView::visit_nodes`] says it.
     pub(super) fn nodes_known(&self) -> Lookup<()> {
-        if self.synced.has(ObjectKind::Node) && self.nodes.len() > 0 {
+        if self.synced.has(ObjectKind::Node) && !self.nodes.is_empty() {
             Lookup::Found(())
         } else {
             self.missing(ObjectKind::Node)

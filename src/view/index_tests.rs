@@ -265,7 +265,7 @@ fn a_visit_ends_when_told_and_may_ask_and_change_the_view_meanwhile() {
     });
     assert_eq!(visits, 200);
     assert_eq!(
-        index.len(ObjectKind::Workload(WorkloadKind::Deployment)),
+        index.count(ObjectKind::Workload(WorkloadKind::Deployment)),
         100
     );
 

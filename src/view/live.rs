@@ -142,7 +142,7 @@ impl LiveView {
     pub fn statuses(&self) -> Vec<KindStatus> {
         self.shared
             .statuses
-            .report(|kind| self.shared.index.len(kind))
+            .report(|kind| self.shared.index.count(kind))
     }
 
     /// Whether to judge by the view, with the sentence that says why not.

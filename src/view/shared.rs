@@ -61,10 +61,10 @@ impl SharedIndex {
         self.read().is_synced(kind)
     }
 
-    /// As [`Index::len`].
+    /// As [`Index::count`].
     #[must_use]
-    pub fn len(&self, kind: ObjectKind) -> usize {
-        self.read().len(kind)
+    pub fn count(&self, kind: ObjectKind) -> usize {
+        self.read().count(kind)
     }
 
     /// Takes everything out.

@@ -74,19 +74,33 @@ pub(super) trait Stored: PartialEq {
 #[derive(Clone, Debug)]
 pub(super) struct Table<T> {
     slots: Vec<Option<Arc<T>>>,
-    /// Per slot, whether the present list of its kind has named the object.
-    listed: Vec<bool>,
+    /// One per slot, apart from the objects: walking these touches none of them.
+    marks: Vec<Mark>,
     vacant: Vec<u32>,
     names: HashTable<u32>,
     postings: Postings,
     hasher: DefaultHashBuilder,
 }
 
+/// What is kept of a slot beside its object.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// The object's family; `None` where the slot is vacant.
+    family: Option<u8>,
+    /// Whether the present list of the family has named the object.
+    listed: bool,
+}
+
+const VACANT: Mark = Mark {
+    family: None,
+    listed: false,
+};
+
 impl<T> Default for Table<T> {
     fn default() -> Self {
         Self {
             slots: Vec::new(),
-            listed: Vec::new(),
+            marks: Vec::new(),
             vacant: Vec::new(),
             names: HashTable::new(),
             postings: Postings::default(),
@@ -96,9 +110,17 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Stored> Table<T> {
-    /// How many objects there are.
-    pub(super) fn len(&self) -> usize {
-        self.names.len()
+    /// Whether there is no object.
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// How many objects of `family` there are.
+    pub(super) fn count(&self, family: u8) -> usize {
+        self.marks
+            .iter()
+            .filter(|mark| mark.family == Some(family))
+            .count()
     }
 
     /// The object of that key.
@@ -136,7 +158,7 @@ impl<T: Stored> Table<T> {
     /// Whether the same object is held already and was named by the present list.
     pub(super) fn knows(&self, object: &T) -> bool {
         self.slot_of(object.key()).is_some_and(|slot| {
-            self.listed[slot as usize] && self.at(slot).is_some_and(|held| **held == *object)
+            self.marks[slot as usize].listed && self.at(slot).is_some_and(|held| **held == *object)
         })
     }
 
@@ -144,7 +166,7 @@ impl<T: Stored> Table<T> {
     /// anything changed by that.
     pub(super) fn put(&mut self, object: T) -> bool {
         if let Some(slot) = self.slot_of(object.key()) {
-            self.listed[slot as usize] = true;
+            self.marks[slot as usize].listed = true;
             let Some(held) = self.slots[slot as usize].take() else {
                 return false;
             };
@@ -159,13 +181,17 @@ impl<T: Stored> Table<T> {
         }
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.slots.push(None);
-            self.listed.push(false);
+            self.marks.push(VACANT);
             (self.slots.len() - 1) as u32
         });
-        let hash = self.hasher.hash_one(object.key());
+        let key = object.key();
+        let hash = self.hasher.hash_one(key);
+        self.marks[slot as usize] = Mark {
+            family: Some(key.family),
+            listed: true,
+        };
         self.post(slot, &object);
         self.slots[slot as usize] = Some(Arc::new(object));
-        self.listed[slot as usize] = true;
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.names.insert_unique(hash, slot, |slot| {
             slots[*slot as usize]
@@ -192,34 +218,30 @@ impl<T: Stored> Table<T> {
         if let Some(held) = self.slots[slot as usize].take() {
             self.unpost(slot, &held);
         }
+        self.marks[slot as usize] = VACANT;
         self.vacant.push(slot);
         true
     }
 
     /// Forgets that the objects of `family` were listed.
     pub(super) fn unlist(&mut self, family: u8) {
-        for (listed, held) in self.listed.iter_mut().zip(&self.slots) {
-            if held
-                .as_ref()
-                .is_some_and(|held| held.key().family == family)
-            {
-                *listed = false;
+        for mark in &mut self.marks {
+            if mark.family == Some(family) {
+                mark.listed = false;
             }
         }
     }
 
     /// Takes out the objects of `family` that were not listed.
     pub(super) fn drop_unlisted(&mut self, family: u8) {
-        let gone: Vec<Arc<T>> = self
-            .slots
-            .iter()
-            .zip(&self.listed)
-            .filter(|(_, listed)| !**listed)
-            .filter_map(|(held, _)| held.clone())
-            .filter(|held| held.key().family == family)
-            .collect();
-        for object in &gone {
-            self.take(object.key());
+        for slot in 0..self.marks.len() {
+            let mark = self.marks[slot];
+            if mark.family != Some(family) || mark.listed {
+                continue;
+            }
+            if let Some(object) = self.slots[slot].clone() {
+                self.take(object.key());
+            }
         }
     }
 
@@ -418,7 +440,7 @@ mod tests {
 
         assert!(table.put(thing("d", &["red"])), "in the slot of b");
         assert_eq!(named(&table, "red"), ["c", "d"]);
-        assert_eq!(table.len(), 3);
+        assert_eq!(table.count(0), 3);
         assert_eq!(table.all_slots(), 0..3);
     }
 
