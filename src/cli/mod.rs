@@ -1,5 +1,6 @@
 //! The commands: their arguments, and what they put together.
 
+mod check;
 mod logging;
 pub mod policy_file;
 mod serve;
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub use check::{CheckError, CheckOptions, FailOn};
 pub use logging::{LogFormat, LogOptions};
 pub use serve::{CertificateOptions, ServeError, ServeOptions};
 
@@ -25,6 +27,8 @@ pub struct Cli {
 pub enum Command {
     /// The admission webhook.
     Serve(Box<ServeOptions>),
+    /// Manifests, before any cluster sees them.
+    Check(CheckOptions),
 }
 
 /// Runs a command to its end. What went wrong is told on standard error.
@@ -38,5 +42,6 @@ pub fn run(cli: &Cli) -> ExitCode {
                 error.exit_code()
             }
         },
+        Command::Check(options) => check::run(options),
     }
 }

@@ -13,12 +13,24 @@ use super::tree::{Id, Shape, Tree};
 
 /// Why a value is not what a reader expected, in serde's words.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct DecodeError(String);
+#[error("{message}")]
+pub struct DecodeError {
+    message: String,
+    at: Option<usize>,
+}
+
+impl DecodeError {
+    /// The innermost value that did not fit, in bytes of the document's text.
+    #[must_use]
+    pub const fn at(&self) -> Option<usize> {
+        self.at
+    }
+}
 
 impl de::Error for DecodeError {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
-        Self(message.to_string())
+        let message = message.to_string();
+        Self { message, at: None }
     }
 }
 
@@ -112,10 +124,15 @@ impl<'de> Deserializer<'de> for Key<'de> {
     }
 }
 
-impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
-    type Error = DecodeError;
+impl<'de, 't: 'de> Node<'de, 't> {
+    /// Says where `error` came about, unless that is known from further inside.
+    fn here(self, mut error: DecodeError) -> DecodeError {
+        let start = self.tree.node(self.tree.target(self.id)).start;
+        error.at.get_or_insert(start as usize);
+        error
+    }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn visit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let tree = self.tree;
         let id = tree.target(self.id);
         match &tree.node(id).shape {
@@ -149,6 +166,14 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
             Shape::Alias(_) => visitor.visit_unit(),
         }
     }
+}
+
+impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
+    type Error = DecodeError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.visit(visitor).map_err(|error| self.here(error))
+    }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match &self.tree.node(self.tree.target(self.id)).shape {
@@ -179,6 +204,7 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
                 "expected one of the words {variants:?}"
             ))),
         }
+        .map_err(|error| self.here(error))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -327,8 +353,10 @@ mod tests {
 
     #[test]
     fn a_wrong_shape_is_an_error() {
-        let tree = Tree::parse("a: [1]").unwrap().unwrap();
+        let tree = Tree::parse("a: 1\nb: [1]").unwrap().unwrap();
         let error = tree.decode::<std::collections::HashMap<String, u8>>(tree.root());
-        assert!(error.unwrap_err().to_string().contains("expected u8"));
+        let error = error.unwrap_err();
+        assert!(error.to_string().contains("expected u8"), "{error}");
+        assert_eq!(error.at(), Some(8));
     }
 }

@@ -11,6 +11,7 @@ pub mod decode;
 pub mod edit;
 pub mod error;
 pub mod locate;
+pub mod parallel;
 pub mod place;
 pub mod read;
 pub mod scalar;

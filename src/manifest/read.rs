@@ -1,9 +1,7 @@
 //! Reading many manifests at once.
 
-use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::error::{Fault, Problem, ReadError};
+use super::parallel::in_order;
 use super::place::line_and_column;
 use super::source::Source;
 use super::split::{Part, parts};
@@ -35,8 +33,8 @@ pub struct Manifest<'a, 't> {
     pub api_version: &'a str,
     /// `Deployment` for example.
     pub kind: &'a str,
-    /// The Helm template the document was rendered from.
-    pub template: Option<&'t str>,
+    /// The document's text and its place in the file.
+    pub part: &'a Part<'t>,
 }
 
 /// What came of reading.
@@ -147,7 +145,6 @@ fn read_part<T>(
             return reading;
         }
     };
-    let template = part.template();
     let mut path = Vec::new();
     let mut visitor = Visitor {
         each: &mut |manifest, items| {
@@ -163,7 +160,7 @@ fn read_part<T>(
             reading.objects.push((place, each(manifest)));
         },
         others: 0,
-        template,
+        part,
     };
     visitor.visit(&tree, tree.root(), None, &mut path);
     reading.others = visitor.others;
@@ -173,7 +170,7 @@ fn read_part<T>(
 struct Visitor<'f, 't> {
     each: &'f mut dyn FnMut(&Manifest<'_, '_>, &[usize]),
     others: usize,
-    template: Option<&'t str>,
+    part: &'f Part<'t>,
 }
 
 impl<'t> Visitor<'_, 't> {
@@ -201,7 +198,7 @@ impl<'t> Visitor<'_, 't> {
             id,
             api_version,
             kind,
-            template: self.template,
+            part: self.part,
         };
         (self.each)(&manifest, path);
     }
@@ -273,40 +270,6 @@ fn template_marker(text: &str) -> Option<usize> {
         let before = text[line_start..*at].trim_end();
         before.is_empty() || before.ends_with([':', '-'])
     })
-}
-
-/// Calls `work` for 0 to `count` on all processors; the results come in order.
-fn in_order<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism()
-        .map_or(1, NonZero::get)
-        .min(count);
-    if threads <= 1 {
-        return (0..count).map(work).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let take = || {
-        let mut results = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            if at >= count {
-                return results;
-            }
-            results.push((at, work(at)));
-        }
-    };
-    let mut results = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(take)).collect();
-        let mut results = take();
-        for other in others {
-            match other.join() {
-                Ok(more) => results.extend(more),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        results
-    });
-    results.sort_unstable_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ fn rules() -> Vec<Value> {
             json!({
                 "id": rule.code,
                 "shortDescription": {"text": documentation.summary()},
-                "help": {"text": documentation.text(), "markdown": documentation.text()},
+                "help": {"text": documentation.summary(), "markdown": documentation.text()},
                 "helpUri": format!("{DOCUMENTATION}#{}", rule.code),
             })
         })

@@ -29,7 +29,10 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
             .id(finding.rule)
             .elements(located.place.as_ref().map(snippet));
         group = told_by(group, located.place.as_ref());
-        group = group.element(Level::NOTE.message(wrapped(&finding.message, style.width)));
+        let object = format!("{}: ", finding.object);
+        let message = finding.message.strip_prefix(&object);
+        let message = message.unwrap_or(&finding.message);
+        group = group.element(Level::NOTE.message(wrapped(message, style.width)));
         for proposal in &finding.remedies {
             let help = format!("remedy {}: {}", proposal.remedy.name, proposal.remedy.cost);
             group = group.element(Level::HELP.message(wrapped(&help, style.width)));

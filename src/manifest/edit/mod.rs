@@ -72,6 +72,18 @@ pub fn apply(text: &str, items: &[usize], patch: &Patch) -> Result<String, Refus
     }
 }
 
+/// `value` as a YAML document in block style, with quotes only where a word
+/// would mean something else without.
+#[must_use]
+pub fn to_yaml(value: &Value) -> String {
+    let style = render::Style {
+        step: 2,
+        compact: false,
+        newline: "\n",
+    };
+    style.block(value, 0)
+}
+
 fn tree_of(text: &str) -> Result<Tree<'_>, Refusal> {
     let changed = |_: Fault| Refusal::Changed;
     Tree::parse(text).map_err(changed)?.ok_or(Refusal::Changed)

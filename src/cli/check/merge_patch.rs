@@ -1,0 +1,74 @@
+//! A change as a patch that kustomize applies.
+
+use serde_json::{Map, Value, json};
+
+use crate::model::object::ObjectRef;
+
+/// The strategic-merge patch that turns `before` into `after`, with what
+/// kustomize needs to find the object. Lists are given whole, as the ones that
+/// remedies touch are replaced as a whole (`listType: atomic` in the API).
+pub(super) fn strategic(object: &ObjectRef, before: &Value, after: &Value) -> Value {
+    let mut patch = json!({
+        "apiVersion": object.api_version,
+        "kind": object.kind,
+        "metadata": {"name": object.name},
+    });
+    if let Some(namespace) = &object.namespace {
+        patch["metadata"]["namespace"] = json!(namespace);
+    }
+    if let (Some(patch), Some(Value::Object(changes))) =
+        (patch.as_object_mut(), difference(before, after))
+    {
+        patch.extend(changes);
+    }
+    patch
+}
+
+/// What must be merged into `before` to have `after`; `None` where they are the same.
+fn difference(before: &Value, after: &Value) -> Option<Value> {
+    if before == after {
+        return None;
+    }
+    let (Value::Object(before), Value::Object(after)) = (before, after) else {
+        return Some(after.clone());
+    };
+    let mut changes = Map::new();
+    for (key, value) in after {
+        let change = match before.get(key) {
+            Some(before) => difference(before, value),
+            None => Some(value.clone()),
+        };
+        changes.extend(change.map(|change| (key.clone(), change)));
+    }
+    for key in before.keys().filter(|key| !after.contains_key(*key)) {
+        changes.insert(key.clone(), Value::Null);
+    }
+    Some(Value::Object(changes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_change_is_in_the_patch() {
+        let object = ObjectRef {
+            api_version: "apps/v1".into(),
+            kind: "Deployment".into(),
+            namespace: Some("shop".into()),
+            name: "web".into(),
+        };
+        let before = json!({"metadata": {"name": "web", "labels": {"a": "b"}}, "spec": {
+            "replicas": 1, "list": [1, 2],
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}});
+        let after = json!({"metadata": {"name": "web", "labels": {"a": "b"}}, "spec": {
+            "replicas": 1, "list": [1, 3],
+            "strategy": {"type": "Recreate"}}});
+        assert_eq!(
+            strategic(&object, &before, &after),
+            json!({"apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": "web", "namespace": "shop"},
+                "spec": {"list": [1, 3], "strategy": {"type": "Recreate", "rollingUpdate": null}}})
+        );
+    }
+}

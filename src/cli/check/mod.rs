@@ -1,0 +1,209 @@
+//! `check`: manifests, before any cluster sees them.
+//!
+//! ```text
+//! files ─▶ gather ─▶ objects, facts ─▶ judge ─▶ report
+//!    ▲                                  │
+//!    └──────────── repair ◀─────────────┘
+//! ```
+
+mod gather;
+mod judge;
+mod merge_patch;
+mod progress;
+mod repair;
+mod repository;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+
+use super::policy_file::{self, PolicyFileError};
+use crate::report::{self, Format, Report, Style, Summary};
+use crate::verdict::Settings;
+use crate::view::facts::{self, FactsError};
+use crate::view::index::Index;
+use gather::Gathered;
+use repository::Repository;
+
+/// The policy of a repository, at its root.
+const POLICY: &str = ".multi-attach-guard.yaml";
+
+/// Check manifests before any cluster sees them
+///
+/// Reads YAML and JSON files, directories, and standard input as "-": the output of `helm template`
+/// and `kustomize build` too. Objects in the files are facts for each other. Without nodes among
+/// them, a cluster of many nodes is assumed. Ends with 0 when all is well, 1 when something was
+/// found, 2 when something could not be read.
+#[derive(Args, Clone, Debug)]
+pub struct CheckOptions {
+    /// Files and directories to check; "-" reads standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// The policy file [default: .multi-attach-guard.yaml at the root of the repository]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Take facts about the cluster from this file or directory, as `snapshot` writes them; may be
+    /// repeated
+    #[arg(long, value_name = "PATH")]
+    pub facts: Vec<PathBuf>,
+
+    /// How to write what was found
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// The least that makes the check fail
+    #[arg(long, value_enum, default_value_t = FailOn::Deny)]
+    pub fail_on: FailOn,
+
+    /// Repair the files in place; print a patch for kustomize where a document came from a template
+    /// or standard input
+    #[arg(long)]
+    pub fix: bool,
+
+    /// Print what --fix would change, and change nothing
+    #[arg(long, conflicts_with = "fix")]
+    pub diff: bool,
+}
+
+/// The least that makes a check fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// What the webhook would refuse or repair
+    Deny,
+    /// Warnings too
+    Warn,
+}
+
+impl FailOn {
+    const fn fails(self, summary: &Summary) -> bool {
+        match self {
+            Self::Deny => summary.deny + summary.fix > 0,
+            Self::Warn => summary.told() > 0,
+        }
+    }
+}
+
+/// Why a check could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyFileError),
+    /// The facts cannot be used.
+    #[error(transparent)]
+    Facts(#[from] FactsError),
+    /// Standard output is gone.
+    #[error("The report could not be written: {0}.")]
+    Write(#[from] io::Error),
+}
+
+/// Checks, reports, and says with which code the program ends.
+#[must_use]
+pub(super) fn run(options: &CheckOptions) -> ExitCode {
+    match check(options) {
+        Ok(code) => ExitCode::from(code),
+        // Whoever reads the report has seen enough, as `head` does.
+        Err(CheckError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn check(options: &CheckOptions) -> Result<u8, CheckError> {
+    let repository = Repository::around_here();
+    let settings = settings(options, &repository)?;
+    let mut gathered = Gathered::read(&options.paths, facts(options)?, &repository);
+    if !options.fix && !options.diff {
+        let report = judge::report(&gathered, &settings, &repository, options.format);
+        return finish(options, &report);
+    }
+    let edits = repair::repair(&gathered, &settings, !options.fix);
+    print_edits(options, &edits)?;
+    if edits.written > 0 {
+        gathered = gathered.again(facts(options)?, &repository);
+    }
+    let mut report = judge::report(&gathered, &settings, &repository, options.format);
+    repair::refused(edits, &mut report);
+    finish(options, &report)
+}
+
+/// What is known of the cluster beside the manifests.
+fn facts(options: &CheckOptions) -> Result<Index, CheckError> {
+    if options.facts.is_empty() {
+        return Ok(Index::complete());
+    }
+    Ok(facts::load(&options.facts, &mut io::empty())?)
+}
+
+fn settings(options: &CheckOptions, repository: &Repository) -> Result<Settings, PolicyFileError> {
+    let of_repository = || Some(repository.root().join(POLICY)).filter(|path| path.exists());
+    let config = options.config.clone().or_else(of_repository);
+    policy_file::settings(config.as_deref())
+}
+
+/// Edits go to standard output and the report for people to standard error, so
+/// that a patch can be piped on; a report for programs has standard output for
+/// itself.
+fn print_edits(options: &CheckOptions, edits: &repair::Edits) -> Result<(), CheckError> {
+    for done in &edits.done {
+        eprintln!("{done}");
+    }
+    if options.format == Format::Text {
+        let mut out = io::stdout().lock();
+        out.write_all(edits.output.as_bytes())?;
+    } else {
+        io::stderr().lock().write_all(edits.output.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
+    for unread in &report.unread {
+        match unread.at {
+            Some((line, column)) => {
+                eprintln!("{}:{line}:{column}: {}", unread.file, unread.message);
+            }
+            None => eprintln!("{}: {}", unread.file, unread.message),
+        }
+    }
+    let aside = options.format == Format::Text && (options.fix || options.diff);
+    if aside {
+        let colour = io::stderr().is_terminal();
+        write_report(options, report, colour, &mut io::stderr().lock())?;
+    } else {
+        let out = io::stdout();
+        let colour = out.is_terminal();
+        write_report(options, report, colour, &mut io::BufWriter::new(out.lock()))?;
+    }
+    Ok(if !report.unread.is_empty() {
+        2
+    } else {
+        u8::from(options.fail_on.fails(&report.summary))
+    })
+}
+
+fn write_report(
+    options: &CheckOptions,
+    report: &Report,
+    terminal: bool,
+    out: &mut dyn Write,
+) -> Result<(), CheckError> {
+    // https://no-color.org
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let style = Style {
+        colour: terminal && !unwanted,
+        width: 110,
+    };
+    report::write(report, options.format, style, out)?;
+    out.flush()?;
+    Ok(())
+}
