@@ -7,14 +7,10 @@
 mod request;
 mod response;
 
-use std::sync::Arc;
-
-use arc_swap::ArcSwap;
-
 pub use request::{Malformed, Operation, Request};
 
 use crate::model::cluster::ClusterView;
-use crate::model::object::Object;
+use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::policy::Action;
 use crate::rules::Outcome;
 use crate::verdict::{self, Aim, Finding, Review, Settings, Verdict};
@@ -59,62 +55,91 @@ pub struct Answer {
     pub decision: Decision,
 }
 
-/// Answers reviews with the settings and the view it is given.
-pub struct Admission<V> {
-    settings: Arc<ArcSwap<Settings>>,
-    view: V,
+/// A review that was read, waiting for a view to judge it by.
+///
+/// Judging and answering are two steps, as a view may turn out to lack a fact
+/// that is worth a second judgement.
+pub struct Received<'a> {
+    request: Request<'a>,
+    documents: Documents<'a>,
+    reference: ObjectRef,
 }
 
-impl<V: ClusterView> Admission<V> {
-    /// Answers from `view`. The settings may be swapped at any time; a review
-    /// uses those it started with.
-    pub const fn new(settings: Arc<ArcSwap<Settings>>, view: V) -> Self {
-        Self { settings, view }
-    }
-
-    /// Answers one review.
+impl<'a> Received<'a> {
+    /// Reads the bytes of an AdmissionReview.
     ///
     /// # Errors
     /// When the bytes are no AdmissionReview to which an answer with a uid is
     /// possible.
-    pub fn review(&self, endpoint: Endpoint, body: &[u8]) -> Result<Answer, Malformed> {
+    pub fn read(body: &'a [u8]) -> Result<Self, Malformed> {
         let request = Request::read(body)?;
-        if let Some(problem) = &request.problem {
-            tracing::warn!(uid = %request.uid, %problem, "a review could not be read");
-            return Ok(response::unreadable(&request, problem));
-        }
-        let kind = request.kind.map_or(OTHER_KIND, |kind| kind.name());
-        let Some(object) = request.to_judge() else {
-            return Ok(Answer {
-                body: Response::allowed(&request.uid).to_bytes(),
-                kind,
-                decision: Decision::Allowed,
-            });
+        Ok(Self {
+            reference: request.reference(),
+            documents: Documents::new(body),
+            request,
+        })
+    }
+
+    /// Judges the object. Where there is none to judge, nothing is found.
+    #[must_use]
+    pub fn judge(
+        &self,
+        endpoint: Endpoint,
+        view: &dyn ClusterView,
+        settings: &Settings,
+    ) -> Verdict {
+        let Some(object) = self.request.to_judge() else {
+            return Verdict::default();
         };
-        let documents = Documents::new(body);
-        let reference = request.reference();
         let review = Review {
             object,
-            old: request.old_object.as_ref(),
-            reference: &reference,
-            scaled: request.scaled,
-            raw: &documents,
+            old: self.request.old_object.as_ref(),
+            reference: &self.reference,
+            scaled: self.request.scaled,
+            raw: &self.documents,
             aim: match endpoint {
                 Endpoint::Mutate => Aim::Admit,
                 Endpoint::Validate => Aim::Judge,
             },
         };
-        let settings = self.settings.load();
-        let verdict = verdict::evaluate(&review, &self.view, &settings);
-        let (decision, body) = answer(endpoint, &request, &verdict);
-        if decision != Decision::Allowed {
-            log(&request, endpoint, decision, &verdict);
+        verdict::evaluate(&review, view, settings)
+    }
+
+    /// The answer to the review, given what [`Self::judge`] found. What is not
+    /// simply allowed is logged.
+    #[must_use]
+    pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
+        if let Some(problem) = &self.request.problem {
+            tracing::warn!(uid = %self.request.uid, %problem, "A review could not be read.");
+            return response::unreadable(&self.request, problem);
         }
-        Ok(Answer {
+        let (decision, body) = answer(endpoint, &self.request, verdict);
+        if decision != Decision::Allowed {
+            self.log(endpoint, decision, verdict);
+        }
+        Answer {
             body,
-            kind,
+            kind: self.request.kind.map_or(OTHER_KIND, ObjectKind::name),
             decision,
-        })
+        }
+    }
+
+    fn log(&self, endpoint: Endpoint, decision: Decision, verdict: &Verdict) {
+        let rules: Vec<&str> = verdict
+            .findings
+            .iter()
+            .map(|finding| finding.rule)
+            .collect();
+        tracing::info!(
+            uid = %self.request.uid,
+            object = %self.reference,
+            operation = ?self.request.operation,
+            ?endpoint,
+            ?decision,
+            dry_run = self.request.dry_run,
+            rules = %rules.join(","),
+            "reviewed"
+        );
     }
 }
 
@@ -167,22 +192,4 @@ fn answer(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> (Deci
 /// but what the API server itself would refuse in between never gets there.
 fn decides_here(endpoint: Endpoint, finding: &Finding) -> bool {
     endpoint == Endpoint::Validate || finding.outcome == Outcome::Refused
-}
-
-fn log(request: &Request<'_>, endpoint: Endpoint, decision: Decision, verdict: &Verdict) {
-    let rules: Vec<&str> = verdict
-        .findings
-        .iter()
-        .map(|finding| finding.rule)
-        .collect();
-    tracing::info!(
-        uid = %request.uid,
-        object = %request.reference(),
-        operation = ?request.operation,
-        ?endpoint,
-        ?decision,
-        dry_run = request.dry_run,
-        rules = %rules.join(","),
-        "reviewed"
-    );
 }

@@ -1,8 +1,8 @@
 //! Reading an AdmissionReview.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -346,14 +346,14 @@ struct SkimRequest<'a> {
 /// The documents of a review, parsed when they are first asked for.
 pub(super) struct Documents<'a> {
     body: &'a [u8],
-    parsed: OnceCell<(Option<Value>, Option<Value>)>,
+    parsed: OnceLock<(Option<Value>, Option<Value>)>,
 }
 
 impl<'a> Documents<'a> {
     pub(super) const fn new(body: &'a [u8]) -> Self {
         Self {
             body,
-            parsed: OnceCell::new(),
+            parsed: OnceLock::new(),
         }
     }
 

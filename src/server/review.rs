@@ -2,6 +2,7 @@
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
+use tokio::time::Instant;
 
 /// Which of the two webhooks was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,9 +90,16 @@ pub struct Reviewed {
 pub trait Reviewer: Send + Sync + 'static {
     /// Answers the review in `body`, the raw bytes of one HTTP request.
     ///
-    /// Called on the thread that serves the connection, so it must neither
-    /// block nor wait; only bodies above 256 KiB are judged on a thread of
-    /// their own. It need not catch its own panics: the server turns one into
-    /// a 500. A reviewer that wants to answer with the uid all the same can.
-    fn review(&self, endpoint: Endpoint, body: &[u8]) -> Reviewed;
+    /// After `deadline` the client reads no answer.
+    ///
+    /// Polled on the thread that serves the connection, so it must not block;
+    /// only bodies above 256 KiB are judged on a thread of their own. It need
+    /// not catch its own panics: the server turns one into a 500. A reviewer
+    /// that wants to answer with the uid all the same can.
+    fn review(
+        &self,
+        endpoint: Endpoint,
+        body: &[u8],
+        deadline: Instant,
+    ) -> impl Future<Output = Reviewed> + Send;
 }

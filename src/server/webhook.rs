@@ -6,18 +6,21 @@
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use axum::http::header::{ALLOW, CONTENT_TYPE, EXPECT};
-use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use futures_util::FutureExt as _;
 use http_body_util::Full;
+use jiff::SignedDuration;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
 use super::body::{Budget, Received, discard, receive};
@@ -30,6 +33,12 @@ use super::review::{Decision, Endpoint, Reviewed, Reviewer};
 /// takes tens of milliseconds, in which the connection's thread would answer
 /// nobody else.
 const INLINE: usize = 256 * 1024;
+
+/// How long an API server waits for an answer when it does not say.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest an API server waits (`timeoutSeconds` of a webhook).
+const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -113,7 +122,8 @@ where
     };
     let answer = match read(&shared, &head.method, &head.headers, &mut body).await {
         Ok((received, _slot)) => {
-            let reviewed = judge(&shared, endpoint, received).await;
+            let deadline = started + client_timeout(&head.uri);
+            let reviewed = judge(&shared, endpoint, received, deadline).await;
             shared
                 .metrics
                 .reviewed(endpoint, reviewed.kind, reviewed.decision);
@@ -162,17 +172,33 @@ fn is_json(value: &HeaderValue) -> bool {
     })
 }
 
+/// How long the client waits. An API server says so in the query of the path,
+/// as in `/mutate?timeout=10s`.
+fn client_timeout(uri: &Uri) -> Duration {
+    uri.query()
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .find_map(|pair| pair.strip_prefix("timeout="))
+        .and_then(|value| value.parse::<SignedDuration>().ok())
+        .and_then(|given| given.try_into().ok())
+        .map_or(DEFAULT_TIMEOUT, |given: Duration| given.min(MAX_TIMEOUT))
+}
+
 async fn judge<R: Reviewer>(
     shared: &Arc<Shared<R>>,
     endpoint: Endpoint,
     received: Received,
+    deadline: Instant,
 ) -> Reviewed {
     if received.bytes.len() <= INLINE {
-        return guarded(shared, endpoint, &received.bytes);
+        return guarded(shared, endpoint, &received.bytes, deadline).await;
     }
     let owned = Arc::clone(shared);
-    let judged =
-        tokio::task::spawn_blocking(move || guarded(&owned, endpoint, &received.bytes)).await;
+    let runtime = Handle::current();
+    let judged = tokio::task::spawn_blocking(move || {
+        runtime.block_on(guarded(&owned, endpoint, &received.bytes, deadline))
+    })
+    .await;
     judged.unwrap_or_else(|_| {
         // Only a runtime that is shutting down refuses the task.
         plain(
@@ -187,8 +213,16 @@ async fn judge<R: Reviewer>(
 /// The reviewer is shared, so a panic could leave it half-changed; it is
 /// asked again all the same, because its state is replaced whole and never
 /// edited in place.
-fn guarded<R: Reviewer>(shared: &Shared<R>, endpoint: Endpoint, body: &[u8]) -> Reviewed {
-    catch_unwind(AssertUnwindSafe(|| shared.reviewer.review(endpoint, body))).unwrap_or_else(|_| {
+async fn guarded<R: Reviewer>(
+    shared: &Shared<R>,
+    endpoint: Endpoint,
+    body: &[u8],
+    deadline: Instant,
+) -> Reviewed {
+    // Called inside the future, so that a panic before its first await counts.
+    let review = async { shared.reviewer.review(endpoint, body, deadline).await };
+    let reviewed = AssertUnwindSafe(review).catch_unwind().await;
+    reviewed.unwrap_or_else(|_| {
         shared.metrics.panicked();
         tracing::error!(
             endpoint = endpoint.as_str(),
@@ -265,6 +299,21 @@ mod tests {
         for (value, expected) in cases {
             let header = HeaderValue::from_static(value);
             assert_eq!(is_json(&header), expected, "{value}");
+        }
+    }
+    #[test]
+    fn the_client_says_how_long_it_waits() {
+        let cases = [
+            ("/mutate", DEFAULT_TIMEOUT),
+            ("/mutate?timeout=5s", Duration::from_secs(5)),
+            ("/mutate?a=b&timeout=1m30s", MAX_TIMEOUT),
+            ("/mutate?timeout=500ms", Duration::from_millis(500)),
+            ("/mutate?timeout=-5s", DEFAULT_TIMEOUT),
+            ("/mutate?timeout=", DEFAULT_TIMEOUT),
+            ("/mutate?timeout=soon", DEFAULT_TIMEOUT),
+        ];
+        for (uri, expected) in cases {
+            assert_eq!(client_timeout(&uri.parse().unwrap()), expected, "{uri}");
         }
     }
 }

@@ -19,7 +19,7 @@ use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -31,7 +31,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 pub(crate) struct Echo;
 
 impl Reviewer for Echo {
-    fn review(&self, endpoint: Endpoint, body: &[u8]) -> Reviewed {
+    async fn review(&self, endpoint: Endpoint, body: &[u8], _: Instant) -> Reviewed {
         assert_ne!(body, b"\"panic\"", "as asked");
         Reviewed {
             status: StatusCode::OK,

@@ -4,6 +4,7 @@ mod certificate;
 mod options;
 mod policy;
 mod reviewer;
+mod view;
 
 use std::io;
 use std::path::PathBuf;
@@ -16,12 +17,12 @@ use tracing_subscriber::util::TryInitError;
 pub use options::{CertificateOptions, ServeOptions};
 
 use super::policy_file::PolicyFileError;
-use crate::admission::Admission;
 use crate::certs::CertError;
 use crate::server::{Condition, HealthSource, Metrics, Options, Server, ServerError, Stopped};
-use crate::view::facts::{self, FactsError};
+use crate::view::facts::FactsError;
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
+use view::View;
 
 /// Why `serve` ended with an error.
 #[derive(Debug, thiserror::Error)]
@@ -36,9 +37,6 @@ pub enum ServeError {
     /// The files with facts cannot be used; one line a fault.
     #[error(transparent)]
     Facts(#[from] FactsError),
-    /// Neither facts nor a cluster.
-    #[error("There are no facts to judge by. Give files or folders with --facts.")]
-    NoFacts,
     /// The certificate cannot be used.
     #[error(transparent)]
     Certificate(#[from] CertError),
@@ -65,11 +63,9 @@ impl ServeError {
     /// 2 for what the caller gave, 1 for what went wrong afterwards.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Policy(_)
-            | Self::Facts(_)
-            | Self::NoFacts
-            | Self::Certificate(_)
-            | Self::WriteCa { .. } => ExitCode::from(2),
+            Self::Policy(_) | Self::Facts(_) | Self::Certificate(_) | Self::WriteCa { .. } => {
+                ExitCode::from(2)
+            }
             Self::Log(_) | Self::Runtime(_) | Self::Signals(_) | Self::Server(_) => {
                 ExitCode::from(1)
             }
@@ -95,18 +91,20 @@ pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
 async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
     let metrics = Metrics::new(&reviewer::kinds());
     let policy = CurrentPolicy::open(options)?;
-    if options.facts.is_empty() {
-        return Err(ServeError::NoFacts);
-    }
-    let view = facts::load(&options.facts, &mut io::stdin().lock())?;
-    let reviewer = AdmissionReviewer(Admission::new(policy.settings(), view));
+    let view = Arc::new(View::open(options)?);
+    let view_health = view.health(&metrics);
+    let reviewer = AdmissionReviewer {
+        settings: policy.settings(),
+        view,
+    };
 
     let (certificates, files) = certificate::certificates(&options.certificate).await?;
     metrics.set_certificate_expiry(certificates.current().not_after());
     let served = Arc::clone(&certificates);
     let certificate_health =
         move || -> Vec<Condition> { vec![certificate::condition(&served, Timestamp::now())] };
-    let sources: Vec<Arc<dyn HealthSource>> = vec![policy.health(), Arc::new(certificate_health)];
+    let sources: Vec<Arc<dyn HealthSource>> =
+        vec![view_health, policy.health(), Arc::new(certificate_health)];
 
     let mut server = Options::new(options.listen, options.admin);
     server.shutdown_delay = options.shutdown_delay;

@@ -1,12 +1,19 @@
 //! Between HTTP and admission: neither knows the other.
 
-use axum::http::StatusCode;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::admission::{self, Admission, Answer, Malformed};
+use arc_swap::ArcSwap;
+use axum::http::StatusCode;
+use tokio::time::Instant;
+
+use super::view::View;
+use crate::admission::{self, Answer, Malformed, Received};
 use crate::model::cluster::ClusterView;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::server::{Decision, Endpoint, Reviewed, Reviewer};
+use crate::verdict::Settings;
 
 /// The kinds that are judged, for the metrics.
 pub(super) fn kinds() -> Vec<&'static str> {
@@ -19,20 +26,37 @@ pub(super) fn kinds() -> Vec<&'static str> {
         .collect()
 }
 
-/// Answers what the server receives with what admission decides.
-pub(super) struct AdmissionReviewer<V>(pub(super) Admission<V>);
+/// The longest a review waits for a fact that the view lacks, should the API
+/// server that asks be slow to answer itself.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
-impl<V: ClusterView + Send + Sync + 'static> Reviewer for AdmissionReviewer<V> {
-    fn review(&self, endpoint: Endpoint, body: &[u8]) -> Reviewed {
+/// Answers what the server receives with what admission decides.
+pub(super) struct AdmissionReviewer {
+    pub(super) settings: Arc<ArcSwap<Settings>>,
+    pub(super) view: Arc<View>,
+}
+
+impl Reviewer for AdmissionReviewer {
+    async fn review(&self, endpoint: Endpoint, body: &[u8], deadline: Instant) -> Reviewed {
         let endpoint = match endpoint {
             Endpoint::Mutate => admission::Endpoint::Mutate,
             Endpoint::Validate => admission::Endpoint::Validate,
         };
-        match self.0.review(endpoint, body) {
-            Ok(answer) => answered(answer),
-            Err(malformed) => refused(&malformed),
-        }
+        let received = match Received::read(body) {
+            Ok(received) => received,
+            Err(malformed) => return refused(&malformed),
+        };
+        let judge = |view: &dyn ClusterView| received.judge(endpoint, view, &self.settings.load());
+        let verdict = self.view.answer(wait_until(deadline), judge).await;
+        answered(received.answer(endpoint, &verdict))
     }
+}
+
+/// Half of the time that is left is for waiting, the other half for answering.
+fn wait_until(deadline: Instant) -> Instant {
+    let now = Instant::now();
+    let left = deadline.saturating_duration_since(now);
+    now + (left / 2).min(LONGEST_WAIT)
 }
 
 fn answered(answer: Answer) -> Reviewed {

@@ -1,0 +1,93 @@
+//! The reviews that the README shows, and what a policy makes of them.
+
+use std::fs;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::running::{example, json_file, serve};
+
+const DEPLOYMENT: &str = "/request/object";
+
+#[tokio::test]
+async fn the_example_is_answered_as_the_readme_says() {
+    let server = serve(&[]).await;
+    let answer = server.review("/validate", &example()).await;
+    assert_eq!(answer, json_file("examples/answer.json")["response"]);
+    let mutated = server.review("/mutate", &example()).await;
+    let silence = json!({"uid": example()["request"]["uid"], "allowed": true});
+    assert_eq!(mutated, silence, "the validating webhook refuses");
+}
+
+#[tokio::test]
+async fn a_policy_that_repairs_makes_the_example_pass() {
+    let policy = "examples/repair.yaml";
+    let server = serve(&["--config", policy]).await;
+    let answer = server.review("/mutate", &example()).await;
+    assert_eq!(answer["allowed"], true, "{answer:#}");
+    assert_eq!(answer["patchType"], "JSONPatch");
+    let patch = STANDARD.decode(answer["patch"].as_str().unwrap()).unwrap();
+    let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+
+    let mut repaired = example();
+    json_patch::patch(repaired.pointer_mut(DEPLOYMENT).unwrap(), &patch).unwrap();
+    assert_eq!(
+        repaired.pointer("/request/object/spec/strategy"),
+        Some(&json!({"type": "Recreate"}))
+    );
+    for path in ["/mutate", "/validate"] {
+        let again = server.review(path, &repaired).await;
+        assert_eq!(again["allowed"], true, "{path}: {again:#}");
+        assert_eq!(again["patch"], Value::Null, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_harmless_passes_in_silence() {
+    let claim = "/request/object/spec/template/spec/volumes/0/persistentVolumeClaim/claimName";
+    let cases = [
+        ("a shared claim", "/validate", claim, json!("pictures")),
+        (
+            "no replicas",
+            "/validate",
+            "/request/object/spec/replicas",
+            json!(0),
+        ),
+        (
+            "a deletion",
+            "/validate",
+            "/request/operation",
+            json!("DELETE"),
+        ),
+        (
+            "an unknown kind",
+            "/mutate",
+            "/request/kind/kind",
+            json!("Gadget"),
+        ),
+    ];
+    let server = serve(&[]).await;
+    for (case, path, at, value) in cases {
+        let mut review = example();
+        *review.pointer_mut(at).unwrap() = value;
+        let uid = &review["request"]["uid"];
+        let answer = server.review(path, &review).await;
+        assert_eq!(answer, json!({"uid": uid, "allowed": true}), "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_policy_that_only_warns_warns_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.yaml");
+    fs::write(&policy, "defaults: {outcomes: {deadlock: warn}}\n").unwrap();
+    let server = serve(&["--config", policy.to_str().unwrap()]).await;
+    let answer = server.review("/validate", &example()).await;
+    assert_eq!(answer["allowed"], true);
+    let warnings = answer["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 1, "{answer:#}");
+    assert!(warnings[0].as_str().unwrap().len() <= 120);
+    let answer = server.review("/mutate", &example()).await;
+    assert_eq!(answer["warnings"], Value::Null);
+}

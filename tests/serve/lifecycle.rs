@@ -1,0 +1,108 @@
+//! The life of the process: readiness, a policy that changes, signals.
+
+use std::fs;
+use std::path::Path;
+
+use crate::running::{Running, example, serve, serve_without_facts, until};
+
+#[tokio::test]
+async fn readiness_names_what_it_depends_on() {
+    let server = serve(&[]).await;
+    let (status, text) = server.admin("/readyz").await;
+    assert_eq!(status, 200, "{text}");
+    for condition in ["view", "policy", "certificate", "server"] {
+        assert!(text.contains(&format!("ready {condition}: ")), "{text}");
+    }
+    assert_eq!(server.admin("/healthz").await.0, 200);
+}
+
+/// Without files and without a cluster the server says what it lacks, and
+/// answers that it does not know.
+#[tokio::test]
+async fn without_a_cluster_it_is_not_ready_but_answers() {
+    let server = serve_without_facts(&[]).await;
+    until("readiness says what is missing", async || {
+        let (status, text) = server.admin("/readyz").await;
+        status == 503 && text.contains("not-ready view: No cluster is known")
+    })
+    .await;
+    let answer = server.review("/validate", &example()).await;
+    assert_eq!(answer["allowed"], true, "{answer:#}");
+    assert!(answer["warnings"].is_array(), "{answer:#}");
+}
+
+/// What the example gets: allowed or denied.
+async fn allowed(server: &Running) -> bool {
+    let answer = server.review("/validate", &example()).await;
+    answer["allowed"].as_bool().unwrap()
+}
+
+#[tokio::test]
+async fn a_policy_that_changes_is_seen_from_outside() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.yaml");
+    write(&path, "defaults: {outcomes: {deadlock: ignore}}\n");
+    let mut server = serve(&["--config", path.to_str().unwrap()]).await;
+    assert!(allowed(&server).await, "ignored");
+
+    write(&path, "{}\n");
+    until("the new policy denies", async || !allowed(&server).await).await;
+    let reloads = "multi_attach_guard_policy_reloads_total";
+    server
+        .until_admin("/metrics", &format!("{reloads}{{result=\"success\"}} 1"))
+        .await;
+
+    write(&path, "defaults: {outcomes: {deadlock: perhaps}}\n");
+    let logged = server.logged("The policy in use stays.").await;
+    let error = logged["error"].as_str().unwrap();
+    assert!(error.contains("policy.yaml:1:33: "), "{error}");
+    server.until_admin("/readyz", "degraded policy: ").await;
+    assert_eq!(
+        server.admin("/readyz").await.0,
+        200,
+        "the last good one holds"
+    );
+    assert!(!allowed(&server).await, "as before");
+    server
+        .until_admin("/metrics", &format!("{reloads}{{result=\"failure\"}} 1"))
+        .await;
+
+    write(
+        &path,
+        "provisioners: [{name: ebs.csi.aws.com, nodeLocal: true}]\n",
+    );
+    until("the policy's facts count", async || allowed(&server).await).await;
+    server.until_admin("/readyz", "ready policy: ").await;
+}
+
+fn write(path: &Path, policy: &str) {
+    fs::write(path, policy).unwrap();
+}
+
+#[tokio::test]
+async fn a_signal_ends_it_in_order() {
+    let mut server = serve(&["--shutdown-delay=3600s"]).await;
+    assert!(!allowed(&server).await);
+    server.signal("TERM").await;
+    server.logged("Shutting down").await;
+    let (status, text) = server.admin("/readyz").await;
+    assert_eq!(status, 503, "{text}");
+    assert_eq!(server.admin("/healthz").await.0, 200);
+    assert!(!allowed(&server).await, "still answering");
+    server.signal("INT").await;
+    assert!(
+        server.ended().await.success(),
+        "a second signal ends it at once"
+    );
+}
+
+#[tokio::test]
+async fn a_signal_lets_requests_in_flight_end() {
+    for signal in ["TERM", "INT"] {
+        let mut server = serve(&["--shutdown-delay=0s", "--drain-timeout=3600s"]).await;
+        assert!(!allowed(&server).await);
+        server.signal(signal).await;
+        server.logged("Stopped: every request was answered.").await;
+        assert!(server.ended().await.success(), "{signal}");
+    }
+}

@@ -1,0 +1,15 @@
+//! The real binary, seen from outside: what an API server, a kubelet and a
+//! person at a terminal get to see of `serve`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed step of a helper fails its test"
+)]
+
+mod bad_input;
+mod example;
+mod lifecycle;
+mod refusals;
+mod running;

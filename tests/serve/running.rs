@@ -1,0 +1,200 @@
+//! Starting the binary, and talking to it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use reqwest::{Client, Response};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::{sleep, timeout};
+
+/// Nothing here takes this long; a test that waits for it has failed.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The folder of the repository, from which examples are named.
+pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// A running `serve` on loopback ports of the system's choice, with a
+/// certificate of its own. Dropping it kills it.
+pub(crate) struct Running {
+    pub(crate) webhook: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    process: Child,
+    log: Lines<BufReader<ChildStderr>>,
+    client: Client,
+    _folder: TempDir,
+}
+
+/// The command, not yet started.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
+    command
+        .args(arguments)
+        .current_dir(ROOT)
+        .env_remove("RUST_LOG")
+        // Where there is a cluster by accident, it is none of the test's.
+        .env("KUBECONFIG", "/no/such/kubeconfig")
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+/// Starts `serve` with the facts in `examples/` and further arguments.
+pub(crate) async fn serve(arguments: &[&str]) -> Running {
+    let facts = ["--facts", "examples/facts"];
+    serve_without_facts(&[facts.as_slice(), arguments].concat()).await
+}
+
+/// Starts `serve` with these arguments only, and waits until it listens.
+pub(crate) async fn serve_without_facts(arguments: &[&str]) -> Running {
+    // Fails when an earlier test installed it, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    let base = [
+        "serve",
+        "--listen=127.0.0.1:0",
+        "--admin=127.0.0.1:0",
+        "--log-format=json",
+        "--self-signed",
+        "--write-ca",
+        ca.to_str().unwrap(),
+    ];
+    let mut process = command(&[base.as_slice(), arguments].concat())
+        .spawn()
+        .unwrap();
+    let mut log = BufReader::new(process.stderr.take().unwrap()).lines();
+    let listening = log_line(&mut log, "listening").await;
+    let address = |field: &str| listening[field].as_str().unwrap().parse().unwrap();
+    let trusted = reqwest::Certificate::from_pem(&std::fs::read(&ca).unwrap()).unwrap();
+    Running {
+        webhook: address("webhook"),
+        admin: address("admin"),
+        process,
+        log,
+        client: Client::builder()
+            .tls_certs_only([trusted])
+            .timeout(DEADLINE)
+            .build()
+            .unwrap(),
+        _folder: folder,
+    }
+}
+
+/// The next line of the log whose message begins so.
+async fn log_line(log: &mut Lines<BufReader<ChildStderr>>, message: &str) -> Value {
+    let mut seen = String::new();
+    timeout(DEADLINE, async {
+        while let Some(line) = log.next_line().await.unwrap() {
+            let event: Value = serde_json::from_str(&line).unwrap_or_default();
+            let text = event["message"].as_str().unwrap_or_default();
+            if text.starts_with(message) {
+                return event;
+            }
+            seen.push_str(&line);
+            seen.push('\n');
+        }
+        panic!("the log ended without {message:?}:\n{seen}")
+    })
+    .await
+    .unwrap_or_else(|_| panic!("never logged: {message}"))
+}
+
+impl Running {
+    /// Posts a body to `/mutate` or `/validate`.
+    pub(crate) async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> Response {
+        self.post_as("application/json", path, body).await
+    }
+
+    pub(crate) async fn post_as(
+        &self,
+        content_type: &str,
+        path: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> Response {
+        self.client
+            .post(format!("https://{}{path}", self.webhook))
+            .header("content-type", content_type)
+            .body(body)
+            .send()
+            .await
+            .unwrap()
+    }
+
+    /// The `response` of the answer to a review.
+    pub(crate) async fn review(&self, path: &str, review: &Value) -> Value {
+        let response = self.post(path, review.to_string()).await;
+        assert_eq!(response.status(), 200);
+        let mut answer: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        assert_eq!(answer["apiVersion"], "admission.k8s.io/v1");
+        assert_eq!(answer["kind"], "AdmissionReview");
+        answer["response"].take()
+    }
+
+    /// Status and text of a page of the admin port.
+    pub(crate) async fn admin(&self, path: &str) -> (u16, String) {
+        let url = format!("http://{}{path}", self.admin);
+        let response = self.client.get(url).send().await.unwrap();
+        (response.status().as_u16(), response.text().await.unwrap())
+    }
+
+    /// Waits until a line of an admin page begins so.
+    pub(crate) async fn until_admin(&self, path: &str, line: &str) {
+        until(line, async || {
+            let (_, text) = self.admin(path).await;
+            text.lines().any(|each| each.starts_with(line))
+        })
+        .await;
+    }
+
+    /// Waits for the next line of the log whose message begins so.
+    pub(crate) async fn logged(&mut self, message: &str) -> Value {
+        log_line(&mut self.log, message).await
+    }
+
+    /// Sends the process a signal, such as `TERM`.
+    pub(crate) async fn signal(&self, name: &str) {
+        let process = self.process.id().unwrap().to_string();
+        let sent = Command::new("kill")
+            .args(["-s", name, process.as_str()])
+            .status()
+            .await;
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits for the process to end.
+    pub(crate) async fn ended(mut self) -> ExitStatus {
+        timeout(DEADLINE, self.process.wait())
+            .await
+            .expect("the process ends")
+            .unwrap()
+    }
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    timeout(DEADLINE, async {
+        while !so().await {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await
+    .unwrap_or_else(|_| panic!("never happened: {what}"));
+}
+
+/// The review in `examples/`.
+pub(crate) fn example() -> Value {
+    json_file("examples/review.json")
+}
+
+/// A JSON file of the repository.
+pub(crate) fn json_file(path: &str) -> Value {
+    let text = std::fs::read_to_string(Path::new(ROOT).join(path)).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
