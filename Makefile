@@ -1,0 +1,57 @@
+# The list of commands; the pipeline calls the same ones.
+
+CARGO ?= cargo
+PORT ?= 8443
+ADMIN_PORT ?= 8080
+
+# What `make run` writes.
+RUN := target/run
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ': .*## ' '/^[a-z-]+: .*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Serve the webhook on this machine, with the facts in examples/facts
+	@$(CARGO) build --locked
+	@mkdir -p $(RUN)
+	@examples/announce $(PORT) $(RUN)/ca.pem
+	@$(CARGO) run --locked --quiet -- serve --facts examples/facts \
+		--listen 127.0.0.1:$(PORT) --admin 127.0.0.1:$(ADMIN_PORT) \
+		--self-signed --write-ca $(RUN)/ca.pem --shutdown-delay 0s
+
+.PHONY: test
+test: lint control-plane ## Everything: lints, all tests with a real control plane, documentation
+	$(CARGO) test --locked
+	$(CARGO) test --locked --benches
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+
+.PHONY: lint
+lint: ## Formatting, clippy, licences and sources of the dependencies
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	@if command -v cargo-deny >/dev/null; then \
+		$(CARGO) deny --locked --offline check bans licenses sources; \
+	elif [ -n "$$CI" ]; then \
+		echo "cargo-deny is missing, and with CI set nothing is left out. Install it: cargo install --locked cargo-deny" >&2; exit 1; \
+	else \
+		echo "LEFT OUT cargo deny: it is not installed. Install it: cargo install --locked cargo-deny" >&2; \
+	fi
+
+.PHONY: advisories
+advisories: ## Known vulnerabilities in the dependencies; asks the advisory database
+	$(CARGO) deny --locked check advisories
+
+# Exit code 3 means that there is no Go to build with. The tests that need the
+# control plane then say that they are skipped, and fail with CI set.
+.PHONY: control-plane
+control-plane: ## Build the Kubernetes programs that tests start; minutes once, then seconds
+	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
+
+.PHONY: scenarios
+scenarios: control-plane ## The scenarios of docs/ground-truth.md on a real control plane
+	$(CARGO) test --locked --test scenarios
+
+.PHONY: bench
+bench: ## The ratios that must stay low
+	$(CARGO) bench --locked
