@@ -1,0 +1,197 @@
+//! The live view against a real API server.
+
+mod harness;
+
+use std::time::Duration;
+
+use harness::{ControlPlane, Needs, wait_until};
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use multi_attach_guard::model::cluster::{ClusterView, Lookup};
+use multi_attach_guard::model::object::ObjectKind;
+use multi_attach_guard::model::workload::WorkloadKind;
+use multi_attach_guard::view::live::{Fitness, LiveView};
+use multi_attach_guard::view::status::Link;
+use tokio::time::Instant;
+
+const SOON: Duration = Duration::from_secs(30);
+
+fn config(plane: &ControlPlane) -> Config {
+    let kubeconfig = Kubeconfig::read_from(plane.kubeconfig()).unwrap();
+    plane
+        .block_on(Config::from_custom_kubeconfig(
+            kubeconfig,
+            &KubeConfigOptions::default(),
+        ))
+        .unwrap()
+}
+
+fn start(plane: &ControlPlane, config: Config) -> LiveView {
+    let _runtime = plane.runtime().enter();
+    LiveView::with_config(config, |_| true)
+}
+
+fn names(view: &LiveView, namespace: &str, claim: &str) -> String {
+    let mut names: Vec<String> = view
+        .workloads_using(namespace, claim)
+        .iter()
+        .map(|workload| format!("{} {}", workload.kind, workload.metadata.name))
+        .collect();
+    names.sort_unstable();
+    names.join(", ")
+}
+
+#[test]
+fn objects_of_every_kind_arrive() {
+    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
+        return;
+    };
+    let namespace = plane.namespace("live-view");
+    let pod = "spec: {containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}";
+    let bare_pod = pod.replace("containers:", "restartPolicy: Never, containers:");
+    let template = format!("template: {{metadata: {{labels: {{app: a}}}}, {pod}}}");
+    let job = format!("template: {{{bare_pod}}}");
+    let selector = "selector: {matchLabels: {app: a}}";
+    plane.apply(
+        &namespace,
+        &format!(
+            "{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: data}}, spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}}}
+---
+{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: deployment}}, spec: {{{selector}, {template}}}}}
+---
+{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: replica-set}}, spec: {{{selector}, {template}}}}}
+---
+{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: stateful-set}}, spec: {{{selector}, serviceName: s, {template}}}}}
+---
+{{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: daemon-set}}, spec: {{{selector}, {template}}}}}
+---
+{{apiVersion: batch/v1, kind: Job, metadata: {{name: job}}, spec: {{{job}}}}}
+---
+{{apiVersion: batch/v1, kind: CronJob, metadata: {{name: cron-job}}, spec: {{schedule: '0 0 1 1 *', jobTemplate: {{spec: {{{job}}}}}}}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: pod}}, {bare_pod}}}
+---
+{{apiVersion: v1, kind: Pod, metadata: {{name: of-a-deployment, labels: {{pod-template-hash: x}}}}, {bare_pod}}}
+---
+{{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {{name: autoscaler}}, spec: {{maxReplicas: 3, scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: deployment}}}}}}
+"
+        ),
+    );
+    plane
+        .kubectl(
+            &["apply", "-f", "-"],
+            Some(
+                "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: live-view}, provisioner: example.com/live}
+---
+{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: live-view.example.com}, spec: {attachRequired: false}}
+---
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: live-view}, spec: {accessModes: [ReadWriteMany], capacity: {storage: 1Gi}, storageClassName: live-view, nfs: {server: s, path: /}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: live-view}}
+",
+            ),
+        )
+        .success();
+
+    let view = start(plane, config(plane));
+    plane.block_on(view.synced(Instant::now() + SOON)).unwrap();
+    assert_eq!(view.fitness(), Fitness::Current);
+    assert!(view.claim(&namespace, "data").found().is_some());
+    assert_eq!(
+        names(&view, &namespace, "data"),
+        "CronJob cron-job, DaemonSet daemon-set, Deployment deployment, Job job, Pod pod, \
+         ReplicaSet replica-set, StatefulSet stateful-set"
+    );
+    assert_eq!(
+        view.autoscalers_of(WorkloadKind::Deployment, &namespace, "deployment")
+            .len(),
+        1
+    );
+    assert!(view.namespace(&namespace).found().is_some());
+    let class = view.storage_class("live-view").found().unwrap();
+    assert!(!class.created.is_empty());
+    assert!(
+        !view
+            .csi_driver("live-view.example.com")
+            .found()
+            .unwrap()
+            .attach_required
+    );
+    assert_eq!(view.free_volumes("live-view").len(), 1);
+    assert_eq!(view.visit_nodes(None, &mut |_| false), Lookup::Found(()));
+
+    let delete = [
+        "delete",
+        "deployment,pod",
+        "--all",
+        "--force",
+        "--wait=false",
+    ];
+    plane
+        .kubectl(&[&delete[..], &["-n", &namespace]].concat(), None)
+        .success();
+    wait_until("the deletions", SOON, || {
+        let left = names(&view, &namespace, "data");
+        if left.contains("Deployment") || left.contains("Pod") {
+            return Err(left);
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_user_without_rights_is_told_which_to_grant() {
+    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
+        return;
+    };
+    let mut config = config(plane);
+    config.auth_info.impersonate = Some("nobody".to_owned());
+    let view = start(plane, config);
+    let error = plane
+        .block_on(view.synced(Instant::now() + SOON))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("Grant it the verbs get, list and watch on"),
+        "{error}"
+    );
+    wait_until("an answer about every resource", SOON, || {
+        let statuses = view.statuses();
+        match statuses
+            .iter()
+            .find(|status| !matches!(status.link, Link::Forbidden { .. }))
+        {
+            Some(status) => Err(status.to_string()),
+            None => Ok(()),
+        }
+    })
+    .unwrap();
+    assert_eq!(view.claim("default", "data"), Lookup::NotSynced);
+}
+
+#[test]
+fn a_claim_is_found_before_its_event_arrives() {
+    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
+        return;
+    };
+    let namespace = plane.namespace("late-claim");
+    plane.apply(
+        &namespace,
+        "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
+    );
+    // Claims are not followed at all here, so every one is asked for.
+    let view = {
+        let _runtime = plane.runtime().enter();
+        LiveView::with_config(config(plane), |kind| kind == ObjectKind::Node)
+    };
+    let claim = |name: &'static str| {
+        let namespace = namespace.as_str();
+        plane.block_on(view.answer(Instant::now() + SOON, move |view| {
+            view.claim(namespace, name)
+        }))
+    };
+    plane.block_on(view.synced(Instant::now() + SOON)).unwrap();
+    assert!(claim("data").found().is_some());
+    assert_eq!(claim("other"), Lookup::Absent);
+}
