@@ -40,9 +40,9 @@ pub struct Metadata {
     /// The annotations that mean something here; the others are not kept.
     #[serde(default, deserialize_with = "relevant_annotations")]
     pub annotations: Labels,
-    /// Who controls the object, where somebody does.
+    /// Who controls the object, where somebody does. Apart, as few that are kept have one.
     #[serde(default, rename = "ownerReferences", deserialize_with = "controller")]
-    pub controller: Option<Controller>,
+    pub controller: Option<Box<Controller>>,
     /// Whether the object is being deleted.
     #[serde(default, rename = "deletionTimestamp", deserialize_with = "present")]
     pub deleting: bool,
@@ -83,7 +83,9 @@ pub(super) fn relevant_annotations<'de, D: Deserializer<'de>>(
     })
 }
 
-fn controller<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Controller>, D::Error> {
+fn controller<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Box<Controller>>, D::Error> {
     #[derive(Deserialize)]
     struct Owner {
         #[serde(default)]
@@ -98,9 +100,11 @@ fn controller<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Contr
     Ok(owners
         .into_iter()
         .find(|owner| owner.controller == Some(true))
-        .map(|owner| Controller {
-            kind: owner.kind,
-            name: owner.name,
+        .map(|owner| {
+            Box::new(Controller {
+                kind: owner.kind,
+                name: owner.name,
+            })
         }))
 }
 
@@ -122,7 +126,7 @@ mod tests {
             metadata.labels.iter().collect::<Vec<_>>(),
             [("a", "1"), ("b", "2")]
         );
-        assert_eq!(metadata.annotations.iter().len(), 1);
+        assert_eq!(metadata.annotations.iter().count(), 1);
         assert_eq!(metadata.controller.unwrap().kind, "Shop");
         assert!(metadata.deleting);
     }
