@@ -7,7 +7,6 @@ use serde::de::Deserializer;
 
 use super::Text;
 use super::de::{nullable, present};
-use super::labels::LabelSelector;
 use super::metadata::Metadata;
 use super::pod::{PodSpec, PodTemplate};
 use super::strategy::Strategy;
@@ -133,8 +132,6 @@ pub struct Workload {
     pub replicas: i64,
     /// How pods are replaced; the default for kinds without a strategy.
     pub strategy: Strategy,
-    /// The selector, where the object states one.
-    pub selector: Option<LabelSelector>,
     /// The pods.
     pub template: PodTemplate,
     /// The names of a StatefulSet's own claim templates.
@@ -238,7 +235,6 @@ impl Workload {
             metadata,
             replicas,
             strategy: spec.strategy,
-            selector: spec.selector,
             template,
             claim_templates: spec
                 .volume_claim_templates
@@ -267,7 +263,6 @@ struct Wire {
 struct Spec {
     replicas: Option<i64>,
     strategy: Strategy,
-    selector: Option<LabelSelector>,
     template: PodTemplate,
     #[serde(deserialize_with = "nullable")]
     volume_claim_templates: Vec<ClaimTemplate>,
@@ -368,7 +363,6 @@ impl BarePod {
             metadata: self.metadata,
             replicas: 1,
             strategy: Strategy::default(),
-            selector: None,
             template,
             claim_templates: Box::default(),
             first_ordinal: 0,
