@@ -285,18 +285,12 @@ impl Index {
     }
 
     /// The slots of the workloads that may be in `namespace` and carry
-    /// `labels`: the shortest list that holds them all.
+    /// `labels`: the shortest list that holds them all, be it that of the
+    /// namespace or that of a label in all namespaces.
     pub(super) fn candidates(&self, namespace: Option<&str>, labels: &Labels) -> Vec<u32> {
         let shortest = labels
             .iter()
-            .map(|(key, value)| match namespace {
-                Some(namespace) => Trait::Label {
-                    namespace,
-                    key,
-                    value,
-                },
-                None => Trait::LabelAnywhere { key, value },
-            })
+            .map(|(key, value)| Trait::PodLabel { key, value })
             .chain(namespace.map(Trait::Namespace))
             .map(|wanted| self.workloads.slots_with(wanted))
             .min_by_key(|slots| slots.len());

@@ -123,12 +123,7 @@ impl Stored for Workload {
         let namespace = self.metadata.namespace.as_str();
         add(Trait::Namespace(namespace));
         for (key, value) in self.template.labels.iter() {
-            add(Trait::Label {
-                namespace,
-                key,
-                value,
-            });
-            add(Trait::LabelAnywhere { key, value });
+            add(Trait::PodLabel { key, value });
         }
         for volume in &self.template.volumes {
             if let PodVolumeSource::Claim { name } = &volume.source {

@@ -33,14 +33,8 @@ impl<'a> Key<'a> {
 pub(super) enum Trait<'a> {
     /// It lies in this namespace.
     Namespace(&'a str),
-    /// It lies in this namespace and its pods carry this label.
-    Label {
-        namespace: &'a str,
-        key: &'a str,
-        value: &'a str,
-    },
-    /// Its pods carry this label, whatever its namespace.
-    LabelAnywhere { key: &'a str, value: &'a str },
+    /// Its pods carry this label.
+    PodLabel { key: &'a str, value: &'a str },
     /// It is a node with this label.
     NodeLabel { key: &'a str, value: &'a str },
     /// Its pods name this claim.
