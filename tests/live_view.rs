@@ -1,5 +1,10 @@
 //! The live view against a real API server.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "in a test, the panic and its message are the report"
+)]
+
 mod harness;
 
 use std::time::Duration;

@@ -394,7 +394,12 @@ mod tests {
     #[test]
     fn labels_are_sorted_and_the_first_of_a_key_stays() {
         let long = "x".repeat(70_000);
-        let cases: [(&str, &str, &[(&str, &str)]); 6] = [
+        type Case = (
+            &'static str,
+            &'static str,
+            &'static [(&'static str, &'static str)],
+        );
+        let cases: [Case; 6] = [
             ("empty", "{}", &[]),
             ("null", "null", &[]),
             ("sorted", r#"{"a":"1","b":"2"}"#, &[("a", "1"), ("b", "2")]),
