@@ -4,10 +4,10 @@
 //!
 //! A workload whose claim another workload with pods uses too, where the volume
 //! is exclusive and their pods may be on different nodes, or where it is
-//! ReadWriteOncePod. The outcome is `stuck`. It is reported once for each
-//! claim, on the object that comes later, with the names of the others. A claim
-//! with the name that a StatefulSet's template makes (`data-postgres-0`) is
-//! that StatefulSet's.
+//! ReadWriteOncePod; and a request to scale such a workload up from 0. The
+//! outcome is `stuck`. It is reported once for each claim, on the object that
+//! comes later, with the names of the others. A claim with the name that a
+//! StatefulSet's template makes (`data-postgres-0`) is that StatefulSet's.
 //!
 //! # Why
 //!
@@ -61,8 +61,15 @@ pub(super) const RULE: Rule = Rule {
 const NAMED: usize = 3;
 
 fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
-    let Subject::Workload(situation) = subject else {
-        return;
+    let situation = match subject {
+        Subject::Workload(situation) => situation,
+        // Without pods it held nothing so far. Autoscalers leave it at 0.
+        Subject::Scaled {
+            situation,
+            before: ..=0,
+            autoscaler: None,
+        } => situation,
+        Subject::Scaled { .. } | Subject::Claim { .. } => return,
     };
     if situation.workload.owner_is_judged() || !situation.workload.has_pods() {
         return;

@@ -29,7 +29,7 @@ impl Bench<'_> {
                 self.plain(&hazards, resolved)
             })
         };
-        if old.is_none() && claim.volume.is_empty() {
+        if old.is_none() {
             self.waiting_workloads(claim, &mut verdict);
         }
         verdict
