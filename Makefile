@@ -52,6 +52,10 @@ control-plane: ## Build the Kubernetes programs that tests start; minutes once, 
 scenarios: control-plane ## The scenarios of docs/ground-truth.md on a real control plane
 	$(CARGO) test --locked --test scenarios
 
+.PHONY: e2e
+e2e: control-plane ## Every kind, operation and verdict with the real API server and kubectl
+	$(CARGO) test --locked --test e2e
+
 .PHONY: bench
 bench: ## The ratios that must stay low
 	$(CARGO) bench --locked

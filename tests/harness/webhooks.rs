@@ -71,16 +71,40 @@ impl ControlPlane {
         name: &str,
         options: &WebhookOptions,
     ) -> Registration<'_> {
-        let configuration = |kind: &str, path: &str| {
-            json!({
-                "apiVersion": "admissionregistration.k8s.io/v1",
-                "kind": kind,
-                "metadata": { "name": name },
-                "webhooks": [self.webhook(name, path, options), probe(name, path)],
-            })
+        let configuration = |path: &str| json!({ "webhooks": [self.webhook(name, path, options)] });
+        self.register_configurations(
+            name,
+            &options.url,
+            configuration("mutate"),
+            configuration("validate"),
+        )
+    }
+
+    /// Registers these configurations under `name`, as they stand but for the clients:
+    /// whatever path a webhook's Service has is asked for at `url` instead.
+    pub(crate) fn register_configurations(
+        &self,
+        name: &str,
+        url: &str,
+        mutating: Value,
+        validating: Value,
+    ) -> Registration<'_> {
+        let finished = |kind: &str, path: &str, mut configuration: Value| {
+            configuration["apiVersion"] = json!("admissionregistration.k8s.io/v1");
+            configuration["kind"] = json!(kind);
+            configuration["metadata"] = json!({ "name": name });
+            let webhooks = configuration["webhooks"].as_array_mut().unwrap();
+            for webhook in webhooks.iter_mut() {
+                let client = &mut webhook["clientConfig"];
+                if let Some(path) = client.pointer("/service/path").and_then(Value::as_str) {
+                    *client = self.client_config(&format!("{url}{path}"));
+                }
+            }
+            webhooks.push(probe(name, path));
+            configuration
         };
-        let mutating = configuration("MutatingWebhookConfiguration", "mutate");
-        let validating = configuration("ValidatingWebhookConfiguration", "validate");
+        let mutating = finished("MutatingWebhookConfiguration", "mutate", mutating);
+        let validating = finished("ValidatingWebhookConfiguration", "validate", validating);
         self.block_on(async {
             let create = PostParams::default();
             Api::<MutatingWebhookConfiguration>::all(self.client())
@@ -102,6 +126,13 @@ impl ControlPlane {
         registration
     }
 
+    fn client_config(&self, url: &str) -> Value {
+        json!({
+            "url": url,
+            "caBundle": k8s_openapi::ByteString(self.pki.authority_pem().into_bytes()),
+        })
+    }
+
     fn webhook(&self, name: &str, path: &str, options: &WebhookOptions) -> Value {
         let namespaces = if options.namespaces.is_empty() {
             json!({})
@@ -116,10 +147,7 @@ impl ControlPlane {
             "name": format!("{path}.{name}.multi-attach-guard.dev"),
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
-            "clientConfig": {
-                "url": format!("{}/{path}", options.url),
-                "caBundle": k8s_openapi::ByteString(self.pki.authority_pem().into_bytes()),
-            },
+            "clientConfig": self.client_config(&format!("{}/{path}", options.url)),
             "rules": options.rules,
             "namespaceSelector": namespaces,
             "failurePolicy": options.failure_policy,

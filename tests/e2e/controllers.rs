@@ -1,0 +1,247 @@
+//! What controllers ask for by themselves, and what kubectl asks for by what they have
+//! made: with the real controller manager.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::wait_until;
+use crate::objects::{Claim, Object};
+use crate::said::Said;
+use crate::stored;
+use crate::world::{UNGUARDED, World};
+
+/// The autoscaler looks every 15 s.
+const WITHIN: Duration = Duration::from_secs(120);
+
+/// A case of this file: its kind, operation and verdict for the table, and itself.
+pub(crate) type Row = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&World) -> Result<(), String>,
+);
+
+pub(crate) const ROWS: [Row; 5] = [
+    (
+        "HPA",
+        "the autoscaler's own request to scale",
+        "deny (autoscaler-exceeds-volume)",
+        autoscaler_is_refused,
+    ),
+    (
+        "Deployment",
+        "kubectl rollout undo, a rollout that never ends",
+        "deny (rolling-update-overlap)",
+        undo_of_a_hazard,
+    ),
+    (
+        "Deployment",
+        "kubectl rollout undo brings the claim back",
+        "deny (rolling-update-overlap)",
+        undo_that_brings_the_claim_back,
+    ),
+    (
+        "Deployment",
+        "kubectl rollout undo, Recreate",
+        "silent",
+        undo_with_recreate,
+    ),
+    (
+        "Deployment",
+        "its ReplicaSet and pods are made by controllers",
+        "silent",
+        controllers_are_left_alone,
+    ),
+];
+
+/// An autoscaler from before the guard: what it asks for is refused, and its
+/// conditions say why.
+fn autoscaler_is_refused(world: &World) -> Result<(), String> {
+    let stage = Stage::new(
+        world,
+        &json!({ "kind": "Deployment", "strategy": "Recreate" }),
+    )?;
+    stage.until_refused(
+        &["scale", "deployment", "web", "--replicas=2"],
+        "autoscaler-exceeds-volume",
+    )?;
+    // Below minReplicas it scales without asking for metrics.
+    let bounds = json!({ "minReplicas": 2, "maxReplicas": 2 });
+    stage.make(&json!({ "kind": "HorizontalPodAutoscaler", "with": { "spec": bounds } }))?;
+    wait_until("the autoscaler to say why it cannot scale", WITHIN, || {
+        let autoscaler = stage.read("HorizontalPodAutoscaler/web");
+        let conditions = autoscaler.pointer("/status/conditions");
+        let conditions = conditions.and_then(Value::as_array).cloned();
+        let told = conditions.iter().flatten().any(|condition| {
+            let message = condition["message"].as_str().unwrap_or_default();
+            condition["type"] == "AbleToScale"
+                && condition["status"] == "False"
+                && message.contains("denied the request: ")
+                && message.contains("claim \"data\" is ReadWriteOnce")
+                && message.contains("(rule autoscaler-exceeds-volume)")
+        });
+        told.then_some(()).ok_or_else(|| format!("{conditions:#?}"))
+    })?;
+    let described = stage.kubectl(&["describe", "hpa", "web"]).success().stdout;
+    if !described.contains("autoscaler-exceeds-volume") {
+        return Err(format!("kubectl describe does not tell why: {described}"));
+    }
+    let replicas = stage.read("Deployment/web")["spec"]["replicas"].clone();
+    if replicas != 1 {
+        return Err(format!("There are {replicas} replicas."));
+    }
+    Ok(())
+}
+
+fn undo_of_a_hazard(world: &World) -> Result<(), String> {
+    let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
+    stage.until_revision("1")?;
+    stage.unguarded(&["set", "image", "deployment/web", "main=example.com/app:2"]);
+    stage.until_revision("2")?;
+    stage.undo_is_refused()
+}
+
+fn undo_that_brings_the_claim_back(world: &World) -> Result<(), String> {
+    let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
+    stage.until_revision("1")?;
+    let no_volumes = r#"[{"op":"remove","path":"/spec/template/spec/volumes"}]"#;
+    stage.unguarded(&[
+        "patch",
+        "deployment",
+        "web",
+        "--type=json",
+        "-p",
+        no_volumes,
+    ]);
+    stage.until_revision("2")?;
+    stage.undo_is_refused()
+}
+
+fn undo_with_recreate(world: &World) -> Result<(), String> {
+    let stage = Stage::new(
+        world,
+        &json!({ "kind": "Deployment", "strategy": "Recreate" }),
+    )?;
+    stage.until_revision("1")?;
+    let image = ["set", "image", "deployment/web", "main=example.com/app:2"];
+    stage.until_refused(
+        &["scale", "deployment", "web", "--replicas=2"],
+        "autoscaler-exceeds-volume",
+    )?;
+    stage.is_silent(&image)?;
+    stage.until_revision("2")?;
+    stage.is_silent(&["rollout", "undo", "deployment/web"])?;
+    let image = "/spec/template/spec/containers/0/image";
+    let after = stage.read("Deployment/web");
+    match after.pointer(image).and_then(Value::as_str) {
+        Some("example.com/app:1") => Ok(()),
+        other => Err(format!("The image is {other:?}.")),
+    }
+}
+
+/// The guard is asked about every ReplicaSet and pod too, and lets them pass.
+fn controllers_are_left_alone(world: &World) -> Result<(), String> {
+    let hazardous = json!({ "kind": "Deployment", "replicas": 3 });
+    let stage = Stage::new(world, &hazardous)?;
+    wait_until("three pods of the ReplicaSet", WITHIN, || {
+        let versions = stored::versions(world.plane, &stage.namespace);
+        let pods = versions.keys().filter(|it| it.starts_with("Pod/")).count();
+        (pods == 3)
+            .then_some(())
+            .ok_or_else(|| format!("{versions:?}"))
+    })
+}
+
+/// A namespace with a bound claim and one workload, made without the guard.
+struct Stage<'a> {
+    world: &'a World,
+    namespace: String,
+}
+
+impl<'a> Stage<'a> {
+    fn new(world: &'a World, workload: &Value) -> Result<Self, String> {
+        let stage = Self {
+            world,
+            namespace: world.plane.namespace("deny"),
+        };
+        let claim = Claim::Rwo;
+        if let Some(volume) = claim.volume(&stage.namespace, "data") {
+            world.make("", &volume)?;
+        }
+        world.make(&stage.namespace, &claim.manifest(&stage.namespace, "data"))?;
+        stage.make(workload)?;
+        Ok(stage)
+    }
+
+    fn make(&self, shorthand: &Value) -> Result<(), String> {
+        let object = Object::try_from(shorthand.clone())?;
+        self.world
+            .make(&self.namespace, &object.manifest(&self.namespace))
+    }
+
+    fn read(&self, object: &str) -> Value {
+        stored::read(self.world.plane, &self.namespace, object).unwrap_or_default()
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> crate::harness::Output {
+        let mut arguments = arguments.to_vec();
+        arguments.extend(["--namespace", &self.namespace]);
+        self.world.plane.kubectl(&arguments, None)
+    }
+
+    fn unguarded(&self, arguments: &[&str]) {
+        let mut arguments = arguments.to_vec();
+        arguments.extend(["--as", UNGUARDED, "--as-group", "system:masters"]);
+        self.kubectl(&arguments).success();
+    }
+
+    /// Waits until the Deployment controller has seen the latest template.
+    fn until_revision(&self, revision: &str) -> Result<(), String> {
+        let pointer = "/metadata/annotations/deployment.kubernetes.io~1revision";
+        wait_until(&format!("revision {revision}"), WITHIN, || {
+            let deployment = self.read("Deployment/web");
+            match deployment.pointer(pointer).and_then(Value::as_str) {
+                Some(seen) if seen == revision => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+    }
+
+    fn until_refused(&self, arguments: &[&str], rule: &str) -> Result<(), String> {
+        let mut dry = arguments.to_vec();
+        dry.push("--dry-run=server");
+        wait_until("the guard to refuse", WITHIN, || {
+            let output = self.kubectl(&dry);
+            let denied = Said::of(&output).denied;
+            denied
+                .contains(rule)
+                .then_some(())
+                .ok_or_else(|| format!("{output:#?}"))
+        })
+    }
+
+    fn is_silent(&self, arguments: &[&str]) -> Result<(), String> {
+        let output = self.kubectl(arguments);
+        if Said::of(&output).is(&Said::default()) {
+            Ok(())
+        } else {
+            Err(format!("{output:#?}"))
+        }
+    }
+
+    fn undo_is_refused(&self) -> Result<(), String> {
+        let undo = ["rollout", "undo", "deployment/web"];
+        self.until_refused(&undo, "rolling-update-overlap")?;
+        let template = |deployment: &Value| deployment["spec"]["template"].clone();
+        let before = template(&self.read("Deployment/web"));
+        let output = self.kubectl(&undo).failure();
+        if !Said::of(&output).denied.contains("rolling-update-overlap") {
+            return Err(format!("{output:#?}"));
+        }
+        if template(&self.read("Deployment/web")) != before {
+            return Err("It was refused and stored all the same.".to_owned());
+        }
+        Ok(())
+    }
+}

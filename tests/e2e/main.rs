@@ -1,0 +1,141 @@
+//! The real API server asks the real guard, and the real kubectl tells what came of
+//! it: every kind of object, every operation, every verdict.
+//!
+//! The cases are data, in `cases/*.yaml` (see [`case`]); what does not fit that form
+//! is a function beside them. All share one control plane and one guard, each in a
+//! namespace of its own whose name chooses the policy (see [`world`]).
+//!
+//! `cargo test --test e2e -- StatefulSet` plays those with that word in their name.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::unwrap_in_result,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test, the panic and its message are the report"
+)]
+
+mod case;
+mod controllers;
+#[path = "../harness/mod.rs"]
+mod harness;
+mod objects;
+mod play;
+mod said;
+mod stored;
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use case::{Case, Step};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use multi_attach_guard::rules::RULES;
+
+/// Cases at once, when the command line does not say. They take turns on the CPU, so
+/// more would only make each wait longer.
+const AT_ONCE: usize = 6;
+
+/// What the table shows of a case.
+struct Row {
+    kind: String,
+    operation: String,
+    verdict: String,
+    as_expected: bool,
+}
+
+/// The table so far, by each case's place in it.
+type Results = Arc<Mutex<BTreeMap<usize, Row>>>;
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(AT_ONCE);
+    let results = Results::default();
+    let mut trials = Vec::new();
+    let cases = case::all();
+    every_rule_is_met(&cases);
+    for case in cases {
+        let [kind, operation] = [&case.kind, &case.operation].map(Clone::clone);
+        let verdict = case.verdict();
+        trials.push(trial(
+            &results,
+            trials.len(),
+            [kind, operation, verdict],
+            move || world::without_controllers().map(|world| play::play(world, &case)),
+        ));
+    }
+    for (kind, operation, verdict, play) in controllers::ROWS {
+        let name = [kind, operation, verdict].map(str::to_owned);
+        trials.push(trial(&results, trials.len(), name, move || {
+            world::with_controllers().map(play)
+        }));
+    }
+    let started = Instant::now();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    print_table(&results, started);
+    world::nothing_panicked();
+    conclusion.exit();
+}
+
+/// A rule that no user is ever shown here is a rule nobody has seen at work.
+fn every_rule_is_met(cases: &[Case]) {
+    for rule in &RULES {
+        let told = |step: &Step| step.expect.mentions(rule.code);
+        assert!(
+            cases.iter().any(|case| case.steps().any(told)),
+            "no case meets the rule {}",
+            rule.code
+        );
+    }
+}
+
+/// A case as a test. `play` answers `None` where there is no control plane.
+fn trial(
+    results: &Results,
+    place: usize,
+    [kind, operation, verdict]: [String; 3],
+    play: impl FnOnce() -> Option<Result<(), String>> + Send + 'static,
+) -> Trial {
+    let results = Arc::clone(results);
+    let name = format!("{kind} | {operation} | {verdict}");
+    Trial::ignorable_test(name, move || {
+        let Some(played) = play() else {
+            return Ok(Completion::ignored_with(
+                "there is no control plane to play it on",
+            ));
+        };
+        let row = Row {
+            kind,
+            operation,
+            verdict,
+            as_expected: played.is_ok(),
+        };
+        results.lock().unwrap().insert(place, row);
+        played.map(|()| Completion::Completed).map_err(Failed::from)
+    })
+}
+
+fn print_table(results: &Results, started: Instant) {
+    let results = results.lock().unwrap();
+    if results.is_empty() {
+        return;
+    }
+    println!("| kind | operation | verdict | result |");
+    println!("|---|---|---|---|");
+    for row in results.values() {
+        let Row {
+            kind,
+            operation,
+            verdict,
+            as_expected,
+        } = row;
+        let result = if *as_expected { "ok" } else { "FAILED" };
+        println!("| {kind} | {operation} | {verdict} | {result} |");
+    }
+    println!(
+        "\n{} cases in {} s\n",
+        results.len(),
+        started.elapsed().as_secs()
+    );
+}

@@ -1,0 +1,212 @@
+//! Plays one case in a namespace of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::case::{Case, Command, Step};
+use crate::harness::{Output, wait_until};
+use crate::objects::{Object, fill, merge};
+use crate::said::Said;
+use crate::stored;
+use crate::world::{UNGUARDED, World};
+
+/// How long the guard may take to hear of what was stored before a step.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// Commands that cannot be tried dry.
+const NEVER_DRY: [&str; 3] = ["rollout restart", "rollout pause", "rollout resume"];
+
+/// Plays the case.
+///
+/// # Errors
+///
+/// A sentence that tells what went another way than the case says.
+pub(crate) fn play(world: &World, case: &Case) -> Result<(), String> {
+    let namespace = world.namespace(&case.policy)?;
+    let stage = Stage { world, namespace };
+    for (name, claim) in &case.claims {
+        let mut manifest = claim.manifest(&stage.namespace, name);
+        if let Some(volume) = claim.volume(&stage.namespace, name) {
+            manifest["status"] = json!({
+                "phase": "Bound",
+                "accessModes": volume["spec"]["accessModes"],
+                "capacity": volume["spec"]["capacity"],
+            });
+            world.make("", &volume)?;
+        }
+        world.make(&stage.namespace, &manifest)?;
+    }
+    for object in &case.given {
+        world.make(&stage.namespace, &object.manifest(&stage.namespace))?;
+    }
+    for (number, step) in case.steps().enumerate() {
+        stage
+            .take(step)
+            .map_err(|reason| format!("Step {}: {reason}", number + 1))?;
+    }
+    Ok(())
+}
+
+/// A case's namespace.
+struct Stage<'a> {
+    world: &'a World,
+    namespace: String,
+}
+
+impl Stage<'_> {
+    fn take(&self, step: &Step) -> Result<(), String> {
+        if let Some(contrast) = &step.contrast {
+            self.until("the contrast to be refused", || {
+                let output = self.run(contrast, true)?;
+                let refused = !Said::of(&output).denied.is_empty();
+                refused.then_some(()).ok_or_else(|| format!("{output:#?}"))
+            })?;
+        }
+        let before = stored::versions(self.world.plane, &self.namespace);
+        if !step.at_once && can_be_dry(&step.r#do) {
+            self.until("the dry run to say the expected", || {
+                self.told(step, true).map(drop)
+            })?;
+            let after = stored::versions(self.world.plane, &self.namespace);
+            if after != before {
+                return Err(format!(
+                    "The dry run stored something: {before:?}, {after:?}"
+                ));
+            }
+        }
+        let output = self.told(step, false)?;
+        let after = stored::versions(self.world.plane, &self.namespace);
+        let changed: BTreeSet<&String> = after
+            .iter()
+            .filter(|(object, version)| before.get(*object) != Some(version))
+            .map(|(object, _)| object)
+            .chain(before.keys().filter(|object| !after.contains_key(*object)))
+            .collect();
+        let expected: BTreeSet<&String> = step.stores.iter().collect();
+        let as_expected = if step.expect.is_refusal() || step.changes_nothing {
+            changed == expected
+        } else {
+            !changed.is_empty() && expected.is_subset(&changed)
+        };
+        if !as_expected {
+            return Err(format!(
+                "It changed {changed:?}, and was to change {expected:?}: {output:#?}"
+            ));
+        }
+        for (object, values) in &step.stored {
+            let found = stored::read(self.world.plane, &self.namespace, object)
+                .ok_or_else(|| format!("{object} is not there."))?;
+            for (pointer, wanted) in values {
+                let seen = found.pointer(pointer).unwrap_or(&Value::Null);
+                if seen != wanted {
+                    return Err(format!("{object} has {seen} at {pointer}, not {wanted}."));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the step's command and compares what it says.
+    fn told(&self, step: &Step, dry: bool) -> Result<Output, String> {
+        let output = self.run(&step.r#do, dry)?;
+        let said = Said::of(&output);
+        if !said.is(&step.expect) {
+            return Err(format!("{said:?} was said by {output:#?}"));
+        }
+        for part in &step.says {
+            let part = part.replace("{ns}", &self.namespace);
+            if !output.stderr.contains(&part) && !output.stdout.contains(&part) {
+                return Err(format!("{part:?} is not said by {output:#?}"));
+            }
+        }
+        Ok(output)
+    }
+
+    fn run(&self, command: &Command, dry: bool) -> Result<Output, String> {
+        let (mut arguments, input) = match command {
+            Command::Apply(objects) => (words("apply -f -"), Some(self.list(objects))),
+            Command::ServerSide(objects) => (
+                words("apply --server-side --force-conflicts -f -"),
+                Some(self.list(objects)),
+            ),
+            Command::DryRun(objects) => (
+                words("apply --dry-run=server -f -"),
+                Some(self.list(objects)),
+            ),
+            Command::Create(objects) => (words("create -f -"), Some(self.list(objects))),
+            Command::CreateRaw(object) => {
+                let path = format!("/apis/apps/v1/namespaces/{}/deployments", self.namespace);
+                let query = if dry { "?dryRun=All" } else { "" };
+                let arguments = ["create", "--raw", &format!("{path}{query}"), "-f", "-"];
+                let object = object.manifest(&self.namespace).to_string();
+                return Ok(self.world.plane.kubectl(&arguments, Some(&object)));
+            }
+            Command::Edit(changes) => (words("replace -f -"), Some(self.edited(changes)?)),
+            Command::Kubectl(text) => (self.words(text), None),
+            Command::Unguarded(text) => {
+                let mut arguments = self.words(text);
+                arguments.push(format!("--as={UNGUARDED}"));
+                arguments.push("--as-group=system:masters".to_owned());
+                (arguments, None)
+            }
+        };
+        arguments.push(format!("--namespace={}", self.namespace));
+        if dry {
+            arguments.push("--dry-run=server".to_owned());
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Ok(self.world.plane.kubectl(&arguments, input.as_deref()))
+    }
+
+    /// The objects as one file.
+    fn list(&self, objects: &[Object]) -> String {
+        let documents: Vec<String> = objects
+            .iter()
+            .map(|object| object.manifest(&self.namespace).to_string())
+            .collect();
+        documents.join("\n---\n")
+    }
+
+    /// What is stored, changed.
+    fn edited(&self, changes: &BTreeMap<String, Value>) -> Result<String, String> {
+        let mut documents = Vec::new();
+        for (object, change) in changes {
+            let mut manifest = stored::read(self.world.plane, &self.namespace, object)
+                .ok_or_else(|| format!("{object} is not there to be edited."))?;
+            let mut change = change.clone();
+            fill(&mut change, &self.namespace);
+            merge(&mut manifest, &change);
+            documents.push(manifest.to_string());
+        }
+        Ok(documents.join("\n---\n"))
+    }
+
+    fn words(&self, text: &str) -> Vec<String> {
+        words(&text.replace("{ns}", &self.namespace))
+    }
+
+    fn until(
+        &self,
+        what: &str,
+        question: impl FnMut() -> Result<(), String>,
+    ) -> Result<(), String> {
+        wait_until(&format!("{what} in {}", self.namespace), WITHIN, question)
+    }
+}
+
+/// Splits at spaces; an argument with spaces in it writes them as `␣`.
+fn words(text: &str) -> Vec<String> {
+    text.split(' ').map(|word| word.replace('␣', " ")).collect()
+}
+
+fn can_be_dry(command: &Command) -> bool {
+    match command {
+        Command::Kubectl(text) | Command::Unguarded(text) => {
+            !NEVER_DRY.iter().any(|command| text.starts_with(command))
+        }
+        Command::DryRun(_) => false,
+        _ => true,
+    }
+}

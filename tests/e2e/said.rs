@@ -1,0 +1,154 @@
+//! What a user is told.
+
+use std::collections::BTreeSet;
+
+use multi_attach_guard::rules::codes;
+use serde::Deserialize;
+
+use crate::harness::Output;
+
+/// How warnings begin that no server sent.
+const KUBECTLS_OWN: [&str; 3] = [
+    "resource ",
+    "deleting cluster-scoped resources",
+    "Immediate deletion does not wait",
+];
+
+/// What kubectl says of a request, sorted.
+///
+/// Cases write it as words: `pass`, `deny RULE`, `warn RULE`, `fix RULE with REMEDY`,
+/// several of them with ` + ` between, or `error` and a part of the API server's own
+/// refusal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Said {
+    /// Rules for which the guard refuses.
+    pub(crate) denied: BTreeSet<String>,
+    /// Rules of which the guard warns.
+    pub(crate) warned: BTreeSet<String>,
+    /// Rules and the remedy against each, as `RULE with REMEDY`.
+    pub(crate) fixed: BTreeSet<String>,
+    /// Warnings of any other sort.
+    pub(crate) noted: BTreeSet<String>,
+    /// A failure that is not the guard's refusal.
+    pub(crate) error: Option<String>,
+}
+
+impl TryFrom<String> for Said {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let mut said = Self::default();
+        if let Some(error) = text.strip_prefix("error ") {
+            said.error = Some(error.to_owned());
+            return Ok(said);
+        }
+        for part in text.split(" + ") {
+            let (word, rule) = part.split_once(' ').unwrap_or((part, ""));
+            let code = rule.split(' ').next().unwrap_or_default();
+            if word != "pass" && codes::find(code).is_none() {
+                return Err(format!("there is no rule \"{code}\""));
+            }
+            let rule = rule.to_owned();
+            match word {
+                "pass" => {}
+                "deny" => drop(said.denied.insert(rule)),
+                "warn" => drop(said.warned.insert(rule)),
+                "fix" => drop(said.fixed.insert(rule)),
+                _ => {
+                    return Err(format!(
+                        "\"{word}\" is none of pass, deny, warn, fix, error"
+                    ));
+                }
+            }
+        }
+        Ok(said)
+    }
+}
+
+impl Said {
+    /// Reads what kubectl printed.
+    pub(crate) fn of(output: &Output) -> Self {
+        let mut said = Self::default();
+        for line in output.stderr.lines() {
+            let Some(warning) = line.strip_prefix("Warning: ") else {
+                continue;
+            };
+            match warning.split_once(": ") {
+                Some((rule, rest)) if codes::find(rule).is_some() => {
+                    match rest
+                        .strip_prefix("fixed with ")
+                        .and_then(|it| it.split_once(':'))
+                    {
+                        Some((remedy, _)) => said.fixed.insert(format!("{rule} with {remedy}")),
+                        None => said.warned.insert(rule.to_owned()),
+                    };
+                }
+                _ if KUBECTLS_OWN.iter().any(|own| warning.starts_with(own)) => {}
+                _ => drop(said.noted.insert(warning.to_owned())),
+            }
+        }
+        if output.status == 0 {
+            return said;
+        }
+        said.denied = output
+            .stderr
+            .split("(rule ")
+            .skip(1)
+            .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
+            .collect();
+        if said.denied.is_empty() || !output.stderr.contains("denied the request: ") {
+            said.error = Some(output.stderr.clone());
+        }
+        said
+    }
+
+    /// Whether this is what `expected` asks for. What is merely noted is left to
+    /// [`Step::says`](crate::case::Step::says), unless nothing at all is expected.
+    pub(crate) fn is(&self, expected: &Self) -> bool {
+        match (&self.error, &expected.error) {
+            (Some(error), Some(part)) => error.contains(part),
+            (None, None) => {
+                self.denied == expected.denied
+                    && self.warned == expected.warned
+                    && self.fixed == expected.fixed
+                    && (*expected != Self::default() || self.noted.is_empty())
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the guard speaks of this rule.
+    pub(crate) fn mentions(&self, rule: &str) -> bool {
+        let fixed = self.fixed.iter().filter_map(|it| it.split(' ').next());
+        let all = self.denied.iter().chain(&self.warned).map(String::as_str);
+        all.chain(fixed).any(|it| it == rule)
+    }
+
+    /// Whether nothing is stored.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.error.is_some() || !self.denied.is_empty()
+    }
+
+    /// The verdict for a table.
+    pub(crate) fn in_a_word(&self) -> String {
+        let rules = |word: &str, rules: &BTreeSet<String>| {
+            let all: Vec<&str> = rules.iter().map(String::as_str).collect();
+            (!all.is_empty()).then(|| format!("{word} ({})", all.join(", ")))
+        };
+        let error = self
+            .error
+            .as_ref()
+            .map(|_| "refused by Kubernetes".to_owned());
+        [
+            rules("deny", &self.denied),
+            rules("fix", &self.fixed),
+            rules("warn", &self.warned),
+            error,
+        ]
+        .into_iter()
+        .flatten()
+        .reduce(|all, next| format!("{all} and {next}"))
+        .unwrap_or_else(|| "silent".to_owned())
+    }
+}

@@ -1,0 +1,218 @@
+//! What all cases share: a control plane, the guard that watches it, and its webhooks.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+use crate::harness::webhooks::Registration;
+use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
+use crate::objects::{DISK, SHARE};
+use crate::stored;
+
+/// Someone whose requests the API server does not show to the guard: what they make
+/// is as if it had been there before the guard.
+pub(crate) const UNGUARDED: &str = "before-the-guard";
+
+/// The policies, by the beginning of a namespace's name. Where nothing is said, as
+/// for `deny`, the built-in one holds.
+const POLICY: &str = "
+namespaces:
+- match: {names: [warn-*]}
+  outcomes: {deadlock: warn, stuck: warn, refused: warn}
+- match: {names: [fix-recreate-*]}
+  outcomes: &fix {deadlock: fix, stuck: fix, delay: fix}
+  remedy: recreate
+- match: {names: [fix-zero-surge-*]}
+  outcomes: *fix
+  remedy: zero-surge
+- match: {names: [fix-colocate-*]}
+  outcomes: *fix
+  remedy: colocate
+- match: {names: [fix-*]}
+  outcomes: *fix
+- match: {names: [judge-*]}
+  controlled: judge
+- match: {names: [forbid-*]}
+  overrides: forbid
+exemptions:
+- namespaces: [exempt-*]
+  reason: exemptions are tested here
+";
+
+/// A control plane with a guard.
+pub(crate) struct World {
+    /// The control plane.
+    pub(crate) plane: &'static ControlPlane,
+    /// The guard.
+    pub(crate) guard: Guard,
+    /// A client whose requests the guard does not see.
+    pub(crate) unguarded: kube::Client,
+    namespaces: AtomicU32,
+    _registration: Registration<'static>,
+}
+
+static WITHOUT_CONTROLLERS: OnceLock<Option<World>> = OnceLock::new();
+static WITH_CONTROLLERS: OnceLock<Option<World>> = OnceLock::new();
+
+/// The world in which nothing moves but by a case's own hand.
+pub(crate) fn without_controllers() -> Option<&'static World> {
+    let make = || harness::require_control_plane(Needs::ApiServer).map(World::new);
+    WITHOUT_CONTROLLERS.get_or_init(make).as_ref()
+}
+
+/// The world with the controller manager.
+pub(crate) fn with_controllers() -> Option<&'static World> {
+    let make = || harness::require_control_plane(Needs::Controllers).map(World::new);
+    WITH_CONTROLLERS.get_or_init(make).as_ref()
+}
+
+/// Looks whether a guard met a bug of its own: it goes on after a panic, and a client
+/// only sees that its webhook failed.
+///
+/// # Panics
+///
+/// When one did, with its log.
+pub(crate) fn nothing_panicked() {
+    for world in [&WITHOUT_CONTROLLERS, &WITH_CONTROLLERS] {
+        let Some(Some(world)) = world.get() else {
+            continue;
+        };
+        let log = world.guard.program.log();
+        let panics: Vec<&str> = log.lines().filter(|it| it.contains("panic")).collect();
+        assert!(panics.is_empty(), "The guard panicked: {panics:#?}");
+    }
+}
+
+impl World {
+    fn new(plane: &'static ControlPlane) -> Self {
+        let unguarded = plane.block_on(impersonating(plane.kubeconfig()));
+        for object in base() {
+            stored::create(plane, &unguarded, "", &object).unwrap();
+        }
+        let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("e2e-policy.yaml");
+        std::fs::write(&policy, POLICY).unwrap();
+        let options = GuardOptions {
+            arguments: vec![format!("--config={}", policy.display())],
+            environment: Vec::new(),
+        };
+        let guard = plane.guard("e2e", &options);
+        let configuration = |path: &str| json!({ "webhooks": [webhook(path)] });
+        let registration = plane.register_configurations(
+            "e2e",
+            &guard.url,
+            configuration("mutate"),
+            configuration("validate"),
+        );
+        Self {
+            plane,
+            guard,
+            unguarded,
+            namespaces: AtomicU32::new(0),
+            _registration: registration,
+        }
+    }
+
+    /// Makes a namespace nobody else uses, called `POLICY-NUMBER`.
+    pub(crate) fn namespace(&self, policy: &str) -> Result<String, String> {
+        let number = self.namespaces.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{policy}-{number}");
+        let manifest =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        self.make("", &manifest)?;
+        Ok(name)
+    }
+
+    /// Makes an object without the guard.
+    pub(crate) fn make(&self, namespace: &str, manifest: &Value) -> Result<(), String> {
+        stored::create(self.plane, &self.unguarded, namespace, manifest)
+    }
+}
+
+async fn impersonating(kubeconfig: &Path) -> kube::Client {
+    let file = Kubeconfig::read_from(kubeconfig).unwrap();
+    let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    config.auth_info.impersonate = Some(UNGUARDED.to_owned());
+    config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
+    kube::Client::try_from(config).unwrap()
+}
+
+/// Three nodes in two zones, and the classes and drivers cases speak of.
+fn base() -> Vec<Value> {
+    let node = |name: &str, zone: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": { "name": name, "labels": {
+                "kubernetes.io/hostname": name,
+                "topology.kubernetes.io/zone": zone,
+                "pool": "main",
+            }},
+        })
+    };
+    let driver = |name: &str, attach: bool| {
+        json!({
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSIDriver",
+            "metadata": { "name": name },
+            "spec": { "attachRequired": attach },
+        })
+    };
+    let class = |name: &str, provisioner: &str| {
+        json!({
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": { "name": name },
+            "provisioner": provisioner,
+            "allowVolumeExpansion": true,
+        })
+    };
+    vec![
+        node("node-a", "east"),
+        node("node-b", "east"),
+        node("node-c", "west"),
+        driver(DISK, true),
+        driver(SHARE, false),
+        class("disk", DISK),
+        class("share", SHARE),
+        class("ebs", "ebs.csi.aws.com"),
+    ]
+}
+
+fn webhook(path: &str) -> Value {
+    let rule = |group: &str, versions: &[&str], resources: &[&str]| {
+        json!({
+            "operations": ["CREATE", "UPDATE"],
+            "apiGroups": [group],
+            "apiVersions": versions,
+            "resources": resources,
+        })
+    };
+    json!({
+        "name": format!("{path}.multi-attach-guard.dev"),
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": { "service": { "path": format!("/{path}") } },
+        "failurePolicy": "Fail",
+        "timeoutSeconds": 10,
+        "rules": [
+            rule("apps", &["v1"], &[
+                "deployments", "deployments/scale",
+                "replicasets", "replicasets/scale",
+                "statefulsets", "statefulsets/scale",
+                "daemonsets",
+            ]),
+            rule("batch", &["v1"], &["jobs", "cronjobs"]),
+            rule("", &["v1"], &["pods", "persistentvolumeclaims"]),
+            rule("autoscaling", &["v2"], &["horizontalpodautoscalers"]),
+        ],
+        "matchConditions": [{
+            "name": "guarded",
+            "expression": format!("request.userInfo.username != '{UNGUARDED}'"),
+        }],
+    })
+}
