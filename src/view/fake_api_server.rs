@@ -211,7 +211,7 @@ async fn answer(state: &State, uri: &Uri) -> Response<Body> {
         .split('&')
         .filter_map(|pair| pair.split_once('='))
         .collect();
-    if path.contains("/namespaces/") {
+    if query.is_empty() {
         state.gets.send_modify(|gets| *gets += 1);
         state.gate.subscribe().wait_for(|open| *open).await.unwrap();
         return get(&state.inner.lock().unwrap(), &path);

@@ -22,6 +22,26 @@ pub(super) trait Layered: Sync {
         self.beneath().claim(namespace, name)
     }
 
+    /// As [`ClusterView::volume`].
+    fn find_volume(&self, name: &str) -> Lookup<Arc<Volume>> {
+        self.beneath().volume(name)
+    }
+
+    /// As [`ClusterView::namespace`].
+    fn find_namespace(&self, name: &str) -> Lookup<Arc<Namespace>> {
+        self.beneath().namespace(name)
+    }
+
+    /// As [`ClusterView::workload`].
+    fn find_workload(
+        &self,
+        kind: WorkloadKind,
+        namespace: &str,
+        name: &str,
+    ) -> Lookup<Arc<Workload>> {
+        self.beneath().workload(kind, namespace, name)
+    }
+
     /// As [`ClusterView::workload_turn`].
     fn turn_of_workload(&self, workload: &Workload) -> Turn {
         self.beneath().workload_turn(workload)
@@ -39,7 +59,7 @@ impl<T: Layered> ClusterView for T {
     }
 
     fn volume(&self, name: &str) -> Lookup<Arc<Volume>> {
-        self.beneath().volume(name)
+        self.find_volume(name)
     }
 
     fn free_volumes(&self, class: &str) -> Vec<Arc<Volume>> {
@@ -63,7 +83,7 @@ impl<T: Layered> ClusterView for T {
     }
 
     fn namespace(&self, name: &str) -> Lookup<Arc<Namespace>> {
-        self.beneath().namespace(name)
+        self.find_namespace(name)
     }
 
     fn visit_nodes(
@@ -75,7 +95,7 @@ impl<T: Layered> ClusterView for T {
     }
 
     fn workload(&self, kind: WorkloadKind, namespace: &str, name: &str) -> Lookup<Arc<Workload>> {
-        self.beneath().workload(kind, namespace, name)
+        self.find_workload(kind, namespace, name)
     }
 
     fn workloads_using(&self, namespace: &str, claim: &str) -> Vec<Arc<Workload>> {

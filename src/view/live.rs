@@ -10,11 +10,13 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::model::claim::Claim;
 use crate::model::cluster::{ClusterView, Lookup};
-use crate::model::object::ObjectKind;
+use crate::model::object::{Namespace, ObjectKind};
+use crate::model::volume::Volume;
+use crate::model::workload::{Workload, WorkloadKind};
 
 use super::connect::{Access, ConnectError, client};
 use super::index::Index;
-use super::late_claim::{ClaimName, LateClaims};
+use super::late::{Late, LateObjects, Question, is_name};
 use super::layered::Layered;
 use super::shared::SharedIndex;
 use super::status::{KindStatus, Link, Statuses};
@@ -24,9 +26,9 @@ use super::watch::follow;
 /// local file: looking is cheap.
 const CONFIG_PAUSE: Duration = Duration::from_secs(2);
 
-/// Times a decision is made again because it asks for claims that the cache
-/// lacks. An object names all its claims at once, so the first time is enough
-/// unless what is found leads on to others.
+/// Times a decision is made again because it asks for objects that the cache
+/// lacks. What an object names it names at once, so the first time is enough
+/// unless what is found leads on: a claim to its volume.
 const ROUNDS: usize = 3;
 
 /// A view of a cluster as it is now. Dropping it ends all watches.
@@ -37,7 +39,7 @@ const ROUNDS: usize = 3;
 /// [`LiveView::answer`], which does.
 pub struct LiveView {
     shared: Arc<Shared>,
-    late_claims: LateClaims,
+    late_objects: LateObjects,
     /// Held for its end: dropping it ends the tasks.
     _tasks: JoinSet<()>,
 }
@@ -101,14 +103,15 @@ impl LiveView {
         tasks.spawn(run(origin, Arc::clone(&shared)));
         Self {
             shared,
-            late_claims: LateClaims::default(),
+            late_objects: LateObjects::default(),
             _tasks: tasks,
         }
     }
 
-    /// Judges by the view: `judge` is called, and where it met claims that the
-    /// cache lacks, those are asked for live and it is called again. What the
-    /// API server has not answered by `deadline` stays `NotSynced`.
+    /// Judges by the view: `judge` is called, and where it met claims, volumes,
+    /// namespaces or workloads that the cache lacks, those are asked for live and
+    /// it is called again. What the API server has not answered by `deadline` is
+    /// `NotSynced`.
     ///
     /// Where `judge` misses nothing, this never waits.
     pub async fn answer<T>(
@@ -257,33 +260,69 @@ impl Layered for LiveView {
     }
 }
 
-/// The view of one review: as the live one, and with the claims that were asked
+/// The view of one review: as the live one, and with the objects that were asked
 /// for on its behalf.
 pub struct ReviewView<'a> {
     live: &'a LiveView,
-    asked: HashMap<ClaimName, Lookup<Arc<Claim>>>,
-    missed: Mutex<Vec<ClaimName>>,
+    asked: HashMap<Question, Lookup<Late>>,
+    missed: Mutex<Vec<Question>>,
 }
 
 impl ReviewView<'_> {
-    /// Whether a claim was looked up that the cache lacks, so that what was
+    /// Whether an object was looked up that the cache lacks, so that what was
     /// judged by this view may not stand: ask for it, and judge again.
     #[must_use]
     pub fn has_missed(&self) -> bool {
         !lock(&self.missed).is_empty()
     }
 
-    /// Asks the API server for the claims that were missed.
+    /// Asks the API server for the objects that were missed.
     pub async fn ask_missed(&mut self, deadline: Instant) {
         let missed = std::mem::take(&mut *lock(&self.missed));
         let answers = match self.live.shared.client.get() {
-            Some(client) => self.live.late_claims.ask(client, missed, deadline).await,
+            Some(client) => self.live.late_objects.ask(client, missed, deadline).await,
             None => missed
                 .into_iter()
-                .map(|name| (name, Lookup::NotSynced))
+                .map(|question| (question, Lookup::NotSynced))
                 .collect(),
         };
         self.asked.extend(answers);
+    }
+
+    /// What is known or, where that is nothing, what was asked for; what was not
+    /// is noted. `pick` takes the object out of the answer.
+    fn known_or_asked<T>(
+        &self,
+        known: Lookup<Arc<T>>,
+        (kind, namespace, name): (ObjectKind, &str, &str),
+        pick: fn(&Late) -> Option<&Arc<T>>,
+    ) -> Lookup<Arc<T>> {
+        if matches!(known, Lookup::Found(_)) {
+            return known;
+        }
+        let in_a_namespace = matches!(kind, ObjectKind::Claim | ObjectKind::Workload(_));
+        if !is_name(name) || (in_a_namespace && !is_name(namespace)) {
+            return Lookup::Absent;
+        }
+        let question = Question {
+            kind,
+            namespace: namespace.into(),
+            name: name.into(),
+        };
+        match self.asked.get(&question) {
+            Some(Lookup::Found(late)) => pick(late).map_or(Lookup::NotSynced, |object| {
+                Lookup::Found(Arc::clone(object))
+            }),
+            Some(Lookup::Absent) => Lookup::Absent,
+            Some(Lookup::NotSynced) => Lookup::NotSynced,
+            None => {
+                let mut missed = lock(&self.missed);
+                if !missed.contains(&question) {
+                    missed.push(question);
+                }
+                Lookup::NotSynced
+            }
+        }
     }
 }
 
@@ -293,18 +332,49 @@ impl Layered for ReviewView<'_> {
     }
 
     fn find_claim(&self, namespace: &str, name: &str) -> Lookup<Arc<Claim>> {
-        if let Lookup::Found(claim) = self.live.shared.index.claim(namespace, name) {
-            return Lookup::Found(claim);
-        }
-        let key = (namespace.into(), name.into());
-        if let Some(answer) = self.asked.get(&key) {
-            return answer.clone();
-        }
-        let mut missed = lock(&self.missed);
-        if !missed.contains(&key) {
-            missed.push(key);
-        }
-        Lookup::NotSynced
+        let known = self.live.shared.index.claim(namespace, name);
+        self.known_or_asked(
+            known,
+            (ObjectKind::Claim, namespace, name),
+            |late| match late {
+                Late::Claim(claim) => Some(claim),
+                _ => None,
+            },
+        )
+    }
+
+    fn find_volume(&self, name: &str) -> Lookup<Arc<Volume>> {
+        let known = self.live.shared.index.volume(name);
+        self.known_or_asked(known, (ObjectKind::Volume, "", name), |late| match late {
+            Late::Volume(volume) => Some(volume),
+            _ => None,
+        })
+    }
+
+    fn find_namespace(&self, name: &str) -> Lookup<Arc<Namespace>> {
+        let known = self.live.shared.index.namespace(name);
+        self.known_or_asked(
+            known,
+            (ObjectKind::Namespace, "", name),
+            |late| match late {
+                Late::Namespace(namespace) => Some(namespace),
+                _ => None,
+            },
+        )
+    }
+
+    fn find_workload(
+        &self,
+        kind: WorkloadKind,
+        namespace: &str,
+        name: &str,
+    ) -> Lookup<Arc<Workload>> {
+        let known = self.live.shared.index.workload(kind, namespace, name);
+        let key = (ObjectKind::Workload(kind), namespace, name);
+        self.known_or_asked(known, key, |late| match late {
+            Late::Workload(workload) => Some(workload),
+            _ => None,
+        })
     }
 }
 

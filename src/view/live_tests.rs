@@ -265,6 +265,44 @@ async fn a_claim_the_cache_lacks_is_asked_for() {
 }
 
 #[tokio::test]
+async fn whatever_a_review_names_is_asked_for() {
+    let server = FakeApiServer::new();
+    let view = follow_all(&server);
+    view.synced(deadline()).await.unwrap();
+    let object =
+        |namespace: Option<&str>| json!({"metadata": {"name": "late", "namespace": namespace}});
+    server.put_unheard("/api/v1/persistentvolumes", object(None));
+    server.put_unheard("/api/v1/namespaces", object(None));
+    server.put_unheard("/apis/apps/v1/deployments", object(Some("shop")));
+    let found = view
+        .answer(deadline(), |view| {
+            (
+                view.volume("late").found().is_some(),
+                view.namespace("late").found().is_some(),
+                view.workload(WorkloadKind::Deployment, "shop", "late"),
+                view.workload(WorkloadKind::Deployment, "blog", "late"),
+                view.claim("", "late"),
+            )
+        })
+        .await;
+    assert!(matches!(
+        found,
+        (true, true, Lookup::Found(_), Lookup::Absent, Lookup::Absent)
+    ));
+    assert_eq!(*server.gets().borrow(), 4);
+
+    let class = view
+        .answer(deadline(), |view| view.storage_class("late"))
+        .await;
+    assert_eq!(class, Lookup::Absent);
+    assert_eq!(
+        *server.gets().borrow(),
+        4,
+        "many claims live well without their class"
+    );
+}
+
+#[tokio::test]
 async fn a_question_is_asked_once_however_many_ask() {
     let server = FakeApiServer::new();
     let view = follow_claims(&server);

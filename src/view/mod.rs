@@ -9,7 +9,7 @@ pub mod facts;
 #[cfg(test)]
 mod fake_api_server;
 pub mod index;
-mod late_claim;
+mod late;
 mod layered;
 pub mod live;
 mod resource;

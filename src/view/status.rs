@@ -22,7 +22,7 @@ pub struct KindStatus {
     pub synced: bool,
     /// How many objects of the kind are held.
     pub objects: usize,
-    /// How many objects in a row of events could not be read, since the start.
+    /// How many events since the start brought an object that could not be read.
     pub malformed: u64,
     /// When the API server last sent an object of the kind.
     pub last_event: Option<Timestamp>,

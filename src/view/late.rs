@@ -1,0 +1,220 @@
+//! Objects that the cache has not heard of yet.
+//!
+//! `kubectl apply -f` sends a namespace, a claim, its Deployment and an
+//! autoscaler milliseconds apart, and a cache is always a little behind. A
+//! decision is pure and cannot wait, so it is made twice: the first time it notes
+//! each object it missed, those are asked for live, all at once, and the second
+//! time the answers are there. The usual review misses nothing and pays nothing.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::join_all;
+use kube::{Api, Client};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::model::Text;
+use crate::model::claim::Claim;
+use crate::model::cluster::Lookup;
+use crate::model::object::{Namespace, Object, ObjectKind};
+use crate::model::volume::Volume;
+use crate::model::workload::Workload;
+
+use super::resource::{Raw, WATCHED};
+
+/// Questions to the API server at the same time; further ones wait their turn
+/// within their deadline. A flood of reviews must not become one of questions.
+const AT_ONCE: usize = 32;
+
+/// Names one object that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    pub(super) kind: ObjectKind,
+    /// Empty for objects that have none.
+    pub(super) namespace: Text,
+    pub(super) name: Text,
+}
+
+/// An object of one of the kinds whose absence is worth a question: what a
+/// review names is there in nearly every case. Classes and CSI drivers are not
+/// among them, as many claims live well without either.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Late {
+    Claim(Arc<Claim>),
+    Volume(Arc<Volume>),
+    Namespace(Arc<Namespace>),
+    Workload(Arc<Workload>),
+}
+
+type Answer = Lookup<Late>;
+
+/// Asks the API server for single objects, each question once however many ask.
+///
+/// Nothing is remembered: an answer that is kept is a cache again, behind like
+/// the other one, and the moment at which a missing object is created is the
+/// very moment at which it is asked for.
+pub(super) struct LateObjects {
+    asked: Mutex<HashMap<Question, Arc<OnceCell<Answer>>>>,
+    turns: Semaphore,
+}
+
+impl Default for LateObjects {
+    fn default() -> Self {
+        Self {
+            asked: Mutex::default(),
+            turns: Semaphore::new(AT_ONCE),
+        }
+    }
+}
+
+impl LateObjects {
+    /// The objects as the API server has them. What it has not answered by
+    /// `deadline` is `NotSynced`.
+    pub(super) async fn ask(
+        &self,
+        client: &Client,
+        questions: Vec<Question>,
+        deadline: Instant,
+    ) -> Vec<(Question, Answer)> {
+        let answers = questions.into_iter().map(|question| async move {
+            let answer = timeout_at(deadline, self.ask_one(client, &question)).await;
+            (question, answer.unwrap_or(Lookup::NotSynced))
+        });
+        join_all(answers).await
+    }
+
+    async fn ask_one(&self, client: &Client, question: &Question) -> Answer {
+        let (cell, own) = self.join(question);
+        let answer = self.settle(&cell, client, question).await;
+        if own || answer != Lookup::Absent {
+            return answer;
+        }
+        // Somebody else's question may have been answered just before the object
+        // came to be. One that begins now is late enough.
+        let (cell, _) = self.join(question);
+        self.settle(&cell, client, question).await
+    }
+
+    /// The question that is under way, or a new one.
+    fn join(&self, question: &Question) -> (Arc<OnceCell<Answer>>, bool) {
+        let mut asked = self.lock();
+        if let Some(cell) = asked.get(question) {
+            return (Arc::clone(cell), false);
+        }
+        let cell = Arc::new(OnceCell::new());
+        asked.insert(question.clone(), Arc::clone(&cell));
+        (cell, true)
+    }
+
+    /// Waits for the answer. Whoever came first asks; when they give up, the
+    /// next one does.
+    async fn settle(
+        &self,
+        cell: &Arc<OnceCell<Answer>>,
+        client: &Client,
+        question: &Question,
+    ) -> Answer {
+        let leave = Leave {
+            late: self,
+            cell,
+            question,
+        };
+        let answer = cell
+            .get_or_init(|| async {
+                let Ok(_turn) = self.turns.acquire().await else {
+                    return Lookup::NotSynced;
+                };
+                get(client, question).await
+            })
+            .await
+            .clone();
+        drop(leave);
+        answer
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Question, Arc<OnceCell<Answer>>>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends a question once it is answered, or once nobody waits for it any more,
+/// also where the one who waits is dropped.
+struct Leave<'a> {
+    late: &'a LateObjects,
+    cell: &'a Arc<OnceCell<Answer>>,
+    question: &'a Question,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let mut asked = self.late.lock();
+        let same = asked
+            .get(self.question)
+            .is_some_and(|cell| Arc::ptr_eq(cell, self.cell));
+        // Two references: the map's and this one's.
+        if same && (self.cell.initialized() || Arc::strong_count(self.cell) <= 2) {
+            asked.remove(self.question);
+        }
+    }
+}
+
+async fn get(client: &Client, question: &Question) -> Answer {
+    let Question {
+        kind,
+        namespace,
+        name,
+    } = question;
+    let Some(watched) = WATCHED.iter().find(|watched| watched.kind == *kind) else {
+        return Lookup::NotSynced;
+    };
+    let resource = watched.api_resource();
+    let objects: Api<Raw> = if namespace.is_empty() {
+        Api::all_with(client.clone(), &resource)
+    } else {
+        Api::namespaced_with(client.clone(), namespace, &resource)
+    };
+    let error = match objects.get_opt(name).await {
+        Ok(None) => return Lookup::Absent,
+        Ok(Some(raw)) => match raw.read(*kind) {
+            Ok(object) => return late(object).map_or(Lookup::NotSynced, Lookup::Found),
+            Err(error) => error.to_string(),
+        },
+        Err(error) => error.to_string(),
+    };
+    tracing::warn!(
+        resource = watched.plural, %namespace, %name, error,
+        "An object that the cache lacks could not be asked for."
+    );
+    Lookup::NotSynced
+}
+
+fn late(object: Object) -> Option<Late> {
+    Some(match object {
+        Object::Claim(claim) => Late::Claim(Arc::new(claim)),
+        Object::Volume(volume) => Late::Volume(Arc::new(volume)),
+        Object::Namespace(namespace) => Late::Namespace(Arc::new(namespace)),
+        Object::Workload(workload) => Late::Workload(Arc::new(workload)),
+        Object::StorageClass(_)
+        | Object::CsiDriver(_)
+        | Object::Node(_)
+        | Object::Autoscaler(_)
+        | Object::Scale(_) => return None,
+    })
+}
+
+/// Whether an object can have that name (RFC 1123 subdomain, as Kubernetes
+/// demands of all these kinds). Of anything else it is known without a question
+/// that it is absent, and the question could lead elsewhere: `../secrets`.
+pub(super) fn is_name(name: &str) -> bool {
+    let edge = |byte: Option<&u8>| {
+        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
+    let bytes = name.as_bytes();
+    bytes.len() <= 253
+        && edge(bytes.first())
+        && edge(bytes.last())
+        && bytes
+            .iter()
+            .all(|byte| edge(Some(byte)) || matches!(byte, b'-' | b'.'))
+}
