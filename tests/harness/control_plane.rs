@@ -46,7 +46,7 @@ pub(crate) struct ControlPlane {
     pub(super) programs: &'static Programs,
     pub(super) folder: PathBuf,
     pub(super) kubeconfig: PathBuf,
-    pub(super) pki: Pki,
+    pub(crate) pki: Pki,
     url: String,
     controllers: bool,
     http: reqwest::Client,

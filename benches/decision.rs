@@ -1,0 +1,97 @@
+//! What a decision costs by itself: reading a review, judging it and writing
+//! the answer, beside only looking for its uid. Prints ratios; the goals stand
+//! beside them.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a bench that cannot run has nothing else to say"
+)]
+
+#[path = "shared/mod.rs"]
+mod shared;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use multi_attach_guard::admission::{Decision, Endpoint, Received};
+use multi_attach_guard::cli::policy_file;
+use multi_attach_guard::model::cluster::ClusterView;
+use multi_attach_guard::verdict::Settings;
+use multi_attach_guard::view::index::Index;
+use multi_attach_guard::view::shared::SharedIndex;
+use shared::cluster::{LARGE, SMALL, Size};
+use shared::reviews::{Sample, samples, skim};
+
+const ROUNDS: usize = 41;
+
+fn view(size: Size) -> SharedIndex {
+    let mut index = Index::complete();
+    for manifest in size.manifests() {
+        index.apply(manifest.read());
+    }
+    SharedIndex::new(index)
+}
+
+fn answer(sample: &Sample, view: &dyn ClusterView, settings: &Settings) -> Decision {
+    let received = Received::read(sample.body.as_bytes()).unwrap();
+    let verdict = received.judge(Endpoint::Validate, view, settings);
+    let answer = received.answer(Endpoint::Validate, &verdict);
+    black_box(&answer.body);
+    answer.decision
+}
+
+/// The fastest of several runs each, which is the one that was disturbed
+/// least; the works take turns, so that all meet the same disturbances.
+fn fastest<const N: usize>(mut works: [&mut dyn FnMut(); N]) -> [Duration; N] {
+    const CALLS: u32 = 500;
+    let mut fastest = [Duration::MAX; N];
+    for _ in 0..ROUNDS {
+        for (work, fastest) in works.iter_mut().zip(&mut fastest) {
+            let start = Instant::now();
+            for _ in 0..CALLS {
+                work();
+            }
+            *fastest = (*fastest).min(start.elapsed() / CALLS);
+        }
+    }
+    fastest
+}
+
+fn main() {
+    let settings = policy_file::settings(None).unwrap();
+    let (small, large) = (view(SMALL), view(LARGE));
+    println!(
+        "nanoseconds a review            bytes   skim   read   full  full/skim  large/small cluster (goal: 1.20 at most)"
+    );
+    for sample in samples() {
+        let decision = answer(&sample, &small, &settings);
+        assert_eq!(
+            decision != Decision::Denied,
+            sample.allowed,
+            "{}",
+            sample.name
+        );
+        let body = sample.body.as_bytes();
+        let [skimmed, read, full, in_large] = fastest([
+            &mut || drop(black_box(skim(body))),
+            &mut || drop(black_box(Received::read(body).unwrap())),
+            &mut || {
+                answer(&sample, &small, &settings);
+            },
+            &mut || {
+                answer(&sample, &large, &settings);
+            },
+        ]);
+        let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
+        println!(
+            "  {:28} {:6} {:6} {:6} {:6} {:10.2} {:12.2}",
+            sample.name,
+            body.len(),
+            skimmed.as_nanos(),
+            read.as_nanos(),
+            full.as_nanos(),
+            ratio(full, skimmed),
+            ratio(in_large, full),
+        );
+    }
+}

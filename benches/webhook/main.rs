@@ -1,0 +1,146 @@
+//! What a review costs over HTTPS: the real program beside the same server
+//! with a reviewer that only looks for the uid, and one that does not even
+//! read. All run at the same time, each as a process of its own on one core,
+//! and take turns under the same load. Prints the servers' CPU time per review
+//! and ratios; the goals stand beside them.
+
+mod client;
+mod process;
+#[path = "../shared/mod.rs"]
+mod shared;
+mod stand_in;
+
+use std::error::Error;
+use std::time::Duration;
+
+use client::{Client, Protocol};
+use process::{ServerProcess, pin_this_process};
+use shared::cluster::{LARGE, SMALL};
+use shared::reviews::{Sample, samples};
+use stand_in::StandIn;
+
+/// Reviews in one turn of one server.
+const TURN: usize = 2_000;
+
+/// Turns of each server.
+const ROUNDS: usize = 15;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some((stand_in, ca)) = StandIn::from_arguments(&arguments) {
+        return stand_in::serve(stand_in, &ca);
+    }
+    pin_this_process();
+    let folder = tempfile::tempdir()?;
+    let mut servers = vec![
+        ServerProcess::stand_in(StandIn::Constant, folder.path())?,
+        ServerProcess::stand_in(StandIn::Skim, folder.path())?,
+        ServerProcess::guard("guard", SMALL, folder.path())?,
+    ];
+    let large = std::env::var_os("SMALL_ONLY").is_none();
+    if large {
+        servers.push(ServerProcess::guard("guard, large", LARGE, folder.path())?);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(measure(&servers))
+}
+
+async fn measure(servers: &[ServerProcess]) -> Result<(), Box<dyn Error>> {
+    for server in servers {
+        println!(
+            "{:14} ready after {:5} ms, {:6.1} MiB resident",
+            server.name,
+            server.started_in.as_millis(),
+            server.resident_mib()?
+        );
+    }
+    println!("CPU microseconds a review, and beside \"uid only\" (goal for guard: 1.25 at most)");
+    let all = samples();
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        for sample in &all {
+            costs(servers, protocol, sample).await?;
+        }
+    }
+    println!("latency at half load, microseconds (goal for guard: p99 1.25 x uid only at most)");
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        latencies(servers, protocol, &all[0]).await?;
+    }
+    Ok(())
+}
+
+/// One line: the median over the rounds of each server's CPU time per review.
+async fn costs(
+    servers: &[ServerProcess],
+    protocol: Protocol,
+    sample: &Sample,
+) -> Result<(), Box<dyn Error>> {
+    let clients = clients(servers, protocol)?;
+    let mut costs = vec![Vec::new(); servers.len()];
+    for round in 0..=ROUNDS {
+        for ((server, client), costs) in servers.iter().zip(&clients).zip(&mut costs) {
+            let before = server.cpu_time()?;
+            client.saturate(sample, TURN).await?;
+            let each = (server.cpu_time()? - before) / u32::try_from(TURN)?;
+            // The first round warms connections and caches.
+            if round > 0 {
+                costs.push(each);
+            }
+        }
+    }
+    print!("  {protocol} {:16}", sample.name);
+    let medians: Vec<Duration> = costs.into_iter().map(median).collect();
+    for (server, cost) in servers.iter().zip(&medians) {
+        print!(
+            "  {} {:.1} ({:.2})",
+            server.name,
+            cost.as_secs_f64() * 1e6,
+            cost.as_secs_f64() / medians[1].as_secs_f64()
+        );
+    }
+    println!();
+    Ok(())
+}
+
+/// One line: percentiles of each server's latency at half of the rate at which
+/// the uid-only server and this client together are saturated.
+async fn latencies(
+    servers: &[ServerProcess],
+    protocol: Protocol,
+    sample: &Sample,
+) -> Result<(), Box<dyn Error>> {
+    let clients = clients(servers, protocol)?;
+    let full_rate = clients[1].saturate(sample, 10 * TURN).await?;
+    let pause = (full_rate / u32::try_from(10 * TURN)?) * 2;
+    let mut latencies = vec![Vec::new(); servers.len()];
+    for round in 0..=ROUNDS {
+        for (client, latencies) in clients.iter().zip(&mut latencies) {
+            let seen = client.at_pace(sample, TURN, pause).await?;
+            if round > 0 {
+                latencies.extend(seen);
+            }
+        }
+    }
+    print!("  {protocol} every {:.0}", pause.as_secs_f64() * 1e6);
+    for (server, mut latencies) in servers.iter().zip(latencies) {
+        latencies.sort_unstable();
+        let at = |share: usize| latencies[latencies.len() * share / 100].as_micros();
+        print!("  {} p50 {} p99 {}", server.name, at(50), at(99));
+    }
+    println!();
+    Ok(())
+}
+
+fn clients(servers: &[ServerProcess], protocol: Protocol) -> Result<Vec<Client>, Box<dyn Error>> {
+    servers
+        .iter()
+        .map(|server| Client::new(server, protocol))
+        .collect()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
