@@ -169,6 +169,13 @@ impl ControlPlane {
         self.scheduler.as_ref()
     }
 
+    /// Writes a file that goes when the control plane goes.
+    pub(crate) fn write_file(&self, name: &str, content: &str) -> PathBuf {
+        let file = self.folder.join("kube-apiserver").join(name);
+        std::fs::write(&file, content).unwrap();
+        file
+    }
+
     /// Makes a namespace nobody else uses, called `PREFIX-NUMBER`, ready for pods.
     pub(crate) fn namespace(&self, prefix: &str) -> String {
         let name = format!(

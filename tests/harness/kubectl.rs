@@ -27,6 +27,15 @@ impl Output {
         self
     }
 
+    /// Everything that was said, as an error, for an exit code other than 0.
+    pub(crate) fn done(&self) -> Result<(), String> {
+        if self.status == 0 {
+            Ok(())
+        } else {
+            Err(format!("{self:#?}"))
+        }
+    }
+
     /// Asserts an exit code other than 0 and passes the output on.
     #[track_caller]
     pub(crate) fn failure(self) -> Self {

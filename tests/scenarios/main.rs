@@ -14,6 +14,7 @@
 )]
 
 mod engine;
+mod guarded;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod manifests;
@@ -21,22 +22,35 @@ mod observe;
 mod outcome;
 mod run;
 mod scenario;
+mod stage;
 mod table;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 use std::time::Instant;
 
+use guarded::{Guarded, Mode, play_guarded, start_guard};
 use harness::Needs;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use run::{Played, World, play};
+use outcome::Outcome;
+use run::{Played, play};
 use scenario::{Engine, Scenario};
+use stage::World;
 
-/// Scenarios at once, when the command line does not say.
-const AT_ONCE: usize = 24;
+/// Scenarios at once, when the command line does not say. Each is played up to four
+/// times at once.
+const AT_ONCE: usize = 16;
 
-/// What was seen, by the scenario's place in the table.
-type Results = Arc<Mutex<BTreeMap<usize, (Scenario, Played)>>>;
+/// What was seen of a scenario.
+struct Seen {
+    scenario: Scenario,
+    played: Played,
+    guarded: Vec<(Mode, Guarded)>,
+}
+
+/// All that was seen, by the scenario's place in the table.
+type Results = Arc<Mutex<BTreeMap<usize, Seen>>>;
 
 fn main() {
     let mut arguments = Arguments::from_args();
@@ -48,7 +62,7 @@ fn main() {
         .map(|(place, scenario)| {
             let results = Arc::clone(&results);
             let name = format!("{} {}", scenario.name, scenario.title);
-            Trial::ignorable_test(name, move || unguarded(place, scenario, &results))
+            Trial::ignorable_test(name, move || trial(place, scenario, &results))
         });
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
@@ -60,25 +74,70 @@ fn main() {
 fn world(alone: bool) -> Option<&'static World> {
     static WORLD: OnceLock<Option<World>> = OnceLock::new();
     if alone {
-        let plane = harness::start_control_plane(Needs::Controllers)?;
-        return Some(Box::leak(Box::new(World::new(Box::leak(Box::new(plane))))));
+        let plane = Box::leak(Box::new(harness::start_control_plane(Needs::Controllers)?));
+        return Some(Box::leak(Box::new(World::new(plane, None))));
     }
-    let make = || harness::require_control_plane(Needs::Controllers).map(World::new);
+    let make = || {
+        let plane = harness::require_control_plane(Needs::Controllers)?;
+        Some(World::new(plane, Some(start_guard(plane))))
+    };
     WORLD.get_or_init(make).as_ref()
 }
 
-fn unguarded(place: usize, scenario: Scenario, results: &Results) -> Result<Completion, Failed> {
+fn trial(place: usize, scenario: Scenario, results: &Results) -> Result<Completion, Failed> {
     let Some(world) = world(scenario.alone) else {
         return Ok(Completion::ignored_with(
             "there is no control plane to play it on",
         ));
     };
-    let played = play(world, &scenario).map_err(Failed::from)?;
-    let verdict = judge(&scenario, &played);
-    results.lock().unwrap().insert(place, (scenario, played));
-    verdict
-        .map(|()| Completion::Completed)
-        .map_err(Failed::from)
+    let seen = watch(world, scenario)?;
+    let mut faults: Vec<String> = judge(&seen.scenario, &seen.played)
+        .err()
+        .into_iter()
+        .collect();
+    for (mode, guarded) in &seen.guarded {
+        faults.extend(judge_guarded(&seen.scenario, &seen.played, *mode, guarded).err());
+    }
+    results.lock().unwrap().insert(place, seen);
+    if faults.is_empty() {
+        return Ok(Completion::Completed);
+    }
+    Err(faults.join("\n").into())
+}
+
+/// Plays the scenario without the guard and, beside it, with the guard in every mode.
+fn watch(world: &World, scenario: Scenario) -> Result<Seen, String> {
+    let mut modes = Vec::new();
+    let played = thread::scope(|scope| {
+        let guarded: Vec<_> = world
+            .guard
+            .iter()
+            .flat_map(|guard| Mode::ALL.map(|mode| (guard, mode)))
+            .map(|(guard, mode)| {
+                let scenario = &scenario;
+                (
+                    mode,
+                    scope.spawn(move || play_guarded(world, guard, scenario, mode)),
+                )
+            })
+            .collect();
+        let played = play(world, &scenario);
+        for (mode, thread) in guarded {
+            let guarded = thread
+                .join()
+                .map_err(|_| format!("Under guard, {mode:?}: it panicked."))?;
+            modes.push((
+                mode,
+                guarded.map_err(|it| format!("Under guard, {mode:?}: {it}"))?,
+            ));
+        }
+        played
+    })?;
+    Ok(Seen {
+        scenario,
+        played,
+        guarded: modes,
+    })
 }
 
 /// What was seen is what ground truth says, and what the engine says is what was seen.
@@ -110,14 +169,55 @@ fn judge(scenario: &Scenario, played: &Played) -> Result<(), String> {
     ))
 }
 
+/// What the engine foresees is refused, repaired or warned of, and nothing else is.
+fn judge_guarded(
+    scenario: &Scenario,
+    played: &Played,
+    mode: Mode,
+    guarded: &Guarded,
+) -> Result<(), String> {
+    let foreseen = played.foreseen;
+    let grave = foreseen >= Outcome::Stuck;
+    let refused = guarded.refusal.is_some();
+    let harmless = guarded.outcome.is_none_or(|it| it == Outcome::None);
+    let as_before = guarded
+        .outcome
+        .is_none_or(|it| scenario.expected.contains(&it));
+    let right = match mode {
+        Mode::Deny => refused == grave,
+        Mode::Fix if grave => refused || harmless,
+        Mode::Fix => !refused && as_before,
+        Mode::Warn => !refused,
+    };
+    let quiet = refused || guarded.warnings.is_empty();
+    let told = match mode {
+        Mode::Warn => quiet == (foreseen == Outcome::None),
+        Mode::Deny | Mode::Fix => foreseen > Outcome::None || quiet,
+    };
+    if right && told {
+        return Ok(());
+    }
+    Err(format!(
+        "The engine foresees {foreseen}; with the guard set to {mode:?}: {guarded:#?}"
+    ))
+}
+
 fn print_table(results: &Results, started: Instant) {
     let results = results.lock().unwrap();
     if results.is_empty() {
         return;
     }
-    println!("| scenario | what | without guard | Multi-Attach events | engine | way out took |");
-    println!("|---|---|---|---|---|---|");
-    for (scenario, played) in results.values() {
+    println!(
+        "| scenario | what | without guard | Multi-Attach events | way out took | engine | \
+         deny | fix | warn |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    for Seen {
+        scenario,
+        played,
+        guarded,
+    } in results.values()
+    {
         let Scenario { name, title, .. } = scenario;
         let Played {
             outcome,
@@ -127,10 +227,17 @@ fn print_table(results: &Results, started: Instant) {
             ..
         } = played;
         let way_out = way_out_took.map_or_else(String::new, |it| format!("{} s", it.as_secs()));
+        let guarded = |mode: Mode| {
+            let found = guarded.iter().find(|(it, _)| *it == mode);
+            found.map_or_else(String::new, |(_, guarded)| guarded.to_string())
+        };
         println!(
-            "| {name} | {title} | {outcome} | {} | {} | {way_out} |",
+            "| {name} | {title} | {outcome} | {} | {way_out} | {} | {} | {} | {} |",
             multi_attach.len(),
             opinion.outcome,
+            guarded(Mode::Deny),
+            guarded(Mode::Fix),
+            guarded(Mode::Warn),
         );
     }
     println!(

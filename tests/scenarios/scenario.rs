@@ -63,6 +63,16 @@ pub(crate) enum Action {
     Heal(u64),
 }
 
+impl Action {
+    /// Whether to wait for what comes of it before the next action.
+    pub(crate) const fn rests(&self) -> bool {
+        match self {
+            Self::Apply(_) | Self::Kubectl(_) | Self::Die | Self::Heal(_) => true,
+            Self::KubectlAtOnce(_) | Self::Find(_) => false,
+        }
+    }
+}
+
 impl Scenario {
     /// A scenario with three nodes in one zone.
     pub(crate) fn new(name: &'static str, title: &'static str) -> Self {

@@ -1,0 +1,181 @@
+//! Plays a scenario again, with the guard asked about everything the user does.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use crate::harness::{ControlPlane, Guard, GuardOptions, Output, WebhookOptions};
+use crate::outcome::Outcome;
+use crate::scenario::{Action, Scenario};
+use crate::stage::{Stage, World};
+
+/// What the guard does about what it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Refuses it.
+    Deny,
+    /// Repairs it, or refuses it where it cannot.
+    Fix,
+    /// Warns of it.
+    Warn,
+}
+
+impl Mode {
+    /// Every mode.
+    pub(crate) const ALL: [Self; 3] = [Self::Deny, Self::Fix, Self::Warn];
+
+    /// What the names of its namespaces begin with.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Deny => "deny-",
+            Self::Fix => "fix-",
+            Self::Warn => "warn-",
+        }
+    }
+}
+
+/// By the names of the namespaces. What heals by itself is left alone even where
+/// everything else is repaired, as in the built-in policy.
+const POLICY: &str = r#"
+namespaces:
+  - match: {names: ["fix-*"]}
+    outcomes: {deadlock: fix, stuck: fix}
+  - match: {names: ["warn-*"]}
+    outcomes: {deadlock: warn, stuck: warn}
+"#;
+
+/// Starts one guard for all scenarios of a control plane.
+pub(crate) fn start_guard(plane: &ControlPlane) -> Guard {
+    let policy = plane.write_file("policy.yaml", POLICY);
+    let options = GuardOptions {
+        arguments: vec![format!("--config={}", policy.display())],
+        ..GuardOptions::default()
+    };
+    plane.guard("scenarios", &options)
+}
+
+/// What came of a scenario under guard.
+#[derive(Clone, Debug)]
+pub(crate) struct Guarded {
+    /// The refusal that ended it.
+    pub(crate) refusal: Option<String>,
+    /// What kubectl warned of.
+    pub(crate) warnings: Vec<String>,
+    /// How it ended where nothing was refused; only asked where something may have
+    /// been repaired.
+    pub(crate) outcome: Option<Outcome>,
+    /// The Multi-Attach events.
+    pub(crate) multi_attach: Vec<String>,
+}
+
+impl fmt::Display for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.refusal, self.outcome) {
+            (Some(_), _) => write!(f, "refused"),
+            (None, Some(outcome)) => write!(f, "{outcome}, {} events", self.multi_attach.len()),
+            (None, None) if self.warnings.is_empty() => write!(f, "passes"),
+            (None, None) => write!(f, "{} warnings", self.warnings.len()),
+        }
+    }
+}
+
+/// Plays what the user does until it is refused, or to its end. Nodes do not die here:
+/// the guard is asked about objects, not about fate.
+///
+/// # Errors
+///
+/// A sentence when an action cannot be done for another reason, or when a refused
+/// object was stored all the same.
+pub(crate) fn play_guarded(
+    world: &World,
+    guard: &Guard,
+    scenario: &Scenario,
+    mode: Mode,
+) -> Result<Guarded, String> {
+    let mut stage = Stage::build(world, scenario, mode.prefix())?;
+    let mut webhooks = WebhookOptions::new(&guard.url, &[stage.name()]);
+    webhooks.rules = rules();
+    let registration = world.plane.register_webhooks(stage.name(), &webhooks);
+    let played = play_on(&mut stage, scenario, mode);
+    drop(registration);
+    stage.strike();
+    played
+}
+
+fn play_on(stage: &mut Stage<'_>, scenario: &Scenario, mode: Mode) -> Result<Guarded, String> {
+    let mut guarded = Guarded {
+        refusal: None,
+        warnings: Vec::new(),
+        outcome: None,
+        multi_attach: Vec::new(),
+    };
+    let fateless = scenario
+        .actions
+        .iter()
+        .take_while(|action| !matches!(action, Action::Die));
+    let actions: Vec<&Action> = fateless.collect();
+    for (place, action) in actions.iter().enumerate() {
+        let before = stage.stored()?;
+        if let Some(output) = stage.act(action)? {
+            guarded.warnings.extend(warnings(&output));
+            if let Some(refusal) = refusal(&output) {
+                let after = stage.stored()?;
+                if after != before {
+                    return Err(format!(
+                        "It was refused, yet {before:?} became {after:?}: {refusal}"
+                    ));
+                }
+                guarded.refusal = Some(refusal);
+                return Ok(guarded);
+            }
+            output.done()?;
+        }
+        let last = place + 1 == actions.len();
+        if action.rests() && (!last || mode == Mode::Fix) {
+            let rest = stage.rest()?;
+            guarded.outcome = guarded.outcome.max(Some(rest.outcome));
+            guarded.multi_attach = rest.multi_attach;
+        }
+    }
+    if mode != Mode::Fix {
+        guarded.outcome = None;
+    }
+    Ok(guarded)
+}
+
+fn refusal(output: &Output) -> Option<String> {
+    let denied = output.stderr.contains("denied the request");
+    denied.then(|| output.stderr.trim().to_owned())
+}
+
+fn warnings(output: &Output) -> Vec<String> {
+    let lines = output.stderr.lines();
+    lines
+        .filter_map(|line| line.strip_prefix("Warning: "))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn rules() -> Value {
+    let rule = |group: &str, resources: &[&str]| {
+        json!({
+            "operations": ["CREATE", "UPDATE"],
+            "apiGroups": [group],
+            "apiVersions": ["v1"],
+            "resources": resources,
+        })
+    };
+    let apps = [
+        "deployments",
+        "deployments/scale",
+        "statefulsets",
+        "statefulsets/scale",
+        "replicasets",
+        "daemonsets",
+    ];
+    json!([
+        rule("apps", &apps),
+        rule("batch", &["jobs", "cronjobs"]),
+        rule("", &["persistentvolumeclaims", "pods"]),
+    ])
+}

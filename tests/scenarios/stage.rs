@@ -1,0 +1,239 @@
+//! A scenario's namespace and nodes, and doing one thing after the other there.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::engine::{Opinion, opinion};
+use crate::harness::fake_nodes::NodeSpec;
+use crate::harness::{ControlPlane, FakeNodes, Guard, Output};
+use crate::observe::{NotYet, Observer};
+use crate::outcome::{Rest, healed, rest};
+use crate::scenario::{Action, Scenario};
+
+/// What all scenarios share.
+pub(crate) struct World {
+    /// The control plane.
+    pub(crate) plane: &'static ControlPlane,
+    /// Its nodes.
+    pub(crate) nodes: FakeNodes<'static>,
+    /// Its watcher.
+    pub(crate) observer: Observer,
+    /// The guard, where scenarios are played under guard too.
+    pub(crate) guard: Option<Guard>,
+}
+
+impl World {
+    /// Starts the simulation and the watcher on this control plane.
+    pub(crate) fn new(plane: &'static ControlPlane, guard: Option<Guard>) -> Self {
+        Self {
+            plane,
+            nodes: plane.fake_nodes(),
+            observer: Observer::start(plane),
+            guard,
+        }
+    }
+}
+
+/// A scenario's namespace and nodes.
+pub(crate) struct Stage<'a> {
+    world: &'a World,
+    run: String,
+    nodes: Vec<String>,
+    found: Option<Found>,
+    dead: BTreeSet<String>,
+}
+
+struct Found {
+    pod: String,
+    node: String,
+}
+
+impl<'a> Stage<'a> {
+    /// Makes the namespace, its name beginning with `prefix`, the nodes, and the volume
+    /// with its claim.
+    pub(crate) fn build(
+        world: &'a World,
+        scenario: &Scenario,
+        prefix: &str,
+    ) -> Result<Self, String> {
+        let name = format!("{prefix}{}", scenario.name.to_lowercase());
+        let run = world.plane.namespace(&name);
+        let node = |letter: char, zone: &str, owner: &str| NodeSpec {
+            name: format!("{run}-{letter}"),
+            zone: zone.to_owned(),
+            taints: vec![json!({ "key": "scenario", "value": owner, "effect": "NoSchedule" })],
+            cpus: 8,
+        };
+        let own = scenario.zones.iter().map(|zone| (zone, run.as_str()));
+        let foreign = scenario.foreign_zones.iter().map(|zone| (zone, "another"));
+        let specs: Vec<NodeSpec> = ('a'..)
+            .zip(own.chain(foreign))
+            .map(|(letter, (zone, owner))| node(letter, zone, owner))
+            .collect();
+        world.nodes.add(&specs);
+        let nodes = specs.into_iter().map(|spec| spec.name).collect();
+        let stage = Self {
+            world,
+            run,
+            nodes,
+            found: None,
+            dead: BTreeSet::new(),
+        };
+        if let Some(volume) = &scenario.volume {
+            let mut objects = volume.storage();
+            if volume.claimed {
+                objects.push(volume.request());
+            }
+            stage.apply(&objects).done()?;
+            if volume.claimed {
+                stage.until_bound(volume.claim_name())?;
+            }
+        }
+        Ok(stage)
+    }
+
+    /// Takes everything away.
+    pub(crate) fn strike(self) {
+        // Nobody waits for it, and the control plane itself goes soon after.
+        self.kubectl(&["delete", "namespace", "{run}", "--wait=false"], None);
+        self.world.nodes.remove(&self.nodes);
+    }
+
+    /// The namespace's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.run
+    }
+
+    /// Does one thing. Answers with what kubectl said when it was a user's doing.
+    pub(crate) fn act(&mut self, action: &Action) -> Result<Option<Output>, String> {
+        match action {
+            Action::Apply(objects) => Ok(Some(self.apply(objects))),
+            Action::Kubectl(arguments) | Action::KubectlAtOnce(arguments) => {
+                Ok(Some(self.kubectl(arguments, None)))
+            }
+            Action::Find(app) => {
+                self.found = Some(self.find(app)?);
+                Ok(None)
+            }
+            Action::Die => self.die().map(|()| None),
+            Action::Heal(seconds) => {
+                let within = Duration::from_secs(*seconds);
+                healed(&self.world.observer, &self.run, &self.dead, within).map(|_| None)
+            }
+        }
+    }
+
+    /// Waits until everything runs or nothing moves any more.
+    pub(crate) fn rest(&self) -> Result<Rest, String> {
+        self.world.observer.catch_up(self.world.plane, &self.run)?;
+        rest(&self.world.observer, &self.run, &self.dead)
+    }
+
+    /// What the engine says of everything here.
+    pub(crate) fn opinion(&self) -> Result<Opinion, String> {
+        opinion(self.world.plane, &self.run)
+    }
+
+    /// The workloads here, each with its generation: what refusing must not change.
+    pub(crate) fn stored(&self) -> Result<BTreeSet<(String, String)>, String> {
+        self.world.observer.catch_up(self.world.plane, &self.run)?;
+        let kinds = ["Deployment", "DaemonSet", "StatefulSet", "Job"];
+        let objects = kinds
+            .iter()
+            .flat_map(|kind| self.world.observer.objects(&self.run, kind));
+        let text = |value: &Value| value.to_string();
+        let metadata = objects.map(|it| {
+            (
+                text(&it["metadata"]["uid"]),
+                text(&it["metadata"]["generation"]),
+            )
+        });
+        Ok(metadata.collect())
+    }
+
+    fn find(&self, app: &str) -> Result<Found, String> {
+        let pods = self.world.observer.objects(&self.run, "Pod");
+        let pod = pods
+            .iter()
+            .find(|pod| {
+                pod["metadata"]["labels"]["app"] == app && pod["status"]["phase"] == "Running"
+            })
+            .ok_or_else(|| format!("No pod of {app} runs."))?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(Found {
+            pod: text(&pod["metadata"]["name"]),
+            node: text(&pod["spec"]["nodeName"]),
+        })
+    }
+
+    fn die(&mut self) -> Result<(), String> {
+        let Found { pod, node } = self.found.as_ref().ok_or("No node has been found.")?;
+        self.world.nodes.die(node);
+        self.dead.insert(node.clone());
+        self.world
+            .observer
+            .wait(&self.run, Duration::from_secs(60), || {
+                let pods = self.world.observer.objects(&self.run, "Pod");
+                let told = |it: &&std::sync::Arc<Value>| {
+                    it["metadata"]["name"] == **pod
+                        && !it["metadata"]["deletionTimestamp"].is_null()
+                };
+                pods.iter().find(told).map(|_| ()).ok_or_else(|| NotYet {
+                    because: format!("Pod {pod} was not told to leave the dead node {node}."),
+                    ask_again_at: None,
+                })
+            })
+    }
+
+    fn until_bound(&self, claim: &str) -> Result<(), String> {
+        self.world
+            .observer
+            .wait(&self.run, Duration::from_secs(60), || {
+                let claims = self
+                    .world
+                    .observer
+                    .objects(&self.run, "PersistentVolumeClaim");
+                let bound = claims
+                    .iter()
+                    .any(|it| it["metadata"]["name"] == claim && it["status"]["phase"] == "Bound");
+                bound.then_some(()).ok_or_else(|| NotYet {
+                    because: format!("Claim {claim} is not bound."),
+                    ask_again_at: None,
+                })
+            })
+    }
+
+    fn apply(&self, objects: &[Value]) -> Output {
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+        // kubectl wants to be told when the objects name a namespace themselves.
+        let elsewhere = objects
+            .iter()
+            .find_map(|it| it["metadata"]["namespace"].as_str());
+        let namespace = format!("--namespace={}", elsewhere.unwrap_or("{run}"));
+        let list = self.fill(&list.to_string());
+        self.kubectl(&["apply", "-f", "-", &namespace], Some(&list))
+    }
+
+    fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
+        let filled: Vec<String> = arguments.iter().map(|it| self.fill(it)).collect();
+        let mut all: Vec<&str> = filled.iter().map(String::as_str).collect();
+        let namespace = format!("--namespace={}", self.run);
+        if !all
+            .iter()
+            .any(|argument| argument.starts_with("--namespace="))
+        {
+            all.push(&namespace);
+        }
+        self.world.plane.kubectl(&all, stdin)
+    }
+
+    fn fill(&self, text: &str) -> String {
+        let mut text = text.replace("{run}", &self.run);
+        if let Some(Found { pod, node }) = &self.found {
+            text = text.replace("{pod}", pod).replace("{node}", node);
+        }
+        text
+    }
+}
