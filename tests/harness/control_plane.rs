@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::api::PostParams;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -15,7 +17,7 @@ use super::{Needs, wait_until};
 
 /// How long any one program may take from start to ready. Generous: the machine may
 /// be compiling something else at the same time.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// How often a program whose port was taken in the meantime is started anew.
 const ATTEMPTS: usize = 5;
@@ -182,8 +184,15 @@ impl ControlPlane {
             "{prefix}-{}",
             self.namespaces.fetch_add(1, Ordering::Relaxed)
         );
-        self.kubectl(&["create", "namespace", &name], None)
-            .success();
+        let object = json!({ "metadata": { "name": name } });
+        self.block_on(async {
+            let namespaces = kube::Api::<Namespace>::all(self.client());
+            let object = serde_json::from_value(object).unwrap();
+            namespaces
+                .create(&PostParams::default(), &object)
+                .await
+                .unwrap();
+        });
         self.wait_for_namespace(&name).unwrap();
         name
     }
@@ -191,7 +200,6 @@ impl ControlPlane {
     /// Pods are refused until the controller manager has made the namespace's default
     /// service account. Without controllers that check is off.
     fn wait_for_namespace(&self, name: &str) -> Result<(), String> {
-        use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
         wait_until(&format!("namespace {name}"), READY_WITHIN, || {
             self.block_on(async {
                 kube::Api::<Namespace>::all(self.client()).get(name).await?;

@@ -180,13 +180,12 @@ fn judge_guarded(
     let grave = foreseen >= Outcome::Stuck;
     let refused = guarded.refusal.is_some();
     let harmless = guarded.outcome.is_none_or(|it| it == Outcome::None);
-    let as_before = guarded
-        .outcome
-        .is_none_or(|it| scenario.expected.contains(&it));
+    // Less than ground truth allows is what is left where no node dies.
+    let no_worse = guarded.outcome <= scenario.expected.iter().copied().max();
     let right = match mode {
         Mode::Deny => refused == grave,
         Mode::Fix if grave => refused || harmless,
-        Mode::Fix => !refused && as_before,
+        Mode::Fix => !refused && no_worse,
         Mode::Warn => !refused,
     };
     let quiet = refused || guarded.warnings.is_empty();

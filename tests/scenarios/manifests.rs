@@ -159,7 +159,7 @@ pub(crate) struct Workload {
 impl Workload {
     /// A Deployment of one replica with nothing said about its strategy.
     pub(crate) fn deployment(name: &str) -> Self {
-        // Shorter than the time after which standing still counts as waiting for good.
+        // The usual ten minutes are long for a verdict.
         Self::new(
             "Deployment",
             name,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -47,8 +48,6 @@ pub(crate) struct Rest {
 }
 
 /// Nothing has changed for this long and something still waits: it waits for good.
-/// Longer than the Deployments' `progressDeadlineSeconds`, so that their controller
-/// has given its own verdict by then.
 const QUIET: Duration = Duration::from_secs(12);
 
 /// Longer than anything here takes to come to rest.
@@ -72,7 +71,7 @@ pub(crate) fn rest(
             since = Instant::now();
         }
         let quiet = since.elapsed() >= QUIET;
-        if seen.waiting.is_empty() || (quiet && !seen.ending) {
+        if seen.waiting.is_empty() || (quiet && !seen.undecided) {
             return Ok(seen.verdict());
         }
         Err(NotYet {
@@ -103,18 +102,20 @@ pub(crate) fn healed(
 
 /// One look at a namespace.
 struct Seen {
-    pods: Vec<std::sync::Arc<Value>>,
-    deployments: Vec<std::sync::Arc<Value>>,
+    pods: Vec<Arc<Value>>,
+    deployments: Vec<Arc<Value>>,
     multi_attach: Vec<String>,
     waiting: Vec<String>,
-    /// A pod is about to end, so the quiet will not last.
-    ending: bool,
+    /// Somebody has yet to act: a pod is about to end, a claim to be bound, and so on.
+    /// However quiet it is, that is no end.
+    undecided: bool,
 }
 
 impl Seen {
     fn now(observer: &Observer, namespace: &str, dead: &BTreeSet<String>) -> Self {
         let pods = observer.objects(namespace, "Pod");
         let deployments = observer.objects(namespace, "Deployment");
+        let claims = observer.objects(namespace, "PersistentVolumeClaim");
         let multi_attach = multi_attach_events(observer, namespace);
         let mut waiting = Vec::new();
         for kind in ["Deployment", "DaemonSet", "StatefulSet", "Job"] {
@@ -124,18 +125,24 @@ impl Seen {
                 }
             }
         }
-        let mut ending = false;
+        let mut undecided = claims
+            .iter()
+            .any(|claim| claim["status"]["phase"] != "Bound")
+            || deployments
+                .iter()
+                .any(|it| is_between_revisions(it) && !has_given_up(it));
+        let mut explained = false;
         for pod in &pods {
             let node = text(pod, "/spec/nodeName");
             if !pod["metadata"]["deletionTimestamp"].is_null() {
                 waiting.push(format!("pod {} is ending on {node}", name(pod)));
-                ending |= !dead.contains(node);
+                undecided |= !dead.contains(node);
             } else if !is_ready(pod) && !is_over(pod) {
-                waiting.push(format!(
-                    "pod {} does not run: {}",
-                    name(pod),
-                    why(pod, &multi_attach)
-                ));
+                let why = why(pod, &multi_attach);
+                undecided |= why.is_none();
+                explained |= why.is_some();
+                let why = why.unwrap_or("nobody has said why");
+                waiting.push(format!("pod {} does not run: {why}", name(pod)));
             }
         }
         Self {
@@ -143,7 +150,7 @@ impl Seen {
             deployments,
             multi_attach,
             waiting,
-            ending,
+            undecided: undecided || !explained,
         }
     }
 
@@ -218,10 +225,16 @@ fn multi_attach_events(observer: &Observer, namespace: &str) -> Vec<String> {
 /// The Deployment controller has given up on a rollout while pods of an older
 /// revision are still there.
 fn is_deadlocked(deployment: &Value) -> bool {
-    let gave_up = condition(deployment, "Progressing")
-        .is_some_and(|it| it["status"] == "False" && it["reason"] == "ProgressDeadlineExceeded");
-    gave_up
-        && number(deployment, "/status/updatedReplicas") < number(deployment, "/status/replicas")
+    has_given_up(deployment) && is_between_revisions(deployment)
+}
+
+fn has_given_up(deployment: &Value) -> bool {
+    condition(deployment, "Progressing")
+        .is_some_and(|it| it["status"] == "False" && it["reason"] == "ProgressDeadlineExceeded")
+}
+
+fn is_between_revisions(deployment: &Value) -> bool {
+    number(deployment, "/status/updatedReplicas") < number(deployment, "/status/replicas")
 }
 
 fn is_complete(kind: &str, workload: &Value) -> bool {
@@ -260,19 +273,17 @@ fn is_over(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
-fn why(pod: &Value, multi_attach: &[String]) -> String {
+/// What keeps a pod from running, once the attach-detach controller or the scheduler
+/// has said so.
+fn why<'a>(pod: &'a Value, multi_attach: &'a [String]) -> Option<&'a str> {
     let own = format!("{}: ", name(pod));
-    if let Some(event) = multi_attach
+    let event = multi_attach
         .iter()
-        .find_map(|event| event.strip_prefix(&own))
-    {
-        return event.to_owned();
-    }
-    let scheduled = condition(pod, "PodScheduled").filter(|it| it["status"] == "False");
-    scheduled.map_or_else(
-        || "no reason given".to_owned(),
-        |it| text(it, "/message").to_owned(),
-    )
+        .find_map(|event| event.strip_prefix(&own));
+    event.or_else(|| {
+        let refused = condition(pod, "PodScheduled").filter(|it| it["status"] == "False")?;
+        Some(text(refused, "/message"))
+    })
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {

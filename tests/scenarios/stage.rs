@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 use crate::engine::{Opinion, opinion};
@@ -11,6 +14,9 @@ use crate::harness::{ControlPlane, FakeNodes, Guard, Output};
 use crate::observe::{NotYet, Observer};
 use crate::outcome::{Rest, healed, rest};
 use crate::scenario::{Action, Scenario};
+
+/// How long a controller may take for one thing, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What all scenarios share.
 pub(crate) struct World {
@@ -86,7 +92,7 @@ impl<'a> Stage<'a> {
             if volume.claimed {
                 objects.push(volume.request());
             }
-            stage.apply(&objects).done()?;
+            stage.create(&objects)?;
             if volume.claimed {
                 stage.until_bound(volume.claim_name())?;
             }
@@ -94,11 +100,45 @@ impl<'a> Stage<'a> {
         Ok(stage)
     }
 
-    /// Takes everything away.
+    /// Takes everything away, at once: what is left would keep the controllers busy.
     pub(crate) fn strike(self) {
-        // Nobody waits for it, and the control plane itself goes soon after.
-        self.kubectl(&["delete", "namespace", "{run}", "--wait=false"], None);
+        let client = self.world.plane.client();
+        let at_once = DeleteParams {
+            grace_period_seconds: Some(0),
+            ..DeleteParams::default()
+        };
+        self.world.plane.block_on(async {
+            let namespaces = Api::<Namespace>::all(client.clone());
+            // First, because nobody makes new pods in a namespace that goes.
+            let _ = namespaces.delete(&self.run, &DeleteParams::default()).await;
+            let pods = Api::<Pod>::namespaced(client, &self.run);
+            let _ = pods
+                .delete_collection(&at_once, &ListParams::default())
+                .await;
+        });
         self.world.nodes.remove(&self.nodes);
+    }
+
+    /// Makes what exists before the user does anything.
+    fn create(&self, objects: &[Value]) -> Result<(), String> {
+        for object in objects {
+            let object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
+                .map_err(|error| error.to_string())?;
+            let types = object.types.as_ref().ok_or("An object has no kind.")?;
+            let kind = GroupVersionKind::try_from(types).map_err(|error| error.to_string())?;
+            let resource = ApiResource::from_gvk(&kind);
+            let client = self.world.plane.client();
+            let api: Api<DynamicObject> = if kind.kind == "PersistentVolumeClaim" {
+                Api::namespaced_with(client, &self.run, &resource)
+            } else {
+                Api::all_with(client, &resource)
+            };
+            self.world
+                .plane
+                .block_on(api.create(&PostParams::default(), &object))
+                .map_err(|error| error.to_string())?;
+        }
+        Ok(())
     }
 
     /// The namespace's name.
@@ -172,37 +212,32 @@ impl<'a> Stage<'a> {
         let Found { pod, node } = self.found.as_ref().ok_or("No node has been found.")?;
         self.world.nodes.die(node);
         self.dead.insert(node.clone());
-        self.world
-            .observer
-            .wait(&self.run, Duration::from_secs(60), || {
-                let pods = self.world.observer.objects(&self.run, "Pod");
-                let told = |it: &&std::sync::Arc<Value>| {
-                    it["metadata"]["name"] == **pod
-                        && !it["metadata"]["deletionTimestamp"].is_null()
-                };
-                pods.iter().find(told).map(|_| ()).ok_or_else(|| NotYet {
-                    because: format!("Pod {pod} was not told to leave the dead node {node}."),
-                    ask_again_at: None,
-                })
+        self.world.observer.wait(&self.run, PATIENCE, || {
+            let pods = self.world.observer.objects(&self.run, "Pod");
+            let told = |it: &&std::sync::Arc<Value>| {
+                it["metadata"]["name"] == **pod && !it["metadata"]["deletionTimestamp"].is_null()
+            };
+            pods.iter().find(told).map(|_| ()).ok_or_else(|| NotYet {
+                because: format!("Pod {pod} was not told to leave the dead node {node}."),
+                ask_again_at: None,
             })
+        })
     }
 
     fn until_bound(&self, claim: &str) -> Result<(), String> {
-        self.world
-            .observer
-            .wait(&self.run, Duration::from_secs(60), || {
-                let claims = self
-                    .world
-                    .observer
-                    .objects(&self.run, "PersistentVolumeClaim");
-                let bound = claims
-                    .iter()
-                    .any(|it| it["metadata"]["name"] == claim && it["status"]["phase"] == "Bound");
-                bound.then_some(()).ok_or_else(|| NotYet {
-                    because: format!("Claim {claim} is not bound."),
-                    ask_again_at: None,
-                })
+        self.world.observer.wait(&self.run, PATIENCE, || {
+            let claims = self
+                .world
+                .observer
+                .objects(&self.run, "PersistentVolumeClaim");
+            let bound = claims
+                .iter()
+                .any(|it| it["metadata"]["name"] == claim && it["status"]["phase"] == "Bound");
+            bound.then_some(()).ok_or_else(|| NotYet {
+                because: format!("Claim {claim} is not bound."),
+                ask_again_at: None,
             })
+        })
     }
 
     fn apply(&self, objects: &[Value]) -> Output {

@@ -3,7 +3,7 @@
 //! Facts in, actions out: no client and no waiting, so the order of events (attach
 //! before running, unmount before gone) can be read in one place.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -76,15 +76,30 @@ pub(super) fn next_steps(
         .iter()
         .filter_map(|it| attacher(it))
         .collect();
+    let attachable = Attachable::of(cluster);
+    let mut pods: HashMap<&str, Vec<Held<'_>>> = HashMap::new();
+    for pod in &cluster.pods {
+        if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
+            let volumes = attachable.volumes(pod);
+            pods.entry(node).or_default().push(Held { pod, volumes });
+        }
+    }
     let mut wake = None;
     for node in &cluster.nodes {
-        let name = node.metadata.name.clone().unwrap_or_default();
-        if alive.contains(&name) {
-            let next = kubelet(cluster, node, &name, endings, now, &mut steps);
+        let name = node.metadata.name.as_deref().unwrap_or_default();
+        if alive.contains(name) {
+            let here = pods.get(name).map_or(&[][..], Vec::as_slice);
+            let next = kubelet(node, name, here, endings, now, &mut steps);
             wake = [wake, next].into_iter().flatten().min();
         }
     }
     (steps, wake)
+}
+
+/// A pod on a node, and those of its volumes that must be attached.
+struct Held<'a> {
+    pod: &'a Pod,
+    volumes: BTreeSet<String>,
 }
 
 fn attacher(attachment: &VolumeAttachment) -> Option<Action> {
@@ -101,85 +116,59 @@ fn attacher(attachment: &VolumeAttachment) -> Option<Action> {
 
 /// One node's kubelet. Returns when a grace period on it will end.
 fn kubelet(
-    cluster: &Cluster,
     node: &Node,
     name: &str,
+    here: &[Held<'_>],
     endings: &mut Endings,
     now: Instant,
     steps: &mut Vec<Action>,
 ) -> Option<Instant> {
-    let mut wake = None;
-    let here: Vec<&Arc<Pod>> = cluster
-        .pods
-        .iter()
-        .filter(|pod| pod.spec.as_ref().and_then(|it| it.node_name.as_deref()) == Some(name))
-        .collect();
-
     // The controller must learn that a volume is in use before it is mounted, and that
     // it no longer is before the pod is gone; it detaches only what is not in use.
     let reported = reported_in_use(node);
-    let wanted: BTreeSet<String> = here
-        .iter()
-        .filter(|pod| !is_terminal(pod))
-        .flat_map(|pod| attachable_volumes(cluster, pod))
-        .collect();
+    let living = here.iter().filter(|held| !is_terminal(held.pod));
+    let wanted: BTreeSet<String> = living.flat_map(|held| held.volumes.clone()).collect();
+    let attached = attached_volumes(node);
+    let mut wake = None;
+    for Held { pod, volumes } in here {
+        let object = Object::of(*pod);
+        if pod.metadata.deletion_timestamp.is_none() {
+            let ready = volumes
+                .iter()
+                .all(|it| reported.contains(it) && attached.contains(it));
+            if phase(pod) == "Pending" && ready {
+                steps.push(Action::Run(object));
+            }
+        } else if is_terminal(pod) {
+            let let_go = |it: &String| !reported.contains(it) || wanted.contains(it);
+            if volumes.iter().all(let_go) {
+                steps.push(Action::Remove(object));
+            }
+        } else {
+            let since = *endings.entry(object.uid.clone()).or_insert(now);
+            let due = since + grace_period(pod);
+            if due <= now {
+                steps.push(Action::End(object));
+            } else {
+                wake = [wake, Some(due)].into_iter().flatten().min();
+            }
+        }
+    }
     if wanted != reported {
         steps.push(Action::ReportInUse {
             node: name.to_owned(),
             volumes: wanted,
         });
     }
-
-    let attached = attached_volumes(node);
-    for pod in here {
-        let object = Object::of(pod.as_ref());
-        let volumes = attachable_volumes(cluster, pod);
-        let terminal = is_terminal(pod);
-        if pod.metadata.deletion_timestamp.is_some() {
-            if terminal {
-                if volumes
-                    .iter()
-                    .all(|volume| !reported.contains(volume) || shared(cluster, pod, volume))
-                {
-                    steps.push(Action::Remove(object));
-                }
-                continue;
-            }
-            let grace = if phase(pod) == "Running" {
-                u64::try_from(pod.metadata.deletion_grace_period_seconds.unwrap_or(0)).unwrap_or(0)
-            } else {
-                0
-            };
-            let since = *endings.entry(object.uid.clone()).or_insert(now);
-            let due = since + Duration::from_secs(grace);
-            if due <= now {
-                steps.push(Action::End(object));
-            } else {
-                wake = [wake, Some(due)].into_iter().flatten().min();
-            }
-        } else if phase(pod) == "Pending"
-            && volumes
-                .iter()
-                .all(|it| reported.contains(it) && attached.contains(it))
-        {
-            steps.push(Action::Run(object));
-        }
-    }
     wake
 }
 
-/// True when another living pod on the same node uses this volume.
-fn shared(cluster: &Cluster, pod: &Pod, volume: &str) -> bool {
-    cluster.pods.iter().any(|other| {
-        other.metadata.uid != pod.metadata.uid
-            && !is_terminal(other)
-            && node_name(other) == node_name(pod)
-            && attachable_volumes(cluster, other).contains(volume)
-    })
-}
-
-fn node_name(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref()
+/// How long the pod's containers go on after it was told to end; those that never
+/// started have nothing to do.
+fn grace_period(pod: &Pod) -> Duration {
+    let seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
+    let seconds = if phase(pod) == "Running" { seconds } else { 0 };
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
 /// The pod's phase, `Pending` before anybody has said otherwise.
@@ -212,34 +201,50 @@ fn attached_volumes(node: &Node) -> BTreeSet<String> {
     attached.into_iter().map(|volume| volume.name).collect()
 }
 
-/// The pod's volumes that must be attached, by the name the attach-detach controller
-/// gives them: `kubernetes.io/csi/DRIVER^HANDLE`.
-fn attachable_volumes(cluster: &Cluster, pod: &Pod) -> BTreeSet<String> {
-    let drivers: BTreeMap<&str, bool> = cluster
-        .drivers
-        .iter()
-        .filter_map(|it| Some((it.metadata.name.as_deref()?, it.spec.attach_required?)))
-        .collect();
-    let volumes = pod
-        .spec
-        .iter()
-        .flat_map(|spec| spec.volumes.iter().flatten());
-    volumes
-        .filter_map(|volume| {
-            let source = volume.persistent_volume_claim.as_ref()?;
-            let claim = cluster.claims.iter().find(|claim| {
-                claim.metadata.namespace == pod.metadata.namespace
-                    && claim.metadata.name.as_deref() == Some(&source.claim_name)
-            })?;
-            let bound_to = claim.spec.as_ref()?.volume_name.as_deref()?;
-            let volume = cluster
-                .volumes
-                .iter()
-                .find(|volume| volume.metadata.name.as_deref() == Some(bound_to))?;
-            let csi = volume.spec.as_ref()?.csi.as_ref()?;
-            // A driver without an object attaches: pkg/volume/csi/csi_plugin.go.
-            let attaches = drivers.get(csi.driver.as_str()).copied().unwrap_or(true);
-            attaches.then(|| format!("kubernetes.io/csi/{}^{}", csi.driver, csi.volume_handle))
-        })
-        .collect()
+/// Every claim's volume that must be attached, by the name the attach-detach controller
+/// gives it: `kubernetes.io/csi/DRIVER^HANDLE`.
+struct Attachable<'a>(HashMap<(&'a str, &'a str), String>);
+
+impl<'a> Attachable<'a> {
+    fn of(cluster: &'a Cluster) -> Self {
+        let drivers: HashMap<&str, bool> = cluster
+            .drivers
+            .iter()
+            .filter_map(|it| Some((it.metadata.name.as_deref()?, it.spec.attach_required?)))
+            .collect();
+        let volumes: HashMap<&str, String> = cluster
+            .volumes
+            .iter()
+            .filter_map(|volume| {
+                let csi = volume.spec.as_ref()?.csi.as_ref()?;
+                // A driver without an object attaches: pkg/volume/csi/csi_plugin.go.
+                let attaches = drivers.get(csi.driver.as_str()).copied().unwrap_or(true);
+                let name = format!("kubernetes.io/csi/{}^{}", csi.driver, csi.volume_handle);
+                Some((volume.metadata.name.as_deref()?, attaches.then_some(name)?))
+            })
+            .collect();
+        let claims = cluster.claims.iter().filter_map(|claim| {
+            let volume = volumes.get(claim.spec.as_ref()?.volume_name.as_deref()?)?;
+            let metadata = &claim.metadata;
+            Some((
+                (metadata.namespace.as_deref()?, metadata.name.as_deref()?),
+                volume.clone(),
+            ))
+        });
+        Self(claims.collect())
+    }
+
+    fn volumes(&self, pod: &Pod) -> BTreeSet<String> {
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let volumes = pod
+            .spec
+            .iter()
+            .flat_map(|spec| spec.volumes.iter().flatten());
+        volumes
+            .filter_map(|volume| {
+                let claim = volume.persistent_volume_claim.as_ref()?;
+                self.0.get(&(namespace, claim.claim_name.as_str())).cloned()
+            })
+            .collect()
+    }
 }

@@ -16,6 +16,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use futures_util::stream::{BoxStream, StreamExt, select_all};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
@@ -109,7 +110,7 @@ impl FakeNodes<'_> {
             // A new node is tainted not-ready until the controller manager has seen it.
             wait_until(
                 &format!("node {} to be ready", node.name),
-                Duration::from_secs(60),
+                Duration::from_secs(120),
                 || {
                     let api = Api::<Node>::all(self.plane.client());
                     let seen = self
@@ -290,6 +291,8 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
                 }
             }
         }
+        // What has happened in the meantime needs no pass of its own.
+        while let Some(Some(())) = changes.next().now_or_never() {}
         let cluster = Cluster {
             pods: pods.state(),
             nodes: nodes.state(),
