@@ -59,3 +59,14 @@ e2e: control-plane ## Every kind, operation and verdict with the real API server
 .PHONY: bench
 bench: ## The ratios that must stay low
 	$(CARGO) bench --locked
+
+.PHONY: rules
+rules: ## Write docs/rules.md from the rules' own documentation
+	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md
+
+.PHONY: dist
+dist: ## The program, shell completions and manual pages, in target/dist
+	$(CARGO) build --locked --release
+	@mkdir -p target/dist
+	cp target/release/multi-attach-guard target/dist/
+	target/dist/multi-attach-guard dist target/dist

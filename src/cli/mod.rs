@@ -1,16 +1,23 @@
 //! The commands: their arguments, and what they put together.
 
+mod capabilities;
 mod check;
+mod cluster;
+mod dist;
 mod logging;
 pub mod policy_file;
+mod rules;
 mod serve;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub use capabilities::{CapabilitiesOptions, TableFormat};
 pub use check::{CheckError, CheckOptions, FailOn};
+pub use dist::DistOptions;
 pub use logging::{LogFormat, LogOptions};
+pub use rules::RulesOptions;
 pub use serve::{CertificateOptions, ServeError, ServeOptions};
 
 /// Keeps Kubernetes rollouts from ending in a Multi-Attach error
@@ -27,8 +34,23 @@ pub struct Cli {
 pub enum Command {
     /// The admission webhook.
     Serve(Box<ServeOptions>),
-    /// Manifests, before any cluster sees them.
+    /// Check manifests before any cluster sees them
+    ///
+    /// Reads YAML and JSON files, directories, and standard input as "-": the output of `helm
+    /// template` and `kustomize build` too. Objects in the files are facts for each other. Without
+    /// nodes among them, a cluster of many nodes is assumed. Ends with 0 when all is well, 1 when
+    /// something was found, 2 when something could not be read.
     Check(CheckOptions),
+    /// Print the access modes each StorageClass can really give
+    ///
+    /// For file systems and for raw block devices, with the condition that decides and how sure the
+    /// catalog is.
+    Capabilities(CapabilitiesOptions),
+    /// Print what each rule means
+    Rules(RulesOptions),
+    /// Write shell completions and manual pages into a directory
+    #[command(hide = true)]
+    Dist(DistOptions),
 }
 
 /// Runs a command to its end. What went wrong is told on standard error.
@@ -43,5 +65,8 @@ pub fn run(cli: &Cli) -> ExitCode {
             }
         },
         Command::Check(options) => check::run(options),
+        Command::Capabilities(options) => capabilities::run(options),
+        Command::Rules(options) => rules::run(options),
+        Command::Dist(options) => dist::run(options),
     }
 }

@@ -41,7 +41,7 @@ impl Tree<'_> {
     /// # Errors
     /// The value does not have the shape `T` expects.
     pub fn decode<'de, T: Deserialize<'de>>(&'de self, id: Id) -> Result<T, DecodeError> {
-        T::deserialize(Node { tree: self, id })
+        T::deserialize(Node::new(self, id))
     }
 
     /// Reads the node `id` by a seed, as [`Tree::decode`] does by a type.
@@ -53,7 +53,7 @@ impl Tree<'_> {
         id: Id,
         seed: S,
     ) -> Result<S::Value, DecodeError> {
-        seed.deserialize(Node { tree: self, id })
+        seed.deserialize(Node::new(self, id))
     }
 
     /// The node `id` as a JSON value, aliases and merges expanded. Integers keep
@@ -64,12 +64,44 @@ impl Tree<'_> {
         // A JSON value takes every shape a tree can have.
         self.decode(id).unwrap_or_default()
     }
+
+    /// As [`Tree::value`], without the entries called one of `left_out` at any
+    /// depth.
+    #[must_use]
+    pub fn value_without(&self, id: Id, left_out: &'static [&'static str]) -> serde_json::Value {
+        let node = Node {
+            left_out,
+            ..Node::new(self, id)
+        };
+        serde_json::Value::deserialize(node).unwrap_or_default()
+    }
 }
 
 #[derive(Clone, Copy)]
 struct Node<'de, 't> {
     tree: &'de Tree<'t>,
     id: Id,
+    left_out: &'static [&'static str],
+}
+
+impl<'de, 't> Node<'de, 't> {
+    const fn new(tree: &'de Tree<'t>, id: Id) -> Self {
+        Self {
+            tree,
+            id,
+            left_out: &[],
+        }
+    }
+
+    fn at(self, id: Id) -> Self {
+        Self { id, ..self }
+    }
+
+    fn pair(self, (key, value): (Id, Id)) -> Option<(Key<'de>, Self)> {
+        let key = self.tree.key_text(key).unwrap_or_default();
+        let kept = !self.left_out.contains(&&*key);
+        kept.then(|| (Key(key), self.at(value)))
+    }
 }
 
 impl<'de, 't> IntoDeserializer<'de, DecodeError> for Node<'de, 't> {
@@ -148,7 +180,7 @@ impl<'de, 't: 'de> Node<'de, 't> {
                 Meaning::Text => visitor.visit_borrowed_str(&scalar.text),
             },
             Shape::Sequence { .. } => {
-                let items = tree.children(id).map(|id| Node { tree, id });
+                let items = tree.children(id).map(|id| self.at(id));
                 let mut items = SeqDeserializer::new(items);
                 let value = visitor.visit_seq(&mut items)?;
                 items.end()?;
@@ -156,11 +188,11 @@ impl<'de, 't: 'de> Node<'de, 't> {
             }
             Shape::Mapping { merges: false, .. } => {
                 let entries = tree.written_entries(id);
-                visitor.visit_map(MapDeserializer::new(entries.map(pair(tree))))
+                visitor.visit_map(MapDeserializer::new(entries.filter_map(|it| self.pair(it))))
             }
             Shape::Mapping { merges: true, .. } => {
                 let entries = tree.entries(id).into_iter();
-                visitor.visit_map(MapDeserializer::new(entries.map(pair(tree))))
+                visitor.visit_map(MapDeserializer::new(entries.filter_map(|it| self.pair(it))))
             }
             // The target of an alias is never an alias.
             Shape::Alias(_) => visitor.visit_unit(),
@@ -214,13 +246,6 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
         unit unit_struct seq tuple tuple_struct map struct identifier
-    }
-}
-
-fn pair<'de, 't>(tree: &'de Tree<'t>) -> impl Fn((Id, Id)) -> (Key<'de>, Node<'de, 't>) {
-    move |(key, id)| {
-        let key = tree.key_text(key).unwrap_or_default();
-        (Key(key), Node { tree, id })
     }
 }
 

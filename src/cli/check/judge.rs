@@ -16,6 +16,15 @@ use crate::report::{Format, Judged, Located, Notice, Place, Report};
 use crate::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
 use crate::view::batch::BatchView;
 
+/// Parts of documents that no remedy reads or writes, and that are most of them.
+pub(super) const UNREAD: &[&str] = &[
+    "containers",
+    "initContainers",
+    "ephemeralContainers",
+    "managedFields",
+    "status",
+];
+
 /// A member's document.
 pub(super) struct Document(pub(super) Value);
 
@@ -142,7 +151,7 @@ fn of_file(
             .and_then(|(part, tree)| Some((part, tree, object_at(tree, &member.place.items)?)));
         let verdict = match written {
             Some((_, tree, id)) => {
-                let document = Document(tree.value(id));
+                let document = Document(tree.value_without(id, UNREAD));
                 verdict(gathered, number, settings, &document, Aim::Propose)
             }
             // Somebody changed the file in the meantime.

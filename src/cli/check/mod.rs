@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
+use super::cluster::{self, ClusterError};
 use super::policy_file::{self, PolicyFileError};
 use crate::report::{self, Format, Report, Style, Summary};
 use crate::verdict::Settings;
@@ -30,12 +31,7 @@ use repository::Repository;
 /// The policy of a repository, at its root.
 const POLICY: &str = ".multi-attach-guard.yaml";
 
-/// Check manifests before any cluster sees them
-///
-/// Reads YAML and JSON files, directories, and standard input as "-": the output of `helm template`
-/// and `kustomize build` too. Objects in the files are facts for each other. Without nodes among
-/// them, a cluster of many nodes is assumed. Ends with 0 when all is well, 1 when something was
-/// found, 2 when something could not be read.
+/// The options of `check`.
 #[derive(Args, Clone, Debug)]
 pub struct CheckOptions {
     /// Files and directories to check; "-" reads standard input
@@ -50,6 +46,14 @@ pub struct CheckOptions {
     /// repeated
     #[arg(long, value_name = "PATH")]
     pub facts: Vec<PathBuf>,
+
+    /// Take facts about the cluster from the cluster of the kubeconfig
+    #[arg(long, conflicts_with = "facts")]
+    pub cluster: bool,
+
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "CONTEXT", requires = "cluster")]
+    pub context: Option<String>,
 
     /// How to write what was found
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -97,6 +101,9 @@ pub enum CheckError {
     /// The facts cannot be used.
     #[error(transparent)]
     Facts(#[from] FactsError),
+    /// The cluster cannot be read.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
     /// Standard output is gone.
     #[error("The report could not be written: {0}.")]
     Write(#[from] io::Error),
@@ -138,6 +145,9 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
 
 /// What is known of the cluster beside the manifests.
 fn facts(options: &CheckOptions) -> Result<Index, CheckError> {
+    if options.cluster {
+        return Ok(cluster::read(options.context.as_deref())?);
+    }
     if options.facts.is_empty() {
         return Ok(Index::complete());
     }

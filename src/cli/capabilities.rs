@@ -1,0 +1,183 @@
+//! `capabilities`: the access modes each StorageClass can really give.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::cluster::{self, ClusterError};
+use super::policy_file::{self, PolicyFileError};
+use crate::model::access_mode::{AccessMode, AccessModes};
+use crate::model::cluster::{ClusterView, Lookup};
+use crate::model::storage_class::StorageClass;
+use crate::storage::{Catalog, ClassModes, ClassSummary, LiveDriver, ModeSummary, csi_driver_of};
+use crate::view::facts::{self, FactsError};
+use crate::view::index::Index;
+
+/// The options of `capabilities`.
+#[derive(Args, Clone, Debug)]
+pub struct CapabilitiesOptions {
+    /// Read the classes from the cluster of the kubeconfig
+    #[arg(long, required_unless_present = "facts", conflicts_with = "facts")]
+    pub cluster: bool,
+
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "CONTEXT", requires = "cluster")]
+    pub context: Option<String>,
+
+    /// Read the classes from this file or directory; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub facts: Vec<PathBuf>,
+
+    /// The policy file, whose provisioners correct the catalog
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = TableFormat::Text)]
+    pub format: TableFormat,
+}
+
+/// A format for what is no finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TableFormat {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
+}
+
+/// Why the capabilities could not be told.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+enum CapabilitiesError {
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyFileError),
+    /// The facts cannot be used.
+    #[error(transparent)]
+    Facts(#[from] FactsError),
+    /// The cluster cannot be read.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// Standard output is gone.
+    #[error("The capabilities could not be written: {0}.")]
+    Write(#[from] io::Error),
+}
+
+#[derive(Serialize)]
+struct Json {
+    classes: Vec<ClassSummary>,
+}
+
+pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
+    match write(options, &mut io::stdout().lock()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(CapabilitiesError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn write(options: &CapabilitiesOptions, out: &mut dyn Write) -> Result<(), CapabilitiesError> {
+    let settings = policy_file::settings(options.config.as_deref())?;
+    let index = if options.cluster {
+        cluster::read(options.context.as_deref())?
+    } else {
+        facts::load(&options.facts, &mut io::empty())?
+    };
+    let mut classes = summaries(&index, settings.catalog());
+    classes.sort_by(|a, b| a.class.cmp(&b.class));
+    match options.format {
+        TableFormat::Json => {
+            serde_json::to_writer_pretty(&mut *out, &Json { classes }).map_err(io::Error::from)?;
+            writeln!(out)?;
+        }
+        TableFormat::Text if classes.is_empty() => writeln!(out, "There is no StorageClass.")?,
+        TableFormat::Text => {
+            for class in &classes {
+                out.write_all(text(class).as_bytes())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn summaries(index: &Index, catalog: &Catalog) -> Vec<ClassSummary> {
+    index
+        .storage_classes()
+        .iter()
+        .map(|class| summary(index, catalog, class))
+        .collect()
+}
+
+fn summary(index: &Index, catalog: &Catalog, class: &StorageClass) -> ClassSummary {
+    let (stated, unreadable) = match ClassModes::from_annotations(|key| class.annotations.get(key))
+    {
+        Ok(stated) => (stated, None),
+        Err(error) => (ClassModes::default(), Some(format!("{error}."))),
+    };
+    let live = match index.csi_driver(csi_driver_of(&class.provisioner)) {
+        Lookup::Found(driver) => LiveDriver::Present {
+            attach_required: Some(driver.attach_required),
+        },
+        Lookup::Absent | Lookup::NotSynced => LiveDriver::Absent,
+    };
+    let mut summary = ClassSummary::new(
+        catalog,
+        &class.name,
+        &class.provisioner,
+        class.parameters.iter(),
+        stated,
+        live,
+    );
+    summary.notes.extend(unreadable.map(Into::into));
+    summary
+}
+
+fn text(class: &ClassSummary) -> String {
+    let title = match &class.title {
+        Some(title) => format!("{}, {title}", class.provisioner),
+        None => format!("{}, in no catalog", class.provisioner),
+    };
+    let mut text = format!("{} ({title})\n", class.class);
+    let mut line = |name: &str, value: &str| text += &format!("  {name:<10}  {value}\n");
+    for (name, modes) in [("Filesystem", &class.filesystem), ("Block", &class.block)] {
+        line(name, &granted(modes));
+        for conditional in &modes.conditional {
+            line(
+                "",
+                &format!("{}: {}", listed(conditional.modes), conditional.condition),
+            );
+        }
+        if let Some(confidence) = modes.confidence {
+            line("", confidence);
+        }
+    }
+    line("Attachment", class.attach);
+    line("Node-local", class.node_local);
+    for note in &class.notes {
+        line("Note", note);
+    }
+    text.push('\n');
+    text
+}
+
+fn granted(summary: &ModeSummary) -> String {
+    match summary.modes {
+        None => "not known".to_owned(),
+        Some(modes) if modes.is_empty() => "none".to_owned(),
+        Some(modes) => listed(modes),
+    }
+}
+
+fn listed(modes: AccessModes) -> String {
+    let names: Vec<&str> = modes.iter().map(AccessMode::name).collect();
+    names.join(", ")
+}
