@@ -40,8 +40,8 @@ const ROUNDS: usize = 3;
 pub struct LiveView {
     shared: Arc<Shared>,
     late_objects: LateObjects,
-    /// Held for its end: dropping it ends the tasks.
-    _tasks: JoinSet<()>,
+    /// Dropping it ends the watches.
+    tasks: JoinSet<()>,
 }
 
 struct Shared {
@@ -104,7 +104,7 @@ impl LiveView {
         Self {
             shared,
             late_objects: LateObjects::default(),
-            _tasks: tasks,
+            tasks,
         }
     }
 
@@ -192,7 +192,7 @@ impl LiveView {
     /// Ends all watches and keeps what is known.
     #[must_use]
     pub fn into_index(mut self) -> Index {
-        self._tasks.abort_all();
+        self.tasks.abort_all();
         self.shared.index.take()
     }
 

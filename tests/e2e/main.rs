@@ -17,6 +17,7 @@
 
 mod case;
 mod controllers;
+mod deploy;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod objects;
@@ -71,6 +72,10 @@ fn main() {
             world::with_controllers().map(play)
         }));
     }
+    let name = ["deploy/", "kubectl apply -k --dry-run=server", "silent"].map(str::to_owned);
+    trials.push(trial(&results, trials.len(), name, || {
+        world::without_controllers().map(deploy::is_accepted)
+    }));
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);
     print_table(&results, started);

@@ -1,5 +1,6 @@
 //! What all cases share: a control plane, the guard that watches it, and its webhooks.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
+use crate::deploy;
 use crate::harness::webhooks::Registration;
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
 use crate::objects::{DISK, SHARE};
@@ -54,19 +56,30 @@ pub(crate) struct World {
     _registration: Registration<'static>,
 }
 
-static WITHOUT_CONTROLLERS: OnceLock<Option<World>> = OnceLock::new();
-static WITH_CONTROLLERS: OnceLock<Option<World>> = OnceLock::new();
+/// A world, or why there is none, so that not every case tries again.
+type Shared = OnceLock<Option<Result<World, String>>>;
+
+static WITHOUT_CONTROLLERS: Shared = OnceLock::new();
+static WITH_CONTROLLERS: Shared = OnceLock::new();
 
 /// The world in which nothing moves but by a case's own hand.
 pub(crate) fn without_controllers() -> Option<&'static World> {
-    let make = || harness::require_control_plane(Needs::ApiServer).map(World::new);
-    WITHOUT_CONTROLLERS.get_or_init(make).as_ref()
+    shared(&WITHOUT_CONTROLLERS, Needs::ApiServer)
 }
 
 /// The world with the controller manager.
 pub(crate) fn with_controllers() -> Option<&'static World> {
-    let make = || harness::require_control_plane(Needs::Controllers).map(World::new);
-    WITH_CONTROLLERS.get_or_init(make).as_ref()
+    shared(&WITH_CONTROLLERS, Needs::Controllers)
+}
+
+fn shared(world: &'static Shared, needs: Needs) -> Option<&'static World> {
+    let make = || {
+        let plane = harness::require_control_plane(needs)?;
+        let made = catch_unwind(AssertUnwindSafe(|| World::new(plane)));
+        Some(made.map_err(|_| "It did not start; the first case says why.".to_owned()))
+    };
+    let world = world.get_or_init(make).as_ref()?;
+    Some(world.as_ref().unwrap_or_else(|reason| panic!("{reason}")))
 }
 
 /// Looks whether a guard met a bug of its own: it goes on after a panic, and a client
@@ -77,7 +90,7 @@ pub(crate) fn with_controllers() -> Option<&'static World> {
 /// When one did, with its log.
 pub(crate) fn nothing_panicked() {
     for world in [&WITHOUT_CONTROLLERS, &WITH_CONTROLLERS] {
-        let Some(Some(world)) = world.get() else {
+        let Some(Some(Ok(world))) = world.get() else {
             continue;
         };
         let log = world.guard.program.log();
@@ -94,17 +107,17 @@ impl World {
         }
         let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("e2e-policy.yaml");
         std::fs::write(&policy, POLICY).unwrap();
+        let kubeconfig = deploy::account(plane).display().to_string();
         let options = GuardOptions {
             arguments: vec![format!("--config={}", policy.display())],
-            environment: Vec::new(),
+            environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
         };
         let guard = plane.guard("e2e", &options);
-        let configuration = |path: &str| json!({ "webhooks": [webhook(path)] });
         let registration = plane.register_configurations(
             "e2e",
             &guard.url,
-            configuration("mutate"),
-            configuration("validate"),
+            deploy::webhooks("MutatingWebhookConfiguration"),
+            deploy::webhooks("ValidatingWebhookConfiguration"),
         );
         Self {
             plane,
@@ -181,38 +194,4 @@ fn base() -> Vec<Value> {
         class("share", SHARE),
         class("ebs", "ebs.csi.aws.com"),
     ]
-}
-
-fn webhook(path: &str) -> Value {
-    let rule = |group: &str, versions: &[&str], resources: &[&str]| {
-        json!({
-            "operations": ["CREATE", "UPDATE"],
-            "apiGroups": [group],
-            "apiVersions": versions,
-            "resources": resources,
-        })
-    };
-    json!({
-        "name": format!("{path}.multi-attach-guard.dev"),
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-        "clientConfig": { "service": { "path": format!("/{path}") } },
-        "failurePolicy": "Fail",
-        "timeoutSeconds": 10,
-        "rules": [
-            rule("apps", &["v1"], &[
-                "deployments", "deployments/scale",
-                "replicasets", "replicasets/scale",
-                "statefulsets", "statefulsets/scale",
-                "daemonsets",
-            ]),
-            rule("batch", &["v1"], &["jobs", "cronjobs"]),
-            rule("", &["v1"], &["pods", "persistentvolumeclaims"]),
-            rule("autoscaling", &["v2"], &["horizontalpodautoscalers"]),
-        ],
-        "matchConditions": [{
-            "name": "guarded",
-            "expression": format!("request.userInfo.username != '{UNGUARDED}'"),
-        }],
-    })
 }

@@ -1,0 +1,134 @@
+//! What `deploy/` gives a cluster, taken from its files: the webhooks, so that cases
+//! are asked about as in a real cluster, and the rights, so that the guard has no more
+//! here than there.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::harness::ControlPlane;
+use crate::said::Said;
+use crate::world::{UNGUARDED, World};
+
+/// The account of `deploy/rbac.yaml`, and the groups Kubernetes puts it in.
+const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
+const GROUPS: [&str; 3] = [
+    "system:serviceaccounts",
+    "system:serviceaccounts:multi-attach-guard",
+    "system:authenticated",
+];
+
+/// A file of `deploy/`.
+fn file(name: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy")).join(name)
+}
+
+/// The configuration of that kind in `deploy/webhooks.yaml`, but for two things: what
+/// [`UNGUARDED`] does is not shown to the guard, and a webhook that cannot be asked
+/// fails the request, so that silence is never mistaken for consent.
+pub(crate) fn webhooks(kind: &str) -> Value {
+    let text = std::fs::read_to_string(file("webhooks.yaml")).unwrap();
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let mut configuration = documents
+        .into_iter()
+        .find(|it| it["kind"] == kind)
+        .unwrap_or_else(|| panic!("deploy/webhooks.yaml has no {kind}"));
+    for webhook in configuration["webhooks"].as_array_mut().unwrap() {
+        webhook["failurePolicy"] = json!("Fail");
+        webhook["timeoutSeconds"] = json!(30);
+        let condition = json!({
+            "name": "guarded",
+            "expression": format!("request.userInfo.username != '{UNGUARDED}'"),
+        });
+        match webhook["matchConditions"].as_array_mut() {
+            Some(conditions) => conditions.push(condition),
+            None => webhook["matchConditions"] = json!([condition]),
+        }
+    }
+    configuration
+}
+
+/// Makes the guard's namespace and account, and a kubeconfig for that account beside
+/// the administrator's.
+pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
+    for name in ["namespace.yaml", "rbac.yaml"] {
+        let file = file(name);
+        plane
+            .kubectl(&["apply", "-f", &file.display().to_string()], None)
+            .success();
+    }
+    let text = std::fs::read(plane.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_slice(&text).unwrap();
+    let user = &mut config["users"][0]["user"];
+    user["as"] = json!(ACCOUNT);
+    user["as-groups"] = json!(GROUPS);
+    let kubeconfig = plane.kubeconfig().with_file_name("kubeconfig-of-the-guard");
+    std::fs::write(&kubeconfig, config.to_string()).unwrap();
+    kubeconfig
+}
+
+/// Everything in `deploy/` is what the API server takes.
+pub(crate) fn is_accepted(world: &World) -> Result<(), String> {
+    let definitions = ["Certificate", "Issuer"].map(definition).concat();
+    world.plane.apply("default", &definitions);
+    for name in ["certificates", "issuers"] {
+        let definition = format!("crd/{name}.cert-manager.io");
+        world
+            .plane
+            .kubectl(
+                &[
+                    "wait",
+                    "--for=condition=Established",
+                    &definition,
+                    "--timeout=60s",
+                ],
+                None,
+            )
+            .success();
+    }
+    let folder = file("").display().to_string();
+    let output = world
+        .plane
+        .kubectl(&["apply", "-k", &folder, "--dry-run=server"], None);
+    if !Said::of(&output).is(&Said::default()) {
+        return Err(format!("{output:#?}"));
+    }
+    for kind in [
+        "clusterrole",
+        "configmap",
+        "deployment.apps",
+        "service",
+        "mutatingwebhookconfiguration",
+        "validatingwebhookconfiguration",
+    ] {
+        if !output.stdout.contains(kind) {
+            return Err(format!("There is no {kind} in deploy/: {output:#?}"));
+        }
+    }
+    Ok(())
+}
+
+/// A kind of cert-manager, of which only the name is known here.
+fn definition(kind: &str) -> String {
+    let singular = kind.to_lowercase();
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{singular}s.cert-manager.io") },
+        "spec": {
+            "group": "cert-manager.io",
+            "scope": "Namespaced",
+            "names": { "kind": kind, "plural": format!("{singular}s"), "singular": singular },
+            "versions": [{
+                "name": "v1",
+                "served": true,
+                "storage": true,
+                "schema": { "openAPIV3Schema": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                }},
+            }],
+        },
+    });
+    format!("---\n{definition}\n")
+}
