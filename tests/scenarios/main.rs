@@ -13,6 +13,7 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+mod document;
 mod engine;
 mod guarded;
 #[path = "../harness/mod.rs"]
@@ -56,14 +57,18 @@ fn main() {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
     let results = Results::default();
-    let trials = table::all()
-        .into_iter()
-        .enumerate()
-        .map(|(place, scenario)| {
-            let results = Arc::clone(&results);
-            let name = format!("{} {}", scenario.name, scenario.title);
-            Trial::ignorable_test(name, move || trial(place, scenario, &results))
-        });
+    let scenarios = table::all();
+    let described = scenarios.clone();
+    let document = Trial::test(
+        "docs/ground-truth.md has a row for each scenario",
+        move || Ok(document::check(&described)?),
+    );
+    let played = scenarios.into_iter().enumerate().map(|(place, scenario)| {
+        let results = Arc::clone(&results);
+        let name = format!("{} {}", scenario.name, scenario.title);
+        Trial::ignorable_test(name, move || trial(place, scenario, &results))
+    });
+    let trials = std::iter::once(document).chain(played);
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     print_table(&results, started);
