@@ -23,7 +23,6 @@ run: ## Serve the webhook on this machine, with the facts in examples/facts
 .PHONY: test
 test: lint control-plane ## Everything: lints, all tests with a real control plane, documentation
 	$(CARGO) test --locked
-	$(CARGO) test --locked --benches
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 
 .PHONY: lint
