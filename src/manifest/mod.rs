@@ -7,6 +7,7 @@
 //! is found later by reading that one file again.
 
 mod compose;
+pub mod cut;
 pub mod decode;
 pub mod edit;
 pub mod error;

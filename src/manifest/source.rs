@@ -29,7 +29,11 @@ pub struct Source {
 #[derive(Debug)]
 enum Origin {
     /// Read again when asked again.
-    File(PathBuf),
+    File {
+        path: PathBuf,
+        /// The same path without links, where it could be found out.
+        real: Option<PathBuf>,
+    },
     /// Standard input or a pipe, which can be read only once.
     Memory(String),
 }
@@ -49,7 +53,17 @@ impl Source {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
-            Origin::File(path) => Some(path),
+            Origin::File { path, .. } => Some(path),
+            Origin::Memory(_) => None,
+        }
+    }
+
+    /// As [`Self::path`], absolute and with all links followed; the path itself
+    /// where that could not be found out.
+    #[must_use]
+    pub fn real_path(&self) -> Option<&Path> {
+        match &self.origin {
+            Origin::File { path, real } => Some(real.as_ref().unwrap_or(path)),
             Origin::Memory(_) => None,
         }
     }
@@ -60,7 +74,7 @@ impl Source {
     /// The file cannot be read, is too large or is not UTF-8 text.
     pub fn text(&self) -> Result<Cow<'_, str>, ReadError> {
         match &self.origin {
-            Origin::File(path) => File::open(path)
+            Origin::File { path, .. } => File::open(path)
                 .map_err(|error| whole(&self.name, Problem::Unreadable(error)))
                 .and_then(|file| read(&self.name, file, self.bytes))
                 .map(Cow::Owned),
@@ -109,7 +123,7 @@ impl Found {
             .push(whole(&shown(path), Problem::Unreadable(error)));
     }
 
-    /// Whether `path` is met for the first time, under any name.
+    /// Whether a directory is met for the first time, under any name.
     fn is_new(&mut self, path: &Path) -> bool {
         match fs::canonicalize(path) {
             Ok(real) => self.seen.insert(real),
@@ -119,13 +133,20 @@ impl Found {
     }
 
     fn file(&mut self, path: &Path, bytes: u64) {
-        if self.is_new(path) {
-            self.sources.push(Source {
-                name: shown(path),
-                bytes,
-                origin: Origin::File(path.to_owned()),
-            });
+        let real = fs::canonicalize(path).ok();
+        if let Some(real) = &real
+            && !self.seen.insert(real.clone())
+        {
+            return;
         }
+        self.sources.push(Source {
+            name: shown(path),
+            bytes,
+            origin: Origin::File {
+                path: path.to_owned(),
+                real,
+            },
+        });
     }
 
     fn pipe(&mut self, path: &Path, kind: fs::FileType) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::progress::Progress;
 use super::repository::Repository;
+use crate::manifest::cut::Cut;
 use crate::manifest::place::line_and_column;
 use crate::manifest::read::{Manifest, Place, read};
 use crate::manifest::source::{Source, find};
@@ -24,6 +25,8 @@ pub(super) struct Member {
     /// The object as its manifest names it, without a namespace it does not say.
     pub(super) reference: ObjectRef,
     pub(super) object: Object,
+    /// What need not be read again to say where a finding stands.
+    pub(super) cut: Option<Cut>,
 }
 
 /// All that was read.
@@ -48,6 +51,7 @@ enum Read {
     Object {
         reference: ObjectRef,
         object: Box<Object>,
+        cut: Option<Cut>,
     },
 }
 
@@ -83,7 +87,7 @@ impl Gathered {
         let reading = read(&sources, read_object, || progress.step());
         drop(progress);
 
-        let path_of = |source: &Source| source.path().map(|path| repository.path_of(path));
+        let path_of = |source: &Source| source.real_path().map(|path| repository.path_of(path));
         let mut summary = Summary {
             files: sources.len() + unread.len(),
             others: reading.others,
@@ -117,13 +121,18 @@ impl Gathered {
                         message,
                     });
                 }
-                Read::Object { reference, object } if is_judged(&object) => {
+                Read::Object {
+                    reference,
+                    object,
+                    cut,
+                } if is_judged(&object) => {
                     let object = *object;
                     index.apply(object.clone());
                     members.push(Member {
                         place,
                         reference,
                         object,
+                        cut,
                     });
                 }
                 Read::Object { object, .. } => {
@@ -167,8 +176,18 @@ fn read_object(manifest: &Manifest<'_, '_>) -> Read {
             {
                 metadata.namespace = DEFAULT_NAMESPACE.into();
             }
-            let object = Box::new(object);
-            Read::Object { reference, object }
+            let cut = match &object {
+                Object::Workload(workload) if !workload.template.volumes.is_empty() => {
+                    let containers = format!("{}.containers", workload.kind.pod_spec_path());
+                    Cut::of(manifest.tree, manifest.id, &containers)
+                }
+                _ => None,
+            };
+            Read::Object {
+                reference,
+                object: Box::new(object),
+                cut,
+            }
         }
         Err(error) => {
             let start = manifest.tree.node(manifest.id).start as usize;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::gather::{Gathered, Member};
 use super::repository::Repository;
+use crate::manifest::cut::Cut;
 use crate::manifest::locate::locate;
 use crate::manifest::parallel::in_order;
 use crate::manifest::place::line_and_column;
@@ -138,29 +139,30 @@ fn of_file(
     numbers: &[usize],
 ) -> (Vec<Located>, Vec<Notice>) {
     let source = &gathered.sources[gathered.members[numbers[0]].place.source];
-    let path = source.path().map(|path| repository.path_of(path));
+    let path = source.real_path().map(|path| repository.path_of(path));
     let text = source.text().unwrap_or_default();
     let parts = parts(&text);
     let (mut findings, mut notices) = (Vec::new(), Vec::new());
     for number in numbers.iter().copied() {
         let member = &gathered.members[number];
         let part = parts.get(member.place.part);
-        let tree = part.and_then(|part| Tree::parse(part.text).ok().flatten());
-        let written = part
-            .zip(tree.as_ref())
-            .and_then(|(part, tree)| Some((part, tree, object_at(tree, &member.place.items)?)));
-        let verdict = match written {
-            Some((_, tree, id)) => {
-                let document = Document(tree.value_without(id, UNREAD));
+        let short = part.and_then(|part| member.cut?.apply(part.text));
+        let written = part.and_then(|part| match (&short, member.cut) {
+            (Some(short), Some(cut)) => Written::read(part, short, Some(cut), member)
+                .or_else(|| Written::read(part, part.text, None, member)),
+            _ => Written::read(part, part.text, None, member),
+        });
+        let verdict = match &written {
+            Some(written) => {
+                let document = Document(written.tree.value_without(written.id, UNREAD));
                 verdict(gathered, number, settings, &document, Aim::Propose)
             }
             // Somebody changed the file in the meantime.
             None => verdict(gathered, number, settings, &NoDocument, Aim::Judge),
         };
         let place = |field: &str| {
-            let (part, tree, id) = written?;
-            let file = source.name.clone();
-            Some(place(file, path.clone(), part, tree, id, field))
+            let written = written.as_ref()?;
+            Some(written.place(source.name.clone(), path.clone(), field))
         };
         findings.extend(verdict.findings.into_iter().map(|finding| Located {
             place: place(&finding.field_path),
@@ -175,25 +177,43 @@ fn of_file(
     (findings, notices)
 }
 
-fn place(
-    file: String,
-    path: Option<String>,
-    part: &Part<'_>,
-    tree: &Tree<'_>,
+/// A member as it stands in its file.
+struct Written<'t> {
+    part: &'t Part<'t>,
+    /// What the tree lacks of the part.
+    cut: Option<Cut>,
+    tree: Tree<'t>,
     id: Id,
-    field: &str,
-) -> Place {
-    let spot = locate(tree, id, field);
-    let (line, column) = line_and_column(part.text, spot.start);
-    let (_, end_column) = line_and_column(part.text, spot.end);
-    Place {
-        file,
-        path,
-        line: line + part.line - 1,
-        column,
-        end_column: end_column.max(column + 1),
-        text: part.text[line_around(part.text, spot.start)].to_owned(),
-        template: part.template().map(str::to_owned),
+}
+
+impl<'t> Written<'t> {
+    fn read(part: &'t Part<'t>, text: &'t str, cut: Option<Cut>, member: &Member) -> Option<Self> {
+        let tree = Tree::parse(text).ok()??;
+        let id = object_at(&tree, &member.place.items)?;
+        Some(Self {
+            part,
+            cut,
+            tree,
+            id,
+        })
+    }
+
+    fn place(&self, file: String, path: Option<String>, field: &str) -> Place {
+        let part = self.part;
+        let spot = locate(&self.tree, self.id, field);
+        let original = |at| self.cut.map_or(at, |cut| cut.original(at));
+        let (start, end) = (original(spot.start), original(spot.end));
+        let (line, column) = line_and_column(part.text, start);
+        let (_, end_column) = line_and_column(part.text, end);
+        Place {
+            file,
+            path,
+            line: line + part.line - 1,
+            column,
+            end_column: end_column.max(column + 1),
+            text: part.text[line_around(part.text, start)].to_owned(),
+            template: part.template().map(str::to_owned),
+        }
     }
 }
 

@@ -16,8 +16,9 @@ impl Repository {
         let root = here
             .ancestors()
             .find(|directory| directory.join(".git").exists())
-            .unwrap_or(&here)
-            .to_owned();
+            .unwrap_or(&here);
+        // Files are compared with it by their real paths.
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         Self { root }
     }
 
@@ -25,15 +26,10 @@ impl Repository {
         &self.root
     }
 
-    /// The path of `file` from the repository's root, with `/` between its
-    /// parts; outside of the repository, the path as it is.
+    /// The path of `file`, which is without links, from the repository's root
+    /// and with `/` between its parts; outside of the repository, the path as it is.
     pub(super) fn path_of(&self, file: &Path) -> String {
-        let relative = || {
-            let file = file.canonicalize().ok()?;
-            let root = self.root.canonicalize().ok()?;
-            Some(file.strip_prefix(root).ok()?.to_owned())
-        };
-        let path = relative().unwrap_or_else(|| file.to_owned());
+        let path = file.strip_prefix(&self.root).unwrap_or(file);
         let parts: Vec<_> = path
             .components()
             .filter(|part| !matches!(part, Component::RootDir | Component::CurDir))
