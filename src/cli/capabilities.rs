@@ -11,6 +11,7 @@ use super::cluster::{self, ClusterError};
 use super::policy_file::{self, PolicyFileError};
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::cluster::{ClusterView, Lookup};
+use crate::model::object::ObjectKind;
 use crate::model::storage_class::StorageClass;
 use crate::storage::{Catalog, ClassModes, ClassSummary, LiveDriver, ModeSummary, csi_driver_of};
 use crate::view::facts::{self, FactsError};
@@ -88,7 +89,9 @@ pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
 fn write(options: &CapabilitiesOptions, out: &mut dyn Write) -> Result<(), CapabilitiesError> {
     let settings = policy_file::settings(options.config.as_deref())?;
     let index = if options.cluster {
-        cluster::read(options.context.as_deref())?
+        cluster::read(options.context.as_deref(), |kind| {
+            matches!(kind, ObjectKind::StorageClass | ObjectKind::CsiDriver)
+        })?
     } else {
         facts::load(&options.facts, &mut io::empty())?
     };

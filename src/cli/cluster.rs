@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::view::connect::{Access, ConnectError};
+use crate::model::object::ObjectKind;
+use crate::view::connect::{Access, ConnectError, reach};
 use crate::view::index::Index;
 use crate::view::live::{LiveView, SyncError};
 
+/// How long a cluster may take for its first answer.
+const ANSWER: Duration = Duration::from_secs(10);
+
 /// How long a cluster may take to list all that is asked for.
-const DEADLINE: Duration = Duration::from_secs(60);
+const LISTS: Duration = Duration::from_secs(60);
 
 /// Why a cluster could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -27,9 +31,13 @@ pub enum ClusterError {
     Runtime(#[from] io::Error),
 }
 
-/// Everything that is known of the cluster behind the kubeconfig's `context`;
-/// `None` means the current one.
-pub(super) fn read(context: Option<&str>) -> Result<Index, ClusterError> {
+/// What is known of the cluster behind the kubeconfig's `context`; `None` means
+/// the current one. Only the `kinds` that are asked for are read, so that no more
+/// rights are needed than for those.
+pub(super) fn read(
+    context: Option<&str>,
+    kinds: impl Fn(ObjectKind) -> bool,
+) -> Result<Index, ClusterError> {
     let access = Access {
         context: context.map(str::to_owned),
     };
@@ -37,8 +45,18 @@ pub(super) fn read(context: Option<&str>) -> Result<Index, ClusterError> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let live = LiveView::with_config(access.config().await?, |_| true);
-        live.synced(Instant::now() + DEADLINE).await?;
+        let config = access.config().await?;
+        reach(&config, Instant::now() + ANSWER).await?;
+        let live = LiveView::with_config(config, kinds);
+        live.synced(Instant::now() + LISTS).await?;
+        for status in live.statuses() {
+            if status.malformed > 0 {
+                eprintln!(
+                    "Of the cluster's {}, {} could not be read and are left out.",
+                    status.resource, status.malformed
+                );
+            }
+        }
         Ok(live.into_index())
     })
 }

@@ -8,6 +8,7 @@ mod logging;
 pub mod policy_file;
 mod rules;
 mod serve;
+mod snapshot;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ pub use dist::DistOptions;
 pub use logging::{LogFormat, LogOptions};
 pub use rules::RulesOptions;
 pub use serve::{CertificateOptions, ServeError, ServeOptions};
+pub use snapshot::SnapshotOptions;
 
 /// Keeps Kubernetes rollouts from ending in a Multi-Attach error
 #[derive(Debug, Parser)]
@@ -48,6 +50,14 @@ pub enum Command {
     Capabilities(CapabilitiesOptions),
     /// Print what each rule means
     Rules(RulesOptions),
+    /// Write the facts of a cluster as YAML, for `check --facts`
+    ///
+    /// Namespaces, StorageClasses, CSIDrivers, Nodes, PersistentVolumes and
+    /// PersistentVolumeClaims, reduced to what decides: no Secret, no pod, no managedFields. What
+    /// may be a secret among a class's parameters is replaced by REDACTED. Workloads and
+    /// autoscalers are not in it, so that only `check --cluster` sees those that share a volume
+    /// with a manifest.
+    Snapshot(SnapshotOptions),
     /// Write shell completions and manual pages into a directory
     #[command(hide = true)]
     Dist(DistOptions),
@@ -67,6 +77,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Check(options) => check::run(options),
         Command::Capabilities(options) => capabilities::run(options),
         Command::Rules(options) => rules::run(options),
+        Command::Snapshot(options) => snapshot::run(options),
         Command::Dist(options) => dist::run(options),
     }
 }

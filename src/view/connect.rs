@@ -10,6 +10,7 @@ use axum::http::{Request, Response};
 use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, KubeconfigError};
 use kube::{Client, Config};
+use tokio::time::{Instant, timeout_at};
 use tower_layer::layer_fn;
 use tower_service::Service;
 
@@ -65,6 +66,36 @@ pub enum ConnectError {
         /// What is wrong.
         reason: String,
     },
+    /// Nobody answers.
+    #[error(
+        "The API server at {url} does not answer: {reason}. Check that the cluster is up and that the kubeconfig names its address."
+    )]
+    NoAnswer {
+        /// The API server's address.
+        url: String,
+        /// What came instead of an answer.
+        reason: String,
+    },
+}
+
+/// Asks the API server for its version, so that whoever does not want to wait for
+/// it to come up knows at once whether it is there.
+///
+/// # Errors
+///
+/// When nobody answers by `deadline`. A server that refuses to tell is there.
+pub async fn reach(config: &Config, deadline: Instant) -> Result<(), ConnectError> {
+    let url = config.cluster_url.to_string();
+    let client = Client::try_from(config.clone()).map_err(|error| ConnectError::Client {
+        url: url.clone(),
+        reason: root_cause(&error),
+    })?;
+    let reason = match timeout_at(deadline, client.apiserver_version()).await {
+        Ok(Ok(_) | Err(kube::Error::Api(_))) => return Ok(()),
+        Ok(Err(error)) => root_cause(&error),
+        Err(_) => "no answer in time".to_owned(),
+    };
+    Err(ConnectError::NoAnswer { url, reason })
 }
 
 impl Access {

@@ -1,0 +1,89 @@
+//! `snapshot`: the facts of a live cluster in a file, for `check` without one.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::cluster::{self, ClusterError};
+use crate::model::object::ObjectKind;
+use crate::view::snapshot::{self, SnapshotError};
+
+/// The first line of a snapshot, for whoever finds the file.
+const HEADER: &str = "# What multi-attach-guard knows of a cluster, for check --facts.\n";
+
+/// The options of `snapshot`.
+#[derive(Args, Clone, Debug)]
+pub struct SnapshotOptions {
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "CONTEXT")]
+    pub context: Option<String>,
+
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Why no snapshot was written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+enum Error {
+    /// The cluster cannot be read.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A fact cannot be put as YAML.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The file cannot be written.
+    #[error("The snapshot could not be written to {}: {source}.", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// Standard output is gone.
+    #[error("The snapshot could not be written: {0}.")]
+    Write(#[from] io::Error),
+}
+
+pub(super) fn run(options: &SnapshotOptions) -> ExitCode {
+    match write(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads it has seen enough, as `head` does.
+        Err(Error::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn write(options: &SnapshotOptions) -> Result<(), Error> {
+    let index = cluster::read(options.context.as_deref(), is_written)?;
+    // In full before a file is touched, so that an old snapshot outlives a
+    // cluster that cannot be read.
+    let mut text = HEADER.as_bytes().to_vec();
+    snapshot::write(&index, &mut text)?;
+    let Some(path) = &options.output else {
+        return Ok(io::stdout().lock().write_all(&text)?);
+    };
+    fs::write(path, text).map_err(|source| Error::File {
+        path: path.clone(),
+        source,
+    })
+}
+
+const fn is_written(kind: ObjectKind) -> bool {
+    matches!(
+        kind,
+        ObjectKind::Namespace
+            | ObjectKind::StorageClass
+            | ObjectKind::CsiDriver
+            | ObjectKind::Node
+            | ObjectKind::Volume
+            | ObjectKind::Claim
+    )
+}
