@@ -1,0 +1,438 @@
+//! The commands that read a live cluster, against a real API server: `check
+//! --cluster`, `capabilities --cluster` and `snapshot` say the same, and the same as
+//! the webhook.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "in a test, the panic and its message are the report"
+)]
+
+mod harness;
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use harness::{ControlPlane, GuardOptions, Needs, WebhookOptions};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// What the cluster holds beside the objects that are judged.
+const CLUSTER: &str = "
+{apiVersion: v1, kind: Node, metadata: {name: node-a, labels: {kubernetes.io/hostname: node-a}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: node-b, labels: {kubernetes.io/hostname: node-b}}}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: disk}
+provisioner: disk.csi.example.com
+parameters: {tier: fast, password: hunter2}
+---
+{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: share}, provisioner: efs.csi.aws.com}
+---
+{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: disk.csi.example.com}, spec: {attachRequired: true}}
+---
+{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: efs.csi.aws.com}, spec: {attachRequired: false}}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: cluster-bound}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: disk
+  claimRef: {namespace: NAMESPACE, name: bound}
+  csi: {driver: disk.csi.example.com, volumeHandle: handle-of-the-volume}
+";
+
+const CLAIMS: &str = "
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: bound}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: disk
+  volumeName: cluster-bound
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: alone}
+spec:
+  accessModes: [ReadWriteOncePod]
+  storageClassName: disk
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: shared}
+spec:
+  accessModes: [ReadWriteMany]
+  storageClassName: share
+  resources: {requests: {storage: 1Gi}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: hidden}, stringData: {key: value-of-the-secret}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: other}
+spec: {containers: [{name: c, image: image-of-a-pod}]}
+";
+
+fn deployment(claim: &str, spec: &str) -> String {
+    format!(
+        "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web, namespace: NAMESPACE}}
+spec:
+  {spec}
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec:
+      containers: [{{name: c, image: i}}]
+      volumes: [{{name: v, persistentVolumeClaim: {{claimName: {claim}}}}}]
+"
+    )
+}
+
+/// A case's name, its manifest, and what is found in it: the actions and the rules.
+type Case = (
+    &'static str,
+    String,
+    &'static [(&'static str, &'static str)],
+);
+
+fn cases() -> Vec<Case> {
+    vec![
+        (
+            "a bound volume",
+            deployment("bound", "replicas: 1"),
+            &[("deny", "rolling-update-overlap")],
+        ),
+        (
+            "two pods on a bound volume",
+            deployment("bound", "replicas: 2"),
+            &[
+                ("deny", "rolling-update-overlap"),
+                ("deny", "replicas-share-volume"),
+            ],
+        ),
+        (
+            "zero surge",
+            deployment(
+                "bound",
+                "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
+            ),
+            &[("warn", "rolling-update-overlap")],
+        ),
+        (
+            "a volume for one pod",
+            deployment("alone", "replicas: 1"),
+            &[("deny", "single-pod-volume")],
+        ),
+        (
+            "a claim that is not there",
+            deployment("absent", "replicas: 1"),
+            &[("warn", "unresolved-claim")],
+        ),
+        (
+            "a volume for all nodes",
+            deployment("shared", "replicas: 3"),
+            &[],
+        ),
+        (
+            "Recreate",
+            deployment("bound", "strategy: {type: Recreate}"),
+            &[],
+        ),
+        (
+            "a claim for what its class cannot do",
+            "\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: blocks, namespace: NAMESPACE}
+spec:
+  accessModes: [ReadWriteMany]
+  volumeMode: Block
+  storageClassName: share
+  resources: {requests: {storage: 1Gi}}
+"
+            .to_owned(),
+            &[("deny", "unsupported-access-mode")],
+        ),
+    ]
+}
+
+/// A cluster with everything in it, and a folder to work in.
+struct World {
+    plane: &'static ControlPlane,
+    namespace: &'static str,
+    folder: TempDir,
+}
+
+impl World {
+    /// `None` where there is no control plane. The cluster's objects are made once.
+    fn new() -> Option<Self> {
+        static NAMESPACE: OnceLock<String> = OnceLock::new();
+        let plane = harness::require_control_plane(Needs::ApiServer)?;
+        let namespace = NAMESPACE.get_or_init(|| {
+            let namespace = plane.namespace("cluster");
+            let cluster = CLUSTER.replace("NAMESPACE", &namespace);
+            plane
+                .kubectl(&["apply", "-f", "-"], Some(&cluster))
+                .success();
+            plane.apply(&namespace, CLAIMS);
+            namespace
+        });
+        let folder = tempfile::tempdir().unwrap();
+        Some(Self {
+            plane,
+            namespace,
+            folder,
+        })
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        run(self.folder.path(), self.plane.kubeconfig(), arguments)
+    }
+
+    fn check(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[&["check", "--format", "json"], arguments].concat());
+        assert_ne!(output.status.code(), Some(2), "{}", err(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// What kubectl says when the manifest is sent through the webhooks.
+    fn dry_run(&self, manifest: &str) -> String {
+        let arguments = ["create", "--dry-run=server", "-f", "-"];
+        let output = self.plane.kubectl(&arguments, Some(manifest));
+        assert!(
+            output.status == 0 || output.stderr.contains("denied the request: "),
+            "{output:#?}"
+        );
+        output.stderr
+    }
+}
+
+fn run(folder: &Path, kubeconfig: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("KUBECONFIG", kubeconfig)
+        .output()
+        .unwrap()
+}
+
+fn out(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn err(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+#[test]
+fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let snapshot = world.run(&["snapshot", "-o", "snapshot.yaml"]);
+    assert_eq!(snapshot.status.code(), Some(0), "{}", err(&snapshot));
+    let guard = world.plane.guard("cluster", &GuardOptions::default());
+    let options = WebhookOptions::new(&guard.url, &[world.namespace]);
+    let _registration = world.plane.register_webhooks("cluster", &options);
+
+    for (name, manifest, expected) in cases() {
+        let manifest = manifest.replace("NAMESPACE", world.namespace);
+        std::fs::write(world.folder.path().join("manifest.yaml"), &manifest).unwrap();
+        let live = world.check(&["manifest.yaml", "--cluster"]);
+        let findings = live["findings"].as_array().unwrap();
+        let found: Vec<(&str, &str)> = findings
+            .iter()
+            .map(|it| (it["action"].as_str().unwrap(), it["rule"].as_str().unwrap()))
+            .collect();
+        assert_eq!(found, expected, "{name}");
+
+        let offline = world.check(&["manifest.yaml", "--facts", "snapshot.yaml"]);
+        assert_eq!(offline["findings"], live["findings"], "{name}");
+
+        let said = world.dry_run(&manifest);
+        let refused = expected.iter().any(|(action, _)| *action == "deny");
+        assert_eq!(
+            said.contains("denied the request: "),
+            refused,
+            "{name}: {said}"
+        );
+        for finding in findings {
+            let rule = finding["rule"].as_str().unwrap();
+            let words = if finding["action"] == "deny" {
+                format!("{} (rule {rule})", finding["message"].as_str().unwrap())
+            } else {
+                format!("Warning: {rule}: ")
+            };
+            assert!(said.contains(&words), "{name}: {words}\nnot in\n{said}");
+        }
+        if expected.is_empty() {
+            assert_eq!(said, "", "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_holds_what_decides_and_no_more() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let written = world.run(&["snapshot", "--context", "test"]);
+    let snapshot = out(&written);
+    for part in [
+        "kind: StorageClass",
+        "kind: CSIDriver",
+        "kind: Node",
+        "kind: PersistentVolume",
+        "kind: PersistentVolumeClaim",
+        "name: alone",
+        "tier: fast",
+        "password: REDACTED",
+    ] {
+        assert!(
+            snapshot.contains(part),
+            "{part:?} is missing in\n{snapshot}"
+        );
+    }
+    for part in [
+        "hunter2",
+        "value-of-the-secret",
+        "hidden",
+        "image-of-a-pod",
+        "managedFields",
+        "last-applied-configuration",
+        "handle-of-the-volume",
+        "uid",
+    ] {
+        assert!(
+            !snapshot.contains(part),
+            "{part:?} does not belong in\n{snapshot}"
+        );
+    }
+
+    std::fs::write(world.folder.path().join("facts.yaml"), snapshot).unwrap();
+    for format in ["text", "json"] {
+        let live = world.run(&["capabilities", "--cluster", "--format", format]);
+        let offline = world.run(&["capabilities", "--facts", "facts.yaml", "--format", format]);
+        assert_eq!(out(&live), out(&offline), "{format}");
+    }
+    let text = world.run(&["capabilities", "--cluster"]);
+    for part in [
+        "disk (disk.csi.example.com, in no catalog)\n",
+        "share (efs.csi.aws.com, ",
+    ] {
+        assert!(
+            out(&text).contains(part),
+            "{part:?} is missing in\n{}",
+            out(&text)
+        );
+    }
+}
+
+#[test]
+fn a_snapshot_is_written_in_full_or_not_at_all() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let nowhere = world.run(&["snapshot", "-o", "no/such/folder.yaml"]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(
+        err(&nowhere).starts_with("The snapshot could not be written to no/such/folder.yaml: "),
+        "{}",
+        err(&nowhere)
+    );
+
+    let mut config: Value =
+        serde_json::from_slice(&std::fs::read(world.plane.kubeconfig()).unwrap()).unwrap();
+    config["users"][0]["user"]["as"] = json!("nobody");
+    let nobody = world.folder.path().join("nobody");
+    std::fs::write(&nobody, config.to_string()).unwrap();
+    let old = world.folder.path().join("old.yaml");
+    std::fs::write(&old, "# kept\n").unwrap();
+    let forbidden = run(
+        world.folder.path(),
+        &nobody,
+        &["snapshot", "-o", "old.yaml"],
+    );
+    assert_eq!(forbidden.status.code(), Some(2));
+    assert!(
+        err(&forbidden).contains("Grant it the verbs get, list and watch on "),
+        "{}",
+        err(&forbidden)
+    );
+    assert_eq!(std::fs::read_to_string(old).unwrap(), "# kept\n");
+}
+
+#[test]
+fn without_a_cluster_every_command_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.yaml"), "a: 1\n").unwrap();
+    let port = harness::process::free_port();
+    let refused = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": format!("http://127.0.0.1:{port}")}}],
+        "users": [{"name": "u", "user": {}}],
+    });
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, refused.to_string()).unwrap();
+    let absent = folder.path().join("absent");
+    let broken = folder.path().join("broken");
+    std::fs::write(&broken, "clusters: [").unwrap();
+    let refusal = format!("The API server at http://127.0.0.1:{port}/ does not answer: ");
+    for command in [
+        &["snapshot"][..],
+        &["capabilities", "--cluster"],
+        &["check", "--cluster", "a.yaml"],
+    ] {
+        let with_context = [command, &["--context", "other"]].concat();
+        for (name, kubeconfig, arguments, start) in [
+            (
+                "no kubeconfig",
+                &absent,
+                command,
+                "No cluster is known: the kubeconfig gives none (",
+            ),
+            (
+                "a broken kubeconfig",
+                &broken,
+                command,
+                "No cluster is known: the kubeconfig gives none (",
+            ),
+            (
+                "a refused connection",
+                &kubeconfig,
+                command,
+                refusal.as_str(),
+            ),
+            (
+                "a context that is not there",
+                &kubeconfig,
+                &with_context,
+                "The context \"other\" cannot be used: ",
+            ),
+        ] {
+            let output = run(folder.path(), kubeconfig, arguments);
+            let told = err(&output);
+            assert_eq!(
+                output.status.code(),
+                Some(2),
+                "{command:?}, {name}: {told:?}"
+            );
+            assert!(told.starts_with(start), "{command:?}, {name}: {told:?}");
+            assert_eq!(out(&output), "", "{command:?}, {name}");
+        }
+    }
+}
