@@ -1,0 +1,352 @@
+//! `action.yml`, `.pre-commit-hooks.yaml` and `docs/gitops.md` name only what there
+//! is, and the action does what it says.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "in a test, the panic and its message are the report"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use clap::Parser;
+use multi_attach_guard::cli::{Cli, policy_file};
+use multi_attach_guard::remedy::REMEDIES;
+use multi_attach_guard::rules::codes;
+use serde_json::Value;
+
+const PROGRAM: &str = "multi-attach-guard";
+
+/// Names of other programs in `docs/gitops.md` that look like rules.
+const FOREIGN: [&str; 6] = [
+    "deployment-strategy",
+    "deployment-replicas",
+    "deployment-has-host-podantiaffinity",
+    "no-rolling-update-strategy",
+    "minimum-three-replicas",
+    "no-anti-affinity",
+];
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn text(name: &str) -> String {
+    fs::read_to_string(file(name)).unwrap()
+}
+
+fn yaml(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The fenced blocks of a page: their language and text.
+fn blocks(page: &str) -> Vec<(&str, &str)> {
+    page.split("\n```")
+        .skip(1)
+        .step_by(2)
+        .map(|block| block.split_once('\n').unwrap())
+        .collect()
+}
+
+/// The pages' inline code.
+fn spans(page: &str) -> impl Iterator<Item = &str> {
+    page.split("\n```")
+        .step_by(2)
+        .flat_map(|prose| prose.split('`').skip(1).step_by(2))
+}
+
+/// The arguments of every call of the program in a shell text.
+fn calls(text: &str) -> Vec<Vec<&str>> {
+    text.lines()
+        .flat_map(|line| line.split(['|', ';', '>']))
+        .filter_map(|command| {
+            let command = command.trim().trim_start_matches("- ");
+            let command = command.split(" #").next().unwrap_or_default();
+            command.strip_prefix(PROGRAM)?.strip_prefix(' ')
+        })
+        .map(|arguments| arguments.split_whitespace().collect())
+        .collect()
+}
+
+#[track_caller]
+fn is_understood(arguments: &[&str]) {
+    if let Err(error) = Cli::try_parse_from([&[PROGRAM], arguments].concat()) {
+        panic!("{PROGRAM} {}: {error}", arguments.join(" "));
+    }
+}
+
+#[test]
+fn every_command_of_the_page_is_understood() {
+    let page = text("docs/gitops.md");
+    let mut seen = BTreeSet::new();
+    let shell = blocks(&page).into_iter().map(|(_, block)| block);
+    for text in shell.chain(spans(&page)) {
+        for arguments in calls(text) {
+            is_understood(&arguments);
+            seen.insert(arguments[0].to_owned());
+        }
+    }
+    // In prose, options may stand without a path.
+    for span in spans(&page).filter(|span| span.starts_with("check ")) {
+        is_understood(&span.split(' ').chain(["."]).collect::<Vec<_>>());
+    }
+    assert_eq!(seen, ["check", "snapshot"].map(str::to_owned).into());
+}
+
+#[test]
+fn every_block_of_the_page_parses() {
+    let page = text("docs/gitops.md");
+    let mut policies = 0;
+    for (language, block) in blocks(&page) {
+        match language {
+            "yaml" => drop(yaml(block)),
+            "json" => drop(serde_json::from_str::<Value>(block).unwrap()),
+            "sh" => assert!(!calls(block).is_empty(), "{block}"),
+            other => panic!("a block in {other:?}"),
+        }
+        if block.starts_with("# .multi-attach-guard.yaml\n") {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("policy.yaml");
+            fs::write(&path, block).unwrap();
+            policy_file::settings(Some(&path)).unwrap();
+            policies += 1;
+        }
+    }
+    assert_eq!(policies, 1);
+}
+
+#[test]
+fn every_name_on_the_page_exists() {
+    let page = text("docs/gitops.md");
+    let hooks = yaml(&text(".pre-commit-hooks.yaml"));
+    let hooks: Vec<&str> = hooks[0]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hook| hook["id"].as_str().unwrap())
+        .collect();
+    let known = |name: &str| {
+        codes::find(name).is_some()
+            || REMEDIES.iter().any(|remedy| remedy.name == name)
+            || hooks.contains(&name)
+            || FOREIGN.contains(&name)
+    };
+    let kebab = |name: &&str| {
+        name.contains('-') && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
+    };
+    let mut names: Vec<&str> = spans(&page).filter(kebab).collect();
+    for (_, block) in blocks(&page) {
+        for line in block.lines() {
+            names.extend(line.trim().strip_prefix("multi-attach-guard.dev/ignore: "));
+            names.extend(line.trim().strip_prefix("- id: "));
+        }
+    }
+    assert!(names.contains(&"rolling-update-overlap") && names.contains(&"multi-attach-guard-fix"));
+    for name in names {
+        assert!(known(name), "there is no {name}");
+    }
+}
+
+#[test]
+fn every_hook_is_understood() {
+    for hook in yaml(&text(".pre-commit-hooks.yaml"))[0].as_array().unwrap() {
+        let entry = hook["entry"].as_str().unwrap();
+        let mut arguments: Vec<&str> = entry.split(' ').skip(1).collect();
+        arguments.extend(
+            hook["args"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| it.as_str().unwrap()),
+        );
+        is_understood(&arguments);
+        assert_eq!(entry.split(' ').next(), Some(PROGRAM));
+        assert_eq!(hook["language"], "rust");
+    }
+}
+
+fn action() -> Value {
+    yaml(&text("action.yml")).swap_remove(0)
+}
+
+/// The step that checks.
+fn check_step(action: &Value) -> &Value {
+    let steps = action["runs"]["steps"].as_array().unwrap();
+    steps.iter().find(|step| step["id"] == "check").unwrap()
+}
+
+#[test]
+fn every_input_of_the_action_is_used_and_no_other() {
+    let action = action();
+    let inputs: BTreeSet<&str> = action["inputs"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    let used: BTreeSet<&str> = check_step(&action)["env"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|value| {
+            let value = value.as_str().unwrap();
+            let input = value
+                .strip_prefix("${{ inputs.")
+                .and_then(|it| it.strip_suffix(" }}"));
+            input.unwrap_or_else(|| panic!("{value}"))
+        })
+        .collect();
+    assert_eq!(used, inputs);
+    let page = text("docs/gitops.md");
+    let mut seen = 0;
+    for (_, block) in blocks(&page)
+        .into_iter()
+        .filter(|(_, block)| block.contains("uses: multi-attach-guard/"))
+    {
+        let document = yaml(block).swap_remove(0);
+        let steps = document
+            .pointer("/jobs/manifests/steps")
+            .unwrap_or(&document);
+        for step in steps.as_array().unwrap() {
+            let ours = step["uses"]
+                .as_str()
+                .is_some_and(|it| it.starts_with("multi-attach-guard/"));
+            for input in step["with"]
+                .as_object()
+                .into_iter()
+                .flat_map(|with| with.keys())
+                .filter(|_| ours)
+            {
+                assert!(
+                    inputs.contains(input.as_str()),
+                    "the action has no input {input}"
+                );
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 0);
+    // Nothing a user writes becomes part of a script.
+    for step in action["runs"]["steps"].as_array().unwrap() {
+        let script = step["run"].as_str().unwrap_or_default();
+        assert!(!script.contains("${{"), "{script}");
+    }
+}
+
+const MANIFEST: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  template:
+    spec:
+      volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]
+";
+
+const CLAIM: &str = "\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: gp3}
+provisioner: ebs.csi.aws.com
+";
+
+/// Runs the action's check in `folder`, with these inputs and the defaults of the
+/// others, as a runner would.
+#[cfg(unix)]
+fn run_action(folder: &Path, inputs: &[(&str, &str)]) -> Output {
+    let action = action();
+    let step = check_step(&action);
+    let bin = folder.join("home/.cache/multi-attach-guard/bin");
+    fs::create_dir_all(&bin).unwrap();
+    let program = bin.join(PROGRAM);
+    if !program.exists() {
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_multi-attach-guard"), program).unwrap();
+    }
+    let mut command = Command::new("bash");
+    command
+        .args(["--noprofile", "--norc", "-e", "-o", "pipefail", "-c"])
+        .arg(step["run"].as_str().unwrap())
+        .current_dir(folder)
+        .env("HOME", folder.join("home"));
+    for (variable, value) in step["env"].as_object().unwrap() {
+        let value = value.as_str().unwrap();
+        let input = value
+            .trim_start_matches("${{ inputs.")
+            .trim_end_matches(" }}");
+        let given = inputs.iter().find(|(name, _)| *name == input);
+        let default = action["inputs"][input]["default"].as_str().unwrap();
+        command.env(variable, given.map_or(default, |(_, value)| value));
+    }
+    command.output().unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn the_action_checks_what_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("my apps/web.yaml", MANIFEST);
+    write("facts/all.yaml", CLAIM);
+    write("policy.yaml", "defaults: {outcomes: {deadlock: warn}}\n");
+    let annotated = "::error file=my apps/web.yaml,line=";
+    let paths = ("paths", "my apps\n");
+    let facts = ("facts", "facts\n");
+    type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], i32, &'c str);
+    let table: &[Case<'_>] = &[
+        ("the defaults", &[], 1, annotated),
+        (
+            "a path with a blank, and facts",
+            &[paths, facts],
+            1,
+            annotated,
+        ),
+        (
+            "no facts",
+            &[paths],
+            0,
+            "::warning file=my apps/web.yaml,line=",
+        ),
+        (
+            "what counts",
+            &[paths, ("fail-on", "warn")],
+            1,
+            "::warning file=",
+        ),
+        (
+            "a policy",
+            &[paths, facts, ("config", "policy.yaml")],
+            0,
+            "::warning file=",
+        ),
+        (
+            "a format",
+            &[paths, facts, ("format", "json")],
+            1,
+            "{\n  \"findings\": [",
+        ),
+        ("a file", &[paths, facts, ("output", "out.txt")], 1, ""),
+        ("no such path", &[("paths", "$(touch x)")], 2, "::error"),
+    ];
+    for (name, inputs, code, start) in table {
+        let output = run_action(folder.path(), inputs);
+        let out = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(*code), "{name}: {output:?}");
+        assert!(out.starts_with(start), "{name}: {out}");
+        assert!(!start.is_empty() || out.is_empty(), "{name}: {out}");
+    }
+    let written = fs::read_to_string(folder.path().join("out.txt")).unwrap();
+    assert!(written.starts_with(annotated), "{written}");
+    assert!(!folder.path().join("x").exists());
+}
