@@ -5,9 +5,11 @@
 //! A workload whose claim another workload with pods uses too, where the volume
 //! is exclusive and their pods may be on different nodes, or where it is
 //! ReadWriteOncePod; and a request to scale such a workload up from 0. The
-//! outcome is `stuck`. It is reported once for each claim, on the object that
-//! comes later, with the names of the others. A claim with the name that a
-//! StatefulSet's template makes (`data-postgres-0`) is that StatefulSet's.
+//! outcome is `stuck`; for a Job or CronJob that shares an exclusive volume with
+//! none but its like it is `delay`, as their pods run to an end. It is reported
+//! once for each claim, on the object that comes later, with the names of the
+//! others. A claim with the name that a StatefulSet's template makes
+//! (`data-postgres-0`) is that StatefulSet's.
 //!
 //! # Why
 //!
@@ -36,16 +38,18 @@
 //!
 //! # What to do
 //!
-//! Give the job required pod affinity to the application's pods on
-//! `kubernetes.io/hostname`, so that it runs where the volume is; or pin both
+//! Give the job required pod affinity to the application's pods, and not to its
+//! own, on `kubernetes.io/hostname`, so that it runs where the volume is; or pin both
 //! to the same node; or back up from a snapshot; or use a volume that many
 //! nodes can have.
 //!
 //! # Silent on
 //!
 //! Workloads that are always on the same node: both pinned to it, a Job or
-//! CronJob that follows the other by affinity, or both held by one affinity
-//! that matches both.
+//! CronJob that follows the other by affinity, or both held by affinity that
+//! ties them in both directions. A Deployment that merely follows another one is
+//! not: the other may move while it stays. Jobs and CronJobs that wait for each
+//! other's ReadWriteOncePod volume.
 
 use super::hazard::Hazard;
 use super::{Outcome, Rule, Subject, codes, words};
@@ -85,7 +89,7 @@ fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
 }
 
 fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
-    let apart = match volume.hold {
+    let apart: Vec<_> = match volume.hold {
         Hold::SinglePod => company::others(situation, claim),
         Hold::Exclusive { .. } => company::others(situation, claim)
             .into_iter()
@@ -93,6 +97,12 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
             .collect(),
         Hold::Free | Hold::Unknown(_) => return None,
     };
+    let single_pod = volume.hold == Hold::SinglePod;
+    // Whoever runs to an end waits for its like, and no longer.
+    let passing = company::passes(situation.workload) && apart.iter().all(|it| company::passes(it));
+    if passing && single_pod {
+        return None;
+    }
     let mut others: Vec<String> = apart
         .iter()
         .map(|other| format!("{} {}", other.kind, other.metadata.shown_name()))
@@ -106,14 +116,29 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         others.push(format!("{} more", count - NAMED));
     }
     let others = others.join(", ");
-    let consequence = if volume.hold == Hold::SinglePod {
-        "one pod in the whole cluster may use it, so the later one stays Pending"
+    let (consequence, brief) = if single_pod {
+        (
+            "one pod in the whole cluster may use it, so the later one stays Pending",
+            "one of them never starts",
+        )
+    } else if passing {
+        (
+            "on another node the later one waits with a Multi-Attach error until the first one has run",
+            "apart, one waits for the other",
+        )
     } else {
-        "on another node the later one stays in ContainerCreating with a Multi-Attach error for as long as the first one runs"
+        (
+            "on another node the later one stays in ContainerCreating with a Multi-Attach error for as long as the first one runs",
+            "apart, one of them never starts",
+        )
     };
     Some(Hazard {
         rule: RULE.code,
-        outcome: Outcome::Stuck,
+        outcome: if passing {
+            Outcome::Delay
+        } else {
+            Outcome::Stuck
+        },
         field_path: situation.volume_path(volume),
         volumes: vec![claim.into()],
         extent: i64::try_from(count).unwrap_or(i64::MAX),
@@ -121,7 +146,7 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
             "{} and is used by {others} too; {consequence}.",
             words::volumes(std::iter::once(volume))
         ),
-        advice: if volume.hold == Hold::SinglePod {
+        advice: if single_pod {
             "Give each workload a claim of its own, or use another access mode.".to_owned()
         } else {
             format!(
@@ -129,6 +154,6 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
                 words::shared_class(situation)
             )
         },
-        brief: format!("claim \"{claim}\" is used by {first} too; apart, one of them never starts"),
+        brief: format!("claim \"{claim}\" is used by {first} too; {brief}"),
     })
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::affinity::{by_revision, covers, follows, matches_itself, same, selects};
+use super::affinity::{follows, in_one_place, same};
 use super::placement::OneNode;
-use super::{Placement, Situation, UsedVolume, World};
+use super::{Placement, Situation, UsedVolume};
 use crate::model::cluster::Turn;
-use crate::model::pod::HOSTNAME;
 use crate::model::workload::{Workload, WorkloadKind};
 
 /// The other workloads with pods that use `claim`, those left out that are
@@ -40,38 +39,16 @@ pub fn together(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume
             _ => return true,
         }
     }
-    let (to_other, to_own) = (follows(own, other, world), follows(other, own, world));
-    (to_other && to_own)
-        || (to_other && passes(own) && stays_together(other, &theirs))
-        || (to_own && passes(other) && stays_together(own, &situation.placement))
-        || to_common_place(own, other, world)
-}
-
-/// Whether both are held by one and the same affinity, which matches both.
-fn to_common_place(own: &Workload, other: &Workload, world: World<'_>) -> bool {
-    own.template.affinity.iter().any(|term| {
-        term.topology_key == HOSTNAME
-            && !by_revision(term, own)
-            && matches_itself(term, own, world)
-            && other.template.affinity.iter().any(|theirs| {
-                theirs.topology_key == HOSTNAME
-                    && theirs.label_selector == term.label_selector
-                    && !by_revision(theirs, other)
-                    && matches_itself(theirs, other, world)
-                    && covers(
-                        theirs,
-                        &other.metadata.namespace,
-                        &own.metadata.namespace,
-                        world,
-                    )
-                    && selects(theirs, other, &own.template.labels)
-            })
-    })
+    in_one_place(own, other, world)
+        || (passes(own) && stays_together(other, &theirs) && follows(own, other, world))
+        || (passes(other)
+            && stays_together(own, &situation.placement)
+            && follows(other, own, world))
 }
 
 /// Whether the workload's pods run to an end, so that they do not hold the
 /// volume for good when the workload they follow moves on.
-const fn passes(workload: &Workload) -> bool {
+pub const fn passes(workload: &Workload) -> bool {
     matches!(workload.kind, WorkloadKind::Job | WorkloadKind::CronJob)
 }
 

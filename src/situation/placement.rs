@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::affinity::{self, Together};
 use super::eligibility::{COUNTED, Eligibility};
-use super::volumes::UsedVolume;
+use super::volumes::{self, UsedVolume};
 use super::{NodeAssumption, World};
 use crate::model::Text;
-use crate::model::workload::Workload;
+use crate::model::workload::{Workload, WorkloadKind};
 
 /// The label that holds a node's zone.
 pub const ZONE: &str = "topology.kubernetes.io/zone";
@@ -26,7 +26,8 @@ pub struct Placement {
 /// Why all pods are on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OneNode {
-    /// A field names the node, or only that node is eligible.
+    /// A field names the node, only that node is eligible, or affinity leads to
+    /// workloads of which that is true.
     Named(Text),
     /// The volume stays on the node where it was made.
     VolumeStays,
@@ -34,6 +35,59 @@ pub enum OneNode {
     Nowhere,
     /// The policy says to assume a single node.
     Assumed,
+}
+
+impl OneNode {
+    /// What the nodes themselves leave, of which `counted` are known to be eligible.
+    fn of(
+        eligibility: &Eligibility<'_>,
+        counted: Option<usize>,
+        volumes: &[UsedVolume],
+        world: World<'_>,
+    ) -> Option<Self> {
+        if let Some(name) = eligibility.named_node() {
+            return Some(Self::Named(name.into()));
+        }
+        if volumes.iter().any(|volume| volume.stays_on_its_node) {
+            return Some(Self::VolumeStays);
+        }
+        match (world.nodes, counted) {
+            (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
+            (NodeAssumption::Never, None) => Some(Self::Assumed),
+            (_, Some(0)) => Some(Self::Nowhere),
+            (_, Some(1)) => {
+                let mut name = Text::default();
+                eligibility.visit(world.view, &mut |node| {
+                    name = node.name.clone();
+                    false
+                });
+                Some(Self::Named(name))
+            }
+            (_, Some(_)) => None,
+        }
+    }
+
+    /// The node to which required affinity leads, where all the workloads it
+    /// leads to are bound to one and the same.
+    fn by_leaders(workload: &Workload, world: World<'_>) -> Option<Self> {
+        // The pods of a DaemonSet are bound to their nodes one by one.
+        if workload.kind == WorkloadKind::DaemonSet {
+            return None;
+        }
+        let mut node = None;
+        affinity::is_led(workload, world, &mut |leader| {
+            let volumes = volumes::of(leader, world);
+            let eligibility = eligibility(leader, &volumes);
+            let counted = eligibility.count(world.view);
+            let theirs = Self::of(&eligibility, counted, &volumes, world)
+                .filter(|place| matches!(place, Self::Named(_)));
+            let agrees = theirs.is_some() && (node.is_none() || node == theirs);
+            node = theirs;
+            agrees
+        })
+        .then_some(node)
+        .flatten()
+    }
 }
 
 /// How many nodes the pods can go to.
@@ -78,31 +132,10 @@ impl Placement {
         volumes: &[UsedVolume],
         world: World<'_>,
     ) -> Self {
-        let eligibility = Eligibility::new(
-            &workload.template,
-            volumes.iter().filter_map(|volume| volume.reach.as_ref()),
-        );
+        let eligibility = eligibility(workload, volumes);
         let counted = eligibility.count(world.view);
-        let one_node = if let Some(name) = eligibility.named_node() {
-            Some(OneNode::Named(name.into()))
-        } else if volumes.iter().any(|volume| volume.stays_on_its_node) {
-            Some(OneNode::VolumeStays)
-        } else {
-            match (world.nodes, counted) {
-                (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
-                (NodeAssumption::Never, None) => Some(OneNode::Assumed),
-                (_, Some(0)) => Some(OneNode::Nowhere),
-                (_, Some(1)) => {
-                    let mut name = Text::default();
-                    eligibility.visit(world.view, &mut |node| {
-                        name = node.name.clone();
-                        false
-                    });
-                    Some(OneNode::Named(name))
-                }
-                (_, Some(_)) => None,
-            }
-        };
+        let one_node = OneNode::of(&eligibility, counted, volumes, world)
+            .or_else(|| OneNode::by_leaders(workload, world));
         Self {
             affinity: affinity::self_affinity(workload, previous, world),
             eligible: match counted {
@@ -137,4 +170,11 @@ impl Placement {
             (None, Eligible::ManyAssumed) => 2,
         }
     }
+}
+
+fn eligibility<'a>(workload: &'a Workload, volumes: &'a [UsedVolume]) -> Eligibility<'a> {
+    Eligibility::new(
+        &workload.template,
+        volumes.iter().filter_map(|volume| volume.reach.as_ref()),
+    )
 }
