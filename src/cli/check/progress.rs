@@ -1,7 +1,8 @@
 //! How far a long run has come, on a terminal only.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Stderr, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Runs with fewer files are over before anybody wonders.
 const LONG: usize = 500;
@@ -9,35 +10,78 @@ const LONG: usize = 500;
 /// How many files go by between two signs of life.
 const STEP: usize = 100;
 
-/// Counts files as they are read.
-pub(super) struct Progress {
+/// Counts files as they are read, and clears its line when it is dropped.
+pub(super) struct Progress<W: Write> {
     total: usize,
     done: AtomicUsize,
-    shown: bool,
+    terminal: Option<Mutex<W>>,
 }
 
-impl Progress {
+impl Progress<Stderr> {
+    /// For `total` files, on standard error if that is a terminal.
     pub(super) fn of(total: usize) -> Self {
+        let stderr = io::stderr();
+        Self::on(Some(stderr).filter(Stderr::is_terminal), total)
+    }
+}
+
+impl<W: Write> Progress<W> {
+    fn on(terminal: Option<W>, total: usize) -> Self {
         Self {
             total,
             done: AtomicUsize::new(0),
-            shown: total >= LONG && io::stderr().is_terminal(),
+            terminal: terminal.filter(|_| total >= LONG).map(Mutex::new),
         }
     }
 
     pub(super) fn step(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.shown && done.is_multiple_of(STEP) {
+        if done.is_multiple_of(STEP) {
+            self.write(&format!("\rread {done} of {} files", self.total));
+        }
+    }
+
+    fn write(&self, text: &str) {
+        if let Some(terminal) = &self.terminal {
+            let mut terminal = terminal.lock().unwrap_or_else(PoisonError::into_inner);
             // Nothing depends on whether this line is seen.
-            let _ = write!(io::stderr(), "\rread {done} of {} files", self.total);
+            let _ = terminal.write_all(text.as_bytes());
         }
     }
 }
 
-impl Drop for Progress {
+impl<W: Write> Drop for Progress<W> {
     fn drop(&mut self) {
-        if self.shown {
-            let _ = write!(io::stderr(), "\r\x1b[K");
+        self.write("\r\x1b[K");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONG, Progress};
+
+    fn seen(total: usize) -> String {
+        let mut terminal = Vec::new();
+        let progress = Progress::on(Some(&mut terminal), total);
+        for _ in 0..total {
+            progress.step();
         }
+        drop(progress);
+        String::from_utf8(terminal).unwrap()
+    }
+
+    #[test]
+    fn a_long_run_shows_signs_of_life_and_leaves_nothing_behind() {
+        let text = seen(LONG);
+        assert!(text.starts_with("\rread 100 of 500 files\r"), "{text:?}");
+        assert!(
+            text.ends_with("\rread 500 of 500 files\r\x1b[K"),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn a_short_run_shows_nothing() {
+        assert_eq!(seen(LONG - 1), "");
     }
 }
