@@ -1,0 +1,238 @@
+//! What is found, where, and how it is told.
+
+use super::*;
+
+#[test]
+fn facts_are_found_in_any_order_and_the_line_is_named() {
+    let output = run(&shop(), &["check", "deploy", "--format", "json"]);
+    let findings = findings(&output);
+    assert_eq!(code(&output), 1, "{}", err(&output));
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    let finding = &findings[0];
+    assert_eq!(finding["rule"], "rolling-update-overlap");
+    assert_eq!(finding["outcome"], "deadlock");
+    assert_eq!(finding["action"], "deny");
+    assert_eq!(
+        (&finding["file"], &finding["line"], &finding["column"]),
+        (&json!("deploy/web.yaml"), &json!(7), &json!(3))
+    );
+    assert_eq!(
+        finding["object"],
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"})
+    );
+    assert_eq!(finding["remedies"][0]["name"], "recreate");
+}
+
+#[test]
+fn text_underlines_the_field() {
+    let output = run(&shop(), &["check", "deploy"]);
+    let text = out(&output);
+    for part in [
+        "error[rolling-update-overlap]: Deployment web: ",
+        "--> deploy/web.yaml:7:3",
+        "7 |   strategy:   # we like it rolling",
+        "|   ^^^^^^^^",
+        "remedy recreate: ",
+        "1 error. 2 objects judged in 3 files, 1 used as facts.",
+    ] {
+        assert!(text.contains(part), "{part:?} is missing in\n{text}");
+    }
+    assert!(!text.contains('\x1b'), "no colours outside of a terminal");
+}
+
+#[test]
+fn exit_codes_say_what_happened() {
+    let fine = DEPLOYMENT.replace("RollingUpdate", "Recreate");
+    let warned = DEPLOYMENT.replace("claimName: data", "claimName: elsewhere");
+    let table: [(&str, &str, &[&str], i32); 8] = [
+        ("clean", &fine, &[], 0),
+        ("an error", DEPLOYMENT, &[], 1),
+        ("a warning", &warned, &[], 0),
+        ("a warning that counts", &warned, &["--fail-on", "warn"], 1),
+        ("not YAML", "a: [1", &[], 2),
+        (
+            "a wrong field",
+            &DEPLOYMENT.replace("replicas: 1", "replicas: [1]"),
+            &[],
+            2,
+        ),
+        ("an unknown option", &fine, &["--what"], 2),
+        ("fix and diff at once", &fine, &["--fix", "--diff"], 2),
+    ];
+    for (name, text, options, expected) in table {
+        let folder = repository(&[("a.yaml", CLASS), ("b.yaml", CLAIM), ("c.yaml", text)]);
+        let mut arguments = vec!["check", "."];
+        arguments.extend(options);
+        let output = run(&folder, &arguments);
+        assert_eq!(
+            code(&output),
+            expected,
+            "{name}: {}{}",
+            out(&output),
+            err(&output)
+        );
+    }
+    let nowhere = run(&shop(), &["check", "nowhere"]);
+    assert_eq!(code(&nowhere), 2);
+    assert!(err(&nowhere).starts_with("nowhere: This cannot be read: "));
+}
+
+#[test]
+fn standard_input_is_read_and_names_the_template() {
+    let rendered =
+        format!("---\n# Source: shop/templates/web.yaml\n{DEPLOYMENT}---\n{CLAIM}---\n{CLASS}");
+    let folder = shop();
+    let output = run_with(
+        folder.path(),
+        &["check", "-", "--format", "json"],
+        &rendered,
+    );
+    let findings = findings(&output);
+    assert_eq!(findings[0]["template"], "shop/templates/web.yaml");
+    assert_eq!(
+        (&findings[0]["file"], &findings[0]["line"]),
+        (&json!("-"), &json!(9))
+    );
+
+    let output = run_with(
+        folder.path(),
+        &["check", "-", "--format", "github"],
+        &rendered,
+    );
+    assert!(
+        out(&output)
+            .starts_with("::error file=shop/templates/web.yaml,title=rolling-update-overlap::"),
+        "{}",
+        out(&output)
+    );
+}
+
+#[test]
+fn paths_in_sarif_start_at_the_root_of_the_repository() {
+    let folder = shop();
+    let deploy = folder.path().join("deploy");
+    let output = run_with(&deploy, &["check", ".", "--format", "sarif"], "");
+    let sarif: Value = serde_json::from_str(out(&output)).unwrap();
+    let location = &sarif["runs"][0]["results"][0]["locations"][0];
+    assert_eq!(
+        location["physicalLocation"]["artifactLocation"]["uri"],
+        "deploy/web.yaml"
+    );
+}
+
+#[test]
+fn junit_names_every_object() {
+    let output = run(&shop(), &["check", "deploy", "--format", "junit"]);
+    let xml = out(&output);
+    for part in [
+        "tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\"",
+        "<testcase name=\"Deployment web\"",
+        "<failure type=\"rolling-update-overlap\"",
+        "<testcase name=\"PersistentVolumeClaim data\"",
+    ] {
+        assert!(xml.contains(part), "{part:?} is missing in\n{xml}");
+    }
+}
+
+#[test]
+fn other_kinds_are_counted_and_skipped() {
+    let folder = repository(&[
+        (
+            "crd.yaml",
+            "apiVersion: example.com/v1\nkind: Deployment\nmetadata: {name: odd}\nspec: [1]\n",
+        ),
+        (
+            "service.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n",
+        ),
+        ("values.yaml", "replicaCount: 1\n"),
+    ]);
+    let output = run(&folder, &["check", ".", "--format", "json"]);
+    assert_eq!(code(&output), 0);
+    let report: Value = serde_json::from_str(out(&output)).unwrap();
+    assert_eq!(
+        report["summary"]["skipped"],
+        json!({"Deployment": 1, "Service": 1})
+    );
+    assert_eq!(report["summary"]["others"], 1);
+}
+
+#[test]
+fn a_suppression_needs_a_reason_and_is_counted() {
+    let annotated = |annotations: &str| {
+        DEPLOYMENT.replace(
+            "metadata:\n  name: web\n",
+            &format!("metadata:\n  name: web\n  annotations:\n{annotations}"),
+        )
+    };
+    let ignore = "    multi-attach-guard.dev/ignore: rolling-update-overlap\n";
+    let reason = "    multi-attach-guard.dev/reason: one node for now\n";
+    let check = |annotations: &str| {
+        let text = annotated(annotations);
+        let folder = repository(&[("a.yaml", CLASS), ("b.yaml", CLAIM), ("c.yaml", &text)]);
+        run(&folder, &["check", "."])
+    };
+    let silent = check(&format!("{ignore}{reason}"));
+    assert_eq!(code(&silent), 0);
+    assert!(
+        out(&silent).starts_with("No findings; 1 suppressed."),
+        "{}",
+        out(&silent)
+    );
+
+    let unexplained = check(ignore);
+    assert_eq!(code(&unexplained), 1);
+    assert!(
+        out(&unexplained).contains("add multi-attach-guard.dev/reason to say why"),
+        "{}",
+        out(&unexplained)
+    );
+}
+
+#[test]
+fn the_policy_of_the_repository_holds_everywhere_in_it() {
+    let folder = shop();
+    let policy = "defaults:\n  outcomes:\n    deadlock: warn\n";
+    fs::write(folder.path().join(".multi-attach-guard.yaml"), policy).unwrap();
+    let deploy = folder.path().join("deploy");
+    let output = run_with(&deploy, &["check", ".", "--format", "json"], "");
+    assert_eq!(findings(&output)[0]["action"], "warn");
+    assert_eq!(code(&output), 0);
+
+    let strict = folder.path().join("strict.yaml");
+    fs::write(&strict, "defaults: {}\n").unwrap();
+    let output = run_with(&deploy, &["check", ".", "--config", "../strict.yaml"], "");
+    assert_eq!(
+        code(&output),
+        1,
+        "--config comes before the repository's policy"
+    );
+
+    fs::write(&strict, "defaults:\n  outcome: {}\n").unwrap();
+    let output = run_with(&deploy, &["check", ".", "--config", "../strict.yaml"], "");
+    assert_eq!(code(&output), 2);
+    assert!(
+        err(&output).contains("strict.yaml:2:3: "),
+        "{}",
+        err(&output)
+    );
+}
+
+#[test]
+fn facts_come_from_a_snapshot_too() {
+    let folder = repository(&[
+        ("web.yaml", DEPLOYMENT),
+        ("facts/all.yaml", &format!("{CLASS}---\n{CLAIM}")),
+    ]);
+    let without = run(&folder, &["check", "web.yaml", "--format", "json"]);
+    assert_eq!(findings(&without)[0]["rule"], "unresolved-claim");
+    let with = run(
+        &folder,
+        &["check", "web.yaml", "--facts", "facts", "--format", "json"],
+    );
+    assert_eq!(findings(&with)[0]["rule"], "rolling-update-overlap");
+    let report: Value = serde_json::from_str(out(&with)).unwrap();
+    assert_eq!(report["summary"]["judged"], 1, "facts are not judged");
+    let wrong = run(&folder, &["check", "web.yaml", "--facts", "nowhere"]);
+    assert_eq!(code(&wrong), 2);
+}

@@ -1,0 +1,108 @@
+//! `check`, `rules` and `capabilities`, run as users run them.
+
+// Helpers of tests stand outside the functions clippy knows as tests.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bad_input;
+mod findings;
+mod others;
+mod repair;
+#[path = "../written/mod.rs"]
+mod written;
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const CLASS: &str = "\
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: gp3}
+provisioner: ebs.csi.aws.com
+";
+
+const CLAIM: &str = "\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: gp3
+";
+
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 1
+  strategy:   # we like it rolling
+    type: RollingUpdate
+  template:
+    spec:
+      volumes:
+        - name: data
+          persistentVolumeClaim: {claimName: data}
+";
+
+/// A repository with these files in it.
+fn repository(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join(".git")).unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn shop() -> TempDir {
+    repository(&[
+        ("deploy/class.yaml", CLASS),
+        ("deploy/web.yaml", DEPLOYMENT),
+        ("deploy/z/claim.yaml", CLAIM),
+    ])
+}
+
+fn run_with(folder: &Path, arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+        .args(arguments)
+        .current_dir(folder)
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+fn run(folder: &TempDir, arguments: &[&str]) -> Output {
+    run_with(folder.path(), arguments, "")
+}
+
+fn out(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn err(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("the program was not killed")
+}
+
+fn findings(output: &Output) -> Vec<Value> {
+    let report: Value = serde_json::from_str(out(output)).unwrap();
+    report["findings"].as_array().unwrap().clone()
+}

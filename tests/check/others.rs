@@ -1,0 +1,60 @@
+//! `rules`, `capabilities` and what packages need.
+
+use super::*;
+
+#[test]
+fn rules_explain_themselves() {
+    let folder = shop();
+    let list = run(&folder, &["rules"]);
+    assert_eq!(
+        out(&list).lines().count(),
+        multi_attach_guard::rules::RULES.len()
+    );
+    let one = run(&folder, &["rules", "single-pod-volume"]);
+    assert!(
+        out(&one).starts_with("# single-pod-volume\n\n"),
+        "{}",
+        out(&one)
+    );
+    let unknown = run(&folder, &["rules", "nope"]);
+    assert_eq!(code(&unknown), 2);
+    assert!(err(&unknown).starts_with("There is no rule \"nope\". The rules are: "));
+}
+
+#[test]
+fn capabilities_are_told_per_class() {
+    let folder = shop();
+    let text = run(&folder, &["capabilities", "--facts", "deploy"]);
+    for part in [
+        "gp3 (ebs.csi.aws.com, AWS Elastic Block Store (CSI))\n",
+        "  Filesystem  ReadWriteOnce, ReadWriteOncePod\n",
+        "ReadWriteMany: possible only when StorageClass parameter \"type\" is \"io2\"\n",
+    ] {
+        assert!(
+            out(&text).contains(part),
+            "{part:?} is missing in\n{}",
+            out(&text)
+        );
+    }
+    let json = run(
+        &folder,
+        &["capabilities", "--facts", "deploy", "--format", "json"],
+    );
+    let json: Value = serde_json::from_str(out(&json)).unwrap();
+    assert_eq!(json["classes"][0]["class"], "gp3");
+    assert_eq!(code(&run(&folder, &["capabilities"])), 2);
+}
+
+#[test]
+fn packages_get_completions_and_manual_pages() {
+    let folder = shop();
+    assert_eq!(code(&run(&folder, &["dist", "dist"])), 0);
+    for (file, part) in [
+        ("completions/multi-attach-guard.bash", "--fail-on"),
+        ("completions/_multi-attach-guard", "--fail-on"),
+        ("man/multi-attach-guard-check.1", "fail\\-on"),
+    ] {
+        let text = fs::read_to_string(folder.path().join("dist").join(file)).unwrap();
+        assert!(text.contains(part), "{file}");
+    }
+}

@@ -1,0 +1,245 @@
+//! `--fix` and `--diff`.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn files_are_repaired_in_place_and_then_silent() {
+    let folder = shop();
+    let fixed = run(&folder, &["check", "deploy", "--fix"]);
+    assert_eq!(code(&fixed), 0, "{}", err(&fixed));
+    let web = fs::read_to_string(folder.path().join("deploy/web.yaml")).unwrap();
+    assert_eq!(web, DEPLOYMENT.replace("RollingUpdate", "Recreate"));
+    assert!(err(&fixed).starts_with("deploy/web.yaml: repaired Deployment web with recreate.\n"));
+    assert_eq!(out(&fixed), "", "no patch is left to apply by hand");
+    let left: Vec<_> = fs::read_dir(folder.path().join("deploy"))
+        .unwrap()
+        .collect();
+    assert_eq!(left.len(), 3, "no other file is left behind");
+
+    let again = run(&folder, &["check", "deploy"]);
+    assert_eq!(code(&again), 0);
+    assert!(out(&again).starts_with("No findings. "));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_repaired_file_keeps_its_permissions_and_its_link() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = shop();
+    let real = folder.path().join("deploy/web.yaml");
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    let link = folder.path().join("deploy/aaa.yaml");
+    symlink("web.yaml", &link).unwrap();
+    let fixed = run(&folder, &["check", "deploy", "--fix"]);
+    assert_eq!(code(&fixed), 0, "{}", err(&fixed));
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(
+        fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+        0o640
+    );
+    assert!(
+        fs::read_to_string(&real)
+            .unwrap()
+            .contains("type: Recreate")
+    );
+}
+
+#[test]
+fn a_diff_changes_nothing() {
+    let folder = shop();
+    let output = run(&folder, &["check", "deploy", "--diff"]);
+    assert_eq!(
+        out(&output),
+        "--- a/deploy/web.yaml\n+++ b/deploy/web.yaml\n@@ -5,7 +5,7 @@\n spec:\n   replicas: 1\n   strategy:   # we like it rolling\n-    type: RollingUpdate\n+    type: Recreate\n   template:\n     spec:\n       volumes:\n"
+    );
+    assert_eq!(code(&output), 1);
+    let web = fs::read_to_string(folder.path().join("deploy/web.yaml")).unwrap();
+    assert_eq!(web, DEPLOYMENT);
+}
+
+#[test]
+fn what_was_rendered_gets_a_patch_for_kustomize() {
+    let patch = "\
+---
+# A patch for Deployment web, rendered from shop/templates/web.yaml.
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  strategy:
+    type: Recreate
+";
+    let rendered = format!("---\n# Source: shop/templates/web.yaml\n{DEPLOYMENT}");
+    let folder = repository(&[
+        ("facts.yaml", &format!("{CLASS}---\n{CLAIM}")),
+        ("all.yaml", &rendered),
+    ]);
+    let piped = run_with(
+        folder.path(),
+        &["check", "-", "facts.yaml", "--fix"],
+        &rendered,
+    );
+    assert_eq!(out(&piped), patch);
+    let file = run(&folder, &["check", "all.yaml", "facts.yaml", "--fix"]);
+    assert_eq!(out(&file), patch, "a rendered file is not edited");
+    assert_eq!(
+        fs::read_to_string(folder.path().join("all.yaml")).unwrap(),
+        rendered
+    );
+}
+
+#[test]
+fn what_others_share_is_not_edited_but_patched() {
+    let shared = format!("{DEPLOYMENT}x: &s\n  type: RollingUpdate\n").replace(
+        "  strategy:   # we like it rolling\n    type: RollingUpdate\n",
+        "  strategy: &how\n    type: RollingUpdate\n  also: *how\n",
+    );
+    let folder = repository(&[("a.yaml", CLASS), ("b.yaml", CLAIM), ("c.yaml", &shared)]);
+    let output = run(&folder, &["check", ".", "--fix"]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        err(&output).contains("c.yaml: Deployment web is not edited: "),
+        "{}",
+        err(&output)
+    );
+    assert!(
+        out(&output).contains("  strategy:\n    type: Recreate\n"),
+        "{}",
+        out(&output)
+    );
+    assert_eq!(
+        fs::read_to_string(folder.path().join("c.yaml")).unwrap(),
+        shared
+    );
+}
+
+/// The documents as another reader sees them, told to follow the same rules.
+fn values(text: &str) -> Vec<Value> {
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        merge_keys: serde_saphyr::MergeKeyPolicy::Merge,
+        budget: None,
+    };
+    serde_saphyr::from_multiple_with_options(text, options).unwrap()
+}
+
+/// The objects of some documents, lists opened.
+fn objects(documents: Vec<Value>) -> Vec<Value> {
+    documents
+        .into_iter()
+        .flat_map(|mut document| match document["items"].take() {
+            Value::Array(items) => objects(items),
+            _ => vec![document],
+        })
+        .collect()
+}
+
+/// Takes out of the object what remedies may write.
+fn without_remedy(mut object: Value) -> Value {
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.shift_remove("strategy");
+    }
+    if let Some(pod) = object.pointer_mut("/spec/template/spec") {
+        pod.as_object_mut().unwrap().shift_remove("affinity");
+    }
+    object
+}
+
+/// Repairs the files with each remedy: nothing is to be denied afterwards, each file
+/// holds the same objects but for the remedy, and a second run changes nothing.
+fn repair_all(files: &[(String, String)]) {
+    let facts = format!("{CLASS}---\n{}", CLAIM.replace("data", "other"));
+    for (remedy, silent) in [
+        ("recreate", true),
+        ("colocate", true),
+        ("zero-surge", false),
+    ] {
+        let policy = format!("defaults: {{remedy: {remedy}}}\n");
+        let mut all = vec![
+            (".multi-attach-guard.yaml", policy.as_str()),
+            ("in/facts.yaml", facts.as_str()),
+        ];
+        all.extend(
+            files
+                .iter()
+                .map(|(name, text)| (name.as_str(), text.as_str())),
+        );
+        let folder = repository(&all);
+        let fixed = run(&folder, &["check", "in", "--fix"]);
+        assert_eq!(code(&fixed), 0, "{remedy}: {}", err(&fixed));
+        assert_eq!(out(&fixed), "", "{remedy}: all was done in place");
+        let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+
+        let mut repaired = 0;
+        for (name, before) in files {
+            let after = read(name);
+            repaired += usize::from(*before != after);
+            let (before, after) = (objects(values(before)), objects(values(&after)));
+            for (before, after) in before.iter().zip(&after) {
+                assert_eq!(
+                    without_remedy(before.clone()),
+                    without_remedy(after.clone()),
+                    "{remedy}, {name}"
+                );
+            }
+            assert_eq!(before.len(), after.len(), "{remedy}, {name}");
+        }
+        assert!(repaired > 0, "{remedy}: nothing was at fault");
+
+        let checked = run(&folder, &["check", "in"]);
+        assert_eq!(code(&checked), 0, "{remedy}: {}", out(&checked));
+        if silent {
+            assert!(
+                out(&checked).starts_with("No findings."),
+                "{remedy}: {}",
+                out(&checked)
+            );
+        }
+        let texts = || files.iter().map(|(name, _)| read(name)).collect::<Vec<_>>();
+        let once = texts();
+        run(&folder, &["check", "in", "--fix"]);
+        assert_eq!(texts(), once, "{remedy}: a second run changes nothing");
+    }
+}
+
+/// A claim for the pods of [`Written`].
+fn claim_of(name: &str) -> String {
+    CLAIM.replace("name: data", &format!("name: {name}-data"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_way_of_writing_is_repaired(all in proptest::collection::vec(written::written(), 8)) {
+        let files: Vec<(String, String)> = all
+            .into_iter()
+            .enumerate()
+            .map(|(number, mut written)| {
+                written.name = format!("web-{number}");
+                let text = format!("{}---\n{}", claim_of(&written.name), written.text());
+                (format!("in/{number}.yaml"), text)
+            })
+            .collect();
+        repair_all(&files);
+    }
+}
+
+#[test]
+fn the_corpus_is_repaired() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/at-fault");
+    let mut files: Vec<(String, String)> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            (format!("in/{name}"), fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 6, "a file of the corpus has gone or come");
+    repair_all(&files);
+}

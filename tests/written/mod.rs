@@ -1,0 +1,136 @@
+//! Deployments in many ways of writing, for tests of what edits them.
+
+use proptest::prelude::*;
+
+/// A Deployment in some way of writing.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    /// What the Deployment is called.
+    pub(crate) name: String,
+    /// How many pods it has.
+    pub(crate) replicas: usize,
+    indent: usize,
+    compact: bool,
+    comments: bool,
+    crlf: bool,
+    final_newline: bool,
+    strategy: usize,
+    order: Vec<usize>,
+    scalar: usize,
+    affinity: usize,
+}
+
+const STRATEGIES: [&str; 9] = [
+    "",
+    "strategy: {}",
+    "strategy:",
+    "strategy: ~",
+    "strategy: {type: RollingUpdate}",
+    "strategy: {\"rollingUpdate\": {maxSurge: 1, maxUnavailable: 0}, type: 'RollingUpdate'}",
+    "strategy:\n>type: RollingUpdate",
+    "strategy:\n>rollingUpdate:\n>>maxSurge: 25%\n>>maxUnavailable: 25%\n>type: \"RollingUpdate\"",
+    "strategy:\n>type: RollingUpdate\n>rollingUpdate: {maxSurge: 0o1}",
+];
+
+const SCALARS: [&str; 8] = [
+    "0755",
+    "yes",
+    "123456789012345678901234567890",
+    "2024-02-29",
+    "|\n>>x: y\n\n>># no comment",
+    "'it''s'",
+    "\"a\\tb # c\"",
+    "!!str 0755",
+];
+
+const AFFINITIES: [&str; 3] = ["", "affinity: {}", "affinity:\n>nodeAffinity: {}"];
+
+impl Written {
+    /// The manifest. Its pods use the claim `NAME-data`.
+    pub(crate) fn text(&self) -> String {
+        let step = " ".repeat(self.indent);
+        let dash = if self.compact { "" } else { &step };
+        let comment = |text: &str| {
+            if self.comments {
+                format!("  # {text}")
+            } else {
+                String::new()
+            }
+        };
+        let block = |text: &str, level: usize| -> String {
+            text.lines()
+                .map(|line| {
+                    let deeper = line.chars().take_while(|c| *c == '>').count();
+                    let line = &line[deeper..];
+                    if line.is_empty() {
+                        return "\n".to_owned();
+                    }
+                    format!("{}{line}\n", step.repeat(level + deeper))
+                })
+                .collect()
+        };
+        let template = format!(
+            "{step}template:{}\n{}{step}{step}metadata: {{labels: {{app: {}}}}}\n{step}{step}spec:\n{step}{step}{step}containers:\n{step}{step}{step}{dash}- name: app\n{step}{step}{step}{dash}  image: app{}\n{step}{step}{step}volumes: [{{name: data, persistentVolumeClaim: {{claimName: {}-data}}}}]\n",
+            comment("the pods"),
+            if self.comments { "\n# far left\n" } else { "" },
+            self.name,
+            comment("latest"),
+            self.name,
+        );
+        let affinity = block(AFFINITIES[self.affinity], 3);
+        let parts = [
+            format!("{step}replicas: {}{}\n", self.replicas, comment("not more")),
+            block(STRATEGIES[self.strategy], 1),
+            format!("{template}{affinity}"),
+            format!("{step}selector: {{matchLabels: {{app: {}}}}}\n", self.name),
+        ];
+        let spec: String = self.order.iter().map(|at| parts[*at].as_str()).collect();
+        let odd = block(&format!("odd: {}", SCALARS[self.scalar]), 2);
+        let mut text = format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n{step}name: {}\n{step}annotations:\n{odd}spec:{}\n{spec}",
+            self.name,
+            comment("what is wanted"),
+        );
+        if !self.final_newline {
+            text.truncate(text.trim_end().len());
+        }
+        if self.crlf {
+            text = text.replace('\n', "\r\n");
+        }
+        text
+    }
+}
+
+/// Any way of writing.
+pub(crate) fn written() -> impl Strategy<Value = Written> {
+    (
+        (
+            1..=5usize,
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+            any::<bool>(),
+        ),
+        (0..STRATEGIES.len(), 0..SCALARS.len(), 0..AFFINITIES.len()),
+        Just(vec![0, 1, 2, 3]).prop_shuffle(),
+    )
+        .prop_map(
+            |(
+                (indent, compact, comments, crlf, final_newline),
+                (strategy, scalar, affinity),
+                order,
+            )| Written {
+                name: "web".to_owned(),
+                replicas: 1,
+                indent,
+                compact,
+                comments,
+                crlf,
+                final_newline,
+                strategy,
+                order,
+                scalar,
+                affinity,
+            },
+        )
+}
