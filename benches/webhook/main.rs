@@ -11,6 +11,7 @@ mod shared;
 mod stand_in;
 
 use std::error::Error;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use client::{Client, Protocol};
@@ -25,7 +26,17 @@ const TURN: usize = 2_000;
 /// Turns of each server.
 const ROUNDS: usize = 15;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments: Vec<String> = std::env::args().collect();
     if let Some((stand_in, ca)) = StandIn::from_arguments(&arguments) {

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -40,12 +40,8 @@ impl ServerProcess {
         size: Size,
         folder: &Path,
     ) -> Result<Self, Box<dyn Error>> {
-        let facts = folder.join(format!("{name}.yaml"));
-        let mut file = std::io::BufWriter::new(File::create(&facts)?);
-        for manifest in size.manifests() {
-            writeln!(file, "---\n{}", manifest.json)?;
-        }
-        file.into_inner()?.sync_all()?;
+        let facts = folder.join(name);
+        write_facts(size, &facts)?;
         let ca = folder.join(format!("{name}.pem"));
         let arguments = [
             "serve",
@@ -77,12 +73,13 @@ impl ServerProcess {
             .spawn()?;
         let log = process.stderr.take().ok_or("no log")?;
         let mut log = BufReader::new(log);
+        let mut said = String::new();
         let address = loop {
-            let mut line = String::new();
-            if log.read_line(&mut line)? == 0 {
-                return Err(format!("{name} did not start").into());
+            let before = said.len();
+            if log.read_line(&mut said)? == 0 {
+                return Err(format!("{name} did not start, and said:\n{said}").into());
             }
-            let event: Value = serde_json::from_str(&line).unwrap_or_default();
+            let event: Value = serde_json::from_str(&said[before..]).unwrap_or_default();
             if event["message"] == "listening" {
                 break event["webhook"].as_str().unwrap_or_default().parse()?;
             }
@@ -119,6 +116,24 @@ impl ServerProcess {
             .ok_or("no VmRSS")?;
         Ok(kib.parse::<f64>()? / 1024.0)
     }
+}
+
+/// Writes a cluster's objects as several files, as one is read up to 64 MiB.
+fn write_facts(size: Size, folder: &Path) -> Result<(), Box<dyn Error>> {
+    const PER_FILE: usize = 20_000;
+    fs::create_dir(folder)?;
+    let mut manifests = size.manifests().peekable();
+    let mut number = 0;
+    while manifests.peek().is_some() {
+        let file = File::create(folder.join(format!("{number}.yaml")))?;
+        let mut file = BufWriter::new(file);
+        for manifest in manifests.by_ref().take(PER_FILE) {
+            writeln!(file, "---\n{}", manifest.json)?;
+        }
+        file.into_inner()?.sync_all()?;
+        number += 1;
+    }
+    Ok(())
 }
 
 impl Drop for ServerProcess {
