@@ -82,7 +82,12 @@ impl<'a> Request<'a> {
     /// # Errors
     /// When not even a uid can be read.
     pub fn read(body: &'a [u8]) -> Result<Self, Malformed> {
-        let error = match serde_json::from_slice::<ReviewEnvelope<'a>>(body) {
+        // Checked once as a whole, text need not be checked again string by string.
+        let review = match str::from_utf8(body) {
+            Ok(text) => serde_json::from_str::<ReviewEnvelope<'a>>(text),
+            Err(_) => serde_json::from_slice(body),
+        };
+        let error = match review {
             Ok(review) => return review.into_request(),
             Err(error) => error,
         };
@@ -195,6 +200,24 @@ impl<'a> ReviewEnvelope<'a> {
     }
 }
 
+/// The names of the fields of a request that are read.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "camelCase")]
+enum Field {
+    Uid,
+    Kind,
+    Resource,
+    SubResource,
+    Name,
+    Namespace,
+    Operation,
+    DryRun,
+    Object,
+    OldObject,
+    #[serde(other)]
+    Other,
+}
+
 /// The fields of a request. The object is read as what its kind says; should
 /// it come before its kind, it is put aside until the kind is known.
 struct RequestFields<'a>(Request<'a>);
@@ -214,31 +237,31 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
                 let mut request = Request::default();
                 let mut kind_known = false;
                 let mut aside: [Option<&'de RawValue>; 2] = [None, None];
-                while let Some(key) = map.next_key::<Text>()? {
-                    match key.as_str() {
-                        "uid" => request.uid = map.next_value::<BorrowedText<'a>>()?.0,
-                        "kind" => {
+                while let Some(field) = map.next_key()? {
+                    match field {
+                        Field::Uid => request.uid = map.next_value::<BorrowedText<'a>>()?.0,
+                        Field::Kind => {
                             let gvk: GroupVersionKind = map.next_value()?;
                             request.kind = ObjectKind::of(&gvk.group, &gvk.kind);
                             request.group_version_kind = gvk;
                             kind_known = true;
                         }
-                        "resource" => {
+                        Field::Resource => {
                             request.resource = map.next_value::<Resource>()?.resource;
                         }
-                        "subResource" => {
+                        Field::SubResource => {
                             request.sub_resource =
                                 map.next_value::<Option<Text>>()?.unwrap_or_default();
                         }
-                        "name" => {
+                        Field::Name => {
                             request.name = map.next_value::<Option<Text>>()?.unwrap_or_default();
                         }
-                        "namespace" => {
+                        Field::Namespace => {
                             request.namespace =
                                 map.next_value::<Option<Text>>()?.unwrap_or_default();
                         }
-                        "operation" => {
-                            request.operation = match map.next_value::<Text>()?.as_str() {
+                        Field::Operation => {
+                            request.operation = match &*map.next_value::<BorrowedText<'a>>()?.0 {
                                 "CREATE" => Operation::Create,
                                 "UPDATE" => Operation::Update,
                                 "DELETE" => Operation::Delete,
@@ -246,18 +269,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
                                 _ => Operation::Unknown,
                             };
                         }
-                        "dryRun" => {
+                        Field::DryRun => {
                             request.dry_run = map.next_value::<Option<bool>>()?.unwrap_or_default();
                         }
-                        "object" if kind_known => {
+                        Field::Object if kind_known => {
                             request.object = map.next_value_seed(MaybeObject(request.kind))?;
                         }
-                        "oldObject" if kind_known => {
+                        Field::OldObject if kind_known => {
                             request.old_object = map.next_value_seed(MaybeObject(request.kind))?;
                         }
-                        "object" => aside[0] = map.next_value()?,
-                        "oldObject" => aside[1] = map.next_value()?,
-                        _ => {
+                        Field::Object => aside[0] = map.next_value()?,
+                        Field::OldObject => aside[1] = map.next_value()?,
+                        Field::Other => {
                             map.next_value::<IgnoredAny>()?;
                         }
                     }
