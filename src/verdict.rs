@@ -49,7 +49,7 @@ pub struct Review<'a> {
     pub old: Option<&'a Object>,
     /// The object's name, for messages and the policy.
     pub reference: &'a ObjectRef,
-    /// For a [`Scale`]: the kind of workload it scales.
+    /// For an [`Object::Scale`]: the kind of workload it scales.
     pub scaled: Option<WorkloadKind>,
     /// The documents.
     pub raw: &'a dyn Raw,
