@@ -103,8 +103,8 @@ impl<'p> Iterator for Steps<'p> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::objects::object_at;
     use super::super::place::line_and_column;
-    use super::super::read::object_at;
     use super::super::tree::Tree;
     use super::locate;
 

@@ -1,11 +1,13 @@
 //! Reading many manifests at once.
 
 use super::error::{Fault, Problem, ReadError};
+use super::objects::{Manifest, visit};
 use super::parallel::in_order;
 use super::place::line_and_column;
 use super::source::Source;
 use super::split::{Part, parts};
-use super::tree::{Id, Shape, Tree};
+use super::template;
+use super::tree::Tree;
 
 /// Files above this size are shared out between the threads by document.
 const LARGE: u64 = 1 << 20;
@@ -20,21 +22,6 @@ pub struct Place {
     /// The item's number in the `List`, and in the lists inside it; empty for a
     /// document that is an object itself.
     pub items: Box<[usize]>,
-}
-
-/// One object of a manifest.
-#[derive(Debug)]
-pub struct Manifest<'a, 't> {
-    /// The document.
-    pub tree: &'a Tree<'t>,
-    /// The object's node in it.
-    pub id: Id,
-    /// `apps/v1` for example.
-    pub api_version: &'a str,
-    /// `Deployment` for example.
-    pub kind: &'a str,
-    /// The document's text and its place in the file.
-    pub part: &'a Part<'t>,
 }
 
 /// What came of reading.
@@ -145,100 +132,19 @@ fn read_part<T>(
             return reading;
         }
     };
-    let mut path = Vec::new();
-    let mut visitor = Visitor {
-        each: &mut |manifest, items| {
-            if let Some(fault) = unrendered(manifest) {
-                reading.errors.push(located(&source.name, part, fault));
-                return;
-            }
-            let place = Place {
-                source: at,
-                part: number,
-                items: items.into(),
-            };
-            reading.objects.push((place, each(manifest)));
-        },
-        others: 0,
-        part,
-    };
-    visitor.visit(&tree, tree.root(), None, &mut path);
-    reading.others = visitor.others;
-    reading
-}
-
-struct Visitor<'f, 't> {
-    each: &'f mut dyn FnMut(&Manifest<'_, '_>, &[usize]),
-    others: usize,
-    part: &'f Part<'t>,
-}
-
-impl<'t> Visitor<'_, 't> {
-    /// Visits the object `id`, or the objects in it when it is a list. `of` is
-    /// what a typed list says of its items, which need not say it themselves.
-    fn visit(&mut self, tree: &Tree<'t>, id: Id, of: Option<(&str, &str)>, path: &mut Vec<usize>) {
-        let api_version = tree.string(id, "apiVersion").or(of.map(|of| of.0));
-        let kind = tree.string(id, "kind").or(of.map(|of| of.1));
-        let (Some(api_version), Some(kind)) = (api_version, kind) else {
-            self.others += 1;
-            return;
-        };
-        if let Some(items) = list_items(tree, id, kind) {
-            let item_kind = kind.strip_suffix("List").unwrap_or(kind);
-            let of = (!item_kind.is_empty()).then_some((api_version, item_kind));
-            for (number, item) in tree.children(items).enumerate() {
-                path.push(number);
-                self.visit(tree, item, of, path);
-                path.pop();
-            }
+    reading.others = visit(&tree, part, &mut |manifest, items| {
+        if let Some(fault) = template::unrendered(manifest) {
+            reading.errors.push(located(&source.name, part, fault));
             return;
         }
-        let manifest = Manifest {
-            tree,
-            id,
-            api_version,
-            kind,
-            part: self.part,
+        let place = Place {
+            source: at,
+            part: number,
+            items: items.into(),
         };
-        (self.each)(&manifest, path);
-    }
-}
-
-/// The sequence of a list's items, when the object is a list.
-fn list_items(tree: &Tree<'_>, id: Id, kind: &str) -> Option<Id> {
-    if !kind.ends_with("List") {
-        return None;
-    }
-    let (_, items) = tree.entry(id, "items")?;
-    let items = tree.target(items);
-    matches!(tree.node(items).shape, Shape::Sequence { .. }).then_some(items)
-}
-
-/// The node of the object at `items` in a document read again; `None` when the
-/// document has changed since.
-#[must_use]
-pub fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
-    let mut id = tree.root();
-    for number in items {
-        let (_, list) = tree.entry(id, "items")?;
-        id = tree.children(tree.target(list)).nth(*number)?;
-    }
-    Some(id)
-}
-
-/// A name with `{{` in it: a template whose markers stand in quotes, so that
-/// it parses all the same.
-fn unrendered(manifest: &Manifest<'_, '_>) -> Option<Fault> {
-    let tree = manifest.tree;
-    let (_, metadata) = tree.entry(manifest.id, "metadata")?;
-    ["name", "namespace"]
-        .into_iter()
-        .find(|field| {
-            tree.string(metadata, field)
-                .is_some_and(|name| name.contains("{{"))
-        })
-        .and_then(|field| tree.entry(metadata, field))
-        .map(|(_, value)| Fault::new(tree.node(value).start as usize, Problem::Template))
+        reading.objects.push((place, each(manifest)));
+    });
+    reading
 }
 
 /// A fault of a document as an error of its file. A document that does not
@@ -248,7 +154,7 @@ fn located(file: &str, part: &Part<'_>, mut fault: Fault) -> ReadError {
         fault.problem,
         Problem::Syntax { .. } | Problem::KeyIsNotText | Problem::DuplicateKey { .. }
     );
-    if let Some(at) = template_marker(part.text).filter(|_| broken) {
+    if let Some(at) = template::marker(part.text).filter(|_| broken) {
         fault = Fault::new(at, Problem::Template);
     }
     if let Problem::DuplicateKey { first_line, .. } = &mut fault.problem {
@@ -261,15 +167,6 @@ fn located(file: &str, part: &Part<'_>, mut fault: Fault) -> ReadError {
         column: Some(column),
         problem: fault.problem,
     }
-}
-
-/// The first `{{` that stands where a line, a value or an item starts.
-fn template_marker(text: &str) -> Option<usize> {
-    text.match_indices("{{").map(|(at, _)| at).find(|at| {
-        let line_start = text[..*at].rfind('\n').map_or(0, |newline| newline + 1);
-        let before = text[line_start..*at].trim_end();
-        before.is_empty() || before.ends_with([':', '-'])
-    })
 }
 
 #[cfg(test)]

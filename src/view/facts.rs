@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use crate::manifest::decode::DecodeError;
 use crate::manifest::error::ReadError;
+use crate::manifest::objects::{Manifest, object_at};
 use crate::manifest::place::line_and_column;
-use crate::manifest::read::{Manifest, Place, object_at, read};
+use crate::manifest::read::{Place, read};
 use crate::manifest::source::{Source, find};
 use crate::manifest::split::parts;
 use crate::manifest::tree::Tree;

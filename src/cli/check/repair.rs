@@ -11,7 +11,7 @@ use super::gather::Gathered;
 use super::judge::{Document, suspects, verdict};
 use super::merge_patch;
 use crate::manifest::edit;
-use crate::manifest::read::object_at;
+use crate::manifest::objects::object_at;
 use crate::manifest::source::Source;
 use crate::manifest::split::parts;
 use crate::manifest::tree::Tree;

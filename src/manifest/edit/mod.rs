@@ -13,7 +13,7 @@ use json_patch::Patch;
 use serde_json::Value;
 
 use super::error::Fault;
-use super::read::object_at;
+use super::objects::object_at;
 use super::tree::Tree;
 
 /// Why a document is not edited.
