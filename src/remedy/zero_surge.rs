@@ -9,7 +9,7 @@ use crate::rules::codes;
 
 pub(super) const REMEDY: Remedy = Remedy {
     name: "zero-surge",
-    cost: "Each rollout has a short downtime, and a new pod on another node waits until the old one is gone. The strategy's type stays as it is, so server-side apply and GitOps tools have nothing to undo.",
+    cost: "Each rollout has a short downtime, and a new pod on another node waits until the old one is gone. The strategy's type stays as it is, so server-side apply has nothing to undo.",
     effect: "spec.strategy.rollingUpdate was set to maxSurge 0 and maxUnavailable 1",
     cures: &[
         codes::ROLLING_UPDATE_OVERLAP,
