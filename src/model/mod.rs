@@ -11,6 +11,7 @@ pub mod claim;
 pub mod cluster;
 mod de;
 pub mod labels;
+pub(crate) mod layered;
 pub mod metadata;
 pub mod node;
 pub mod object;

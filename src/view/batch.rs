@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::cluster::{ClusterView, Turn};
+use crate::model::layered::Layered;
 use crate::model::metadata::Metadata;
 use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
-
-use super::layered::Layered;
 
 /// The order in which the objects of a batch are judged. What is found between
 /// two of them is reported once, on the later one.

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::model::claim::Claim;
 use crate::model::cluster::{ClusterView, Lookup};
+use crate::model::layered::Layered;
 use crate::model::object::{Namespace, ObjectKind};
 use crate::model::volume::Volume;
 use crate::model::workload::{Workload, WorkloadKind};
@@ -17,7 +18,6 @@ use crate::model::workload::{Workload, WorkloadKind};
 use super::connect::{Access, ConnectError, client};
 use super::index::Index;
 use super::late::{Late, LateObjects, Question, is_name};
-use super::layered::Layered;
 use super::shared::SharedIndex;
 use super::status::{KindStatus, Link, Statuses};
 use super::watch::follow;

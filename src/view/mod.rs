@@ -10,7 +10,6 @@ pub mod facts;
 mod fake_api_server;
 pub mod index;
 mod late;
-mod layered;
 pub mod live;
 mod resource;
 pub mod shared;

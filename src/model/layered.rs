@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use crate::model::autoscaler::Autoscaler;
-use crate::model::claim::Claim;
-use crate::model::cluster::{ClusterView, Lookup, NodeHint, Turn};
-use crate::model::labels::Labels;
-use crate::model::node::Node;
-use crate::model::object::Namespace;
-use crate::model::storage_class::{CsiDriver, StorageClass};
-use crate::model::volume::Volume;
-use crate::model::workload::{Workload, WorkloadKind};
+use super::autoscaler::Autoscaler;
+use super::claim::Claim;
+use super::cluster::{ClusterView, Lookup, NodeHint, Turn};
+use super::labels::Labels;
+use super::node::Node;
+use super::object::Namespace;
+use super::storage_class::{CsiDriver, StorageClass};
+use super::volume::Volume;
+use super::workload::{Workload, WorkloadKind};
 
 /// A view on top of another one; a [`ClusterView`] by that.
-pub(super) trait Layered: Sync {
+pub(crate) trait Layered: Sync {
     /// The view beneath, which answers all that is not answered here.
     fn beneath(&self) -> &dyn ClusterView;
 
