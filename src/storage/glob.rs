@@ -1,44 +1,39 @@
 //! Patterns over provisioner names.
 
+use wildmatch::WildMatchPattern;
+
 use crate::model::Text;
 
 /// A provisioner name in which `*` stands for any text, the empty one included.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Glob(Text);
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Glob {
+    pattern: Text,
+    // No name holds a NUL, so no character stands for just any one other.
+    matcher: WildMatchPattern<'*', '\0'>,
+}
 
 impl Glob {
     /// `pattern` as a glob; `None` if it holds no `*` and is thus an exact name.
     pub(super) fn new(pattern: &str) -> Option<Self> {
-        pattern.contains('*').then(|| Self(pattern.into()))
+        pattern.contains('*').then(|| Self {
+            pattern: pattern.into(),
+            matcher: WildMatchPattern::new(pattern),
+        })
     }
 
     /// The pattern as it was written.
     pub(super) fn pattern(&self) -> &str {
-        &self.0
+        &self.pattern
     }
 
     /// The bytes of the pattern that are not `*`: the longer, the more precise.
     pub(super) fn fixed_len(&self) -> usize {
-        self.0.bytes().filter(|byte| *byte != b'*').count()
+        self.pattern.bytes().filter(|byte| *byte != b'*').count()
     }
 
     /// Whether the whole of `name` fits the pattern.
     pub(super) fn matches(&self, name: &str) -> bool {
-        let Some((head, rest)) = self.0.split_once('*') else {
-            return self.0 == name;
-        };
-        let Some(mut left) = name.strip_prefix(head) else {
-            return false;
-        };
-        let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
-        // Taking each middle part at its first place leaves the most for the parts after it.
-        for part in middle.split('*') {
-            match left.find(part) {
-                Some(at) => left = &left[at + part.len()..],
-                None => return false,
-            }
-        }
-        left.ends_with(tail)
+        self.matcher.matches(name)
     }
 }
 
