@@ -73,6 +73,14 @@ spec:
   storageClassName: share
   resources: {requests: {storage: 1Gi}}
 ---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: held}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: disk
+  resources: {requests: {storage: 1Gi}}
+---
 {apiVersion: v1, kind: Secret, metadata: {name: hidden}, stringData: {key: value-of-the-secret}}
 ---
 apiVersion: v1
@@ -279,6 +287,39 @@ fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
         if expected.is_empty() {
             assert_eq!(said, "", "{name}");
         }
+    }
+}
+
+/// A snapshot knows no workloads; the cluster does.
+#[test]
+fn workloads_of_the_cluster_count_and_none_counts_twice() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let deployment = |name: &str| {
+        deployment("held", "strategy: {type: Recreate}")
+            .replace("NAMESPACE", world.namespace)
+            .replace("web", name)
+    };
+    let holder = deployment("holder");
+    world.plane.apply(world.namespace, &holder);
+    for (name, manifest, expected) in [
+        (
+            "another one",
+            deployment("other"),
+            &["workloads-share-volume"][..],
+        ),
+        ("the one that is there", holder, &[]),
+    ] {
+        std::fs::write(world.folder.path().join("manifest.yaml"), manifest).unwrap();
+        let live = world.check(&["manifest.yaml", "--cluster"]);
+        let found: Vec<&str> = live["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|finding| finding["rule"].as_str().unwrap())
+            .collect();
+        assert_eq!(found, expected, "{name}");
     }
 }
 

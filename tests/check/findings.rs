@@ -23,6 +23,71 @@ fn facts_are_found_in_any_order_and_the_line_is_named() {
     assert_eq!(finding["remedies"][0]["name"], "recreate");
 }
 
+/// Whatever comes later in the input counts as much as what comes before.
+#[test]
+fn every_kind_of_object_in_the_input_counts() {
+    let bound = format!("{CLAIM}  volumeName: pv\n");
+    let recreate = DEPLOYMENT.replace("RollingUpdate", "Recreate");
+    let table = [
+        (
+            "nothing else",
+            DEPLOYMENT,
+            CLAIM,
+            "",
+            "deny rolling-update-overlap",
+        ),
+        (
+            "a driver that does not attach",
+            DEPLOYMENT,
+            CLAIM,
+            "{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: ebs.csi.aws.com}, spec: {attachRequired: false}}",
+            "",
+        ),
+        (
+            "a volume that many nodes can have",
+            DEPLOYMENT,
+            bound.as_str(),
+            "{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv}, spec: {accessModes: [ReadWriteMany], csi: {driver: ebs.csi.aws.com}, claimRef: {namespace: default, name: data}}}",
+            "",
+        ),
+        (
+            "the only node",
+            DEPLOYMENT,
+            CLAIM,
+            "{apiVersion: v1, kind: Node, metadata: {name: a}}",
+            "",
+        ),
+        ("no autoscaler", &recreate, CLAIM, "", ""),
+        (
+            "an autoscaler",
+            &recreate,
+            CLAIM,
+            "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: h}, spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}",
+            "deny autoscaler-exceeds-volume",
+        ),
+        (
+            "a namespace that asks for warnings",
+            DEPLOYMENT,
+            CLAIM,
+            "{apiVersion: v1, kind: Namespace, metadata: {name: default, annotations: {multi-attach-guard.dev/action: warn, multi-attach-guard.dev/reason: on trial}}}",
+            "warn rolling-update-overlap",
+        ),
+    ];
+    for (name, deployment, claim, other, expected) in table {
+        let folder = repository(&[
+            ("a.yaml", deployment),
+            ("b.yaml", CLASS),
+            ("c.yaml", claim),
+            ("d.yaml", other),
+        ]);
+        let found: Vec<String> = findings(&run(&folder, &["check", ".", "--format", "json"]))
+            .iter()
+            .map(|it| format!("{} {}", it["action"], it["rule"]).replace('"', ""))
+            .collect();
+        assert_eq!(found.join(" + "), expected, "{name}");
+    }
+}
+
 #[test]
 fn text_underlines_the_field() {
     let output = run(&shop(), &["check", "deploy"]);
