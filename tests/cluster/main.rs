@@ -8,86 +8,13 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+#[path = "../harness/mod.rs"]
 mod harness;
+mod world;
 
-use std::path::Path;
-use std::process::{Command, Output};
-use std::sync::OnceLock;
-
-use harness::{ControlPlane, GuardOptions, Needs, WebhookOptions};
+use harness::{GuardOptions, WebhookOptions};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-
-/// What the cluster holds beside the objects that are judged.
-const CLUSTER: &str = "
-{apiVersion: v1, kind: Node, metadata: {name: node-a, labels: {kubernetes.io/hostname: node-a}}}
----
-{apiVersion: v1, kind: Node, metadata: {name: node-b, labels: {kubernetes.io/hostname: node-b}}}
----
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata: {name: disk}
-provisioner: disk.csi.example.com
-parameters: {tier: fast, password: hunter2}
----
-{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: share}, provisioner: efs.csi.aws.com}
----
-{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: disk.csi.example.com}, spec: {attachRequired: true}}
----
-{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: efs.csi.aws.com}, spec: {attachRequired: false}}
----
-apiVersion: v1
-kind: PersistentVolume
-metadata: {name: cluster-bound}
-spec:
-  capacity: {storage: 1Gi}
-  accessModes: [ReadWriteOnce]
-  storageClassName: disk
-  claimRef: {namespace: NAMESPACE, name: bound}
-  csi: {driver: disk.csi.example.com, volumeHandle: handle-of-the-volume}
-";
-
-const CLAIMS: &str = "
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: bound}
-spec:
-  accessModes: [ReadWriteOnce]
-  storageClassName: disk
-  volumeName: cluster-bound
-  resources: {requests: {storage: 1Gi}}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: alone}
-spec:
-  accessModes: [ReadWriteOncePod]
-  storageClassName: disk
-  resources: {requests: {storage: 1Gi}}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: shared}
-spec:
-  accessModes: [ReadWriteMany]
-  storageClassName: share
-  resources: {requests: {storage: 1Gi}}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: held}
-spec:
-  accessModes: [ReadWriteOnce]
-  storageClassName: disk
-  resources: {requests: {storage: 1Gi}}
----
-{apiVersion: v1, kind: Secret, metadata: {name: hidden}, stringData: {key: value-of-the-secret}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: other}
-spec: {containers: [{name: c, image: image-of-a-pod}]}
-";
+use world::{World, err, out, run, run_with};
 
 fn deployment(claim: &str, spec: &str) -> String {
     format!(
@@ -173,74 +100,6 @@ spec:
             &[("deny", "unsupported-access-mode")],
         ),
     ]
-}
-
-/// A cluster with everything in it, and a folder to work in.
-struct World {
-    plane: &'static ControlPlane,
-    namespace: &'static str,
-    folder: TempDir,
-}
-
-impl World {
-    /// `None` where there is no control plane. The cluster's objects are made once.
-    fn new() -> Option<Self> {
-        static NAMESPACE: OnceLock<String> = OnceLock::new();
-        let plane = harness::require_control_plane(Needs::ApiServer)?;
-        let namespace = NAMESPACE.get_or_init(|| {
-            let namespace = plane.namespace("cluster");
-            let cluster = CLUSTER.replace("NAMESPACE", &namespace);
-            plane
-                .kubectl(&["apply", "-f", "-"], Some(&cluster))
-                .success();
-            plane.apply(&namespace, CLAIMS);
-            namespace
-        });
-        let folder = tempfile::tempdir().unwrap();
-        Some(Self {
-            plane,
-            namespace,
-            folder,
-        })
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        run(self.folder.path(), self.plane.kubeconfig(), arguments)
-    }
-
-    fn check(&self, arguments: &[&str]) -> Value {
-        let output = self.run(&[&["check", "--format", "json"], arguments].concat());
-        assert_ne!(output.status.code(), Some(2), "{}", err(&output));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    /// What kubectl says when the manifest is sent through the webhooks.
-    fn dry_run(&self, manifest: &str) -> String {
-        let arguments = ["create", "--dry-run=server", "-f", "-"];
-        let output = self.plane.kubectl(&arguments, Some(manifest));
-        assert!(
-            output.status == 0 || output.stderr.contains("denied the request: "),
-            "{output:#?}"
-        );
-        output.stderr
-    }
-}
-
-fn run(folder: &Path, kubeconfig: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-        .args(arguments)
-        .current_dir(folder)
-        .env("KUBECONFIG", kubeconfig)
-        .output()
-        .unwrap()
-}
-
-fn out(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).unwrap()
-}
-
-fn err(output: &Output) -> &str {
-    std::str::from_utf8(&output.stderr).unwrap()
 }
 
 #[test]
@@ -412,6 +271,66 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
         err(&forbidden)
     );
     assert_eq!(std::fs::read_to_string(old).unwrap(), "# kept\n");
+}
+
+/// What comes from standard input gets a patch instead of an edit.
+#[test]
+fn kustomize_applies_the_patch() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let path = |name: &str| world.folder.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(path(name), text).unwrap();
+    let rendered = deployment(
+        "bound",
+        "strategy: {rollingUpdate: {maxSurge: 2, maxUnavailable: 0}}",
+    )
+    .replace("NAMESPACE", world.namespace)
+    .replace(
+        "containers:",
+        "affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: topology.kubernetes.io/zone, labelSelector: {matchLabels: {app: other}}}}]}}\n      containers:",
+    );
+    write("rendered.yaml", &rendered);
+    write(
+        "kustomization.yaml",
+        "resources: [rendered.yaml]\npatches: [{path: patch.yaml}]\n",
+    );
+    let snapshot = world.run(&["snapshot", "-o", "snapshot.yaml"]);
+    assert_eq!(snapshot.status.code(), Some(0), "{}", err(&snapshot));
+    for remedy in ["recreate", "colocate"] {
+        write("policy.yaml", &format!("defaults: {{remedy: {remedy}}}\n"));
+        let common = [
+            "check",
+            "--facts",
+            "snapshot.yaml",
+            "--config",
+            "policy.yaml",
+        ];
+        let check = |arguments: &[&str], input: &str| {
+            let arguments = [&common, arguments].concat();
+            run_with(
+                world.folder.path(),
+                world.plane.kubeconfig(),
+                &arguments,
+                input,
+            )
+        };
+        let patch = check(&["--fix", "-"], &rendered);
+        assert!(
+            out(&patch).starts_with("---\n# A patch for Deployment "),
+            "{patch:?}"
+        );
+        write("patch.yaml", out(&patch));
+        let folder = world.folder.path().display().to_string();
+        let built = world.plane.kubectl(&["kustomize", &folder], None).success();
+        let checked = check(&["-"], &built.stdout);
+        assert_eq!(
+            out(&checked),
+            "No findings. 1 object judged in 1 file.\n",
+            "{remedy}: {}",
+            built.stdout
+        );
+    }
 }
 
 #[test]
