@@ -46,6 +46,28 @@ fn a_repaired_file_keeps_its_permissions_and_its_link() {
     );
 }
 
+/// A repository may hold anything, also where the new text is written first.
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_through_a_link_that_waits_there() {
+    use std::os::unix::fs::symlink;
+    let folder = shop();
+    let victim = folder.path().join("victim");
+    fs::write(&victim, "mine").unwrap();
+    let link = folder.path().join("deploy/web.yaml.multi-attach-guard");
+    symlink(&victim, &link).unwrap();
+    let fixed = run(&folder, &["check", "deploy", "--fix"]);
+    assert_eq!(code(&fixed), 2);
+    assert!(
+        err(&fixed).contains("deploy/web.yaml: This file cannot be written: File exists"),
+        "{}",
+        err(&fixed)
+    );
+    assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
+    let web = fs::read_to_string(folder.path().join("deploy/web.yaml")).unwrap();
+    assert_eq!(web, DEPLOYMENT);
+}
+
 #[test]
 fn a_diff_changes_nothing() {
     let folder = shop();

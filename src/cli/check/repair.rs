@@ -162,19 +162,20 @@ impl Edits {
     }
 }
 
-/// Writes the file as a whole or not at all, under the permissions it has.
+/// Writes the file as a whole or not at all, under the permissions it has. The
+/// file written beside it first must be a new one: what a repository puts there,
+/// a link for example, is not written to.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = path.canonicalize()?;
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".multi-attach-guard");
     let beside = directory.join(name);
-    let written = fs::File::create(&beside)
-        .and_then(|mut file| {
-            file.set_permissions(fs::metadata(&path)?.permissions())?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
+    let mut file = fs::File::create_new(&beside)?;
+    let written = fs::metadata(&path)
+        .and_then(|metadata| file.set_permissions(metadata.permissions()))
+        .and_then(|()| file.write_all(text.as_bytes()))
+        .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&beside, &path));
     if written.is_err() {
         // The first error says more than one about the leftovers.
