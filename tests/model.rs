@@ -1,16 +1,21 @@
-//! A model of the controllers that decide about a volume's rollouts, explored exhaustively.
+//! A model of the controllers that decide about a volume's rollouts, explored exhaustively, and the engine held
+//! against it.
 //!
 //! It is written from what a real control plane was seen to do and from the Kubernetes source, and shares nothing with
-//! the engine's rules, so that each can be held against the other.
+//! the engine's rules, so that each can be held against the other. `agreement` says what it means that they agree.
 #![allow(
     clippy::unwrap_used,
     reason = "a test may panic, outside of its test functions too"
 )]
 
+#[path = "model/agreement.rs"]
+mod agreement;
 #[path = "model/configuration.rs"]
 mod configuration;
 #[path = "model/controllers.rs"]
 mod controllers;
+#[path = "model/engine.rs"]
+mod engine;
 #[path = "model/explore.rs"]
 mod explore;
 #[path = "model/grid.rs"]
@@ -19,6 +24,10 @@ mod grid;
 mod ground_truth;
 #[path = "model/machine.rs"]
 mod machine;
+#[path = "model/manifests.rs"]
+mod manifests;
+#[path = "model/reading.rs"]
+mod reading;
 #[path = "model/remedies.rs"]
 mod remedies;
 #[path = "model/scheduler.rs"]
@@ -28,13 +37,31 @@ mod state;
 #[path = "model/survey.rs"]
 mod survey;
 
-use std::collections::HashSet;
-use std::time::Instant;
+use std::io::Write;
+use std::sync::LazyLock;
 
-use configuration::{Access, Configuration, Kind};
-use explore::{Outcome, Start, Worst, change, explore};
-use remedies::REMEDIES;
-use survey::Survey;
+use agreement::{Comparison, Table};
+use configuration::{Configuration, Kind};
+use engine::Engine;
+use explore::{Outcome, Worst, change, explore};
+use multi_attach_guard::verdict::Aim;
+use remedies::Trial;
+use survey::{Survey, in_parallel};
+
+/// Every configuration of the grids.
+static ASKED: LazyLock<Vec<Configuration>> = LazyLock::new(grid::asked);
+
+/// What exploring them shows, each explored once for all tests.
+static SURVEY: LazyLock<Survey> = LazyLock::new(|| Survey::of(&ASKED, agreement::needed));
+
+/// Those of them in which somebody refuses a second node or pod, so that there is something to say.
+fn guarded() -> Vec<Configuration> {
+    let guarded = ASKED.iter().filter(|it| it.volume.is_guarded());
+    guarded.cloned().collect()
+}
+
+/// Of so many configurations one is explored both as it is and in its normal form.
+const NORMAL_FORMS_TRIED: usize = 401;
 
 #[test]
 fn the_model_agrees_with_the_scenarios_seen_on_a_real_control_plane() {
@@ -50,29 +77,36 @@ fn the_model_agrees_with_the_scenarios_seen_on_a_real_control_plane() {
             ));
         }
     }
-    println!("{} scenarios, {states} states", rows.len());
+    let agreed = rows.len() - wrong.len();
+    tell(&format!(
+        "{agreed} of {} rows of the ground truth agree with the model, {states} states",
+        rows.len()
+    ));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn the_model_agrees_with_the_changes_seen_on_a_real_control_plane() {
-    for (name, before, after, start, expected) in ground_truth::changes() {
-        assert_eq!(change(&before, &after, start), expected, "{name}");
+    let changes = ground_truth::changes();
+    for (name, before, after, start, expected) in &changes {
+        assert_eq!(change(before, after, *start), *expected, "{name}");
     }
+    tell(&format!(
+        "{} changes of the ground truth agree with the model",
+        changes.len()
+    ));
 }
 
 #[test]
 fn what_must_hold_of_every_configuration_holds_in_the_model() {
-    let began = Instant::now();
-    let (alone, pairs) = (Survey::of(grid::alone()), Survey::of(grid::pairs()));
-    println!(
-        "{} configurations, {} distinct, {} states, {:?}",
-        alone.asked + pairs.asked,
-        alone.iter().count() + pairs.iter().count(),
-        alone.states() + pairs.states(),
-        began.elapsed()
-    );
-    let wrong: Vec<String> = (alone.iter().chain(pairs.iter()))
+    tell(&format!(
+        "{} configurations asked; with those they are compared by {} are distinct, {} states",
+        ASKED.len(),
+        SURVEY.iter().count(),
+        SURVEY.states(),
+    ));
+    let wrong: Vec<String> = SURVEY
+        .iter()
         .filter_map(|(configuration, worst)| {
             Some(format!(
                 "{}: {configuration:?}: {worst:?}",
@@ -80,58 +114,7 @@ fn what_must_hold_of_every_configuration_holds_in_the_model() {
             ))
         })
         .collect();
-    assert!(
-        wrong.is_empty(),
-        "{} of them:\n{}",
-        wrong.len(),
-        wrong[..wrong.len().min(20)].join("\n")
-    );
-}
-
-#[test]
-fn every_remedy_keeps_its_promise_in_every_configuration() {
-    let distinct: HashSet<Configuration> = grid::alone()
-        .filter(|configuration| configuration.volume.access != Access::Shared)
-        .map(|configuration| configuration.normal())
-        .collect();
-    let (mut judged, mut wrong) = (0, Vec::new());
-    for (configuration, remedy) in distinct
-        .iter()
-        .flat_map(|each| REMEDIES.map(|remedy| (each, remedy)))
-    {
-        if !remedy.applies(configuration) {
-            continue;
-        }
-        let (remedied, promise) = (remedy.applied(configuration), remedy.promise(configuration));
-        let mut outcomes = vec![("afterwards", explore(&remedied).outcome(), promise)];
-        outcomes.push((
-            "while it is put in place",
-            change(configuration, &remedied, Start::Well),
-            promise,
-        ));
-        if remedy.keeps_template() && explore(configuration).outcome() == Outcome::Deadlock {
-            outcomes.push((
-                "put into a hanging rollout",
-                change(configuration, &remedied, Start::Trapped),
-                Outcome::Delay,
-            ));
-        }
-        judged += outcomes.len();
-        for (when, outcome, promise) in outcomes {
-            if outcome > promise {
-                wrong.push(format!(
-                    "{remedy:?} {when}: {outcome} instead of {promise} for {configuration:?}"
-                ));
-            }
-        }
-    }
-    println!("{judged} promises");
-    assert!(
-        judged > 0 && wrong.is_empty(),
-        "{} of them:\n{}",
-        wrong.len(),
-        wrong[..wrong.len().min(20)].join("\n")
-    );
+    expect_none(&wrong);
 }
 
 /// A law that the outcome breaks, if any. Each follows from how the controllers work, whatever the size.
@@ -157,4 +140,85 @@ fn broken(configuration: &Configuration, worst: &Worst) -> Option<&'static str> 
     } else {
         None
     }
+}
+
+#[test]
+fn the_engine_says_what_the_model_finds_in_every_configuration() {
+    let scenarios = ground_truth::rows().into_iter().map(|(_, it, _)| it);
+    // How full nodes are is nothing the engine knows of.
+    let scenarios = scenarios.filter(|it| it.capacity.is_none() && it.volume.is_guarded());
+    let all: Vec<Configuration> = scenarios.chain(guarded()).collect();
+    let tables = in_parallel(&all, |some| {
+        let (mut engine, mut table) = (Engine::default(), Table::default());
+        for configuration in some {
+            let documents = engine.documents(configuration);
+            let verdicts = engine.judge(configuration, &documents, Aim::Judge);
+            let said: Vec<_> = verdicts.iter().map(agreement::said).collect();
+            let comparison = agreement::compare(configuration, &said, &SURVEY);
+            table.add(comparison, configuration, &said, &SURVEY);
+        }
+        table
+    });
+    let mut table = Table::default();
+    tables.into_iter().for_each(|some| table.merge(some));
+    tell(&table.to_string());
+    assert_eq!(table.count(Comparison::Differs), 0, "disagreements");
+    assert!(table.count(Comparison::Agrees) > 0);
+}
+
+#[test]
+fn every_remedy_the_engine_proposes_keeps_its_promise() {
+    let trials = in_parallel(&grid::chosen(&guarded()), |some| {
+        let (mut engine, mut trial) = (Engine::default(), Trial::default());
+        for configuration in some {
+            trial.of(&mut engine, configuration, &SURVEY);
+        }
+        trial
+    });
+    let mut trial = Trial::default();
+    trials.into_iter().for_each(|some| trial.add(some));
+    let tried = trial
+        .tried
+        .iter()
+        .map(|(name, count)| format!("{count} {name}"));
+    tell(&format!(
+        "remedies proposed and checked: {}; {} broken promises",
+        tried.collect::<Vec<_>>().join(", "),
+        trial.broken.len()
+    ));
+    for name in ["recreate", "zero-surge", "colocate", remedies::AUTO] {
+        assert!(trial.tried.contains_key(name), "{name} is never proposed");
+    }
+    expect_none(&trial.broken);
+}
+
+#[test]
+fn a_configuration_and_its_normal_form_are_the_same_to_the_model() {
+    let some: Vec<&Configuration> = ASKED.iter().step_by(NORMAL_FORMS_TRIED).collect();
+    let wrong: Vec<String> = some
+        .iter()
+        .filter_map(|configuration| {
+            let (own, normal) = (explore(configuration), SURVEY.worst(configuration));
+            let same = (own.first, &own.rollouts, own.wait)
+                == (normal.first, &normal.rollouts, normal.wait);
+            (!same).then(|| format!("{configuration:?}: {own:?}, its normal form: {normal:?}"))
+        })
+        .collect();
+    tell(&format!("{} normal forms tried", some.len()));
+    expect_none(&wrong);
+}
+
+/// Writes a line that is seen although the test passes.
+fn tell(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").unwrap();
+}
+
+fn expect_none(wrong: &[String]) {
+    assert!(
+        wrong.is_empty(),
+        "{} of them:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
 }

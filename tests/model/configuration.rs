@@ -139,6 +139,13 @@ pub(crate) enum Kind {
     ReplicaSet,
 }
 
+impl Kind {
+    /// Whether its pods run to an end.
+    pub(crate) fn ends(self) -> bool {
+        matches!(self, Self::Job { .. })
+    }
+}
+
 /// A required or preferred pod affinity on `kubernetes.io/hostname`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Affinity {
@@ -237,6 +244,12 @@ impl Workload {
         }
     }
 
+    /// Whether its affinity looks at the pods of others than the workload itself, which has the index `own`.
+    pub(crate) fn looks_at_others(&self, own: usize) -> bool {
+        self.effective_affinity()
+            .is_some_and(|(workloads, _)| workloads & !(1 << own) != 0)
+    }
+
     pub(crate) fn has_hash(&self) -> bool {
         matches!(self.kind, Kind::Deployment(_))
     }
@@ -288,6 +301,11 @@ impl Volume {
         }
     }
 
+    /// Whether anybody refuses a second node or pod.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.contended() || self.access == Access::SinglePod
+    }
+
     /// Whether an attachment can be refused: only then attachments are part of the state.
     pub(crate) fn contended(&self) -> bool {
         self.attach_required && self.access != Access::Shared
@@ -324,48 +342,140 @@ impl Configuration {
         NodeSet::first(self.zones.len())
     }
 
-    /// The same world without what cannot matter to the model, so that equal worlds are explored once.
+    /// One of all the worlds that are the same to the model but for the names of nodes, so that each is explored once.
     pub(crate) fn normal(&self) -> Self {
         let mut normal = self.clone();
-        let nodes = self.nodes();
-        let volume = &mut normal.volume;
-        volume.nodes = volume.nodes.and(nodes);
-        if volume.access == Access::Shared
-            || (volume.access == Access::Exclusive && !volume.attach_required)
-        {
-            (volume.access, volume.attach_required) = (Access::Shared, false);
+        normal.simplify_volume();
+        for own in 0..normal.workloads.len() {
+            let simple = normal.simple(own);
+            normal.workloads[own] = simple;
         }
-        for workload in &mut normal.workloads {
-            workload.selected = workload.selected.and(nodes);
-            workload.tolerated = workload.tolerated.and(nodes);
-            if workload.affinity == Affinity::Preferred {
-                workload.affinity = Affinity::None;
-            }
-            let one_zone = |(node, zone): (usize, &u8)| {
-                !workload.selected.has(node) || *zone == self.zone_of(workload)
-            };
-            if self.zones.iter().enumerate().all(one_zone) {
-                workload.zone_spread = None;
-            }
-            if let Kind::Deployment(strategy) = &mut workload.kind
-                && let Some((surge, unavailable)) = strategy.resolve(workload.replicas)
-            {
-                *strategy = Strategy::rolling(surge.min(workload.replicas), unavailable);
-            }
-        }
-        if normal
-            .workloads
-            .iter()
-            .all(|workload| workload.zone_spread.is_none())
-        {
-            normal.zones.fill(0);
-        }
+        normal.rename_nodes();
         normal
     }
 
-    fn zone_of(&self, workload: &Workload) -> u8 {
-        (0..self.zones.len())
-            .find(|node| workload.selected.has(*node))
-            .map_or(0, |node| self.zones[node])
+    /// The PV's node affinity narrows the nodes of whoever uses it like a taint, which no spread constraint looks at;
+    /// but the DaemonSet controller places pods without looking at volumes.
+    fn simplify_volume(&mut self) {
+        let nodes = self.nodes();
+        let volume = &mut self.volume;
+        if !volume.is_guarded() {
+            (volume.access, volume.attach_required) = (Access::Shared, false);
+        }
+        volume.nodes = volume.nodes.and(nodes);
+        let mut users = self.workloads.iter().filter(|it| it.uses_volume);
+        if users.all(|user| user.kind != Kind::DaemonSet) {
+            for user in self.workloads.iter_mut().filter(|it| it.uses_volume) {
+                user.tolerated = user.tolerated.and(volume.nodes);
+                user.uses_volume = volume.access != Access::Shared;
+            }
+            volume.nodes = nodes;
+        }
+    }
+
+    /// The workload with this index without what makes no difference to it.
+    fn simple(&self, own: usize) -> Workload {
+        let mut workload = self.workloads[own];
+        workload.selected = workload.selected.and(self.nodes());
+        workload.tolerated = workload.tolerated.and(workload.selected);
+        match &mut workload.kind {
+            Kind::Deployment(strategy) => {
+                if let Some((surge, unavailable)) = strategy.resolve(workload.replicas) {
+                    *strategy = Strategy::rolling(surge.min(workload.replicas), unavailable);
+                }
+            }
+            Kind::DaemonSet => workload.replicas = 0,
+            Kind::Job { completions } => {
+                *completions = workload.replicas.min(*completions);
+                workload.replicas = *completions;
+            }
+            Kind::StatefulSet | Kind::ReplicaSet => {}
+        }
+        let has_hash = workload.has_hash();
+        let spreads = [&mut workload.hostname_spread, &mut workload.zone_spread];
+        for spread in spreads.into_iter().flatten() {
+            spread.own_revision &= has_hash;
+        }
+        // Over a single place everything is spread evenly.
+        if workload.selected.len() <= 1 {
+            workload.hostname_spread = None;
+        }
+        if self.is_in_one_zone(workload.selected) {
+            workload.zone_spread = None;
+        }
+        if workload.hostname_spread.is_none() && workload.zone_spread.is_none() {
+            workload.selected = workload.tolerated;
+        }
+        workload.affinity = match workload.effective_affinity() {
+            Some((workloads, own_revision)) => {
+                let there = workloads & ((1 << self.workloads.len()) - 1);
+                if there == 1 << own && workload.tolerated.len() <= 1 {
+                    Affinity::None
+                } else {
+                    Affinity::Required {
+                        workloads: there,
+                        own_revision,
+                    }
+                }
+            }
+            None => Affinity::None,
+        };
+        workload
+    }
+
+    fn is_in_one_zone(&self, nodes: NodeSet) -> bool {
+        let mut zones = (0..self.zones.len())
+            .filter(|node| nodes.has(*node))
+            .map(|node| self.zones[node]);
+        let first = zones.next();
+        zones.all(|zone| Some(zone) == first)
+    }
+
+    /// Drops nodes that nobody selects, and puts the others into an order that their names have no part in.
+    fn rename_nodes(&mut self) {
+        if self.workloads.iter().all(|it| it.zone_spread.is_none()) {
+            self.zones.fill(0);
+        }
+        let selected = |node: &usize| self.workloads.iter().any(|it| it.selected.has(*node));
+        let mut order: Vec<usize> = (0..self.zones.len()).filter(selected).collect();
+        order.sort_by_key(|node| {
+            let uses = self.workloads.iter().fold(0, |uses: u8, workload| {
+                let use_of_one = u8::from(workload.selected.has(*node)) * 2
+                    + u8::from(workload.tolerated.has(*node));
+                uses << 2 | use_of_one
+            });
+            (
+                self.zones[*node],
+                u8::from(self.volume.nodes.has(*node)),
+                uses,
+            )
+        });
+        let renamed = |set: NodeSet| {
+            let nodes = order.iter().enumerate();
+            NodeSet(nodes.fold(0, |all, (new, old)| all | u8::from(set.has(*old)) << new))
+        };
+        self.volume.nodes = renamed(self.volume.nodes);
+        for workload in &mut self.workloads {
+            workload.selected = renamed(workload.selected);
+            workload.tolerated = renamed(workload.tolerated);
+        }
+        self.zones = order.iter().map(|node| self.zones[*node]).collect();
+    }
+
+    /// A workload as it can be written: without nodes that there are not.
+    pub(crate) fn written(&self, workload: usize) -> Workload {
+        let workload = self.workloads[workload];
+        Workload {
+            selected: workload.selected.and(self.nodes()),
+            tolerated: workload.tolerated.and(self.nodes()),
+            ..workload
+        }
+    }
+
+    /// Whether the loss of a pod can make a difference: some workload's affinity looks at another one's pods, and it
+    /// matters where pods are.
+    pub(crate) fn can_part_by_losses(&self) -> bool {
+        let mut workloads = self.workloads.iter().enumerate();
+        self.volume.is_guarded() && workloads.any(|(own, workload)| workload.looks_at_others(own))
     }
 }

@@ -34,15 +34,18 @@ impl Machine<'_> {
     }
 
     /// `rolloutRecreate`: scale the old ReplicaSet to zero, wait until its pods are gone, Terminating ones too, then
-    /// create the new ones.
+    /// scale the new one up, which may have pods already where the strategy was changed on the way.
     fn recreate(&self, state: &State, workload: usize, next: &mut Vec<State>) {
         let (old, new) = (class(workload, 0), class(workload, 1));
         if state.active(old) > 0 {
             self.scale_down(state, workload, state.active(old), next);
-        } else if state.total(old, Phase::Terminating) == 0 && state.active(new) == 0 {
-            let mut after = *state;
-            after.set_pending(new, self.template(workload, 1).replicas);
-            next.push(after);
+        } else if state.total(old, Phase::Terminating) == 0 {
+            let missing = self.template(workload, 1).replicas - state.active(new);
+            if missing > 0 {
+                let mut after = *state;
+                after.set_pending(new, state.pending(new) + missing);
+                next.push(after);
+            }
         }
     }
 
@@ -188,6 +191,30 @@ impl Machine<'_> {
             after.remove(class, Phase::Running, node);
             after.finish(class);
             next.push(after);
+        }
+    }
+
+    /// Any running pod, or every one, is deleted from outside. A ReplicaSet replaces them at once, others as they
+    /// go. A Job's pods are left alone: they are done soon.
+    pub(crate) fn lose(&self, state: &State, class: usize, next: &mut Vec<State>) {
+        let kind = self.template(class / 2, 0).kind;
+        if kind.ends() {
+            return;
+        }
+        let first = next.len();
+        self.delete_any_running(state, class, next);
+        let all = (0..self.nodes()).fold(*state, |after, node| {
+            (0..state.count(class, Phase::Running, node)).fold(after, |after, _| {
+                deleted(&after, class, Phase::Running, node)
+            })
+        });
+        if all.total(class, Phase::Terminating) > 1 {
+            next.push(all);
+        }
+        if matches!(kind, Kind::Deployment(_) | Kind::ReplicaSet) {
+            for after in &mut next[first..] {
+                after.set_pending(class, after.total(class, Phase::Terminating));
+            }
         }
     }
 

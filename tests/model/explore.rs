@@ -45,39 +45,31 @@ pub(crate) struct Exploration {
 }
 
 impl Exploration {
-    /// Follows every step from the given states. Beyond a goal it goes on only if `past_goals`.
-    pub(crate) fn of(
-        machine: &Machine<'_>,
-        starts: impl IntoIterator<Item = State>,
-        past_goals: bool,
-    ) -> Self {
-        let mut index = Index::default();
-        for start in starts {
-            index.number(machine.canonical(&start));
-        }
-        let (mut goals, mut wait, mut edges, mut next) = (Vec::new(), None, Vec::new(), Vec::new());
-        let mut from = 0;
-        while from < index.states.len() {
-            let state = index.states[from];
-            wait = wait.max(machine.wait(&state));
-            let is_goal = machine.goal(&state);
-            if is_goal {
-                goals.push(from);
+    /// Follows every step from the given states up to the goals.
+    pub(crate) fn to_goals(machine: &Machine<'_>, starts: impl IntoIterator<Item = State>) -> Self {
+        let mut search = Search::from(machine, starts);
+        search.go_on(Beyond::Nothing);
+        search.finish()
+    }
+
+    /// Follows every step from the given states, also beyond goals, and then also what happens when pods are lost.
+    ///
+    /// Pods are lost to a drain, an eviction or a node, which is part of life: the states in which all is well are
+    /// those after that, too, and what was well before must become well again. Nobody can count on it, though: a
+    /// state that only the loss of a pod leads out of is a trap. Nor is the wait for the lost pod to go worth a word.
+    /// It changes nothing where no workload looks at another one's pods, so it is left out there.
+    pub(crate) fn of_life(machine: &Machine<'_>, starts: impl IntoIterator<Item = State>) -> Self {
+        let mut search = Search::from(machine, starts);
+        search.go_on(Beyond::Goals);
+        if machine.configuration.can_part_by_losses() {
+            let wait = search.wait;
+            for quiet in 0..search.index.states.len() {
+                search.lose_pods(quiet);
             }
-            if past_goals || !is_goal {
-                next.clear();
-                machine.successors(&state, &mut next);
-                edges.extend(next.iter().map(|after| (index.number(*after), from)));
-            }
-            from += 1;
+            search.go_on(Beyond::Losses);
+            search.wait = wait;
         }
-        let traps = unreached(index.states.len(), &goals, &mut edges);
-        Self {
-            states: index.states,
-            goals,
-            traps,
-            wait,
-        }
+        search.finish()
     }
 
     pub(crate) fn goal_states(&self) -> Vec<State> {
@@ -91,10 +83,91 @@ impl Exploration {
     fn outcome(&self, trapped: Outcome) -> Outcome {
         if !self.traps.is_empty() {
             trapped
-        } else if self.wait == Some(Holder::Pod) {
+        } else if self.wait >= Some(Holder::Job) {
             Outcome::Delay
         } else {
             Outcome::None
+        }
+    }
+}
+
+/// How far a search goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beyond {
+    Nothing,
+    Goals,
+    Losses,
+}
+
+/// An exploration under way.
+struct Search<'m> {
+    machine: &'m Machine<'m>,
+    index: Index,
+    /// How many states have been followed.
+    followed: usize,
+    goals: Vec<usize>,
+    wait: Option<Holder>,
+    /// Numbers of two states, of which the second one leads to the first.
+    edges: Vec<(usize, usize)>,
+    next: Vec<State>,
+}
+
+impl<'m> Search<'m> {
+    fn from(machine: &'m Machine<'m>, starts: impl IntoIterator<Item = State>) -> Self {
+        let mut index = Index::default();
+        for start in starts {
+            index.number(machine.canonical(&start));
+        }
+        Self {
+            machine,
+            index,
+            followed: 0,
+            goals: Vec::new(),
+            wait: None,
+            edges: Vec::new(),
+            next: Vec::new(),
+        }
+    }
+
+    fn go_on(&mut self, beyond: Beyond) {
+        while self.followed < self.index.states.len() {
+            let from = self.followed;
+            let state = self.index.states[from];
+            self.wait = self.wait.max(self.machine.wait(&state));
+            let is_goal = self.machine.goal(&state);
+            if is_goal {
+                self.goals.push(from);
+            }
+            if beyond != Beyond::Nothing || !is_goal {
+                self.next.clear();
+                self.machine.successors(&state, &mut self.next);
+                for after in &self.next {
+                    self.edges.push((self.index.number(*after), from));
+                }
+            }
+            if beyond == Beyond::Losses {
+                self.lose_pods(from);
+            }
+            self.followed += 1;
+        }
+    }
+
+    fn lose_pods(&mut self, from: usize) {
+        self.next.clear();
+        let state = self.index.states[from];
+        self.machine.losses(&state, &mut self.next);
+        for after in &self.next {
+            self.index.number(*after);
+        }
+    }
+
+    fn finish(mut self) -> Exploration {
+        let traps = unreached(self.index.states.len(), &self.goals, &mut self.edges);
+        Exploration {
+            states: self.index.states,
+            goals: self.goals,
+            traps,
+            wait: self.wait,
         }
     }
 }
@@ -156,7 +229,7 @@ fn unreached(states: usize, goals: &[usize], edges: &mut [(usize, usize)]) -> Ve
 /// What exploring a configuration has shown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Worst {
-    /// Of the first deployment: all workloads created in any order.
+    /// Of the first deployment: all workloads created in any order, and later any pod lost.
     pub(crate) first: Outcome,
     /// For each workload, of its rollout from any state in which all is well. `None` where there is no rollout: the
     /// kind has none, or no such state exists.
@@ -183,7 +256,7 @@ impl Worst {
 /// Explores the first deployment and a rollout of each workload.
 pub(crate) fn explore(configuration: &Configuration) -> Worst {
     let machine = Machine::first_deployment(configuration);
-    let first = Exploration::of(&machine, [machine.start()], true);
+    let first = Exploration::of_life(&machine, [machine.start()]);
     let mut worst = Worst {
         first: first.outcome(Outcome::Stuck),
         rollouts: Vec::new(),
@@ -194,7 +267,7 @@ pub(crate) fn explore(configuration: &Configuration) -> Worst {
         let rolls = !first.goals.is_empty() && configuration.workloads[workload].kind.rolls_out();
         let outcome = rolls.then(|| {
             let machine = Machine::rollout(configuration, configuration, workload);
-            let rollout = Exploration::of(&machine, first.goal_states(), false);
+            let rollout = Exploration::to_goals(&machine, first.goal_states());
             worst.wait = worst.wait.max(rollout.wait);
             worst.states += rollout.states.len();
             rollout.outcome(Outcome::Deadlock)
@@ -216,12 +289,12 @@ pub(crate) enum Start {
 /// The outcome of changing the first workload from what it is in `before` to what it is in `after`.
 pub(crate) fn change(before: &Configuration, after: &Configuration, from: Start) -> Outcome {
     let first_machine = Machine::first_deployment(before);
-    let first = Exploration::of(&first_machine, [first_machine.start()], true);
+    let first = Exploration::of_life(&first_machine, [first_machine.start()]);
     let well = first.goal_states();
     let starts = match from {
         Start::Well => well,
         Start::Trapped => {
-            Exploration::of(&Machine::rollout(before, before, 0), well, false).trap_states()
+            Exploration::to_goals(&Machine::rollout(before, before, 0), well).trap_states()
         }
     };
     assert!(
@@ -231,12 +304,12 @@ pub(crate) fn change(before: &Configuration, after: &Configuration, from: Start)
     let starts = starts
         .iter()
         .flat_map(|state| first_machine.renamings(state));
-    Exploration::of(&Machine::rollout(before, after, 0), starts, false).outcome(Outcome::Deadlock)
+    Exploration::to_goals(&Machine::rollout(before, after, 0), starts).outcome(Outcome::Deadlock)
 }
 
 impl Kind {
     /// Whether a change of the template replaces the workload's pods.
-    fn rolls_out(self) -> bool {
+    pub(crate) fn rolls_out(self) -> bool {
         matches!(
             self,
             Self::Deployment(_) | Self::StatefulSet | Self::DaemonSet

@@ -1,5 +1,7 @@
 //! The configurations that are explored beside the observed scenarios.
 
+use std::collections::HashMap;
+
 use crate::configuration::{
     Access, Affinity, Amount, Configuration, Kind, NODES, NodeSet, Spread, Strategy, Volume,
     Workload,
@@ -106,19 +108,45 @@ const SPREADS: [Option<Spread>; 3] = [
     }),
 ];
 
+/// Everything that is asked: a workload alone, and two of them. Those that differ in the volume only are neighbours.
+pub(crate) fn asked() -> Vec<Configuration> {
+    alone().chain(pairs()).collect()
+}
+
 /// One workload alone with the volume: every kind, strategy, size, place and constraint.
-pub(crate) fn alone() -> impl Iterator<Item = Configuration> {
+fn alone() -> impl Iterator<Item = Configuration> {
     LAYOUTS.iter().flat_map(|layout| {
-        VOLUMES.into_iter().flat_map(move |volume| {
-            workloads()
+        workloads().into_iter().flat_map(move |workload| {
+            VOLUMES
                 .into_iter()
-                .map(move |workload| layout.world(volume, &[workload]))
+                .map(move |volume| layout.world(volume, &[workload]))
         })
     })
 }
 
+/// Of those asked, one of each set that is the same to the model. Which one follows no pattern, so that every way of
+/// saying something gets its turn.
+pub(crate) fn chosen(asked: &[Configuration]) -> Vec<Configuration> {
+    let mut chosen: HashMap<Configuration, (u64, &Configuration)> = HashMap::new();
+    for (number, configuration) in asked.iter().enumerate() {
+        let candidate = (mixed(number), configuration);
+        let best = chosen.entry(configuration.normal()).or_insert(candidate);
+        if candidate.0 < best.0 {
+            *best = candidate;
+        }
+    }
+    let mut chosen: Vec<(u64, &Configuration)> = chosen.into_values().collect();
+    chosen.sort_unstable_by_key(|(lot, _)| *lot);
+    chosen.into_iter().map(|(_, it)| it.clone()).collect()
+}
+
+/// A number without any pattern for each number, always the same.
+fn mixed(number: usize) -> u64 {
+    (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 /// Two workloads on three nodes that share the claim, or of which the second only shares the first one's affinity.
-pub(crate) fn pairs() -> impl Iterator<Item = Configuration> {
+fn pairs() -> impl Iterator<Item = Configuration> {
     let layout = layout(&[0, 0, 0]);
     let recreate = Kind::Deployment(Strategy::Recreate);
     let surge = Kind::Deployment(Strategy::rolling(1, 0));

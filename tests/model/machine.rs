@@ -91,6 +91,25 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Appends every state that may come of the loss of one pod, or all, of a workload, while all is well but for Jobs
+    /// that may have begun.
+    pub(crate) fn losses(&self, state: &State, next: &mut Vec<State>) {
+        let calm = |workload| {
+            state.total(class(workload, 0), Phase::Terminating) == 0
+                && (self.satisfied(state, workload) || self.template(workload, 0).kind.ends())
+        };
+        let workloads = 0..self.configuration.workloads.len();
+        if !workloads.clone().all(calm) {
+            return;
+        }
+        for workload in workloads {
+            self.lose(state, class(workload, 0), next);
+        }
+        for after in next {
+            *after = self.canonical(after);
+        }
+    }
+
     fn schedule(&self, state: &State, class: usize, next: &mut Vec<State>) {
         if state.pending(class) == 0 {
             return;
@@ -141,8 +160,18 @@ impl<'a> Machine<'a> {
 
     /// Whether a pod of the volume, in whatever phase, is on the node.
     pub(crate) fn has_volume_pods(&self, state: &State, node: usize) -> bool {
-        self.classes()
-            .any(|class| self.uses_volume(class) && state.on_node(class, &PHASES, node) > 0)
+        self.volume_classes(state, node).next().is_some()
+    }
+
+    /// The classes of the volume's pods, in whatever phase, on the node.
+    fn volume_classes<'s>(
+        &'s self,
+        state: &'s State,
+        node: usize,
+    ) -> impl Iterator<Item = usize> + 's {
+        self.classes().filter(move |class| {
+            self.uses_volume(*class) && state.on_node(*class, &PHASES, node) > 0
+        })
     }
 
     fn uses_volume(&self, class: usize) -> bool {
@@ -164,10 +193,13 @@ impl<'a> Machine<'a> {
         };
         let holder = (0..self.nodes()).find(|node| state.attached(*node))?;
         (0..self.nodes()).any(waits).then(|| {
-            if self.has_volume_pods(state, holder) {
-                Holder::Pod
-            } else {
+            let mut holders = self.volume_classes(state, holder).peekable();
+            if holders.peek().is_none() {
                 Holder::Attachment
+            } else if holders.all(|class| self.template(class / 2, 0).kind.ends()) {
+                Holder::Job
+            } else {
+                Holder::Pod
             }
         })
     }
@@ -195,7 +227,9 @@ impl<'a> Machine<'a> {
 pub(crate) enum Holder {
     /// Only the detach from a node where no pod uses the volume any more: over in seconds.
     Attachment,
-    /// A pod on another node.
+    /// A Job's pod on another node: over when it has run.
+    Job,
+    /// Another pod on another node.
     Pod,
 }
 

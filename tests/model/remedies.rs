@@ -1,59 +1,213 @@
-//! The remedies, put into configurations, and what each promises.
+//! The remedies that the engine proposes, put into configurations, and what each promises.
 
-use crate::configuration::{Access, Affinity, Configuration, Kind, Strategy};
-use crate::explore::Outcome;
+use std::collections::BTreeMap;
 
-/// A remedy for a Deployment.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Remedy {
-    Recreate,
-    ZeroSurge,
-    Colocate,
+use json_patch::Patch;
+use multi_attach_guard::policy::Action;
+use multi_attach_guard::rules::codes;
+use multi_attach_guard::verdict::Aim;
+
+use crate::agreement::{Comparison, Said, compare, said};
+use crate::configuration::Configuration;
+use crate::engine::{Document, Engine};
+use crate::explore::{Outcome, Start, change};
+use crate::reading;
+use crate::survey::Survey;
+
+/// The name under which [`Trial`] counts the patch that repairs all that can be, by the remedies the engine chooses.
+pub(crate) const AUTO: &str = "auto";
+
+/// What was tried, and which promises were broken.
+#[derive(Default)]
+pub(crate) struct Trial {
+    /// How often each remedy was proposed and checked.
+    pub(crate) tried: BTreeMap<&'static str, usize>,
+    pub(crate) broken: Vec<String>,
 }
 
-pub(crate) const REMEDIES: [Remedy; 3] = [Remedy::Recreate, Remedy::ZeroSurge, Remedy::Colocate];
+/// A remedy put into a configuration.
+struct Treatment<'a> {
+    name: &'static str,
+    before: &'a Configuration,
+    after: Configuration,
+    /// The workloads, the one with the index `at` patched.
+    documents: Vec<Document>,
+    at: usize,
+    /// What is left of the findings, by the remedy's word.
+    promised: Vec<Said>,
+}
 
-impl Remedy {
-    /// Whether the remedy promises anything for the first workload of this configuration.
-    pub(crate) fn applies(self, configuration: &Configuration) -> bool {
-        let workload = &configuration.workloads[0];
-        let unhindered = !workload.anti_affinity
-            && workload.hostname_spread.is_none()
-            && workload.zone_spread.is_none();
-        matches!(workload.kind, Kind::Deployment(_))
-            && match self {
-                Self::Recreate | Self::ZeroSurge => workload.replicas <= 1,
-                Self::Colocate => configuration.volume.access == Access::Exclusive && unhindered,
-            }
+impl Trial {
+    pub(crate) fn add(&mut self, other: Self) {
+        for (name, count) in other.tried {
+            *self.tried.entry(name).or_default() += count;
+        }
+        self.broken.extend(other.broken);
     }
 
-    /// The configuration with the remedy in its first workload.
-    pub(crate) fn applied(self, configuration: &Configuration) -> Configuration {
-        let mut remedied = configuration.clone();
-        let workload = &mut remedied.workloads[0];
-        match self {
-            Self::Recreate => workload.kind = Kind::Deployment(Strategy::Recreate),
-            Self::ZeroSurge => workload.kind = Kind::Deployment(Strategy::rolling(0, 1)),
-            Self::Colocate => {
-                workload.affinity = Affinity::Required {
-                    workloads: 0b01,
-                    own_revision: false,
-                }
+    /// Tries every remedy that the engine proposes for the configuration, and its repair.
+    ///
+    /// Where pods have no place even without the volume, there is nothing to be promised.
+    pub(crate) fn of(
+        &mut self,
+        engine: &mut Engine,
+        configuration: &Configuration,
+        survey: &Survey,
+    ) {
+        let documents = engine.documents(configuration);
+        for (at, document) in documents.iter().enumerate() {
+            assert_eq!(
+                reading::workload(&document.manifest, at, configuration),
+                configuration.written(at),
+                "what is written is read back"
+            );
+        }
+        let proposed = engine.judge(configuration, &documents, Aim::Propose);
+        let before: Vec<Said> = proposed.iter().map(said).collect();
+        if before.iter().all(Vec::is_empty)
+            || compare(configuration, &before, survey) == Comparison::Unplaceable
+        {
+            return;
+        }
+        let mut any = false;
+        for (at, verdict) in proposed.iter().enumerate() {
+            let proposals = verdict.findings.iter().flat_map(|it| &it.remedies);
+            let patches: BTreeMap<&'static str, &Patch> = proposals
+                .map(|proposal| (proposal.remedy.name, &proposal.patch))
+                .collect();
+            for (name, patch) in patches {
+                any = true;
+                let mut promised = before.clone();
+                promised[at].retain_mut(|finding| is_left(finding, name));
+                let treatment = Treatment::of(name, configuration, &documents, at, patch, promised);
+                self.check(engine, &treatment, survey);
             }
         }
-        remedied
-    }
-
-    /// The worst outcome that is left.
-    pub(crate) fn promise(self, configuration: &Configuration) -> Outcome {
-        match self {
-            Self::ZeroSurge if configuration.volume.access == Access::Exclusive => Outcome::Delay,
-            Self::Recreate | Self::ZeroSurge | Self::Colocate => Outcome::None,
+        // Only a remedy that is proposed is chosen.
+        if !any {
+            return;
+        }
+        let repaired = engine.judge(configuration, &documents, Aim::Repair);
+        for (at, verdict) in repaired.iter().enumerate() {
+            let Some(patch) = &verdict.patch else {
+                continue;
+            };
+            let left = verdict.findings.iter().zip(said(verdict));
+            let left = left.filter(|(finding, _)| finding.action != Action::Fix);
+            let mut promised = before.clone();
+            promised[at] = left.map(|(_, said)| said).collect();
+            let treatment = Treatment::of(AUTO, configuration, &documents, at, patch, promised);
+            self.check(engine, &treatment, survey);
         }
     }
 
-    /// Whether the remedy leaves the pod template as it is, so that it also ends a rollout that hangs.
-    pub(crate) fn keeps_template(self) -> bool {
-        matches!(self, Self::Recreate | Self::ZeroSurge)
+    fn check(&mut self, engine: &mut Engine, treatment: &Treatment<'_>, survey: &Survey) {
+        let name = treatment.name;
+        *self.tried.entry(name).or_default() += 1;
+        let (after, documents) = (&treatment.after, &treatment.documents);
+        let again = engine.judge(after, documents, Aim::Judge);
+        let found: Vec<Said> = again.iter().map(said).collect();
+        let comparison = compare(after, &found, survey);
+        let mut is_repaired_again = || {
+            let again = engine.judge(after, documents, Aim::Repair);
+            again[treatment.at].patch.is_some()
+        };
+        let broken = if comparison != Comparison::Agrees {
+            Some(format!("the model finds otherwise ({comparison:?})"))
+        } else if !is_kept(&treatment.promised, &found) {
+            Some(format!("{:?} was promised", treatment.promised))
+        } else if name == AUTO && is_repaired_again() {
+            Some("a second pass changes something".to_owned())
+        } else {
+            broken_in_passing(treatment, survey)
+        };
+        if let Some(broken) = broken {
+            self.broken.push(format!(
+                "{name}: {broken}, {found:?}, {:?}: {:?}",
+                survey.worst(&treatment.after),
+                treatment.before
+            ));
+        }
+    }
+}
+
+impl<'a> Treatment<'a> {
+    fn of(
+        name: &'static str,
+        before: &'a Configuration,
+        documents: &[Document],
+        at: usize,
+        patch: &Patch,
+        promised: Vec<Said>,
+    ) -> Self {
+        let mut documents = documents.to_vec();
+        let mut manifest = documents[at].manifest.clone();
+        json_patch::patch(&mut manifest, patch).unwrap();
+        let mut after = before.clone();
+        after.workloads[at] = reading::workload(&manifest, at, before);
+        documents[at] = Document::of(manifest);
+        Self {
+            name,
+            before,
+            after,
+            documents,
+            at,
+            promised,
+        }
+    }
+}
+
+/// Whether the engine finds in the patched objects what was promised. A workload that shares the volume with another
+/// may be better off than promised: the other one may follow it, for example.
+fn is_kept(promised: &[Said], found: &[Said]) -> bool {
+    let covers = |all: &[Said], some: &[Said]| {
+        let mut pairs = all.iter().zip(some);
+        pairs.all(|(all, some)| some.iter().all(|finding| all.contains(finding)))
+    };
+    covers(promised, found) && (promised.len() > 1 || covers(found, promised))
+}
+
+/// What goes wrong while the remedy is put in place where all is well, or in a rollout that hangs.
+fn broken_in_passing(treatment: &Treatment<'_>, survey: &Survey) -> Option<String> {
+    let (before, after) = (treatment.before, &treatment.after);
+    let [promised] = &treatment.promised[..] else {
+        return None;
+    };
+    let promised = promised.iter().map(|(_, outcome)| *outcome).max();
+    let promised = promised.unwrap_or(Outcome::None);
+    if promised >= Outcome::Stuck || !before.workloads[0].kind.rolls_out() {
+        return None;
+    }
+    let worst = survey.worst(before);
+    if worst.first < Outcome::Stuck {
+        let outcome = change(before, after, Start::Well);
+        if outcome > promised {
+            return Some(format!("put in place, it brings {outcome}"));
+        }
+    }
+    let keeps_the_template = before.workloads[0].affinity == after.workloads[0].affinity;
+    if keeps_the_template && worst.outcome() == Outcome::Deadlock {
+        let outcome = change(before, after, Start::Trapped);
+        if outcome > Outcome::Delay {
+            return Some(format!("in a rollout that hangs, it brings {outcome}"));
+        }
+    }
+    None
+}
+
+/// Whether a finding is left when the remedy is in place, in what form it says itself.
+fn is_left((rule, outcome): &mut (&'static str, Outcome), remedy: &str) -> bool {
+    let is_deadlock = *outcome == Outcome::Deadlock;
+    match (remedy, *rule) {
+        ("zero-surge", codes::ROLLING_UPDATE_OVERLAP) => {
+            *outcome = Outcome::Delay;
+            true
+        }
+        ("recreate", codes::ROLLING_UPDATE_OVERLAP)
+        | ("colocate", codes::ROLLING_UPDATE_OVERLAP | codes::REPLICAS_SHARE_VOLUME) => false,
+        ("recreate" | "zero-surge", codes::SINGLE_POD_VOLUME | codes::CO_LOCATION_IMPOSSIBLE) => {
+            !is_deadlock
+        }
+        _ => true,
     }
 }

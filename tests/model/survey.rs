@@ -1,44 +1,45 @@
 //! Many configurations explored at once, each distinct one a single time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use crate::configuration::Configuration;
 use crate::explore::{Worst, explore};
 
-/// What is known of every configuration asked for, by its normal form.
+/// What is known of many configurations, by their normal form.
 pub(crate) struct Survey {
     known: HashMap<Configuration, Worst>,
-    /// How many configurations were asked for, equal ones counted again.
-    pub(crate) asked: usize,
 }
 
 impl Survey {
-    /// Explores the configurations, on every core.
-    pub(crate) fn of(configurations: impl Iterator<Item = Configuration>) -> Self {
-        let mut asked = 0;
-        let counted = configurations.inspect(|_| asked += 1);
-        let distinct: HashMap<Configuration, ()> = counted
-            .map(|configuration| (configuration.normal(), ()))
-            .collect();
-        let distinct: Vec<Configuration> = distinct.into_keys().collect();
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let known = thread::scope(|scope| {
-            let share = |thread| {
-                let mine = distinct.iter().skip(thread).step_by(threads);
-                scope.spawn(|| {
-                    mine.map(|configuration| (configuration.clone(), explore(configuration)))
-                        .collect()
-                })
-            };
-            let running: Vec<thread::ScopedJoinHandle<'_, Vec<_>>> =
-                (0..threads).map(share).collect();
-            running
-                .into_iter()
-                .flat_map(|thread| thread.join().unwrap())
-                .collect()
+    /// Explores the configurations and, for each of them, those that `needed` names, on every core.
+    pub(crate) fn of(
+        configurations: &[Configuration],
+        needed: impl Fn(&Configuration) -> Vec<Configuration> + Sync,
+    ) -> Self {
+        let normal = in_parallel(configurations, |some| {
+            let all = some.iter().flat_map(&needed).chain(some.iter().cloned());
+            all.map(|it| it.normal()).collect::<HashSet<_>>()
         });
-        Self { known, asked }
+        let distinct: HashSet<Configuration> = normal.into_iter().flatten().collect();
+        let distinct: Vec<Configuration> = distinct.into_iter().collect();
+        let known = in_parallel(&distinct, |some| {
+            let explored = some.iter().map(|it| (it.clone(), explore(it)));
+            explored.collect::<Vec<_>>()
+        });
+        Self {
+            known: known.into_iter().flatten().collect(),
+        }
+    }
+
+    /// What exploring this configuration shows.
+    pub(crate) fn worst(&self, configuration: &Configuration) -> Worst {
+        let normal = configuration.normal();
+        match self.known.get(&normal) {
+            Some(worst) => worst.clone(),
+            None => explore(&normal),
+        }
     }
 
     /// Every distinct configuration with what was found.
@@ -49,4 +50,31 @@ impl Survey {
     pub(crate) fn states(&self) -> usize {
         self.known.values().map(|worst| worst.states).sum()
     }
+}
+
+/// How many neighbouring items are worked on together.
+const CHUNK: usize = 256;
+
+/// Does the same work for all items on every core, for some neighbouring ones at a time.
+pub(crate) fn in_parallel<I: Sync, T: Send>(
+    items: &[I],
+    work: impl Fn(&[I]) -> T + Sync,
+) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut done = Vec::new();
+        while let Some(chunk) = items
+            .chunks(CHUNK)
+            .nth(next.fetch_add(1, Ordering::Relaxed))
+        {
+            done.push(work(chunk));
+        }
+        done
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..cores).map(|_| scope.spawn(worker)).collect();
+        let done = running.into_iter().map(|thread| thread.join().unwrap());
+        done.flatten().collect()
+    })
 }

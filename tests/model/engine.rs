@@ -1,0 +1,132 @@
+//! The engine, asked about configurations.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use multi_attach_guard::model::Text;
+use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
+use multi_attach_guard::policy::Policy;
+use multi_attach_guard::storage::Catalog;
+use multi_attach_guard::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
+use multi_attach_guard::view::index::Index;
+use serde::de::DeserializeSeed;
+use serde_json::Value;
+
+use crate::configuration::{Configuration, Volume, Workload};
+use crate::manifests::{self, NAMESPACE, Style};
+
+static SETTINGS: LazyLock<Settings> =
+    LazyLock::new(|| Settings::new(Policy::default(), Catalog::embedded().unwrap()).unwrap());
+
+/// Judges configurations one after another and keeps the clusters it has met.
+#[derive(Default)]
+pub(crate) struct Engine {
+    clusters: HashMap<(Vec<u8>, Volume), Index>,
+    /// What was written last: writing takes longer than judging.
+    written: Option<(Vec<u8>, Vec<Workload>, Vec<Document>)>,
+}
+
+/// A workload as a manifest, and as the engine reads it.
+#[derive(Clone)]
+pub(crate) struct Document {
+    pub(crate) manifest: Value,
+    kind: ObjectKind,
+    facts: Object,
+}
+
+impl Document {
+    pub(crate) fn of(manifest: Value) -> Self {
+        let text = |field: &str| manifest[field].as_str().unwrap();
+        let kind = ObjectKind::of_manifest(text("apiVersion"), text("kind")).unwrap();
+        let facts = kind.deserialize(&manifest).unwrap();
+        Self {
+            manifest,
+            kind,
+            facts,
+        }
+    }
+
+    fn name(&self) -> &Text {
+        &self.facts.metadata().unwrap().name
+    }
+}
+
+impl Raw for Document {
+    fn object(&self) -> Option<&Value> {
+        Some(&self.manifest)
+    }
+
+    fn old(&self) -> Option<&Value> {
+        None
+    }
+}
+
+impl Engine {
+    /// The workloads of the configuration as they are judged.
+    pub(crate) fn documents(&mut self, configuration: &Configuration) -> Vec<Document> {
+        let (zones, workloads) = (&configuration.zones, &configuration.workloads);
+        if let Some((of_zones, of_workloads, documents)) = &self.written
+            && (of_zones, of_workloads) == (zones, workloads)
+        {
+            return documents.clone();
+        }
+        let style = Style::of(configuration);
+        let documents: Vec<Document> = (0..workloads.len())
+            .map(|index| Document::of(manifests::workload(configuration, index, style)))
+            .collect();
+        self.written = Some((zones.clone(), workloads.clone(), documents.clone()));
+        documents
+    }
+
+    /// Judges each of these workloads while all of them are in the cluster of the configuration.
+    pub(crate) fn judge(
+        &mut self,
+        configuration: &Configuration,
+        documents: &[Document],
+        aim: Aim,
+    ) -> Vec<Verdict> {
+        let (zones, volume) = (&configuration.zones, &configuration.volume);
+        let index = self
+            .clusters
+            .entry((zones.clone(), *volume))
+            .or_insert_with(|| cluster(zones, volume));
+        for document in documents {
+            index.apply(document.facts.clone());
+        }
+        let verdicts = documents
+            .iter()
+            .map(|document| verdict(document, index, aim))
+            .collect();
+        for document in documents {
+            index.remove(document.kind, NAMESPACE, document.name());
+        }
+        verdicts
+    }
+}
+
+fn cluster(zones: &[u8], volume: &Volume) -> Index {
+    let mut index = Index::complete();
+    for object in manifests::cluster(zones, volume) {
+        index.apply(Document::of(object).facts);
+    }
+    index
+}
+
+fn verdict(document: &Document, index: &Index, aim: Aim) -> Verdict {
+    let metadata = document.facts.metadata().unwrap();
+    let reference = ObjectRef {
+        api_version: document.manifest["apiVersion"].as_str().unwrap().into(),
+        kind: document.kind.name().into(),
+        namespace: Some(metadata.namespace.clone()),
+        name: metadata.name.clone(),
+    };
+    let review = Review {
+        object: &document.facts,
+        old: None,
+        reference: &reference,
+        scaled: None,
+        raw: document,
+        aim,
+    };
+    evaluate(&review, index, &SETTINGS)
+}
