@@ -64,7 +64,7 @@ impl Edits {
         }
         if dry {
             let diff = TextDiff::from_lines(&*before, &after);
-            let name = &source.name;
+            let name = source.name.trim_start_matches('/');
             self.output += &diff
                 .unified_diff()
                 .header(&format!("a/{name}"), &format!("b/{name}"))
