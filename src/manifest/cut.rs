@@ -145,7 +145,7 @@ mod tests {
             let (whole, left) = (tree(text), tree(&short));
             assert_eq!(
                 left.value(left.root()),
-                whole.value_without(whole.root(), &["containers"]),
+                whole.value_without(whole.root(), &[("spec", "containers")]),
                 "{name}"
             );
             for field in ["spec:", "b: "] {

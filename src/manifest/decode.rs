@@ -65,10 +65,9 @@ impl Tree<'_> {
         self.decode(id).unwrap_or_default()
     }
 
-    /// As [`Tree::value`], without the entries called one of `left_out` at any
-    /// depth.
+    /// As [`Tree::value`], without some fields.
     #[must_use]
-    pub fn value_without(&self, id: Id, left_out: &'static [&'static str]) -> serde_json::Value {
+    pub fn value_without(&self, id: Id, left_out: &'static [LeftOut]) -> serde_json::Value {
         let node = Node {
             left_out,
             ..Node::new(self, id)
@@ -77,11 +76,18 @@ impl Tree<'_> {
     }
 }
 
+/// A field that is left out: the key it stands under, directly or in a list there,
+/// and its own. The first is empty for a field of the outermost value. A field of
+/// the same name elsewhere, a label for example, stays.
+pub type LeftOut = (&'static str, &'static str);
+
 #[derive(Clone, Copy)]
 struct Node<'de, 't> {
     tree: &'de Tree<'t>,
     id: Id,
-    left_out: &'static [&'static str],
+    /// The key that the node stands under.
+    under: Option<Id>,
+    left_out: &'static [LeftOut],
 }
 
 impl<'de, 't> Node<'de, 't> {
@@ -89,6 +95,7 @@ impl<'de, 't> Node<'de, 't> {
         Self {
             tree,
             id,
+            under: None,
             left_out: &[],
         }
     }
@@ -98,9 +105,20 @@ impl<'de, 't> Node<'de, 't> {
     }
 
     fn pair(self, (key, value): (Id, Id)) -> Option<(Key<'de>, Self)> {
-        let key = self.tree.key_text(key).unwrap_or_default();
-        let kept = !self.left_out.contains(&&*key);
-        kept.then(|| (Key(key), self.at(value)))
+        let name = self.tree.key_text(key).unwrap_or_default();
+        let mut left_out = self.left_out.iter().filter(|(_, field)| *field == name);
+        let kept = left_out.all(|(parent, _)| *parent != self.under());
+        let value = Self {
+            id: value,
+            under: Some(key),
+            ..self
+        };
+        kept.then_some((Key(name), value))
+    }
+
+    fn under(&self) -> Cow<'de, str> {
+        let key = self.under.and_then(|key| self.tree.key_text(key));
+        key.unwrap_or_default()
     }
 }
 
@@ -345,6 +363,24 @@ mod tests {
         for (name, text, expected) in table {
             assert_eq!(value(text), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_field_is_left_out_only_where_it_stands() {
+        let text = "status: 1\nspec:\n  containers: [a]\n  status: kept\n  volumes:\n  - {name: v, secret: {a: 1}}\nlabels: {status: live, containers: two, secret: no}";
+        let tree = Tree::parse(text).unwrap().unwrap();
+        let left_out = &[
+            ("", "status"),
+            ("spec", "containers"),
+            ("volumes", "secret"),
+        ];
+        assert_eq!(
+            tree.value_without(tree.root(), left_out),
+            json!({
+                "spec": {"status": "kept", "volumes": [{"name": "v"}]},
+                "labels": {"status": "live", "containers": "two", "secret": false},
+            })
+        );
     }
 
     #[test]

@@ -23,6 +23,37 @@ fn facts_are_found_in_any_order_and_the_line_is_named() {
     assert_eq!(finding["remedies"][0]["name"], "recreate");
 }
 
+/// Labels may be called as fields are that no remedy reads.
+#[test]
+fn a_proposed_patch_keeps_every_label() {
+    let labels = json!({"app": "web", "status": "live", "containers": "two", "secret": "no"});
+    let deployment = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [{"name": "app", "image": "app"}],
+                    "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+                },
+            },
+        },
+    });
+    let folder = repository(&[
+        ("a.yaml", CLASS),
+        ("b.yaml", CLAIM),
+        ("c.json", &deployment.to_string()),
+    ]);
+    let findings = findings(&run(&folder, &["check", ".", "--format", "json"]));
+    let remedies = findings[0]["remedies"].as_array().unwrap();
+    let colocate = remedies.iter().find(|it| it["name"] == "colocate").unwrap();
+    let patch = colocate["patch"].as_array().unwrap().last().unwrap();
+    assert_eq!(patch["value"][0]["labelSelector"]["matchLabels"], labels);
+}
+
 /// Whatever comes later in the input counts as much as what comes before.
 #[test]
 fn every_kind_of_object_in_the_input_counts() {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::gather::{Gathered, Member};
 use super::repository::Repository;
 use crate::manifest::cut::Cut;
+use crate::manifest::decode::LeftOut;
 use crate::manifest::locate::locate;
 use crate::manifest::objects::object_at;
 use crate::manifest::parallel::in_order;
@@ -17,13 +18,18 @@ use crate::report::{Format, Judged, Located, Notice, Place, Report};
 use crate::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
 use crate::view::batch::BatchView;
 
-/// Parts of documents that no remedy reads or writes, and that are most of them.
-pub(super) const UNREAD: &[&str] = &[
-    "containers",
-    "initContainers",
-    "ephemeralContainers",
-    "managedFields",
-    "status",
+/// Parts of documents that no remedy and no rule reads, and that are most of them.
+const UNREAD: &[LeftOut] = &[
+    ("spec", "containers"),
+    ("spec", "initContainers"),
+    ("spec", "ephemeralContainers"),
+    ("volumes", "configMap"),
+    ("volumes", "secret"),
+    ("volumes", "projected"),
+    ("volumes", "downwardAPI"),
+    ("volumes", "emptyDir"),
+    ("metadata", "managedFields"),
+    ("", "status"),
 ];
 
 /// A member's document.
