@@ -109,7 +109,7 @@ fn manifest(number: usize, at_fault: bool) -> String {
     };
     let namespace = number % 50;
     let mut env = String::new();
-    for variable in 0..28 {
+    for variable in 0..27 {
         let _ = write!(
             env,
             "            - name: SETTING_{variable:02}\n              value: \"value-{variable}-of-{number}\"\n"
