@@ -14,9 +14,35 @@ pub fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     (lines + 1, before[line_start..].chars().count() + 1)
 }
 
+/// The lines of a text in which many places are looked up.
+#[derive(Debug)]
+pub struct Lines<'t> {
+    text: &'t str,
+    /// Where each line but the first starts.
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    /// The lines of `text`.
+    #[must_use]
+    pub fn of(text: &'t str) -> Self {
+        let starts = text.match_indices('\n').map(|(at, _)| at + 1).collect();
+        Self { text, starts }
+    }
+
+    /// As [`line_and_column`], without reading the text again.
+    #[must_use]
+    pub fn line_and_column(&self, at: usize) -> (usize, usize) {
+        let before = self.starts.partition_point(|start| *start <= at);
+        let start = before.checked_sub(1).map_or(0, |line| self.starts[line]);
+        let (_, column) = line_and_column(&self.text[start..], at - start);
+        (before + 1, column)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::line_and_column;
+    use super::{Lines, line_and_column};
 
     #[test]
     fn columns_count_characters() {
@@ -30,6 +56,7 @@ mod tests {
             (1, (1, 1)),
         ] {
             assert_eq!(line_and_column(text, at), place, "byte {at}");
+            assert_eq!(Lines::of(text).line_and_column(at), place, "byte {at}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::manifest::decode::LeftOut;
 use crate::manifest::locate::locate;
 use crate::manifest::objects::object_at;
 use crate::manifest::parallel::in_order;
-use crate::manifest::place::line_and_column;
+use crate::manifest::place::Lines;
 use crate::manifest::split::{Part, parts};
 use crate::manifest::tree::{Id, Tree};
 use crate::report::{Format, Judged, Located, Notice, Place, Report};
@@ -149,68 +149,77 @@ fn of_file(
     let text = source.text().unwrap_or_default();
     let parts = parts(&text);
     let (mut findings, mut notices) = (Vec::new(), Vec::new());
-    for number in numbers.iter().copied() {
-        let member = &gathered.members[number];
-        let part = parts.get(member.place.part);
-        let short = part.and_then(|part| member.cut?.apply(part.text));
-        let written = part.and_then(|part| match (&short, member.cut) {
-            (Some(short), Some(cut)) => Written::read(part, short, Some(cut), member)
-                .or_else(|| Written::read(part, part.text, None, member)),
-            _ => Written::read(part, part.text, None, member),
+    let part_of = |number: usize| gathered.members[number].place.part;
+    for together in numbers.chunk_by(|a, b| part_of(*a) == part_of(*b)) {
+        let part = parts.get(part_of(together[0]));
+        let cut = match together {
+            [alone] => gathered.members[*alone].cut,
+            _ => None,
+        };
+        let short = part.and_then(|part| cut?.apply(part.text));
+        let document = part.and_then(|part| match &short {
+            Some(short) => Written::read(part, short, cut),
+            None => Written::read(part, part.text, None),
         });
-        let verdict = match &written {
-            Some(written) => {
-                let document = Document(written.tree.value_without(written.id, UNREAD));
-                verdict(gathered, number, settings, &document, Aim::Propose)
-            }
-            // Somebody changed the file in the meantime.
-            None => verdict(gathered, number, settings, &NoDocument, Aim::Judge),
-        };
-        let place = |field: &str| {
-            let written = written.as_ref()?;
-            Some(written.place(source.name.clone(), path.clone(), field))
-        };
-        findings.extend(verdict.findings.into_iter().map(|finding| Located {
-            place: place(&finding.field_path),
-            finding,
-        }));
-        notices.extend(verdict.notices.into_iter().map(|text| Notice {
-            object: member.reference.clone(),
-            place: place("metadata.annotations"),
-            text,
-        }));
+        for number in together.iter().copied() {
+            let member = &gathered.members[number];
+            let written = document.as_ref().and_then(|written| {
+                Some((written, object_at(&written.tree, &member.place.items)?))
+            });
+            let verdict = match written {
+                Some((written, id)) => {
+                    let document = Document(written.tree.value_without(id, UNREAD));
+                    verdict(gathered, number, settings, &document, Aim::Propose)
+                }
+                // Somebody changed the file in the meantime.
+                None => verdict(gathered, number, settings, &NoDocument, Aim::Judge),
+            };
+            let place = |field: &str| {
+                let (written, id) = written?;
+                Some(written.place(id, source.name.clone(), path.clone(), field))
+            };
+            findings.extend(verdict.findings.into_iter().map(|finding| Located {
+                place: place(&finding.field_path),
+                finding,
+            }));
+            notices.extend(verdict.notices.into_iter().map(|text| Notice {
+                object: member.reference.clone(),
+                place: place("metadata.annotations"),
+                text,
+            }));
+        }
     }
     (findings, notices)
 }
 
-/// A member as it stands in its file.
+/// A document as it stands in its file.
 struct Written<'t> {
     part: &'t Part<'t>,
+    lines: Lines<'t>,
     /// What the tree lacks of the part.
     cut: Option<Cut>,
     tree: Tree<'t>,
-    id: Id,
 }
 
 impl<'t> Written<'t> {
-    fn read(part: &'t Part<'t>, text: &'t str, cut: Option<Cut>, member: &Member) -> Option<Self> {
+    fn read(part: &'t Part<'t>, text: &'t str, cut: Option<Cut>) -> Option<Self> {
         let tree = Tree::parse(text).ok()??;
-        let id = object_at(&tree, &member.place.items)?;
+        let lines = Lines::of(part.text);
         Some(Self {
             part,
+            lines,
             cut,
             tree,
-            id,
         })
     }
 
-    fn place(&self, file: String, path: Option<String>, field: &str) -> Place {
+    fn place(&self, id: Id, file: String, path: Option<String>, field: &str) -> Place {
         let part = self.part;
-        let spot = locate(&self.tree, self.id, field);
+        let spot = locate(&self.tree, id, field);
         let original = |at| self.cut.map_or(at, |cut| cut.original(at));
         let (start, end) = (original(spot.start), original(spot.end));
-        let (line, column) = line_and_column(part.text, start);
-        let (_, end_column) = line_and_column(part.text, end);
+        let (line, column) = self.lines.line_and_column(start);
+        let (_, end_column) = self.lines.line_and_column(end);
         Place {
             file,
             path,

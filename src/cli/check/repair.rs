@@ -1,5 +1,6 @@
 //! Repairing manifests where they stand.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,7 +14,7 @@ use super::merge_patch;
 use crate::manifest::edit;
 use crate::manifest::objects::object_at;
 use crate::manifest::source::Source;
-use crate::manifest::split::parts;
+use crate::manifest::split::{Part, parts};
 use crate::manifest::tree::Tree;
 use crate::report::{Report, Unread};
 use crate::verdict::{Aim, Settings};
@@ -29,6 +30,40 @@ pub(super) struct Edits {
     pub(super) written: usize,
     /// What could not be changed.
     failed: Vec<Unread>,
+}
+
+/// A member for which there is a remedy.
+struct Ailing {
+    number: usize,
+    document: Document,
+    patch: Patch,
+    /// The names of the remedies in the patch.
+    remedies: String,
+}
+
+impl Ailing {
+    fn of(
+        gathered: &Gathered,
+        settings: &Settings,
+        number: usize,
+        tree: &Tree<'_>,
+    ) -> Option<Self> {
+        let id = object_at(tree, &gathered.members[number].place.items)?;
+        let document = Document(tree.value(id));
+        let verdict = verdict(gathered, number, settings, &document, Aim::Repair);
+        let remedies: Vec<&str> = verdict
+            .findings
+            .iter()
+            .flat_map(|finding| &finding.remedies)
+            .map(|proposal| proposal.remedy.name)
+            .collect();
+        Some(Self {
+            number,
+            document,
+            patch: verdict.patch?,
+            remedies: remedies.join(", "),
+        })
+    }
 }
 
 /// Says in the report what could not be changed.
@@ -51,14 +86,18 @@ impl Edits {
     fn file(&mut self, gathered: &Gathered, settings: &Settings, numbers: &[usize], dry: bool) {
         let source = &gathered.sources[gathered.members[numbers[0]].place.source];
         let Ok(before) = source.text() else { return };
-        let mut after = before.clone().into_owned();
+        let parts = parts(&before);
+        let mut texts: Vec<Cow<'_, str>> = parts.iter().map(|part| part.text.into()).collect();
         let mut done = Vec::new();
-        for number in numbers.iter().copied() {
-            if let Some(edited) = self.member(gathered, settings, number, source, &after, &mut done)
-            {
-                after = edited;
+        let part_of = |number: usize| gathered.members[number].place.part;
+        for together in numbers.chunk_by(|a, b| part_of(*a) == part_of(*b)) {
+            let at = part_of(together[0]);
+            let Some(part) = parts.get(at) else { continue };
+            if let Some(edited) = self.part(gathered, settings, together, part, &mut done) {
+                texts[at] = edited.into();
             }
         }
+        let after = texts.concat();
         if *before == *after {
             return;
         }
@@ -81,70 +120,60 @@ impl Edits {
         }
     }
 
-    /// The file's text with the member repaired; `None` where it stays as it is.
-    fn member(
+    /// The text of a document with its members repaired; `None` where it stays as
+    /// it is.
+    fn part(
         &mut self,
         gathered: &Gathered,
         settings: &Settings,
-        number: usize,
-        source: &Source,
-        text: &str,
+        numbers: &[usize],
+        part: &Part<'_>,
         done: &mut Vec<String>,
     ) -> Option<String> {
-        let member = &gathered.members[number];
-        let part = parts(text).into_iter().nth(member.place.part)?;
         let tree = Tree::parse(part.text).ok()??;
-        let id = object_at(&tree, &member.place.items)?;
-        let document = Document(tree.value(id));
-        let verdict = verdict(gathered, number, settings, &document, Aim::Repair);
-        let patch = verdict.patch?;
-        let remedies: Vec<&str> = verdict
-            .findings
+        let ailing: Vec<Ailing> = numbers
             .iter()
-            .flat_map(|finding| &finding.remedies)
-            .map(|proposal| proposal.remedy.name)
+            .filter_map(|number| Ailing::of(gathered, settings, *number, &tree))
             .collect();
-        let remedies = remedies.join(", ");
-        let object = &member.reference;
-
+        let source = &gathered.sources[gathered.members[numbers[0]].place.source];
         if source.path().is_none() || part.template().is_some() {
-            self.patch(&document, &patch, number, gathered, part.template());
+            for ailing in &ailing {
+                self.patch(gathered, ailing, part.template());
+            }
             return None;
         }
-        match edit::apply(part.text, &member.place.items, &patch) {
-            Ok(edited) => {
-                done.push(format!(
-                    "{}: repaired {object} with {remedies}.",
-                    source.name
-                ));
-                let end = part.start + part.text.len();
-                Some([&text[..part.start], &edited, &text[end..]].concat())
-            }
-            Err(refusal) => {
-                self.patch(&document, &patch, number, gathered, None);
-                self.fail(
-                    source,
-                    format!("{object} is not edited: {refusal} Apply the patch by hand."),
-                );
-                None
+        let changes: Vec<edit::Change<'_>> = ailing
+            .iter()
+            .map(|ailing| (&*gathered.members[ailing.number].place.items, &ailing.patch))
+            .collect();
+        let (edited, came_of) = edit::apply_each(part.text, &changes);
+        for (ailing, came_of) in ailing.iter().zip(came_of) {
+            let object = &gathered.members[ailing.number].reference;
+            match came_of {
+                Ok(()) => done.push(format!(
+                    "{}: repaired {object} with {}.",
+                    source.name, ailing.remedies
+                )),
+                Err(refusal) => {
+                    self.patch(gathered, ailing, None);
+                    self.fail(
+                        source,
+                        format!("{object} is not edited: {refusal} Apply the patch by hand."),
+                    );
+                }
             }
         }
+        Some(edited)
     }
 
-    fn patch(
-        &mut self,
-        document: &Document,
-        patch: &Patch,
-        number: usize,
-        gathered: &Gathered,
-        template: Option<&str>,
-    ) {
-        let mut after = document.0.clone();
-        if json_patch::patch(&mut after, patch).is_err() {
+    fn patch(&mut self, gathered: &Gathered, ailing: &Ailing, template: Option<&str>) {
+        let before = &ailing.document.0;
+        let mut after = before.clone();
+        if json_patch::patch(&mut after, &ailing.patch).is_err() {
             return;
         }
-        let object = &gathered.members[number].reference;
-        let patch = merge_patch::strategic(object, &document.0, &after);
+        let object = &gathered.members[ailing.number].reference;
+        let patch = merge_patch::strategic(object, before, &after);
         let origin = template.map_or_else(String::new, |template| {
             format!(", rendered from {template}")
         });

@@ -47,23 +47,51 @@ pub enum Refusal {
     NotTheSame,
 }
 
+/// A patch and the object of a document it is for. See [`super::read::Place`] for
+/// the items.
+pub type Change<'a> = (&'a [usize], &'a Patch);
+
 /// Applies `patch` to the object at `items` of the document `text` and returns
-/// the document's new text. See [`super::read::Place`] for `items`.
+/// the document's new text.
 ///
 /// # Errors
 /// The patch does not fit, or no small edit leads to exactly the patched object.
 pub fn apply(text: &str, items: &[usize], patch: &Patch) -> Result<String, Refusal> {
+    apply_all(text, &[(items, patch)])
+}
+
+/// Applies as many of the changes as can be, each of another object, and returns
+/// the document's new text with what came of each change. A long list is read and
+/// written once, and a few times more for each change that is refused.
+#[must_use]
+pub fn apply_each(text: &str, changes: &[Change<'_>]) -> (String, Vec<Result<(), Refusal>>) {
+    match apply_all(text, changes) {
+        Ok(edited) => (edited, changes.iter().map(|_| Ok(())).collect()),
+        Err(refusal) if changes.len() <= 1 => (text.to_owned(), vec![Err(refusal)]),
+        Err(_) => {
+            let (first, second) = changes.split_at(changes.len() / 2);
+            let (edited, mut came_of) = apply_each(text, first);
+            let (edited, more) = apply_each(&edited, second);
+            came_of.extend(more);
+            (edited, came_of)
+        }
+    }
+}
+
+fn apply_all(text: &str, changes: &[Change<'_>]) -> Result<String, Refusal> {
     let tree = tree_of(text)?;
-    let object = object_at(&tree, items).ok_or(Refusal::Changed)?;
-    let before = tree.value(object);
-    let mut after = before.clone();
-    json_patch::patch(&mut after, patch)?;
-
-    let edits = reconcile::edits(&tree, object, &before, &after)?;
-    let edited = splice(text, edits).ok_or(Refusal::NotTheSame)?;
-
+    let style = layout::style_of(&tree);
     let mut wanted = tree.value(tree.root());
-    *at_mut(&mut wanted, items).ok_or(Refusal::Changed)? = after;
+    let mut edits = Vec::new();
+    for (items, patch) in changes {
+        let object = object_at(&tree, items).ok_or(Refusal::Changed)?;
+        let before = tree.value(object);
+        let mut after = before.clone();
+        json_patch::patch(&mut after, patch)?;
+        edits.extend(reconcile::edits(&tree, style, object, &before, &after)?);
+        *at_mut(&mut wanted, items).ok_or(Refusal::Changed)? = after;
+    }
+    let edited = splice(text, edits).ok_or(Refusal::NotTheSame)?;
     // Two documents would read as one object each, so the count is checked too.
     let one = super::split::parts(&edited).len() == super::split::parts(text).len();
     match tree_of(&edited) {

@@ -4,7 +4,7 @@ use granit_parser::ScalarStyle;
 use serde_json::{Map, Value};
 
 use super::super::tree::{Id, Shape, Tree};
-use super::layout::{Layout, style_of};
+use super::layout::Layout;
 use super::render::{self, Flow, Style};
 use super::{Edit, Refusal};
 
@@ -12,9 +12,11 @@ use super::{Edit, Refusal};
 /// anchor says more than the edit would.
 const MAX_UNFOLDED: usize = 12;
 
-/// The edits that turn the object `id`, whose value is `old`, into `new`.
+/// The edits that turn the object `id`, whose value is `old`, into `new`, in the
+/// style of its document.
 pub(super) fn edits(
     tree: &Tree<'_>,
+    style: Style,
     id: Id,
     old: &Value,
     new: &Value,
@@ -26,7 +28,7 @@ pub(super) fn edits(
             tree,
             text: tree.text(),
         },
-        style: style_of(tree),
+        style,
         edits: Vec::new(),
         field: String::new(),
     };

@@ -1,7 +1,7 @@
 use json_patch::Patch;
 use serde_json::json;
 
-use super::{Refusal, apply};
+use super::{Refusal, apply, apply_each};
 
 fn recreate() -> Patch {
     patch(json!([{"op": "replace", "path": "/spec/strategy", "value": {"type": "Recreate"}}]))
@@ -211,6 +211,30 @@ fn an_item_of_a_list_is_edited_alone() {
         edited,
         "kind: List\nitems:\n- spec: {strategy: {type: RollingUpdate}}\n- spec:\n    strategy:\n      type: Recreate\n"
     );
+}
+
+#[test]
+fn one_refusal_leaves_the_other_items_repaired() {
+    let item = |name: &str| format!("- {{name: {name}, spec: {{strategy: {{type: A}}}}}}\n");
+    let text = format!(
+        "kind: List\nitems:\n{}- &o {{name: b, spec: {{strategy: {{type: A}}}}}}\n{}{}also: *o\n",
+        item("a"),
+        item("c"),
+        item("d")
+    );
+    let patch = recreate();
+    let changes: Vec<(&[usize], &Patch)> = [&[0][..], &[1], &[2], &[3]]
+        .into_iter()
+        .map(|items| (items, &patch))
+        .collect();
+    let (edited, came_of) = apply_each(&text, &changes);
+    let refused: Vec<bool> = came_of.iter().map(Result::is_err).collect();
+    assert_eq!(refused, [false, true, false, false]);
+    let [a, b, c, d] =
+        ["a", "b", "c", "d"].map(|name| format!("name: {name}, spec: {{strategy: {{type: "));
+    for (start, word) in [(a, "Recreate"), (b, "A"), (c, "Recreate"), (d, "Recreate")] {
+        assert!(edited.contains(&format!("{start}{word}}}")), "{edited}");
+    }
 }
 
 #[test]
