@@ -86,6 +86,32 @@ fn the_model_agrees_with_the_scenarios_seen_on_a_real_control_plane() {
 }
 
 #[test]
+fn every_scenario_of_the_document_has_its_row_with_the_same_outcome() {
+    let mut told: Vec<(&str, Outcome)> = Vec::new();
+    let rows = ground_truth::rows();
+    told.extend(rows.iter().map(|(name, _, outcome)| (*name, *outcome)));
+    let changes = ground_truth::changes();
+    told.extend(changes.iter().map(|(name, .., outcome)| (*name, *outcome)));
+    let mut wrong = Vec::new();
+    let documented = ground_truth::documented();
+    for (scenario, outcomes) in &documented {
+        let own = told
+            .iter()
+            .filter(|(name, _)| name.split(' ').next() == Some(scenario));
+        let own: Vec<String> = own.map(|(_, outcome)| outcome.to_string()).collect();
+        let is_beyond = ground_truth::BEYOND_THE_MODEL.contains(scenario);
+        if own.is_empty() != is_beyond || own.iter().any(|it| !outcomes.contains(&it.as_str())) {
+            wrong.push(format!(
+                "{scenario}: {outcomes:?} in the document, {own:?} here"
+            ));
+        }
+    }
+    tell(&format!("{} scenarios of the document", documented.len()));
+    assert!(documented.len() > ground_truth::BEYOND_THE_MODEL.len());
+    expect_none(&wrong);
+}
+
+#[test]
 fn the_model_agrees_with_the_changes_seen_on_a_real_control_plane() {
     let changes = ground_truth::changes();
     for (name, before, after, start, expected) in &changes {
