@@ -96,17 +96,43 @@ const OWN_REVISION: Affinity = Affinity::Required {
     own_revision: true,
 };
 
-const SPREADS: [Option<Spread>; 3] = [
-    None,
-    Some(Spread {
-        max_skew: 1,
-        own_revision: false,
-    }),
-    Some(Spread {
-        max_skew: 1,
-        own_revision: true,
-    }),
-];
+/// What keeps a workload's pods apart.
+#[derive(Clone, Copy)]
+struct Apart {
+    anti_affinity: bool,
+    hostname_spread: Option<Spread>,
+    zone_spread: Option<Spread>,
+}
+
+/// Every combination of anti-affinity and spreads that allow a skew of one, and each spread that allows two, alone.
+fn apart() -> Vec<Apart> {
+    let spread = |max_skew, own_revision| {
+        Some(Spread {
+            max_skew,
+            own_revision,
+        })
+    };
+    let mut all = Vec::new();
+    for anti_affinity in [false, true] {
+        for hostname_spread in [None, spread(1, false), spread(1, true)] {
+            for zone_spread in [None, spread(1, false)] {
+                all.push(Apart {
+                    anti_affinity,
+                    hostname_spread,
+                    zone_spread,
+                });
+            }
+        }
+    }
+    for (hostname_spread, zone_spread) in [(spread(2, false), None), (None, spread(2, false))] {
+        all.push(Apart {
+            anti_affinity: false,
+            hostname_spread,
+            zone_spread,
+        });
+    }
+    all
+}
 
 /// Everything that is asked: a workload alone, and two of them. Those that differ in the volume only are neighbours.
 pub(crate) fn asked() -> Vec<Configuration> {
@@ -241,20 +267,13 @@ fn workloads() -> Vec<Workload> {
     let mut all = Vec::new();
     for (kind, replicas) in kinds() {
         for affinity in [Affinity::None, Affinity::Preferred, OWN, OWN_REVISION] {
-            for anti_affinity in [false, true] {
-                for hostname_spread in SPREADS {
-                    for zone_spread in SPREADS[..2].iter().copied() {
-                        let plain = Workload::new(kind, replicas);
-                        all.push(Workload {
-                            affinity,
-                            anti_affinity,
-                            hostname_spread,
-                            zone_spread,
-                            ..plain
-                        });
-                    }
-                }
-            }
+            all.extend(apart().into_iter().map(|apart| Workload {
+                affinity,
+                anti_affinity: apart.anti_affinity,
+                hostname_spread: apart.hostname_spread,
+                zone_spread: apart.zone_spread,
+                ..Workload::new(kind, replicas)
+            }));
         }
     }
     all
