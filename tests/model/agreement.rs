@@ -153,8 +153,8 @@ fn agrees_about_sharing(configuration: &Configuration, said: &[Said], survey: &S
         }
 }
 
-/// The exception: a volume that is bound to a node keeps it to itself which of a DaemonSet's pods have it. The engine
-/// is silent about volumes that live on a node, for they are made so that each node has its own.
+/// The exception: a volume that exists on one node keeps a DaemonSet's pods on other nodes from starting, but nothing
+/// asks for it on a second node, so the engine is silent, as about all volumes that live on a node.
 fn is_on_the_volumes_node(configuration: &Configuration, workload: &Workload) -> bool {
     let nodes = workload.daemon_nodes(configuration.nodes());
     workload.kind == Kind::DaemonSet

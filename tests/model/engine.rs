@@ -1,6 +1,7 @@
 //! The engine, asked about configurations.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use multi_attach_guard::model::Text;
@@ -23,7 +24,14 @@ static SETTINGS: LazyLock<Settings> =
 pub(crate) struct Engine {
     clusters: HashMap<(Vec<u8>, Volume), Index>,
     /// What was written last: writing takes longer than judging.
-    written: Option<(Vec<u8>, Vec<Workload>, Vec<Document>)>,
+    written: Option<Written>,
+}
+
+/// Workloads in a cluster with these zones, and the documents they make.
+struct Written {
+    zones: Vec<u8>,
+    workloads: Vec<Workload>,
+    documents: Rc<[Document]>,
 }
 
 /// A workload as a manifest, and as the engine reads it.
@@ -63,18 +71,22 @@ impl Raw for Document {
 
 impl Engine {
     /// The workloads of the configuration as they are judged.
-    pub(crate) fn documents(&mut self, configuration: &Configuration) -> Vec<Document> {
+    pub(crate) fn documents(&mut self, configuration: &Configuration) -> Rc<[Document]> {
         let (zones, workloads) = (&configuration.zones, &configuration.workloads);
-        if let Some((of_zones, of_workloads, documents)) = &self.written
-            && (of_zones, of_workloads) == (zones, workloads)
+        if let Some(written) = &self.written
+            && (&written.zones, &written.workloads) == (zones, workloads)
         {
-            return documents.clone();
+            return Rc::clone(&written.documents);
         }
         let style = Style::of(configuration);
-        let documents: Vec<Document> = (0..workloads.len())
+        let documents: Rc<[Document]> = (0..workloads.len())
             .map(|index| Document::of(manifests::workload(configuration, index, style)))
             .collect();
-        self.written = Some((zones.clone(), workloads.clone(), documents.clone()));
+        self.written = Some(Written {
+            zones: zones.clone(),
+            workloads: workloads.clone(),
+            documents: Rc::clone(&documents),
+        });
         documents
     }
 

@@ -13,8 +13,7 @@ pub(crate) struct Machine<'a> {
     before: &'a Configuration,
     /// The workload whose template has just changed, if any.
     pub(crate) rollout: Option<usize>,
-    /// The renamings of nodes that change nothing, the identity left out.
-    symmetries: Vec<[usize; NODES]>,
+    alike: Alike,
 }
 
 impl<'a> Machine<'a> {
@@ -24,7 +23,7 @@ impl<'a> Machine<'a> {
             configuration,
             before: configuration,
             rollout: None,
-            symmetries: symmetries(configuration, configuration),
+            alike: Alike::of(configuration, configuration),
         }
     }
 
@@ -38,7 +37,7 @@ impl<'a> Machine<'a> {
             configuration,
             before,
             rollout: Some(workload),
-            symmetries: symmetries(before, configuration),
+            alike: Alike::of(before, configuration),
         }
     }
 
@@ -206,20 +205,65 @@ impl<'a> Machine<'a> {
 
     /// Of all the states that differ only in the names of alike nodes, the least.
     pub(crate) fn canonical(&self, state: &State) -> State {
-        self.symmetries
-            .iter()
-            .map(|order| state.renamed(order))
-            .fold(*state, State::min)
+        match &self.alike {
+            Alike::Groups(groups) => {
+                let mut state = *state;
+                groups.iter().for_each(|group| state.sort(group));
+                state
+            }
+            Alike::Renamings(renamings) => renamings
+                .iter()
+                .map(|order| state.renamed(order))
+                .fold(*state, State::min),
+        }
     }
 
     /// All the states that differ from this one only in the names of alike nodes, itself included.
     pub(crate) fn renamings(&self, state: &State) -> Vec<State> {
-        self.symmetries
+        renamings(self.before, self.configuration)
             .iter()
             .map(|order| state.renamed(order))
             .chain([*state])
             .collect()
     }
+}
+
+/// Which nodes can be told apart by their names only.
+enum Alike {
+    /// Those of each group can change places.
+    Groups(Vec<Vec<usize>>),
+    /// The ways to rename nodes and zones, the identity left out.
+    Renamings(Vec<[usize; NODES]>),
+}
+
+impl Alike {
+    fn of(before: &Configuration, after: &Configuration) -> Self {
+        let nodes = 0..after.zones.len();
+        if after.zones.iter().any(|zone| *zone != after.zones[0]) {
+            return Self::Renamings(renamings(before, after));
+        }
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for node in nodes {
+            let own = groups
+                .iter_mut()
+                .find(|group| are_alike(before, after, group[0], node));
+            match own {
+                Some(group) => group.push(node),
+                None => groups.push(vec![node]),
+            }
+        }
+        groups.retain(|group| group.len() > 1);
+        Self::Groups(groups)
+    }
+}
+
+fn are_alike(before: &Configuration, after: &Configuration, a: usize, b: usize) -> bool {
+    let mut workloads = before.workloads.iter().chain(&after.workloads);
+    after.volume.nodes.has(a) == after.volume.nodes.has(b)
+        && workloads.all(|workload| {
+            workload.selected.has(a) == workload.selected.has(b)
+                && workload.tolerated.has(a) == workload.tolerated.has(b)
+        })
 }
 
 /// What a waiting pod waits for.
@@ -233,25 +277,14 @@ pub(crate) enum Holder {
     Pod,
 }
 
-/// All renamings of nodes under which both configurations stay the same.
-fn symmetries(before: &Configuration, after: &Configuration) -> Vec<[usize; NODES]> {
+/// All renamings of nodes under which both configurations stay the same, the identity left out.
+fn renamings(before: &Configuration, after: &Configuration) -> Vec<[usize; NODES]> {
     let nodes = after.zones.len();
-    let alike = |a: usize, b: usize| {
-        after.volume.nodes.has(a) == after.volume.nodes.has(b)
-            && before
-                .workloads
-                .iter()
-                .chain(&after.workloads)
-                .all(|workload| {
-                    workload.selected.has(a) == workload.selected.has(b)
-                        && workload.tolerated.has(a) == workload.tolerated.has(b)
-                })
-    };
     let same_zone = |a: usize, b: usize| after.zones[a] == after.zones[b];
     permutations(nodes)
         .into_iter()
         .filter(|order| order.iter().enumerate().any(|(at, node)| at != *node))
-        .filter(|order| (0..nodes).all(|a| alike(a, order[a])))
+        .filter(|order| (0..nodes).all(|a| are_alike(before, after, a, order[a])))
         .filter(|order| {
             (0..nodes).all(|a| (0..nodes).all(|b| same_zone(a, b) == same_zone(order[a], order[b])))
         })

@@ -2,6 +2,8 @@
 //!
 //! What the cluster is made of does not depend on the workloads in it: every node has a taint of its own and a label
 //! for each set of nodes it belongs to, so that any workload can select and tolerate any set.
+//!
+//! Large values are assigned, not written into `json!`, which would copy them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -138,7 +140,8 @@ pub(crate) fn name(workload: usize) -> String {
 pub(crate) fn workload(configuration: &Configuration, index: usize, style: Style) -> Value {
     let workload = &configuration.workloads[index];
     let own = json!({"app": name(index)});
-    let mut spec = json!({"template": template(configuration, index, style)});
+    let mut spec = json!({});
+    spec["template"] = template(configuration, index, style);
     let (api_version, kind) = match workload.kind {
         Kind::Deployment(strategy) => {
             spec["strategy"] = self::strategy(strategy);
@@ -161,12 +164,13 @@ pub(crate) fn workload(configuration: &Configuration, index: usize, style: Style
             spec["replicas"] = json!(workload.replicas);
         }
     }
-    json!({
+    let mut object = json!({
         "apiVersion": api_version,
         "kind": kind,
         "metadata": {"name": name(index), "namespace": NAMESPACE},
-        "spec": spec,
-    })
+    });
+    object["spec"] = spec;
+    object
 }
 
 fn strategy(strategy: Strategy) -> Value {
@@ -247,10 +251,9 @@ fn template(configuration: &Configuration, index: usize, style: Style) -> Value 
     if !spreads.is_empty() {
         spec["topologySpreadConstraints"] = Value::Array(spreads);
     }
-    json!({
-        "metadata": {"labels": {"app": name(index), "part-of": "shop"}},
-        "spec": spec,
-    })
+    let mut template = json!({"metadata": {"labels": {"app": name(index), "part-of": "shop"}}});
+    template["spec"] = spec;
+    template
 }
 
 /// The pods of one workload, or of all.

@@ -111,6 +111,19 @@ impl State {
         self.pending(class) + self.total(class, Phase::Waiting) + self.total(class, Phase::Running)
     }
 
+    /// Lets these nodes, in ascending order, change places until what is on them is in order.
+    pub(crate) fn sort(&mut self, nodes: &[usize]) {
+        for end in 1..nodes.len() {
+            for at in (0..end).rev() {
+                let (left, right) = (nodes[at], nodes[at + 1]);
+                if self.columns[left] <= self.columns[right] {
+                    break;
+                }
+                self.columns.swap(left, right);
+            }
+        }
+    }
+
     /// The same state with its nodes renamed: node `n` of the result is node `order[n]`.
     pub(crate) fn renamed(&self, order: &[usize; NODES]) -> Self {
         Self {
