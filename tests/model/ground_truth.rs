@@ -433,6 +433,24 @@ fn sharing() -> Vec<Row> {
             Stuck,
         ),
         (
+            "X11w each waits for the other",
+            both(
+                RWO,
+                web(Strategy::Recreate, 1).affinity(SECOND),
+                web(Strategy::Recreate, 1).affinity(FIRST),
+            ),
+            Stuck,
+        ),
+        (
+            "X11b one follows the other, which follows both",
+            both(
+                RWO,
+                web(DEFAULT, 1).affinity(BOTH),
+                web(DEFAULT, 1).affinity(FIRST),
+            ),
+            Nothing,
+        ),
+        (
             "two Deployments pinned to the same host",
             both(RWO, web(DEFAULT, 1).on(&[1]), web(DEFAULT, 1).on(&[1])),
             Nothing,

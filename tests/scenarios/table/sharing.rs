@@ -1,6 +1,6 @@
 //! X1, X11, X13, X14: more pods than one Deployment of one replica.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::manifests::Volume;
@@ -38,10 +38,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         Scenario::new("X11", "a backup Job with affinity to the app's pods")
             .volume(one())
             .apply(&web().recreate())
-            .apply(
-                &Workload::job("backup")
-                    .near(json!({ "labelSelector": { "matchLabels": { "app": "web" } } })),
-            )
+            .apply(&Workload::job("backup").near(near_app("web")))
             .ends(&[Nothing]),
         Scenario::new(
             "X11s",
@@ -59,6 +56,23 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         .apply(&web().on_node("a"))
         .apply(&api().on_node("b"))
         .ends(&[Stuck]),
+        Scenario::new(
+            "X11w",
+            "two Deployments share a claim, each waits to be near the other",
+        )
+        .volume(one())
+        .apply(&web().recreate().near(near_app("api")))
+        .apply(&api().recreate().near(near_app("web")))
+        .ends(&[Stuck]),
+        Scenario::new(
+            "X11b",
+            "two Deployments share a claim, one near the other, which is near both",
+        )
+        .volume(one())
+        .apply(&web().near(json!({ "labelSelector": { "matchLabels": { "part-of": "{run}" } } })))
+        .apply(&api().near(near_app("web")))
+        .roll_out(&NEW_IMAGE)
+        .ends(&[Nothing]),
         Scenario::new("X13", "a Job with parallelism 2 and one completion")
             .volume(one())
             .apply(
@@ -73,6 +87,11 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .apply(&api().recreate().claim("data-postgres-0"))
             .ends(&[Stuck]),
     ]
+}
+
+/// The pods of a workload.
+fn near_app(name: &str) -> Value {
+    json!({ "labelSelector": { "matchLabels": { "app": name } } })
 }
 
 fn postgres() -> Workload {
