@@ -32,7 +32,7 @@ use std::thread;
 use std::time::Instant;
 
 use guarded::{Guarded, Mode, play_guarded, start_guard};
-use harness::Needs;
+use harness::{Guard, Needs};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use outcome::Outcome;
 use run::{Played, play};
@@ -75,27 +75,33 @@ fn main() {
     conclusion.exit();
 }
 
-/// The world that scenarios share, or one for a scenario that must be alone.
-fn world(alone: bool) -> Option<&'static World> {
-    static WORLD: OnceLock<Option<World>> = OnceLock::new();
-    if alone {
-        let plane = Box::leak(Box::new(harness::start_control_plane(Needs::Controllers)?));
-        return Some(Box::leak(Box::new(World::new(plane, None))));
-    }
+/// The world that scenarios share, and its guard.
+fn shared() -> Option<&'static (World, Guard)> {
+    static SHARED: OnceLock<Option<(World, Guard)>> = OnceLock::new();
     let make = || {
         let plane = harness::require_control_plane(Needs::Controllers)?;
-        Some(World::new(plane, Some(start_guard(plane))))
+        Some((World::new(plane), start_guard(plane)))
     };
-    WORLD.get_or_init(make).as_ref()
+    SHARED.get_or_init(make).as_ref()
+}
+
+/// A world for a scenario that must be alone.
+fn own() -> Option<&'static World> {
+    let plane = Box::leak(Box::new(harness::start_control_plane(Needs::Controllers)?));
+    Some(Box::leak(Box::new(World::new(plane))))
 }
 
 fn trial(place: usize, scenario: Scenario, results: &Results) -> Result<Completion, Failed> {
-    let Some(world) = world(scenario.alone) else {
+    let worlds = shared().and_then(|guarded| {
+        let world = if scenario.alone { own()? } else { &guarded.0 };
+        Some((world, guarded))
+    });
+    let Some((world, guarded)) = worlds else {
         return Ok(Completion::ignored_with(
             "there is no control plane to play it on",
         ));
     };
-    let seen = watch(world, scenario)?;
+    let seen = watch(world, guarded, scenario)?;
     let mut faults: Vec<String> = judge(&seen.scenario, &seen.played)
         .err()
         .into_iter()
@@ -111,21 +117,18 @@ fn trial(place: usize, scenario: Scenario, results: &Results) -> Result<Completi
 }
 
 /// Plays the scenario without the guard and, beside it, with the guard in every mode.
-fn watch(world: &World, scenario: Scenario) -> Result<Seen, String> {
+fn watch(
+    world: &World,
+    (guarded, guard): &(World, Guard),
+    scenario: Scenario,
+) -> Result<Seen, String> {
     let mut modes = Vec::new();
     let played = thread::scope(|scope| {
-        let guarded: Vec<_> = world
-            .guard
-            .iter()
-            .flat_map(|guard| Mode::ALL.map(|mode| (guard, mode)))
-            .map(|(guard, mode)| {
-                let scenario = &scenario;
-                (
-                    mode,
-                    scope.spawn(move || play_guarded(world, guard, scenario, mode)),
-                )
-            })
-            .collect();
+        let guarded = Mode::ALL.map(|mode| {
+            let scenario = &scenario;
+            let play = move || play_guarded(guarded, guard, scenario, mode);
+            (mode, scope.spawn(play))
+        });
         let played = play(world, &scenario);
         for (mode, thread) in guarded {
             let guarded = thread

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::engine::{Opinion, opinion};
 use crate::harness::fake_nodes::NodeSpec;
-use crate::harness::{ControlPlane, FakeNodes, Guard, Output};
+use crate::harness::{ControlPlane, FakeNodes, Output};
 use crate::observe::{NotYet, Observer};
 use crate::outcome::{Rest, healed, rest};
 use crate::scenario::{Action, Scenario};
@@ -26,18 +26,15 @@ pub(crate) struct World {
     pub(crate) nodes: FakeNodes<'static>,
     /// Its watcher.
     pub(crate) observer: Observer,
-    /// The guard, where scenarios are played under guard too.
-    pub(crate) guard: Option<Guard>,
 }
 
 impl World {
     /// Starts the simulation and the watcher on this control plane.
-    pub(crate) fn new(plane: &'static ControlPlane, guard: Option<Guard>) -> Self {
+    pub(crate) fn new(plane: &'static ControlPlane) -> Self {
         Self {
             plane,
             nodes: plane.fake_nodes(),
             observer: Observer::start(plane),
-            guard,
         }
     }
 }
