@@ -9,6 +9,10 @@ use super::labels::{Labels, Operator, Requirement};
 use super::metadata::{DEFAULT_CLASS, DEFAULT_CLASS_BETA, Metadata, relevant_annotations};
 use super::node::{NodeSelector, NodeSelectorTerm};
 
+/// The provisioner of classes whose volumes are all made by hand (Kubernetes
+/// documentation, "Storage Classes", "Local").
+pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+
 /// A storage class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StorageClass {

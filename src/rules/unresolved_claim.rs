@@ -3,9 +3,9 @@
 //! # Fires on
 //!
 //! A workload that would be at fault if a volume of its were exclusive, where
-//! that cannot be told: the claim, its class or its volume is missing, or the
-//! cache has not heard of it yet. The outcome is `unknown`, and it is never
-//! denied by default.
+//! that cannot be told: the claim, its class or its volume is missing, the cache
+//! has not heard of it yet, or the class's provisioner is neither a CSI driver nor
+//! in the catalog. The outcome is `unknown`, and it is never denied by default.
 //!
 //! # Why
 //!
@@ -93,6 +93,10 @@ fn hazard(situation: &Situation<'_>, volume: &UsedVolume, missing: &Missing) -> 
         Missing::FittingVolume => (
             format!("{claim} wants a volume made by hand and none that fits is known"),
             "Create the volume, or pass the cluster's facts with --facts.".to_owned(),
+        ),
+        Missing::Provisioner(name) => (
+            format!("{claim} will be made by \"{name}\", of which nothing is known"),
+            "Describe it under `provisioners` in the policy, or pass the facts once the claim is bound.".to_owned(),
         ),
         Missing::Volume(name) => (
             format!("{claim} is bound to volume \"{name}\", which is not known"),

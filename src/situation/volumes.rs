@@ -9,7 +9,7 @@ use crate::model::claim::Claim;
 use crate::model::cluster::Lookup;
 use crate::model::node::NodeSelector;
 use crate::model::pod::{PodVolume, PodVolumeSource};
-use crate::model::storage_class::StorageClass;
+use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
 use crate::storage::{self, Attach, LiveDriver, VolumeType};
@@ -83,6 +83,8 @@ pub enum Missing {
     DefaultClass,
     /// The claim wants a volume made by hand, and none fits.
     FittingVolume,
+    /// The class's provisioner is no CSI driver and in no catalog.
+    Provisioner(Text),
     /// The claim's volume does not exist, or is not known.
     Volume(Text),
 }
@@ -197,8 +199,14 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
     if !claim.volume.is_empty() {
         return match world.view.volume(&claim.volume) {
             Lookup::Found(volume) => persistent(&volume, claim, Basis::Bound, blank, world),
-            Lookup::Absent | Lookup::NotSynced if !claim.bound_modes.is_empty() => {
+            Lookup::Absent | Lookup::NotSynced => {
                 let class = class_of(claim, world).ok();
+                let foreseen = class
+                    .as_deref()
+                    .is_none_or(|class| unforeseen(class, world).is_none());
+                if claim.bound_modes.is_empty() || !foreseen {
+                    return unknown(Missing::Volume(claim.volume.clone()), blank);
+                }
                 by_class(
                     claim.bound_modes,
                     class.as_deref(),
@@ -206,9 +214,6 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
                     blank,
                     world,
                 )
-            }
-            Lookup::Absent | Lookup::NotSynced => {
-                unknown(Missing::Volume(claim.volume.clone()), blank)
             }
         };
     }
@@ -224,6 +229,10 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
     if is_shared(claim.access_modes) {
         return blank;
     }
+    let class = class.and_then(|class| match unforeseen(&class, world) {
+        Some(missing) => Err(missing),
+        None => Ok(class),
+    });
     match class {
         Ok(class) => by_class(
             claim.access_modes,
@@ -237,6 +246,19 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
             ..unknown(missing, blank)
         },
     }
+}
+
+/// Why a class does not tell what its volumes will be, where it does not.
+fn unforeseen(class: &StorageClass, world: World<'_>) -> Option<Missing> {
+    let provisioner = &class.provisioner;
+    if attach(provisioner, world) != Attach::Unforeseen {
+        return None;
+    }
+    Some(if provisioner == NO_PROVISIONER {
+        Missing::FittingVolume
+    } else {
+        Missing::Provisioner(provisioner.clone())
+    })
 }
 
 /// The class a claim names, or the default one.
@@ -351,7 +373,7 @@ fn hold(modes: AccessModes, attach: Attach, basis: Basis) -> Hold {
     }
     Hold::Exclusive {
         basis,
-        attach_assumed: attach == Attach::Assumed,
+        attach_assumed: matches!(attach, Attach::Assumed | Attach::Unforeseen),
     }
 }
 

@@ -47,10 +47,14 @@ pub enum Attach {
     /// Nobody says, so they are: Kubernetes takes a driver without CSIDriver
     /// object for one that attaches (`pkg/volume/csi/csi_plugin.go`, `skipAttach`).
     Assumed,
+    /// Nobody says, and a name with `/` is no CSI driver's (`ValidateCSIDriverName`
+    /// in `pkg/apis/storage/validation`): what such a provisioner makes, often NFS
+    /// or a local volume, is seen only once it is there.
+    Unforeseen,
 }
 
 impl Attach {
-    /// Whether volumes are attached, known or assumed.
+    /// Whether volumes are attached, or have to be taken for it.
     #[must_use]
     pub const fn is_required(self) -> bool {
         !matches!(self, Self::NotRequired { .. })
@@ -70,6 +74,7 @@ impl Attach {
             Self::NotRequired { by: By::Catalog } => "not attached (catalog)",
             Self::NotRequired { by: By::Kubernetes } => "not attached (by its type)",
             Self::Assumed => "attached (assumed)",
+            Self::Unforeseen => "not known before there is a volume",
         }
     }
 }
@@ -98,6 +103,7 @@ impl Catalog {
         match entry.and_then(|entry| entry.attach_required) {
             Some(true) => Attach::Required { by },
             Some(false) => Attach::NotRequired { by },
+            None if provisioner.contains('/') => Attach::Unforeseen,
             None => Attach::Assumed,
         }
     }
@@ -205,6 +211,16 @@ mod tests {
                 Attach::Assumed,
             ),
             ("unheard.example.com", LiveDriver::Absent, Attach::Assumed),
+            (
+                "example.com/unheard",
+                LiveDriver::Absent,
+                Attach::Unforeseen,
+            ),
+            (
+                "kubernetes.io/no-provisioner",
+                LiveDriver::Absent,
+                Attach::Unforeseen,
+            ),
             (
                 "unheard.example.com",
                 present(Some(false)),
