@@ -1,6 +1,6 @@
 //! `capabilities`: the access modes each StorageClass can really give.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,9 +8,10 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::cluster::{self, ClusterError};
+use super::output::print;
 use super::policy_file::{self, PolicyFileError};
 use crate::model::access_mode::{AccessMode, AccessModes};
-use crate::model::cluster::{ClusterView, Lookup};
+use crate::model::cluster::ClusterView;
 use crate::model::object::ObjectKind;
 use crate::model::storage_class::StorageClass;
 use crate::storage::{Catalog, ClassModes, ClassSummary, LiveDriver, ModeSummary, csi_driver_of};
@@ -63,9 +64,9 @@ enum CapabilitiesError {
     /// The cluster cannot be read.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// Standard output is gone.
+    /// They cannot be put as JSON.
     #[error("The capabilities could not be written: {0}.")]
-    Write(#[from] io::Error),
+    Json(#[from] serde_json::Error),
 }
 
 #[derive(Serialize)]
@@ -74,11 +75,8 @@ struct Json {
 }
 
 pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
-    match write(options, &mut io::stdout().lock()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(CapabilitiesError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
-        }
+    match capabilities(options) {
+        Ok(text) => print("capabilities", text.as_bytes()),
         Err(error) => {
             eprintln!("{error}");
             ExitCode::from(2)
@@ -86,7 +84,7 @@ pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
     }
 }
 
-fn write(options: &CapabilitiesOptions, out: &mut dyn Write) -> Result<(), CapabilitiesError> {
+fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesError> {
     let settings = policy_file::settings(options.config.as_deref())?;
     let index = if options.cluster {
         cluster::read(options.context.as_deref(), |kind| {
@@ -97,19 +95,11 @@ fn write(options: &CapabilitiesOptions, out: &mut dyn Write) -> Result<(), Capab
     };
     let mut classes = summaries(&index, settings.catalog());
     classes.sort_by(|a, b| a.class.cmp(&b.class));
-    match options.format {
-        TableFormat::Json => {
-            serde_json::to_writer_pretty(&mut *out, &Json { classes }).map_err(io::Error::from)?;
-            writeln!(out)?;
-        }
-        TableFormat::Text if classes.is_empty() => writeln!(out, "There is no StorageClass.")?,
-        TableFormat::Text => {
-            for class in &classes {
-                out.write_all(text(class).as_bytes())?;
-            }
-        }
-    }
-    Ok(())
+    Ok(match options.format {
+        TableFormat::Json => serde_json::to_string_pretty(&Json { classes })? + "\n",
+        TableFormat::Text if classes.is_empty() => "There is no StorageClass.\n".to_owned(),
+        TableFormat::Text => classes.iter().map(text).collect(),
+    })
 }
 
 fn summaries(index: &Index, catalog: &Catalog) -> Vec<ClassSummary> {
@@ -126,12 +116,7 @@ fn summary(index: &Index, catalog: &Catalog, class: &StorageClass) -> ClassSumma
         Ok(stated) => (stated, None),
         Err(error) => (ClassModes::default(), Some(format!("{error}."))),
     };
-    let live = match index.csi_driver(csi_driver_of(&class.provisioner)) {
-        Lookup::Found(driver) => LiveDriver::Present {
-            attach_required: Some(driver.attach_required),
-        },
-        Lookup::Absent | Lookup::NotSynced => LiveDriver::Absent,
-    };
+    let live = LiveDriver::of(&index.csi_driver(csi_driver_of(&class.provisioner)));
     let mut summary = ClassSummary::new(
         catalog,
         &class.name,

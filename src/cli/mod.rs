@@ -5,6 +5,7 @@ mod check;
 mod cluster;
 mod dist;
 mod logging;
+mod output;
 pub mod policy_file;
 mod rules;
 mod serve;

@@ -1,10 +1,10 @@
 //! `rules`: what each rule means, in its own words.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
 
+use super::output::print;
 use crate::rules::{RULES, Rule, codes};
 
 /// The options of `rules`.
@@ -32,14 +32,7 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
             }
         },
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("The rules could not be written: {error}.");
-            ExitCode::from(2)
-        }
-    }
+    print("rules", text.as_bytes())
 }
 
 fn list() -> String {

@@ -1,13 +1,14 @@
 //! `snapshot`: the facts of a live cluster in a file, for `check` without one.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::cluster::{self, ClusterError};
+use super::output::print;
 use crate::model::object::ObjectKind;
 use crate::view::snapshot::{self, SnapshotError};
 
@@ -44,36 +45,29 @@ enum Error {
         /// What is wrong.
         source: io::Error,
     },
-    /// Standard output is gone.
-    #[error("The snapshot could not be written: {0}.")]
-    Write(#[from] io::Error),
 }
 
 pub(super) fn run(options: &SnapshotOptions) -> ExitCode {
-    match write(options) {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads it has seen enough, as `head` does.
-        Err(Error::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(2)
-        }
-    }
+    write(options).unwrap_or_else(|error| {
+        eprintln!("{error}");
+        ExitCode::from(2)
+    })
 }
 
-fn write(options: &SnapshotOptions) -> Result<(), Error> {
+fn write(options: &SnapshotOptions) -> Result<ExitCode, Error> {
     let index = cluster::read(options.context.as_deref(), is_written)?;
     // In full before a file is touched, so that an old snapshot outlives a
     // cluster that cannot be read.
     let mut text = HEADER.as_bytes().to_vec();
     snapshot::write(&index, &mut text)?;
     let Some(path) = &options.output else {
-        return Ok(io::stdout().lock().write_all(&text)?);
+        return Ok(print("snapshot", &text));
     };
     fs::write(path, text).map_err(|source| Error::File {
         path: path.clone(),
         source,
-    })
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 const fn is_written(kind: ObjectKind) -> bool {

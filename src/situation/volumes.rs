@@ -199,21 +199,12 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
     if !claim.volume.is_empty() {
         return match world.view.volume(&claim.volume) {
             Lookup::Found(volume) => persistent(&volume, claim, Basis::Bound, blank, world),
-            Lookup::Absent | Lookup::NotSynced => {
+            Lookup::Absent | Lookup::NotSynced if !claim.bound_modes.is_empty() => {
                 let class = class_of(claim, world).ok();
-                let foreseen = class
-                    .as_deref()
-                    .is_none_or(|class| unforeseen(class, world).is_none());
-                if claim.bound_modes.is_empty() || !foreseen {
-                    return unknown(Missing::Volume(claim.volume.clone()), blank);
-                }
-                by_class(
-                    claim.bound_modes,
-                    class.as_deref(),
-                    Basis::Bound,
-                    blank,
-                    world,
-                )
+                by_class(claim, class.as_deref(), blank, world)
+            }
+            Lookup::Absent | Lookup::NotSynced => {
+                unknown(Missing::Volume(claim.volume.clone()), blank)
             }
         };
     }
@@ -229,36 +220,13 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
     if is_shared(claim.access_modes) {
         return blank;
     }
-    let class = class.and_then(|class| match unforeseen(&class, world) {
-        Some(missing) => Err(missing),
-        None => Ok(class),
-    });
     match class {
-        Ok(class) => by_class(
-            claim.access_modes,
-            Some(&class),
-            Basis::Forecast,
-            blank,
-            world,
-        ),
+        Ok(class) => by_class(claim, Some(&class), blank, world),
         Err(missing) => UsedVolume {
             modes: claim.access_modes,
             ..unknown(missing, blank)
         },
     }
-}
-
-/// Why a class does not tell what its volumes will be, where it does not.
-fn unforeseen(class: &StorageClass, world: World<'_>) -> Option<Missing> {
-    let provisioner = &class.provisioner;
-    if attach(provisioner, world) != Attach::Unforeseen {
-        return None;
-    }
-    Some(if provisioner == NO_PROVISIONER {
-        Missing::FittingVolume
-    } else {
-        Missing::Provisioner(provisioner.clone())
-    })
 }
 
 /// The class a claim names, or the default one.
@@ -340,14 +308,19 @@ fn persistent(
     }
 }
 
-/// A volume of which only the access modes and perhaps the class are known.
+/// A claim of whose volume only the access modes and perhaps the class are known:
+/// the modes of its status where it is bound, else those it asks for.
 fn by_class(
-    modes: AccessModes,
+    claim: &Claim,
     class: Option<&StorageClass>,
-    basis: Basis,
     blank: UsedVolume,
     world: World<'_>,
 ) -> UsedVolume {
+    let (modes, basis) = if claim.volume.is_empty() {
+        (claim.access_modes, Basis::Forecast)
+    } else {
+        (claim.bound_modes, Basis::Bound)
+    };
     let Some(class) = class else {
         return UsedVolume {
             hold: hold(modes, Attach::Assumed, basis),
@@ -355,13 +328,32 @@ fn by_class(
             ..blank
         };
     };
+    let attach = attach(&class.provisioner, world);
+    let hold = hold(modes, attach, basis);
+    if attach == Attach::Unforeseen && hold != Hold::Free {
+        return UsedVolume {
+            modes,
+            ..unknown(unforeseen(claim, class), blank)
+        };
+    }
     UsedVolume {
-        hold: hold(modes, attach(&class.provisioner, world), basis),
+        hold,
         modes,
         driver: class.provisioner.clone(),
         reach: class.allowed_nodes.clone(),
         stays_on_its_node: stays_on_its_node(&class.provisioner, world),
         ..blank
+    }
+}
+
+/// What would tell of the volume of a claim whose class does not.
+fn unforeseen(claim: &Claim, class: &StorageClass) -> Missing {
+    if !claim.volume.is_empty() {
+        Missing::Volume(claim.volume.clone())
+    } else if class.provisioner == NO_PROVISIONER {
+        Missing::FittingVolume
+    } else {
+        Missing::Provisioner(class.provisioner.clone())
     }
 }
 
@@ -391,12 +383,7 @@ fn attach(name: &str, world: World<'_>) -> Attach {
 
 /// What the cluster says of a CSI driver.
 fn live(driver: &str, world: World<'_>) -> LiveDriver {
-    match world.view.csi_driver(driver) {
-        Lookup::Found(driver) => LiveDriver::Present {
-            attach_required: Some(driver.attach_required),
-        },
-        Lookup::Absent | Lookup::NotSynced => LiveDriver::Absent,
-    }
+    LiveDriver::of(&world.view.csi_driver(driver))
 }
 
 fn stays_on_its_node(driver: &str, world: World<'_>) -> bool {

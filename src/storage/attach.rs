@@ -3,8 +3,12 @@
 //! Where it does not, a second node is never refused and no Multi-Attach error
 //! can come up, whatever the access modes say.
 
+use std::sync::Arc;
+
 use super::catalog::Catalog;
 use super::volume_type::{Attaching, VolumeType};
+use crate::model::cluster::Lookup;
+use crate::model::storage_class::CsiDriver;
 
 /// What the cluster says about a driver: its CSIDriver object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +20,19 @@ pub enum LiveDriver {
         /// `spec.attachRequired`; the API server defaults it to `true`.
         attach_required: Option<bool>,
     },
+}
+
+impl LiveDriver {
+    /// What was found of the driver.
+    #[must_use]
+    pub fn of(found: &Lookup<Arc<CsiDriver>>) -> Self {
+        match found {
+            Lookup::Found(driver) => Self::Present {
+                attach_required: Some(driver.attach_required),
+            },
+            Lookup::Absent | Lookup::NotSynced => Self::Absent,
+        }
+    }
 }
 
 /// Who said whether volumes are attached.
