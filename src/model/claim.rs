@@ -6,9 +6,9 @@ use serde::de::Deserializer;
 use super::Text;
 use super::access_mode::{AccessModes, VolumeMode};
 use super::de::{nullable, present};
-use super::labels::LabelSelector;
 use super::metadata::{CLASS_BETA, Metadata};
 use super::quantity::Quantity;
+use super::selector::LabelSelector;
 
 /// A claim, reduced to what decides which volume it has or will get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -17,6 +17,7 @@ pub mod node;
 pub mod object;
 pub mod pod;
 pub mod quantity;
+pub mod selector;
 pub mod storage_class;
 pub mod strategy;
 pub mod volume;

@@ -5,7 +5,8 @@ use serde::de::Deserializer;
 
 use super::Text;
 use super::de::nullable;
-use super::labels::{Labels, Requirement};
+use super::labels::Labels;
+use super::selector::Requirement;
 
 /// A node: its labels and the taints that last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,8 +7,9 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Text;
 use super::de::nullable;
-use super::labels::{LabelSelector, Labels};
+use super::labels::Labels;
 use super::node::{NodeSelector, Toleration};
+use super::selector::LabelSelector;
 
 /// The label that holds a node's host name.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";

@@ -5,9 +5,10 @@ use serde::de::Deserializer;
 
 use super::Text;
 use super::de::nullable;
-use super::labels::{Labels, Operator, Requirement};
+use super::labels::Labels;
 use super::metadata::{DEFAULT_CLASS, DEFAULT_CLASS_BETA, Metadata, relevant_annotations};
 use super::node::{NodeSelector, NodeSelectorTerm};
+use super::selector::{Operator, Requirement};
 
 /// The provisioner of classes whose volumes are all made by hand (Kubernetes
 /// documentation, "Storage Classes", "Local").

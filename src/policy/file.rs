@@ -10,7 +10,7 @@ use serde::de::{Deserializer, Error as _};
 use serde_saphyr::Spanned;
 
 use crate::model::Text;
-use crate::model::labels::{Operator, Requirement};
+use crate::model::selector::{Operator, Requirement};
 use crate::rules::{Outcome, codes};
 use crate::storage::{OverrideError, ProvisionerOverride};
 

@@ -2,7 +2,7 @@
 
 use wildmatch::WildMatch;
 
-use crate::model::labels::Requirement;
+use crate::model::selector::Requirement;
 
 use super::Scope;
 

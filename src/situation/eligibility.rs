@@ -2,9 +2,9 @@
 
 use crate::model::Text;
 use crate::model::cluster::{ClusterView, Lookup, NodeHint};
-use crate::model::labels::Operator;
 use crate::model::node::{Node, NodeSelector};
 use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
+use crate::model::selector::Operator;
 
 /// Counting stops here: nobody needs to know how many more there are.
 pub const COUNTED: usize = 20;

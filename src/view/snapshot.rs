@@ -10,11 +10,12 @@ use serde_json::{Map, Value, json};
 
 use crate::model::claim::Claim;
 use crate::model::cluster::ClusterView;
-use crate::model::labels::{LabelSelector, Labels, Operator, Requirement};
+use crate::model::labels::Labels;
 use crate::model::metadata::Metadata;
 use crate::model::node::{Node, NodeSelector};
 use crate::model::object::Namespace;
 use crate::model::quantity::Quantity;
+use crate::model::selector::{LabelSelector, Operator, Requirement};
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
 

@@ -1,0 +1,180 @@
+//! The selectors that choose by labels.
+
+use serde::de::{Deserialize, Deserializer};
+
+use super::Text;
+use super::de::nullable;
+use super::labels::Labels;
+
+/// How a requirement compares a label with its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// The label has one of the values.
+    In,
+    /// The label is missing or has none of the values.
+    NotIn,
+    /// The label is there.
+    Exists,
+    /// The label is missing.
+    DoesNotExist,
+    /// The label is an integer greater than the one value (nodes only).
+    Gt,
+    /// The label is an integer less than the one value (nodes only).
+    Lt,
+    /// A word Kubernetes does not know; it matches nothing.
+    Unknown,
+}
+
+impl<'de> Deserialize<'de> for Operator {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Text::deserialize(deserializer)?.as_str() {
+            "In" => Self::In,
+            "NotIn" => Self::NotIn,
+            "Exists" => Self::Exists,
+            "DoesNotExist" => Self::DoesNotExist,
+            "Gt" => Self::Gt,
+            "Lt" => Self::Lt,
+            _ => Self::Unknown,
+        })
+    }
+}
+
+/// One requirement on one label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+pub struct Requirement {
+    /// The label's key.
+    pub key: Text,
+    /// How the label is compared.
+    pub operator: Operator,
+    /// What it is compared with.
+    #[serde(default, deserialize_with = "nullable")]
+    pub values: Box<[Text]>,
+}
+
+impl Requirement {
+    /// Whether a label with this value (`None`: missing) satisfies the requirement.
+    #[must_use]
+    pub fn accepts(&self, value: Option<&str>) -> bool {
+        let listed = |value: &str| self.values.iter().any(|candidate| candidate == value);
+        match (self.operator, value) {
+            (Operator::In, Some(value)) => listed(value),
+            (Operator::NotIn, Some(value)) => !listed(value),
+            (Operator::Exists, value) => value.is_some(),
+            (Operator::NotIn | Operator::DoesNotExist, None) => true,
+            (Operator::Gt, Some(value)) => self.compare(value).is_some_and(|(a, b)| a > b),
+            (Operator::Lt, Some(value)) => self.compare(value).is_some_and(|(a, b)| a < b),
+            (Operator::DoesNotExist, Some(_))
+            | (Operator::In | Operator::Gt | Operator::Lt, None)
+            | (Operator::Unknown, _) => false,
+        }
+    }
+
+    fn compare(&self, value: &str) -> Option<(i64, i64)> {
+        let [bound] = &*self.values else { return None };
+        Some((value.parse().ok()?, bound.parse().ok()?))
+    }
+}
+
+/// A selector over labels. An empty one matches everything; where Kubernetes
+/// takes an absent selector for "nothing", it is an `Option` that is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelSelector {
+    /// Labels that must be there as written.
+    #[serde(default, deserialize_with = "nullable")]
+    pub match_labels: Labels,
+    /// Further requirements, all of which must hold.
+    #[serde(default, deserialize_with = "nullable")]
+    pub match_expressions: Box<[Requirement]>,
+}
+
+impl LabelSelector {
+    /// Whether `labels` satisfy the selector.
+    #[must_use]
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.match_labels.is_subset(labels)
+            && self
+                .match_expressions
+                .iter()
+                .all(|requirement| requirement.accepts(labels.get(&requirement.key)))
+    }
+
+    /// Whether the selector has no requirement and so matches everything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.match_labels.is_empty() && self.match_expressions.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_follow_the_operators_of_kubernetes() {
+        let cases = [
+            (
+                r#"{"key":"a","operator":"In","values":["1","2"]}"#,
+                Some("2"),
+                true,
+            ),
+            (r#"{"key":"a","operator":"In","values":["1"]}"#, None, false),
+            (
+                r#"{"key":"a","operator":"NotIn","values":["1"]}"#,
+                Some("1"),
+                false,
+            ),
+            (
+                r#"{"key":"a","operator":"NotIn","values":["1"]}"#,
+                None,
+                true,
+            ),
+            (r#"{"key":"a","operator":"Exists"}"#, Some(""), true),
+            (r#"{"key":"a","operator":"Exists"}"#, None, false),
+            (
+                r#"{"key":"a","operator":"DoesNotExist","values":null}"#,
+                None,
+                true,
+            ),
+            (r#"{"key":"a","operator":"DoesNotExist"}"#, Some("1"), false),
+            (
+                r#"{"key":"a","operator":"Gt","values":["4"]}"#,
+                Some("5"),
+                true,
+            ),
+            (
+                r#"{"key":"a","operator":"Gt","values":["4"]}"#,
+                Some("x"),
+                false,
+            ),
+            (
+                r#"{"key":"a","operator":"Lt","values":["4"]}"#,
+                Some("3"),
+                true,
+            ),
+            (r#"{"key":"a","operator":"Lt","values":["4"]}"#, None, false),
+            (
+                r#"{"key":"a","operator":"Like","values":["4"]}"#,
+                Some("4"),
+                false,
+            ),
+        ];
+        for (text, value, expected) in cases {
+            let requirement: Requirement = serde_json::from_str(text).unwrap();
+            assert_eq!(requirement.accepts(value), expected, "{text} {value:?}");
+        }
+    }
+
+    #[test]
+    fn a_selector_needs_all_its_parts_and_an_empty_one_matches_all() {
+        let selector: LabelSelector = serde_json::from_str(
+            r#"{"matchLabels":{"app":"web"},"matchExpressions":[{"key":"tier","operator":"NotIn","values":["db"]}]}"#,
+        )
+        .unwrap();
+        let labels = |pairs: &[(&str, &str)]| pairs.iter().copied().collect::<Labels>();
+        assert!(selector.matches(&labels(&[("app", "web"), ("tier", "front")])));
+        assert!(!selector.matches(&labels(&[("app", "web"), ("tier", "db")])));
+        assert!(!selector.matches(&labels(&[("tier", "front")])));
+        assert!(LabelSelector::default().matches(&labels(&[])));
+    }
+}
