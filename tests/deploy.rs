@@ -70,9 +70,8 @@ fn guard(plane: &ControlPlane) -> Guard {
     let mut config: Value =
         serde_json::from_str(&plane.kubectl(&view, None).success().stdout).unwrap();
     config["users"][0]["user"] = json!({"token": token.trim()});
-    let kubeconfig = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(kubeconfig.path(), config.to_string()).unwrap();
-    let path = kubeconfig.path().display().to_string();
+    let kubeconfig = plane.write_file("kubeconfig-of-the-guard", &config.to_string());
+    let path = kubeconfig.display().to_string();
     plane.guard(
         "deployed",
         &GuardOptions {

@@ -62,9 +62,7 @@ pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
     let user = &mut config["users"][0]["user"];
     user["as"] = json!(ACCOUNT);
     user["as-groups"] = json!(GROUPS);
-    let kubeconfig = plane.kubeconfig().with_file_name("kubeconfig-of-the-guard");
-    std::fs::write(&kubeconfig, config.to_string()).unwrap();
-    kubeconfig
+    plane.write_file("kubeconfig-of-the-guard", &config.to_string())
 }
 
 /// Everything in `deploy/` is what the API server takes.

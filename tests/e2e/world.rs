@@ -105,8 +105,7 @@ impl World {
         for object in base() {
             stored::create(plane, &unguarded, "", &object).unwrap();
         }
-        let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("e2e-policy.yaml");
-        std::fs::write(&policy, POLICY).unwrap();
+        let policy = plane.write_file("policy.yaml", POLICY);
         let kubeconfig = deploy::account(plane).display().to_string();
         let options = GuardOptions {
             arguments: vec![format!("--config={}", policy.display())],
