@@ -112,12 +112,7 @@ async fn costs(
     print!("  {protocol} {:16}", sample.name);
     let medians: Vec<Duration> = costs.into_iter().map(median).collect();
     for (server, cost) in servers.iter().zip(&medians) {
-        print!(
-            "  {} {:.1} ({:.2})",
-            server.name,
-            cost.as_secs_f64() * 1e6,
-            cost.as_secs_f64() / medians[1].as_secs_f64()
-        );
+        print!("  {}", beside(server, *cost, medians[1]));
     }
     println!();
     Ok(())
@@ -153,17 +148,17 @@ async fn half_load(
     for ((server, mut latencies), cost) in servers.iter().zip(latencies).zip(&medians) {
         latencies.sort_unstable();
         let at = |share: usize| latencies[latencies.len() * share / 100].as_micros();
-        print!(
-            "  {} {:.1} ({:.2}) p50 {} p99 {}",
-            server.name,
-            cost.as_secs_f64() * 1e6,
-            cost.as_secs_f64() / medians[1].as_secs_f64(),
-            at(50),
-            at(99)
-        );
+        let cost = beside(server, *cost, medians[1]);
+        print!("  {cost} p50 {} p99 {}", at(50), at(99));
     }
     println!();
     Ok(())
+}
+
+/// A server's CPU time per review in microseconds, and beside the uid-only one's.
+fn beside(server: &ServerProcess, cost: Duration, uid_only: Duration) -> String {
+    let (cost, uid_only) = (cost.as_secs_f64(), uid_only.as_secs_f64());
+    format!("{} {:.1} ({:.2})", server.name, cost * 1e6, cost / uid_only)
 }
 
 fn clients(servers: &[ServerProcess], protocol: Protocol) -> Result<Vec<Client>, Box<dyn Error>> {
