@@ -54,7 +54,8 @@ impl Programs {
         self.0.join(name)
     }
 
-    /// Whether the two programs that KUBEBUILDER_ASSETS may lack are there.
+    /// Whether the two programs of the control plane that KUBEBUILDER_ASSETS may
+    /// lack are there.
     ///
     /// # Errors
     ///
