@@ -8,33 +8,19 @@
     reason = "a test may panic, outside of its test functions too"
 )]
 
-#[path = "model/agreement.rs"]
 mod agreement;
-#[path = "model/configuration.rs"]
 mod configuration;
-#[path = "model/controllers.rs"]
 mod controllers;
-#[path = "model/engine.rs"]
 mod engine;
-#[path = "model/explore.rs"]
 mod explore;
-#[path = "model/grid.rs"]
 mod grid;
-#[path = "model/ground_truth.rs"]
 mod ground_truth;
-#[path = "model/machine.rs"]
 mod machine;
-#[path = "model/manifests.rs"]
 mod manifests;
-#[path = "model/reading.rs"]
 mod reading;
-#[path = "model/remedies.rs"]
 mod remedies;
-#[path = "model/scheduler.rs"]
 mod scheduler;
-#[path = "model/state.rs"]
 mod state;
-#[path = "model/survey.rs"]
 mod survey;
 
 use std::io::Write;
