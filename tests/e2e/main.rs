@@ -17,9 +17,9 @@
 
 mod case;
 mod controllers;
-mod deploy;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod install;
 mod objects;
 mod play;
 mod said;
@@ -72,9 +72,9 @@ fn main() {
             world::with_controllers().map(play)
         }));
     }
-    let name = ["deploy/", "kubectl apply -k --dry-run=server", "silent"].map(str::to_owned);
+    let name = ["manifests/", "kubectl apply -k --dry-run=server", "silent"].map(str::to_owned);
     trials.push(trial(&results, trials.len(), name, || {
-        world::without_controllers().map(deploy::is_accepted)
+        world::without_controllers().map(install::is_accepted)
     }));
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use crate::deploy;
 use crate::harness::webhooks::Registration;
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
+use crate::install;
 use crate::objects::{DISK, SHARE};
 use crate::stored;
 
@@ -106,7 +106,7 @@ impl World {
             stored::create(plane, &unguarded, "", &object).unwrap();
         }
         let policy = plane.write_file("policy.yaml", POLICY);
-        let kubeconfig = deploy::account(plane).display().to_string();
+        let kubeconfig = install::account(plane).display().to_string();
         let options = GuardOptions {
             arguments: vec![format!("--config={}", policy.display())],
             environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
@@ -115,8 +115,8 @@ impl World {
         let registration = plane.register_configurations(
             "e2e",
             &guard.url,
-            deploy::webhooks("MutatingWebhookConfiguration"),
-            deploy::webhooks("ValidatingWebhookConfiguration"),
+            install::webhooks("MutatingWebhookConfiguration"),
+            install::webhooks("ValidatingWebhookConfiguration"),
         );
         Self {
             plane,

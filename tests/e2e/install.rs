@@ -1,4 +1,4 @@
-//! What `deploy/` gives a cluster, taken from its files: the webhooks, so that cases
+//! What `manifests/` gives a cluster, taken from its files: the webhooks, so that cases
 //! are asked about as in a real cluster, and the rights, so that the guard has no more
 //! here than there.
 
@@ -10,7 +10,7 @@ use crate::harness::ControlPlane;
 use crate::said::Said;
 use crate::world::{UNGUARDED, World};
 
-/// The account of `deploy/rbac.yaml`, and the groups Kubernetes puts it in.
+/// The account of `manifests/base/rbac.yaml`, and the groups Kubernetes puts it in.
 const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
 const GROUPS: [&str; 3] = [
     "system:serviceaccounts",
@@ -18,12 +18,12 @@ const GROUPS: [&str; 3] = [
     "system:authenticated",
 ];
 
-/// A file of `deploy/`.
+/// A file of `manifests/base/`.
 fn file(name: &str) -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy")).join(name)
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/base")).join(name)
 }
 
-/// The configuration of that kind in `deploy/webhooks.yaml`, but for two things: what
+/// The configuration of that kind in `manifests/base/webhooks.yaml`, but for two things: what
 /// [`UNGUARDED`] does is not shown to the guard, and a webhook that cannot be asked
 /// fails the request, so that silence is never mistaken for consent.
 pub(crate) fn webhooks(kind: &str) -> Value {
@@ -32,7 +32,7 @@ pub(crate) fn webhooks(kind: &str) -> Value {
     let mut configuration = documents
         .into_iter()
         .find(|it| it["kind"] == kind)
-        .unwrap_or_else(|| panic!("deploy/webhooks.yaml has no {kind}"));
+        .unwrap_or_else(|| panic!("manifests/base/webhooks.yaml has no {kind}"));
     for webhook in configuration["webhooks"].as_array_mut().unwrap() {
         webhook["failurePolicy"] = json!("Fail");
         webhook["timeoutSeconds"] = json!(30);
@@ -65,7 +65,7 @@ pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
     plane.write_file("kubeconfig-of-the-guard", &config.to_string())
 }
 
-/// Everything in `deploy/` is what the API server takes.
+/// Everything in `manifests/base/` is what the API server takes.
 pub(crate) fn is_accepted(world: &World) -> Result<(), String> {
     let definitions = ["Certificate", "Issuer"].map(definition).concat();
     world.plane.apply("default", &definitions);
@@ -100,7 +100,7 @@ pub(crate) fn is_accepted(world: &World) -> Result<(), String> {
         "validatingwebhookconfiguration",
     ] {
         if !output.stdout.contains(kind) {
-            return Err(format!("There is no {kind} in deploy/: {output:#?}"));
+            return Err(format!("There is no {kind} in manifests/base: {output:#?}"));
         }
     }
     Ok(())

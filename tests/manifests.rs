@@ -1,4 +1,4 @@
-//! The manifests in `deploy/`, on a real API server.
+//! The manifests in `manifests/base/`, on a real API server.
 
 #![allow(
     clippy::unwrap_used,
@@ -43,7 +43,7 @@ spec: {storageClassName: block, accessModes: [ReadWriteOnce], resources: {reques
 ";
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base")
 }
 
 fn apply_file(plane: &ControlPlane, name: &str) {
@@ -81,7 +81,7 @@ fn guard(plane: &ControlPlane) -> Guard {
     )
 }
 
-/// Registers `deploy/webhooks.yaml`, changed only in where the server is.
+/// Registers `manifests/base/webhooks.yaml`, changed only in where the server is.
 fn register(plane: &ControlPlane, guard: &Guard) {
     let file = folder().join("webhooks.yaml");
     let read = [
@@ -156,7 +156,7 @@ fn pod(name: &str, owners: &str) -> String {
 }
 
 #[test]
-fn what_deploy_holds_works_on_a_real_api_server() {
+fn what_the_manifests_hold_works_on_a_real_api_server() {
     let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
         return;
     };
