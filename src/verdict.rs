@@ -26,7 +26,7 @@ use crate::model::cluster::ClusterView;
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::WorkloadKind;
-use crate::policy::{Action, Policy, Resolved, Scope, SuppressedBy, Suppression};
+use crate::policy::{Action, Policy, Resolved, SuppressedBy, Suppression, Target};
 use crate::rules::Hazard;
 use crate::situation::World;
 use crate::storage::{Catalog, OverrideError};
@@ -206,7 +206,7 @@ impl Bench<'_> {
     ) -> Verdict {
         let namespace = self.world.view.namespace(&metadata.namespace).found();
         let shown = metadata.shown_name();
-        let scope = Scope {
+        let target = Target {
             namespace: &metadata.namespace,
             namespace_labels: namespace.as_ref().map(|it| &it.metadata.labels),
             namespace_annotations: namespace.as_ref().map(|it| &it.metadata.annotations),
@@ -215,11 +215,11 @@ impl Bench<'_> {
             annotations: &metadata.annotations,
             controlled: metadata.controller.is_some(),
         };
-        let resolved = self.policy.resolve(&scope);
+        let resolved = self.policy.resolve(&target);
         let mut verdict = decide(&resolved);
         verdict.notices.extend(
             resolved
-                .notices()
+                .passed_over()
                 .iter()
                 .map(|notice| finding::shortened(notice.to_string())),
         );

@@ -14,7 +14,7 @@ use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::cluster::ClusterView;
 use crate::model::object::ObjectKind;
 use crate::model::storage_class::StorageClass;
-use crate::storage::{Catalog, ClassModes, ClassSummary, LiveDriver, ModeSummary, csi_driver_of};
+use crate::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
 use crate::view::facts::{self, FactsError};
 use crate::view::index::Index;
 
@@ -116,14 +116,14 @@ fn summary(index: &Index, catalog: &Catalog, class: &StorageClass) -> ClassSumma
         Ok(stated) => (stated, None),
         Err(error) => (ClassModes::default(), Some(format!("{error}."))),
     };
-    let live = LiveDriver::of(&index.csi_driver(csi_driver_of(&class.provisioner)));
+    let attach = catalog.attach(&class.provisioner, |driver| index.csi_driver(driver));
     let mut summary = ClassSummary::new(
         catalog,
         &class.name,
         &class.provisioner,
         class.parameters.iter(),
         stated,
-        live,
+        attach,
     );
     summary.notes.extend(unreadable.map(Into::into));
     summary

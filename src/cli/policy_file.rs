@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::policy::{Policy, PolicyError, Problem};
+use crate::policy::{Policy, PolicyError, PolicyProblem};
 use crate::storage::{Catalog, CatalogError, OverrideError};
 use crate::verdict::Settings;
 
@@ -203,7 +203,7 @@ fn parse(path: &Path, content: &[u8]) -> Result<Policy, PolicyFileError> {
             file: file.clone(),
             line: line as u64,
             column: before.chars().count() as u64 + 1,
-            problem: Problem::NotText,
+            problem: PolicyProblem::NotText,
         }
     })?;
     Ok(Policy::parse(text, &file)?)

@@ -10,6 +10,7 @@ pub mod autoscaler;
 pub mod claim;
 pub mod cluster;
 mod de;
+pub mod in_tree;
 pub mod labels;
 pub(crate) mod layered;
 pub mod metadata;

@@ -7,6 +7,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Text;
 use super::de::nullable;
+use super::in_tree::InTreeType;
 use super::labels::Labels;
 use super::node::{NodeSelector, Toleration};
 use super::selector::LabelSelector;
@@ -155,35 +156,12 @@ pub enum PodVolumeSource {
     },
     /// A volume of an in-tree type, written into the pod itself.
     Inline {
-        /// The field's name, one of [`INLINE_SOURCES`].
-        source: &'static str,
+        /// The type.
+        in_tree: &'static InTreeType,
         /// Whether the source asks for a read-only volume.
         read_only: bool,
     },
 }
-
-/// The in-tree volume types a pod may name directly and that hold data outside
-/// of the pod (`VolumeSource` in the Kubernetes API).
-pub const INLINE_SOURCES: [&str; 18] = [
-    "awsElasticBlockStore",
-    "azureDisk",
-    "azureFile",
-    "cephfs",
-    "cinder",
-    "fc",
-    "flexVolume",
-    "flocker",
-    "gcePersistentDisk",
-    "glusterfs",
-    "iscsi",
-    "nfs",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "quobyte",
-    "rbd",
-    "scaleIO",
-    "vsphereVolume",
-];
 
 impl<'de> Deserialize<'de> for PodTemplate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -349,12 +327,12 @@ impl<'de> Deserialize<'de> for VolumeEntry {
                                 name: claim.claim_name,
                             });
                         }
-                    } else if let Some(source) =
-                        INLINE_SOURCES.into_iter().find(|name| *name == key)
+                    } else if let Some(in_tree) =
+                        InTreeType::of_field(&key).filter(|it| it.counts_in_pods())
                     {
                         if let Some(inline) = map.next_value::<Option<InlineSource>>()? {
                             entry.source = Some(PodVolumeSource::Inline {
-                                source,
+                                in_tree,
                                 read_only: inline.read_only,
                             });
                         }

@@ -8,10 +8,10 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use super::Text;
 use super::access_mode::{AccessModes, VolumeMode};
 use super::de::nullable;
+use super::in_tree::InTreeType;
 use super::labels::Labels;
 use super::metadata::Metadata;
 use super::node::NodeSelector;
-use super::pod::INLINE_SOURCES;
 use super::quantity::Quantity;
 
 /// A persistent volume, reduced to what decides who may use it and where.
@@ -43,14 +43,11 @@ pub struct Volume {
 pub enum VolumeSource {
     /// A volume of the named CSI driver.
     Csi(Text),
-    /// A volume of an in-tree type, by its field's name (`nfs`, `iscsi`, …).
-    InTree(&'static str),
+    /// A volume of an in-tree type.
+    InTree(&'static InTreeType),
     /// A type unknown here.
     Unknown,
 }
-
-/// In-tree types that only persistent volumes have, beside [`INLINE_SOURCES`].
-const VOLUME_ONLY_SOURCES: [&str; 3] = ["hostPath", "local", "storageos"];
 
 impl<'de> Deserialize<'de> for Volume {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -159,13 +156,9 @@ impl<'de> Deserialize<'de> for Spec {
                                 .or(spec.source);
                         }
                         other => {
-                            let known = INLINE_SOURCES
-                                .into_iter()
-                                .chain(VOLUME_ONLY_SOURCES)
-                                .find(|name| *name == other);
                             let there = map.next_value::<Option<IgnoredAny>>()?.is_some();
-                            if let (Some(name), true) = (known, there) {
-                                spec.source = Some(VolumeSource::InTree(name));
+                            if let (Some(in_tree), true) = (InTreeType::of_field(other), there) {
+                                spec.source = Some(VolumeSource::InTree(in_tree));
                             }
                         }
                     }
@@ -192,7 +185,8 @@ mod tests {
         assert_eq!(csi.source, VolumeSource::Csi("ebs.csi.aws.com".into()));
         assert_eq!(csi.claim, Some(("a".into(), "b".into())));
         let local = read(r#"{"spec":{"local":{"path":"/x"},"nfs":null}}"#);
-        assert_eq!(local.source, VolumeSource::InTree("local"));
+        let expected = InTreeType::of_field("local").unwrap();
+        assert_eq!(local.source, VolumeSource::InTree(expected));
         assert_eq!(read(r#"{"spec":{}}"#).source, VolumeSource::Unknown);
     }
 }

@@ -375,6 +375,7 @@ impl BarePod {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::in_tree::InTreeType;
     use crate::model::pod::{PodVolume, PodVolumeSource};
 
     fn read(kind: WorkloadKind, text: &str) -> Workload {
@@ -408,7 +409,7 @@ mod tests {
                     index: 3,
                     name: "disk".into(),
                     source: PodVolumeSource::Inline {
-                        source: "iscsi",
+                        in_tree: InTreeType::of_field("iscsi").unwrap(),
                         read_only: true
                     },
                 },

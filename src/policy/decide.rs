@@ -1,14 +1,14 @@
 //! From a finding on an object to what is done about it.
 
 use super::action::{Action, Controlled, Overrides, RemedyChoice};
-use super::overrides::{Honoured, Notice};
-use super::{Policy, Settings, built_in};
+use super::overrides::{Honoured, PassedOver};
+use super::{Policy, Section, built_in};
 use crate::model::labels::Labels;
 use crate::rules::Outcome;
 
 /// The object a decision is about.
 #[derive(Clone, Copy, Debug)]
-pub struct Scope<'a> {
+pub struct Target<'a> {
     /// The namespace; empty for an object that has none.
     pub namespace: &'a str,
     /// The Namespace's labels; `None` where the Namespace is not known.
@@ -65,37 +65,38 @@ pub enum SuppressedBy {
 impl Policy {
     /// Gathers everything that applies to one object, to decide about its findings.
     #[must_use]
-    pub fn resolve<'a>(&'a self, scope: &Scope<'a>) -> Resolved<'a> {
-        let mut notices = Vec::new();
-        let entry = self.entry(scope, &mut notices);
-        let pick = |settings: Option<&Settings>| settings.and_then(|s| s.overrides);
+    pub fn resolve<'a>(&'a self, target: &Target<'a>) -> Resolved<'a> {
+        let mut passed_over = Vec::new();
+        let entry = self.entry(target, &mut passed_over);
+        let pick = |section: Option<&Section>| section.and_then(|it| it.overrides);
         let overrides = pick(entry)
             .or(pick(Some(&self.defaults)))
             .unwrap_or(Overrides::Allow);
-        let object = Honoured::of_object(scope, overrides == Overrides::Allow, &mut notices);
-        let namespace = Honoured::of_namespace(scope, overrides != Overrides::Forbid, &mut notices);
+        let object = Honoured::of_object(target, overrides == Overrides::Allow, &mut passed_over);
+        let namespace =
+            Honoured::of_namespace(target, overrides != Overrides::Forbid, &mut passed_over);
         Resolved {
             policy: self,
-            scope: *scope,
+            target: *target,
             entry,
             object,
             namespace,
-            notices,
+            passed_over,
         }
     }
 
     /// The first entry that matches the namespace.
     fn entry<'a>(
         &'a self,
-        scope: &Scope<'a>,
-        notices: &mut Vec<Notice<'a>>,
-    ) -> Option<&'a Settings> {
+        target: &Target<'a>,
+        passed_over: &mut Vec<PassedOver<'a>>,
+    ) -> Option<&'a Section> {
         for entry in &self.namespaces {
-            match entry.namespaces.matches(scope) {
-                Some(true) => return Some(&entry.settings),
+            match entry.namespaces.matches(target) {
+                Some(true) => return Some(&entry.section),
                 Some(false) => {}
-                None if notices.is_empty() => notices.push(Notice::LabelsUnknown {
-                    namespace: scope.namespace,
+                None if passed_over.is_empty() => passed_over.push(PassedOver::LabelsUnknown {
+                    namespace: target.namespace,
                 }),
                 None => {}
             }
@@ -108,18 +109,18 @@ impl Policy {
 #[derive(Clone, Debug)]
 pub struct Resolved<'a> {
     policy: &'a Policy,
-    scope: Scope<'a>,
-    entry: Option<&'a Settings>,
+    target: Target<'a>,
+    entry: Option<&'a Section>,
     object: Honoured<'a>,
     namespace: Honoured<'a>,
-    notices: Vec<Notice<'a>>,
+    passed_over: Vec<PassedOver<'a>>,
 }
 
 impl<'a> Resolved<'a> {
-    /// Overrides that are not honoured. Show them with the findings.
+    /// What is not honoured. Show it with the findings.
     #[must_use]
-    pub fn notices(&self) -> &[Notice<'a>] {
-        &self.notices
+    pub fn passed_over(&self) -> &[PassedOver<'a>] {
+        &self.passed_over
     }
 
     /// What is done about a finding of the rule with this code.
@@ -144,7 +145,7 @@ impl<'a> Resolved<'a> {
             .policy
             .exemptions
             .iter()
-            .find(|exemption| exemption.covers(&self.scope, rule));
+            .find(|exemption| exemption.covers(&self.target, rule));
         if let Some(exemption) = exemption {
             return Some(Suppression {
                 by: SuppressedBy::Exemption {
@@ -194,7 +195,7 @@ impl<'a> Resolved<'a> {
             .or(self.policy.defaults.controlled);
         match action {
             Action::Deny | Action::Fix
-                if self.scope.controlled && controlled != Some(Controlled::Judge) =>
+                if self.target.controlled && controlled != Some(Controlled::Judge) =>
             {
                 Action::Warn
             }

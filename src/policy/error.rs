@@ -14,13 +14,13 @@ pub struct PolicyError {
     /// The column in characters, counted from 1.
     pub column: u64,
     /// What is wrong there.
-    pub problem: Problem,
+    pub problem: PolicyProblem,
 }
 
 /// What is wrong at one place of a policy file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum PolicyProblem {
     /// A key the policy does not know.
     #[error("the key \"{key}\" is not known here; {}", advice(.key, .known))]
     UnknownKey {
@@ -88,7 +88,7 @@ impl PolicyError {
         }
     }
 
-    pub(super) fn at(file: &str, location: Location, problem: Problem) -> Self {
+    pub(super) fn at(file: &str, location: Location, problem: PolicyProblem) -> Self {
         let (line, column) = position(location);
         Self {
             file: file.to_owned(),
@@ -103,34 +103,34 @@ fn position(location: Location) -> (u64, u64) {
     (location.line().max(1), location.column().max(1))
 }
 
-fn problem(error: &YamlError) -> Problem {
+fn problem(error: &YamlError) -> PolicyProblem {
     match error {
         YamlError::AliasError { error, .. } | YamlError::WithSnippet { error, .. } => {
             problem(error)
         }
         YamlError::SerdeUnknownField {
             field, expected, ..
-        } => Problem::UnknownKey {
+        } => PolicyProblem::UnknownKey {
             key: field.clone(),
             known: expected.clone(),
         },
         // The reader shows a value that is not there as "~".
         YamlError::SerdeUnknownVariant {
             variant, expected, ..
-        } if variant == "~" => Problem::NoValue {
+        } if variant == "~" => PolicyProblem::NoValue {
             known: expected.clone(),
         },
         YamlError::SerdeUnknownVariant {
             variant, expected, ..
-        } => Problem::UnknownValue {
+        } => PolicyProblem::UnknownValue {
             value: variant.clone(),
             known: expected.clone(),
         },
-        YamlError::SerdeMissingField { field, .. } => Problem::MissingKey { key: field },
-        YamlError::DuplicateMappingKey { key, .. } => Problem::DuplicateKey {
+        YamlError::SerdeMissingField { field, .. } => PolicyProblem::MissingKey { key: field },
+        YamlError::DuplicateMappingKey { key, .. } => PolicyProblem::DuplicateKey {
             key: key.clone().unwrap_or_default(),
         },
-        YamlError::Unexpected { expected, .. } => Problem::WrongShape {
+        YamlError::Unexpected { expected, .. } => PolicyProblem::WrongShape {
             expected: match *expected {
                 "mapping start" => "a mapping (\"key: value\")",
                 "sequence start" => "a list (\"- entry\" or \"[entry]\")",
@@ -139,17 +139,17 @@ fn problem(error: &YamlError) -> Problem {
             },
         },
         YamlError::ExternallyTaggedEnumExpectedScalarOrMapping { .. }
-        | YamlError::NullIntoString { .. } => Problem::WrongShape {
+        | YamlError::NullIntoString { .. } => PolicyProblem::WrongShape {
             expected: "a single text value",
         },
         YamlError::InvalidBooleanStrict { .. } | YamlError::InvalidScalar { ty: "boolean", .. } => {
-            Problem::WrongShape {
+            PolicyProblem::WrongShape {
                 expected: "true or false",
             }
         }
-        YamlError::MultipleDocuments { .. } => Problem::SecondDocument,
-        YamlError::Message { msg, .. } => Problem::Senseless(msg.clone()),
-        other => Problem::NotYaml(
+        YamlError::MultipleDocuments { .. } => PolicyProblem::SecondDocument,
+        YamlError::Message { msg, .. } => PolicyProblem::Senseless(msg.clone()),
+        other => PolicyProblem::NotYaml(
             other.render_with_formatter(&DefaultMessageFormatter.with_localizer(&Bare)),
         ),
     }

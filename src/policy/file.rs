@@ -4,6 +4,7 @@
 //! know where it is read, so that every error has its place.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
@@ -11,30 +12,28 @@ use serde_saphyr::Spanned;
 
 use crate::model::Text;
 use crate::model::selector::{Operator, Requirement};
+use crate::model::workload::WorkloadKind;
 use crate::rules::{Outcome, codes};
 use crate::storage::{OverrideError, ProvisionerOverride};
 
 use super::Nodes;
 use super::action::{Action, Controlled, Overrides, RemedyChoice};
 use super::matching::{Glob, NamespaceMatch};
-use super::{Exemption, NamespaceEntry, Policy, PolicyError, Problem, Settings};
+use super::{Exemption, NamespaceEntry, Policy, PolicyError, PolicyProblem, Section};
+
+/// The kinds beside workloads that findings are reported on.
+const OTHER_KINDS: [&str; 2] = ["HorizontalPodAutoscaler", "PersistentVolumeClaim"];
 
 /// The kinds that findings are reported on.
-const KINDS: [&str; 13] = [
-    "CronJob",
-    "DaemonSet",
-    "Deployment",
-    "HorizontalPodAutoscaler",
-    "Job",
-    "Node",
-    "PersistentVolumeClaim",
-    "Pod",
-    "ReplicaSet",
-    "ReplicationController",
-    "Scale",
-    "StatefulSet",
-    "VolumeAttachment",
-];
+static KINDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let mut kinds: Vec<_> = WorkloadKind::ALL
+        .into_iter()
+        .map(WorkloadKind::name)
+        .chain(OTHER_KINDS)
+        .collect();
+    kinds.sort_unstable();
+    kinds
+});
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -133,9 +132,9 @@ impl<'de> Deserialize<'de> for Kind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let kind = Text::deserialize(deserializer)?;
         KINDS
-            .into_iter()
-            .find(|known| *known == kind)
-            .map(Self)
+            .iter()
+            .find(|known| **known == kind)
+            .map(|known| Self(known))
             .ok_or_else(|| D::Error::unknown_variant(&kind, &KINDS))
     }
 }
@@ -190,7 +189,7 @@ fn each<T, U>(
     entries.into_iter().map(convert).collect()
 }
 
-impl From<Defaults> for Settings {
+impl From<Defaults> for Section {
     fn from(read: Defaults) -> Self {
         Self {
             outcomes: read.outcomes,
@@ -238,7 +237,7 @@ fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyErr
     }
     Ok(NamespaceEntry {
         namespaces,
-        settings: Settings {
+        section: Section {
             outcomes: entry.outcomes,
             rules: actions(entry.rules),
             remedy: entry.remedy,
@@ -323,5 +322,5 @@ fn provisioners(
 }
 
 fn senseless(file: &str, place: serde_saphyr::Location, problem: impl Into<String>) -> PolicyError {
-    PolicyError::at(file, place, Problem::Senseless(problem.into()))
+    PolicyError::at(file, place, PolicyProblem::Senseless(problem.into()))
 }

@@ -4,7 +4,7 @@ use wildmatch::WildMatch;
 
 use crate::model::selector::Requirement;
 
-use super::Scope;
+use super::Target;
 
 /// The label every Namespace carries with its own name as value (Kubernetes
 /// documentation, "Well-Known Labels").
@@ -39,18 +39,18 @@ pub(super) struct NamespaceMatch {
 impl NamespaceMatch {
     /// Whether the scope's namespace matches; `None` where that hangs on
     /// labels that are not known.
-    pub(super) fn matches(&self, scope: &Scope<'_>) -> Option<bool> {
-        if scope.namespace.is_empty() {
+    pub(super) fn matches(&self, target: &Target<'_>) -> Option<bool> {
+        if target.namespace.is_empty() {
             return Some(false);
         }
-        if !self.names.is_empty() && !self.names.iter().any(|name| name.matches(scope.namespace)) {
+        if !self.names.is_empty() && !self.names.iter().any(|name| name.matches(target.namespace)) {
             return Some(false);
         }
         let mut known = true;
         for requirement in &self.requirements {
             let value = if requirement.key == NAMESPACE_NAME {
-                Some(scope.namespace)
-            } else if let Some(labels) = scope.namespace_labels {
+                Some(target.namespace)
+            } else if let Some(labels) = target.namespace_labels {
                 labels.get(&requirement.key)
             } else {
                 known = false;

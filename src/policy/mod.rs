@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 
 pub use crate::situation::NodeAssumption as Nodes;
 pub use action::{Action, Controlled, Overrides, RemedyChoice};
-pub use decide::{Decision, Resolved, Scope, SuppressedBy, Suppression};
-pub use error::{PolicyError, Problem};
-pub use overrides::{Notice, Origin};
+pub use decide::{Decision, Resolved, SuppressedBy, Suppression, Target};
+pub use error::{PolicyError, PolicyProblem};
+pub use overrides::{OverrideSource, PassedOver};
 
 use crate::model::Text;
 use crate::rules::{Outcome, codes};
@@ -29,7 +29,7 @@ use matching::{Glob, NamespaceMatch};
 /// What to do about findings, for a whole cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    defaults: Settings,
+    defaults: Section,
     nodes: Nodes,
     namespaces: Vec<NamespaceEntry>,
     exemptions: Vec<Exemption>,
@@ -69,7 +69,7 @@ impl Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            defaults: Settings {
+            defaults: Section {
                 outcomes: Outcome::ALL
                     .into_iter()
                     .map(|outcome| (outcome, built_in(outcome)))
@@ -94,9 +94,9 @@ const fn built_in(outcome: Outcome) -> Action {
     }
 }
 
-/// What one scope of the file says; `None` and missing keys leave it to the wider one.
+/// What one section of the file says; `None` and missing keys leave it to the wider one.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Settings {
+struct Section {
     outcomes: BTreeMap<Outcome, Action>,
     rules: BTreeMap<&'static str, Action>,
     remedy: Option<RemedyChoice>,
@@ -104,7 +104,7 @@ struct Settings {
     controlled: Option<Controlled>,
 }
 
-impl Settings {
+impl Section {
     /// The rule's own entry, else its outcome's.
     fn action(&self, rule: &str, outcome: Outcome) -> Option<Action> {
         self.rules
@@ -113,7 +113,7 @@ impl Settings {
             .copied()
     }
 
-    /// These settings where `narrower` is silent, else `narrower`.
+    /// This section where `narrower` is silent, else `narrower`.
     fn overlaid(mut self, narrower: Self) -> Self {
         self.outcomes.extend(narrower.outcomes);
         self.rules.extend(narrower.rules);
@@ -127,11 +127,11 @@ impl Settings {
     }
 }
 
-/// Settings for the namespaces that match.
+/// What holds in the namespaces that match.
 #[derive(Clone, Debug, PartialEq)]
 struct NamespaceEntry {
     namespaces: NamespaceMatch,
-    settings: Settings,
+    section: Section,
 }
 
 /// Objects and rules the policy leaves alone. An empty list matches everything.
@@ -146,15 +146,15 @@ struct Exemption {
 }
 
 impl Exemption {
-    fn covers(&self, scope: &Scope<'_>, rule: &str) -> bool {
+    fn covers(&self, target: &Target<'_>, rule: &str) -> bool {
         fn any(globs: &[Glob], text: &str) -> bool {
             globs.is_empty() || globs.iter().any(|glob| glob.matches(text))
         }
         let listed = |words: &[&str], word: &str| words.is_empty() || words.contains(&word);
         listed(&self.rules, rule)
-            && listed(&self.kinds, scope.kind)
-            && any(&self.namespaces, scope.namespace)
-            && any(&self.names, scope.name)
+            && listed(&self.kinds, target.kind)
+            && any(&self.namespaces, target.namespace)
+            && any(&self.names, target.name)
     }
 }
 

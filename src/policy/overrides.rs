@@ -4,12 +4,12 @@ use std::fmt;
 
 use super::action::{Action, RemedyChoice};
 use super::error::list;
-use super::{Scope, keys};
+use super::{Target, keys};
 use crate::rules::codes;
 
 /// Where an override stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin<'a> {
+pub enum OverrideSource<'a> {
     /// An annotation of the object itself.
     Object,
     /// A label or annotation of this Namespace.
@@ -19,23 +19,23 @@ pub enum Origin<'a> {
 /// An override that is not honoured, and why: a sentence to warn with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Notice<'a> {
+pub enum PassedOver<'a> {
     /// The policy file does not allow overrides from there.
     Forbidden {
         /// Where the override stands.
-        origin: Origin<'a>,
+        source: OverrideSource<'a>,
     },
     /// Nothing says why the override is there.
     ReasonMissing {
         /// Where the override stands.
-        origin: Origin<'a>,
+        source: OverrideSource<'a>,
         /// Its key.
         key: &'static str,
     },
     /// The value is none of the words known for the key.
     UnknownValue {
         /// Where the override stands.
-        origin: Origin<'a>,
+        source: OverrideSource<'a>,
         /// Its key.
         key: &'static str,
         /// Its value, as written.
@@ -44,7 +44,7 @@ pub enum Notice<'a> {
     /// An entry of the `ignore` list is not a rule.
     UnknownRule {
         /// Where the override stands.
-        origin: Origin<'a>,
+        source: OverrideSource<'a>,
         /// The entry, as written.
         rule: &'a str,
     },
@@ -55,7 +55,7 @@ pub enum Notice<'a> {
     },
 }
 
-impl fmt::Display for Origin<'_> {
+impl fmt::Display for OverrideSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object => Ok(()),
@@ -64,32 +64,32 @@ impl fmt::Display for Origin<'_> {
     }
 }
 
-impl fmt::Display for Notice<'_> {
+impl fmt::Display for PassedOver<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Forbidden { origin } => write!(
+            Self::Forbidden { source } => write!(
                 f,
-                "{origin}multi-attach-guard.dev keys are passed over: the policy forbids overrides here."
+                "{source}multi-attach-guard.dev keys are passed over: the policy forbids overrides here."
             ),
-            Self::ReasonMissing { origin, key } => {
+            Self::ReasonMissing { source, key } => {
                 write!(
                     f,
-                    "{origin}{key} is passed over: add {} to say why.",
+                    "{source}{key} is passed over: add {} to say why.",
                     keys::REASON
                 )
             }
-            Self::UnknownValue { origin, key, value } => {
+            Self::UnknownValue { source, key, value } => {
                 let known = if *key == keys::ACTION {
                     list(&Action::ALL.map(Action::name), "or")
                 } else {
                     list(&RemedyChoice::ALL.map(RemedyChoice::name), "or")
                 };
-                write!(f, "{origin}{key}: \"{}\" is not {known}.", short(value))
+                write!(f, "{source}{key}: \"{}\" is not {known}.", short(value))
             }
-            Self::UnknownRule { origin, rule } => {
+            Self::UnknownRule { source, rule } => {
                 write!(
                     f,
-                    "{origin}{}: there is no rule \"{}\".",
+                    "{source}{}: there is no rule \"{}\".",
                     keys::IGNORE,
                     short(rule)
                 )
@@ -110,7 +110,7 @@ fn short(value: &str) -> &str {
     }
 }
 
-/// The overrides of one origin that count.
+/// The overrides of one source that count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Honoured<'a> {
     pub(super) action: Option<Action>,
@@ -124,30 +124,35 @@ pub(super) struct Honoured<'a> {
 impl<'a> Honoured<'a> {
     /// Reads the annotations of the object.
     pub(super) fn of_object(
-        scope: &Scope<'a>,
+        target: &Target<'a>,
         allowed: bool,
-        notices: &mut Vec<Notice<'a>>,
+        passed_over: &mut Vec<PassedOver<'a>>,
     ) -> Self {
         Self::read(
-            Origin::Object,
-            |key| scope.annotations.get(key),
+            OverrideSource::Object,
+            |key| target.annotations.get(key),
             allowed,
-            notices,
+            passed_over,
         )
     }
 
     /// Reads the annotations of the Namespace and, where there is none of a
     /// key, its labels.
     pub(super) fn of_namespace(
-        scope: &Scope<'a>,
+        target: &Target<'a>,
         allowed: bool,
-        notices: &mut Vec<Notice<'a>>,
+        passed_over: &mut Vec<PassedOver<'a>>,
     ) -> Self {
         let get = |key: &str| {
-            let annotation = scope.namespace_annotations.and_then(|all| all.get(key));
-            annotation.or_else(|| scope.namespace_labels.and_then(|all| all.get(key)))
+            let annotation = target.namespace_annotations.and_then(|all| all.get(key));
+            annotation.or_else(|| target.namespace_labels.and_then(|all| all.get(key)))
         };
-        Self::read(Origin::Namespace(scope.namespace), get, allowed, notices)
+        Self::read(
+            OverrideSource::Namespace(target.namespace),
+            get,
+            allowed,
+            passed_over,
+        )
     }
 
     /// Whether the `ignore` list names the rule.
@@ -156,31 +161,31 @@ impl<'a> Honoured<'a> {
     }
 
     fn read(
-        origin: Origin<'a>,
+        source: OverrideSource<'a>,
         get: impl Fn(&str) -> Option<&'a str>,
         allowed: bool,
-        notices: &mut Vec<Notice<'a>>,
+        passed_over: &mut Vec<PassedOver<'a>>,
     ) -> Self {
         let (action, remedy, ignore) = (get(keys::ACTION), get(keys::REMEDY), get(keys::IGNORE));
         if action.is_none() && remedy.is_none() && ignore.is_none() {
             return Self::default();
         }
         if !allowed {
-            notices.push(Notice::Forbidden { origin });
+            passed_over.push(PassedOver::Forbidden { source });
             return Self::default();
         }
 
         let reason = get(keys::REASON).map_or("", str::trim);
-        let on_object = origin == Origin::Object;
+        let on_object = source == OverrideSource::Object;
         let mut with_reason = |needed: bool, key| {
             let honoured = !needed || !reason.is_empty();
             if !honoured {
-                notices.push(Notice::ReasonMissing { origin, key });
+                passed_over.push(PassedOver::ReasonMissing { source, key });
             }
             honoured
         };
         let mut unknown = Vec::new();
-        let mut known = |key, value| unknown.push(Notice::UnknownValue { origin, key, value });
+        let mut known = |key, value| unknown.push(PassedOver::UnknownValue { source, key, value });
 
         // A Namespace is set up by whoever runs the cluster, often with labels,
         // which cannot hold a sentence: there only silence has to be explained.
@@ -202,11 +207,11 @@ impl<'a> Honoured<'a> {
         let ignore = ignore
             .filter(|_| with_reason(true, keys::IGNORE))
             .unwrap_or_default();
-        notices.append(&mut unknown);
-        notices.extend(
+        passed_over.append(&mut unknown);
+        passed_over.extend(
             entries(ignore)
                 .filter(|rule| codes::find(rule).is_none())
-                .map(|rule| Notice::UnknownRule { origin, rule }),
+                .map(|rule| PassedOver::UnknownRule { source, rule }),
         );
         Self {
             action,

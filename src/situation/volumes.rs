@@ -7,12 +7,13 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::cluster::Lookup;
+use crate::model::in_tree::{InTreeType, Inline, csi_driver_of};
 use crate::model::node::NodeSelector;
 use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
-use crate::storage::{self, Attach, LiveDriver, VolumeType};
+use crate::storage::Attach;
 
 /// A volume of a pod template, and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,27 +154,30 @@ fn used(volume: &PodVolume, namespace: &str, world: World<'_>) -> UsedVolume {
                 Lookup::NotSynced => unknown(Missing::ClaimsNotSynced, blank),
             }
         }
-        PodVolumeSource::Inline { source, read_only } => inline(source, *read_only, blank, world),
+        PodVolumeSource::Inline { in_tree, read_only } => inline(in_tree, *read_only, blank, world),
     }
 }
 
 /// A volume the pod template names itself. Kubernetes invents the access modes
-/// of those it hands to a CSI driver and guards no others; see
-/// [`storage::Inline`].
-fn inline(source: &str, read_only: bool, blank: UsedVolume, world: World<'_>) -> UsedVolume {
-    let inline = VolumeType::from_field(source).and_then(|it| it.inline(read_only));
-    let Some(inline) = inline else {
+/// of those it hands to a CSI driver and guards no others.
+fn inline(
+    in_tree: &'static InTreeType,
+    read_only: bool,
+    blank: UsedVolume,
+    world: World<'_>,
+) -> UsedVolume {
+    let Inline {
+        access_modes,
+        one_pod_a_node,
+    } = in_tree.inline(read_only);
+    if !access_modes.contains(AccessMode::ReadWriteOnce) {
         return blank;
-    };
-    let storage::SecondNode::RefusedIfAttached(driver) = inline.second_node else {
-        return blank;
-    };
-    let modes = inline.access_modes.unwrap_or_default();
+    }
     UsedVolume {
-        hold: hold(modes, attach(driver, world), Basis::Inline),
-        modes,
-        driver: driver.into(),
-        one_pod_a_node: inline.same_node == storage::SameNode::Refused,
+        hold: hold(access_modes, attach_in_tree(in_tree, world), Basis::Inline),
+        modes: access_modes,
+        driver: csi_driver_of(in_tree.provisioner).into(),
+        one_pod_a_node,
         ..blank
     }
 }
@@ -277,14 +281,9 @@ fn persistent(
 ) -> UsedVolume {
     let (driver, attach) = match &volume.source {
         VolumeSource::Csi(driver) => (driver.clone(), attach(driver, world)),
-        VolumeSource::InTree(source) => (
-            Text::from(*source),
-            VolumeType::from_field(source).map_or(Attach::Assumed, |volume_type| {
-                world
-                    .catalog
-                    .attach_type(volume_type, |driver| live(driver, world))
-            }),
-        ),
+        VolumeSource::InTree(in_tree) => {
+            (Text::from(in_tree.field), attach_in_tree(in_tree, world))
+        }
         VolumeSource::Unknown => match class_of(claim, world) {
             Ok(class) => (class.provisioner.clone(), attach(&class.provisioner, world)),
             Err(_) => (Text::default(), Attach::Assumed),
@@ -292,10 +291,7 @@ fn persistent(
     };
     let stays = volume.node_affinity.is_some() && stays_on_its_node(&driver, world);
     let modes = match &volume.source {
-        VolumeSource::InTree(source) => VolumeType::from_field(source)
-            .map_or(volume.access_modes, |it| {
-                it.effective_modes(volume.access_modes)
-            }),
+        VolumeSource::InTree(in_tree) => in_tree.effective_modes(volume.access_modes),
         VolumeSource::Csi(_) | VolumeSource::Unknown => volume.access_modes,
     };
     UsedVolume {
@@ -373,17 +369,16 @@ const fn is_shared(modes: AccessModes) -> bool {
     modes.contains(AccessMode::ReadWriteMany) || modes.contains(AccessMode::ReadOnlyMany)
 }
 
-/// Whether the volumes of a driver or provisioner are attached. Kubernetes asks
-/// the CSI successor of an in-tree name.
 fn attach(name: &str, world: World<'_>) -> Attach {
     world
         .catalog
-        .attach(name, live(storage::csi_driver_of(name), world))
+        .attach(name, |driver| world.view.csi_driver(driver))
 }
 
-/// What the cluster says of a CSI driver.
-fn live(driver: &str, world: World<'_>) -> LiveDriver {
-    LiveDriver::of(&world.view.csi_driver(driver))
+fn attach_in_tree(in_tree: &InTreeType, world: World<'_>) -> Attach {
+    world
+        .catalog
+        .attach_in_tree(in_tree, |driver| world.view.csi_driver(driver))
 }
 
 fn stays_on_its_node(driver: &str, world: World<'_>) -> bool {

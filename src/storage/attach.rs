@@ -6,34 +6,9 @@
 use std::sync::Arc;
 
 use super::catalog::Catalog;
-use super::volume_type::{Attaching, VolumeType};
 use crate::model::cluster::Lookup;
+use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
 use crate::model::storage_class::CsiDriver;
-
-/// What the cluster says about a driver: its CSIDriver object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LiveDriver {
-    /// No such object is in view.
-    Absent,
-    /// It is there.
-    Present {
-        /// `spec.attachRequired`; the API server defaults it to `true`.
-        attach_required: Option<bool>,
-    },
-}
-
-impl LiveDriver {
-    /// What was found of the driver.
-    #[must_use]
-    pub fn of(found: &Lookup<Arc<CsiDriver>>) -> Self {
-        match found {
-            Lookup::Found(driver) => Self::Present {
-                attach_required: Some(driver.attach_required),
-            },
-            Lookup::Absent | Lookup::NotSynced => Self::Absent,
-        }
-    }
-}
 
 /// Who said whether volumes are attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,17 +74,21 @@ impl Attach {
 impl Catalog {
     /// Whether the volumes of a provisioner or CSI driver are attached.
     ///
-    /// `live` is the CSIDriver object of [`csi_driver_of`](super::csi_driver_of)
-    /// the same name, since Kubernetes asks the successor of an in-tree name.
-    /// The object wins; without one the policy or the catalog speaks, because
-    /// the object may merely not be in view or not be installed yet.
-    #[must_use]
-    pub fn attach(&self, provisioner: &str, live: LiveDriver) -> Attach {
-        if let LiveDriver::Present { attach_required } = live {
+    /// `csi_driver` looks up a CSIDriver object by its name; for an in-tree
+    /// provisioner it is asked about the successor, as Kubernetes does. The
+    /// object wins; without one the policy or the catalog speaks, because the
+    /// object may merely not be in view or not be installed yet.
+    pub fn attach(
+        &self,
+        provisioner: &str,
+        csi_driver: impl FnOnce(&str) -> Lookup<Arc<CsiDriver>>,
+    ) -> Attach {
+        if let Lookup::Found(driver) = csi_driver(csi_driver_of(provisioner)) {
             let by = AttachSource::CsiDriver;
-            return match attach_required {
-                Some(false) => Attach::NotRequired { by },
-                Some(true) | None => Attach::Required { by },
+            return if driver.attach_required {
+                Attach::Required { by }
+            } else {
+                Attach::NotRequired { by }
             };
         }
         let entry = self.get(provisioner);
@@ -125,24 +104,20 @@ impl Catalog {
         }
     }
 
-    /// Whether a volume of this type is attached; `live` looks up the CSIDriver
-    /// object of a driver.
-    ///
-    /// A `csi` volume names its driver itself, which is the one to ask
-    /// [`Catalog::attach`] about; here it is assumed to attach, as is a
-    /// FlexVolume, of which no object says more.
-    #[must_use]
-    pub fn attach_type(
+    /// Whether a volume of an in-tree type is attached; `csi_driver` as in
+    /// [`Catalog::attach`]. A FlexVolume, of which no object says more, is
+    /// assumed to be.
+    pub fn attach_in_tree(
         &self,
-        volume_type: VolumeType,
-        live: impl FnOnce(&str) -> LiveDriver,
+        in_tree: &InTreeType,
+        csi_driver: impl FnOnce(&str) -> Lookup<Arc<CsiDriver>>,
     ) -> Attach {
         let by = AttachSource::Kubernetes;
-        match volume_type.attaching() {
-            Attaching::AsDriver(driver) => self.attach(driver, live(driver)),
+        match in_tree.attaching {
+            Attaching::AsDriver(driver) => self.attach(driver, csi_driver),
             Attaching::Always => Attach::Required { by },
             Attaching::Never => Attach::NotRequired { by },
-            Attaching::AsNamed | Attaching::BySetup => Attach::Assumed,
+            Attaching::BySetup => Attach::Assumed,
         }
     }
 }
@@ -152,8 +127,20 @@ mod tests {
     use super::*;
     use crate::storage::ProvisionerOverride;
 
+    fn absent(_: &str) -> Lookup<Arc<CsiDriver>> {
+        Lookup::Absent
+    }
+
+    fn present(name: &str, attach_required: bool) -> Lookup<Arc<CsiDriver>> {
+        Lookup::Found(Arc::new(CsiDriver {
+            name: name.into(),
+            attach_required,
+        }))
+    }
+
     #[test]
     fn the_live_object_wins_then_the_policy_then_the_catalog() {
+        use AttachSource::{Catalog as ByCatalog, CsiDriver as ByObject, Policy};
         let stated = ProvisionerOverride {
             name: "stated.example.com".into(),
             attach_required: Some(false),
@@ -163,125 +150,55 @@ mod tests {
             .unwrap()
             .with_overrides(vec![stated])
             .unwrap();
-        let present = |attach_required| LiveDriver::Present { attach_required };
+        let required = |by| Attach::Required { by };
+        let not_required = |by| Attach::NotRequired { by };
         let cases = [
-            (
-                "ebs.csi.aws.com",
-                LiveDriver::Absent,
-                Attach::Required {
-                    by: AttachSource::Catalog,
-                },
-            ),
-            (
-                "efs.csi.aws.com",
-                LiveDriver::Absent,
-                Attach::NotRequired {
-                    by: AttachSource::Catalog,
-                },
-            ),
-            (
-                "kubernetes.io/gce-pd",
-                LiveDriver::Absent,
-                Attach::Required {
-                    by: AttachSource::Catalog,
-                },
-            ),
-            (
-                "efs.csi.aws.com",
-                present(Some(true)),
-                Attach::Required {
-                    by: AttachSource::CsiDriver,
-                },
-            ),
-            (
-                "efs.csi.aws.com",
-                present(None),
-                Attach::Required {
-                    by: AttachSource::CsiDriver,
-                },
-            ),
-            (
-                "ebs.csi.aws.com",
-                present(Some(false)),
-                Attach::NotRequired {
-                    by: AttachSource::CsiDriver,
-                },
-            ),
-            (
-                "stated.example.com",
-                LiveDriver::Absent,
-                Attach::NotRequired {
-                    by: AttachSource::Policy,
-                },
-            ),
-            (
-                "stated.example.com",
-                present(Some(true)),
-                Attach::Required {
-                    by: AttachSource::CsiDriver,
-                },
-            ),
+            ("ebs.csi.aws.com", None, required(ByCatalog)),
+            ("efs.csi.aws.com", None, not_required(ByCatalog)),
+            ("kubernetes.io/gce-pd", None, required(ByCatalog)),
+            ("efs.csi.aws.com", Some(true), required(ByObject)),
+            ("ebs.csi.aws.com", Some(false), not_required(ByObject)),
+            ("kubernetes.io/gce-pd", Some(false), not_required(ByObject)),
+            ("stated.example.com", None, not_required(Policy)),
+            ("stated.example.com", Some(true), required(ByObject)),
             // The catalog knows the driver but not whether it attaches.
-            (
-                "rook-ceph.cephfs.csi.ceph.com",
-                LiveDriver::Absent,
-                Attach::Assumed,
-            ),
-            ("unheard.example.com", LiveDriver::Absent, Attach::Assumed),
-            (
-                "example.com/unheard",
-                LiveDriver::Absent,
-                Attach::Unforeseen,
-            ),
-            (
-                "kubernetes.io/no-provisioner",
-                LiveDriver::Absent,
-                Attach::Unforeseen,
-            ),
-            (
-                "unheard.example.com",
-                present(Some(false)),
-                Attach::NotRequired {
-                    by: AttachSource::CsiDriver,
-                },
-            ),
+            ("rook-ceph.cephfs.csi.ceph.com", None, Attach::Assumed),
+            ("unheard.example.com", None, Attach::Assumed),
+            ("example.com/unheard", None, Attach::Unforeseen),
+            ("kubernetes.io/no-provisioner", None, Attach::Unforeseen),
+            ("unheard.example.com", Some(false), not_required(ByObject)),
         ];
-        for (name, live, expected) in cases {
-            assert_eq!(catalog.attach(name, live), expected, "{name} with {live:?}");
+        for (name, object, expected) in cases {
+            let attach = catalog.attach(name, |driver| match object {
+                None => Lookup::Absent,
+                Some(attach_required) => {
+                    assert_eq!(driver, csi_driver_of(name));
+                    present(driver, attach_required)
+                }
+            });
+            assert_eq!(attach, expected, "{name} with {object:?}");
         }
     }
 
     #[test]
-    fn a_volume_type_goes_by_its_driver_or_by_kubernetes() {
+    fn an_in_tree_type_goes_by_its_driver_or_by_kubernetes() {
         let catalog = Catalog::embedded().unwrap();
-        let absent = |_: &str| LiveDriver::Absent;
         let by = AttachSource::Kubernetes;
+        let catalogued = AttachSource::Catalog;
         let cases = [
-            (
-                VolumeType::Cinder,
-                Attach::Required {
-                    by: AttachSource::Catalog,
-                },
-            ),
-            (
-                VolumeType::PortworxVolume,
-                Attach::NotRequired {
-                    by: AttachSource::Catalog,
-                },
-            ),
-            (VolumeType::Iscsi, Attach::Required { by }),
-            (VolumeType::Nfs, Attach::NotRequired { by }),
-            (VolumeType::FlexVolume, Attach::Assumed),
+            ("cinder", Attach::Required { by: catalogued }),
+            ("portworxVolume", Attach::NotRequired { by: catalogued }),
+            ("iscsi", Attach::Required { by }),
+            ("nfs", Attach::NotRequired { by }),
+            ("flexVolume", Attach::Assumed),
         ];
-        for (volume_type, expected) in cases {
-            let attach = catalog.attach_type(volume_type, absent);
-            assert_eq!(attach, expected, "{volume_type:?}");
+        for (field, expected) in cases {
+            let in_tree = InTreeType::of_field(field).unwrap();
+            assert_eq!(catalog.attach_in_tree(in_tree, absent), expected, "{field}");
         }
-        let live = |driver: &str| LiveDriver::Present {
-            attach_required: Some(driver != "cinder.csi.openstack.org"),
-        };
+        let cinder = InTreeType::of_field("cinder").unwrap();
         assert_eq!(
-            catalog.attach_type(VolumeType::Cinder, live),
+            catalog.attach_in_tree(cinder, |driver| present(driver, false)),
             Attach::NotRequired {
                 by: AttachSource::CsiDriver
             }

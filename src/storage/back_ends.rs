@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::model::cluster::Lookup;
 use VolumeMode::{Block, Filesystem};
 
 #[derive(Clone, Copy)]
@@ -159,11 +160,11 @@ fn whether_each_back_end_attaches() {
     ];
     let by = AttachSource::Catalog;
     for name in attached {
-        let attach = catalog.attach(name, LiveDriver::Absent);
+        let attach = catalog.attach(name, |_| Lookup::Absent);
         assert_eq!(attach, Attach::Required { by }, "{name}");
     }
     for name in not_attached {
-        let attach = catalog.attach(name, LiveDriver::Absent);
+        let attach = catalog.attach(name, |_| Lookup::Absent);
         assert_eq!(attach, Attach::NotRequired { by }, "{name}");
     }
 }

@@ -129,13 +129,13 @@ impl<'c> Capability<'c> {
 
     /// The volume mode this is about.
     #[must_use]
-    pub const fn volume_mode(&self) -> VolumeMode {
+    pub(super) const fn volume_mode(&self) -> VolumeMode {
         self.volume_mode
     }
 
     /// The catalog's entry; `None` if the provisioner is in no catalog.
     #[must_use]
-    pub const fn entry(&self) -> Option<&'c Entry> {
+    pub(super) const fn entry(&self) -> Option<&'c Entry> {
         self.entry
     }
 
@@ -148,7 +148,7 @@ impl<'c> Capability<'c> {
 
     /// What it could give at most, with every condition met; `None`: not known.
     #[must_use]
-    pub const fn possible(&self) -> Option<AccessModes> {
+    pub(super) const fn possible(&self) -> Option<AccessModes> {
         self.possible
     }
 
@@ -160,7 +160,7 @@ impl<'c> Capability<'c> {
 
     /// What speaks for or against ReadWriteOncePod.
     #[must_use]
-    pub const fn rwop(&self) -> Rwop {
+    pub(super) const fn rwop(&self) -> Rwop {
         self.rwop
     }
 
@@ -173,7 +173,7 @@ impl<'c> Capability<'c> {
     /// Every condition of the provisioner and whether it holds; empty where the
     /// modes are stated.
     #[must_use]
-    pub fn conditions(&self) -> &[(&'c Condition, State)] {
+    pub(super) fn conditions(&self) -> &[(&'c Condition, State)] {
         &self.conditions
     }
 }

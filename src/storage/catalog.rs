@@ -9,11 +9,10 @@ use super::entry::{Entry, RawEntry};
 use super::glob::Glob;
 use crate::model::Text;
 
-const EMBEDDED: &str = include_str!("catalog.yaml");
+pub(super) const EMBEDDED: &str = include_str!("catalog.yaml");
 
 /// Why a catalog cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CatalogError {
     /// The text is no catalog; line and column are in the source.
     #[error("the storage catalog cannot be read: {0}")]
@@ -23,16 +22,13 @@ pub enum CatalogError {
 /// Every provisioner that is known, by name or by pattern.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    gathered: Text,
     exact: HashMap<Text, Entry>,
     /// Longest fixed part first; of equals, the one put in later first.
     globs: Vec<(Glob, Entry)>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RawCatalog {
-    gathered: Text,
     provisioners: HashMap<Text, RawEntry>,
 }
 
@@ -51,12 +47,11 @@ impl Catalog {
     /// Reads a catalog in the form of `catalog.yaml`.
     ///
     /// # Errors
-    /// The text is not YAML, has a key or word that the form does not know, or
-    /// names a provisioner twice.
-    pub fn from_yaml(text: &str) -> Result<Self, CatalogError> {
+    /// The text is not YAML, has a word that the form does not know, or names a
+    /// provisioner twice.
+    fn from_yaml(text: &str) -> Result<Self, CatalogError> {
         let raw: RawCatalog = serde_saphyr::from_str(text)?;
         let mut catalog = Self {
-            gathered: raw.gathered,
             exact: HashMap::with_capacity(raw.provisioners.len()),
             globs: Vec::new(),
         };
@@ -64,12 +59,6 @@ impl Catalog {
             catalog.put(entry.named(name));
         }
         Ok(catalog)
-    }
-
-    /// The day the embedded facts were gathered, `2026-11-20` for example.
-    #[must_use]
-    pub fn gathered(&self) -> &str {
-        &self.gathered
     }
 
     /// The entry of a provisioner: the exact name, else the pattern with the
@@ -82,13 +71,6 @@ impl Catalog {
                 .find(|(glob, _)| glob.matches(provisioner))
                 .map(|(_, entry)| entry)
         })
-    }
-
-    /// Every entry, in no particular order.
-    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.exact
-            .values()
-            .chain(self.globs.iter().map(|(_, entry)| entry))
     }
 
     /// Every entry, open to correction; names must stay as they are.
@@ -161,11 +143,9 @@ mod tests {
 
     #[test]
     fn of_two_patterns_the_longer_one_wins_wherever_it_stands() {
-        let entry = "{title: t, kind: csi, basis: inference, confidence: believed, sources: []}";
+        let entry = "{title: t, confidence: believed}";
         for (first, second) in [("a*", "ab*"), ("ab*", "a*")] {
-            let text = format!(
-                "gathered: '2026-01-01'\nprovisioners:\n  \"{first}\": {entry}\n  \"{second}\": {entry}\n"
-            );
+            let text = format!("provisioners:\n  \"{first}\": {entry}\n  \"{second}\": {entry}\n");
             let catalog = Catalog::from_yaml(&text).unwrap();
             assert_eq!(catalog.get("abc").unwrap().name, "ab*");
             assert_eq!(catalog.get("ac").unwrap().name, "a*");
@@ -174,24 +154,24 @@ mod tests {
 
     #[test]
     fn a_file_that_is_wrong_is_refused_with_the_place() {
-        let entry = "{title: t, kind: csi, basis: inference, confidence: believed, sources: []}";
+        let entry = "{title: t, confidence: believed}";
         let cases = [
             (
-                "an unknown key",
-                "gathered: x\nprovisioners:\n  a: {colour: blue}\n".to_owned(),
-                "line 3",
+                "a key that is missing",
+                "provisioners:\n  a: {colour: blue}\n".to_owned(),
+                "line 2",
             ),
             (
                 "a mode that is none",
                 format!(
-                    "gathered: x\nprovisioners:\n  a: {}\n",
+                    "provisioners:\n  a: {}\n",
                     entry.replace('}', ", block: [RWQ]}")
                 ),
                 "RWQ",
             ),
             (
                 "a name twice",
-                format!("gathered: x\nprovisioners:\n  a: {entry}\n  a: {entry}\n"),
+                format!("provisioners:\n  a: {entry}\n  a: {entry}\n"),
                 "duplicate",
             ),
         ];

@@ -19,13 +19,13 @@ pub struct ClaimFacts {
 /// One condition of a catalog entry and what it brings about.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "RawCondition")]
-pub struct Condition {
+pub(super) struct Condition {
     /// What has to be the case.
-    pub when: When,
+    pub(super) when: When,
     /// Whether the volumes are bound to one node then; `None`: as without the condition.
-    pub node_local: Option<bool>,
+    pub(super) node_local: Option<bool>,
     /// A sentence for whoever meets the condition.
-    pub note: Option<Text>,
+    pub(super) note: Option<Text>,
     filesystem: Effect,
     block: Effect,
 }
@@ -33,24 +33,24 @@ pub struct Condition {
 /// What a met condition does to the modes of one volume mode: `set` replaces
 /// whatever other conditions add.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effect {
+pub(super) struct Effect {
     /// Modes granted on top.
-    pub add: AccessModes,
+    pub(super) add: AccessModes,
     /// Modes granted instead.
-    pub set: Option<AccessModes>,
+    pub(super) set: Option<AccessModes>,
 }
 
 impl Effect {
     /// Every mode this effect can grant.
     #[must_use]
-    pub fn grants(self) -> AccessModes {
+    pub(super) fn grants(self) -> AccessModes {
         self.add.union(self.set.unwrap_or_default())
     }
 }
 
 /// What a condition looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum When {
+pub(super) enum When {
     /// A parameter of the StorageClass.
     Parameter {
         /// The parameter's key.
@@ -72,7 +72,7 @@ pub enum When {
 
 /// What is asked of a parameter's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Test {
+pub(super) enum Test {
     /// One of these values.
     Is(Vec<Text>),
     /// Starts with this text.
@@ -89,7 +89,7 @@ pub enum Test {
 
 /// Whether a condition holds for a class and a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(super) enum State {
     /// It holds.
     Met,
     /// It does not hold, and the objects at hand show it.
@@ -103,7 +103,7 @@ pub enum State {
 impl Condition {
     /// What the condition does to volumes of this mode once met.
     #[must_use]
-    pub const fn effect(&self, mode: VolumeMode) -> Effect {
+    pub(super) const fn effect(&self, mode: VolumeMode) -> Effect {
         match mode {
             VolumeMode::Filesystem => self.filesystem,
             VolumeMode::Block => self.block,
@@ -111,7 +111,7 @@ impl Condition {
     }
 
     /// Whether the condition holds for these class parameters and this claim.
-    pub fn state<'p>(
+    pub(super) fn state<'p>(
         &self,
         mut parameters: impl Iterator<Item = (&'p str, &'p str)>,
         claim: Option<ClaimFacts>,

@@ -3,8 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
+use super::condition::{Effect, When};
+use super::entry::Rwop;
 use super::*;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
+use crate::model::storage_class::NO_PROVISIONER;
 
 fn catalog() -> &'static Catalog {
     Catalog::embedded().unwrap()
@@ -12,27 +18,106 @@ fn catalog() -> &'static Catalog {
 
 const BOTH: [VolumeMode; 2] = [VolumeMode::Filesystem, VolumeMode::Block];
 
+/// The parts of an entry that are for readers of the file.
+#[derive(Deserialize)]
+struct Provenance {
+    kind: Kind,
+    #[serde(default)]
+    provisions: Provisions,
+    #[serde(default)]
+    replaces: Vec<String>,
+    #[serde(default)]
+    examples: Vec<String>,
+    basis: Basis,
+    sources: Vec<String>,
+}
+
+/// What sort of provisioner it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Csi,
+    External,
+    InTree,
+    PvSource,
+}
+
+/// Whether it makes volumes for claims.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Provisions {
+    #[default]
+    ForClaims,
+    ByHand,
+    Unknown,
+}
+
+/// Where the lists of modes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Basis {
+    DriverCode,
+    K8sDocs,
+    VendorDocs,
+    KubevirtCdi,
+    CsiDocsTable,
+    Inference,
+}
+
+/// Every entry, and what the file says of where it comes from.
+fn entries() -> Vec<(&'static Entry, Provenance)> {
+    #[derive(Deserialize)]
+    struct File {
+        provisioners: BTreeMap<String, Provenance>,
+    }
+    let file: File = serde_saphyr::from_str(catalog::EMBEDDED).unwrap();
+    let find = |(name, provenance): (String, _)| (catalog().named(&name).unwrap(), provenance);
+    file.provisioners.into_iter().map(find).collect()
+}
+
+#[test]
+fn every_key_is_one_that_the_header_explains() {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        gathered: String,
+        provisioners: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
+    }
+    let file: File = serde_saphyr::from_str(catalog::EMBEDDED).unwrap();
+    assert_eq!(file.gathered, "2026-11-20");
+    for (name, entry) in &file.provisioners {
+        for key in entry.keys() {
+            let explained = catalog::EMBEDDED.contains(&format!("\n# {key} "));
+            assert!(explained, "{name}: {key}");
+        }
+    }
+}
+
 #[test]
 fn the_file_holds_every_provisioner_once() {
     let mut kinds = BTreeMap::new();
-    for entry in catalog().entries() {
-        *kinds.entry(format!("{:?}", entry.kind)).or_insert(0) += 1;
-        assert_eq!(catalog().named(&entry.name), Some(entry));
+    for (_, provenance) in entries() {
+        *kinds.entry(provenance.kind).or_insert(0) += 1;
     }
     let expected = [
-        ("Some(Csi)", 192),
-        ("Some(External)", 18),
-        ("Some(InTree)", 16),
-        ("Some(PvSource)", 6),
+        (Kind::Csi, 192),
+        (Kind::External, 18),
+        (Kind::InTree, 16),
+        (Kind::PvSource, 6),
     ];
-    assert_eq!(
-        kinds,
-        expected
-            .map(|(kind, count)| (kind.to_owned(), count))
-            .into()
-    );
-    assert_eq!(catalog().entries().count(), 232);
-    assert_eq!(catalog().gathered(), "2026-11-20");
+    assert_eq!(kinds, expected.into());
+}
+
+#[test]
+fn who_makes_volumes_for_claims_says_how() {
+    for (entry, provenance) in entries() {
+        let by_hand = provenance.kind == Kind::PvSource || entry.name == NO_PROVISIONER;
+        assert!(
+            !by_hand || provenance.provisions != Provisions::ForClaims,
+            "{}",
+            entry.name
+        );
+    }
 }
 
 /// The digest was taken over the collection the file was made from. It changes
@@ -47,11 +132,11 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
             .collect::<Vec<_>>()
             .join(","),
     };
-    let mut entries: Vec<&Entry> = catalog().entries().collect();
-    entries.sort_by_key(|entry| &entry.name);
+    let mut entries = entries();
+    entries.sort_by_key(|(entry, _)| &entry.name);
     let lines: Vec<String> = entries
         .into_iter()
-        .map(|entry| {
+        .map(|(entry, _)| {
             let [filesystem, block] = BOTH.map(|mode| entry.modes(mode));
             let attach = entry
                 .attach_required
@@ -101,7 +186,7 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
 
 #[test]
 fn a_condition_changes_something_and_grants_only_what_it_is_asked_about() {
-    for entry in catalog().entries() {
+    for (entry, _) in entries() {
         for condition in &entry.conditions {
             let effects = BOTH.map(|mode| condition.effect(mode));
             let changes = effects != [Effect::default(); 2]
@@ -138,18 +223,17 @@ fn a_condition_changes_something_and_grants_only_what_it_is_asked_about() {
 
 #[test]
 fn what_is_verified_says_where_and_from_what() {
-    for entry in catalog().entries() {
+    for (entry, Provenance { basis, sources, .. }) in entries() {
         let name = &entry.name;
-        assert!(!entry.sources.is_empty(), "{name}");
+        assert!(!sources.is_empty(), "{name}");
         let firm = entry.modes(VolumeMode::Filesystem).confidence.is_firm();
-        let basis = entry.basis.unwrap();
         let read = matches!(
             basis,
             Basis::DriverCode | Basis::K8sDocs | Basis::VendorDocs
         );
         assert!(!firm || read, "{name}: verified from {basis:?}");
-        let readable = entry.sources.iter().any(|source| source.contains('/'));
-        assert!(!firm || readable, "{name}: {:?}", entry.sources);
+        let readable = sources.iter().any(|source| source.contains('/'));
+        assert!(!firm || readable, "{name}: {sources:?}");
         let table = basis == Basis::CsiDocsTable;
         let table_confidence =
             entry.modes(VolumeMode::Filesystem).confidence == Confidence::CsiDocsTable;
@@ -160,7 +244,7 @@ fn what_is_verified_says_where_and_from_what() {
 #[test]
 fn node_local_entries_reach_no_further_than_their_node() {
     let mut pinned = 0;
-    for entry in catalog().entries() {
+    for (entry, _) in entries() {
         if entry.node_local {
             assert_eq!(entry.reach, Some(Reach::Node), "{}", entry.name);
             pinned += usize::from(entry.pv_node_affinity == Some(true));
@@ -173,37 +257,74 @@ fn node_local_entries_reach_no_further_than_their_node() {
 
 #[test]
 fn successors_and_predecessors_name_each_other_as_kubernetes_does() {
-    for entry in catalog().entries() {
-        for old in &entry.replaces {
+    for (entry, provenance) in entries() {
+        for old in &provenance.replaces {
             let old = catalog().get(old).unwrap();
             assert_eq!(old.replaced_by.as_ref(), Some(&entry.name));
         }
         let Some(successor) = &entry.replaced_by else {
             continue;
         };
-        let new = catalog().get(successor).unwrap();
-        assert!(new.replaces.contains(&entry.name), "{successor}");
+        let (_, new) = entries()
+            .into_iter()
+            .find(|(entry, _)| entry.name == *successor)
+            .unwrap();
+        assert!(
+            new.replaces.contains(&entry.name.to_string()),
+            "{successor}"
+        );
         // Kubernetes never finished the migration of RBD.
         if entry.name != "kubernetes.io/rbd" {
             assert_eq!(csi_driver_of(&entry.name), successor.as_str());
         }
     }
-    for (plugin, driver) in in_tree::MIGRATED {
-        assert_eq!(
-            catalog().get(plugin).unwrap().replaced_by.as_deref(),
-            Some(driver)
-        );
+}
+
+#[test]
+fn in_tree_types_are_in_the_catalog_and_agree_with_it() {
+    for in_tree in InTreeType::all() {
+        let field = in_tree.field;
+        let entry = catalog().get(in_tree.provisioner).unwrap();
+        assert_eq!(entry.name, in_tree.provisioner);
+        match in_tree.attaching {
+            Attaching::AsDriver(driver) => {
+                assert_eq!(entry.replaced_by.as_deref(), Some(driver), "{field}");
+            }
+            Attaching::Always => assert_eq!(entry.attach_required, Some(true), "{field}"),
+            Attaching::Never => assert_ne!(entry.attach_required, Some(true), "{field}"),
+            Attaching::BySetup => assert_eq!(entry.attach_required, None, "{field}"),
+        }
     }
 }
 
 #[test]
 fn examples_are_found_by_their_pattern_and_exact_entries_by_themselves() {
-    for entry in catalog().entries() {
-        for example in &entry.examples {
+    for (entry, provenance) in entries() {
+        for example in &provenance.examples {
             assert_eq!(catalog().get(example), Some(entry), "{example}");
         }
         if !entry.name.contains('*') {
             assert_eq!(catalog().get(&entry.name), Some(entry));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_refused_on_weak_evidence() {
+    let all = AccessModes::of(&AccessMode::ALL);
+    for (entry, _) in entries() {
+        for mode in BOTH {
+            let capability = catalog().capability(
+                &entry.name,
+                std::iter::empty(),
+                mode,
+                Some(ClaimFacts::default()),
+            );
+            if let Support::Refused { modes } = capability.judge(all) {
+                let list = entry.modes(mode);
+                assert!(list.confidence.is_firm(), "{}", entry.name);
+                assert_eq!(modes, modes.minus(list.possible.unwrap()), "{}", entry.name);
+            }
         }
     }
 }

@@ -13,23 +13,15 @@ pub struct Entry {
     /// The provisioner's name, or a pattern with `*`.
     pub name: Text,
     /// What people call the product.
-    pub title: Text,
-    /// What sort of provisioner it is; `None` for one that only a policy names.
-    pub kind: Option<Kind>,
-    /// Whether it makes volumes for claims.
-    pub provisions: Provisions,
-    /// In-tree provisioners this driver took over.
-    pub replaces: Vec<Text>,
+    pub(super) title: Text,
     /// The CSI driver that serves this in-tree provisioner's volumes today.
-    pub replaced_by: Option<Text>,
-    /// Real names that a pattern stands for.
-    pub examples: Vec<Text>,
+    pub(super) replaced_by: Option<Text>,
     /// What changes the access modes; in the file's order.
-    pub conditions: Vec<Condition>,
+    pub(super) conditions: Vec<Condition>,
     /// What speaks for or against ReadWriteOncePod.
-    pub rwop: Rwop,
+    pub(super) rwop: Rwop,
     /// Whether the attach-detach controller acts for its volumes; `None`: not known.
-    pub attach_required: Option<bool>,
+    pub(super) attach_required: Option<bool>,
     /// Whether the data lives on one node only.
     pub node_local: bool,
     /// For node-local data: whether the volumes carry the node affinity that
@@ -37,12 +29,8 @@ pub struct Entry {
     pub pv_node_affinity: Option<bool>,
     /// How far a ReadWriteOnce volume can follow its pod; `None`: not known.
     pub reach: Option<Reach>,
-    /// Where the lists of modes come from; `None` if a policy states them.
-    pub basis: Option<Basis>,
-    /// Where the facts were read, as `repository:path` or the repository alone.
-    pub sources: Vec<Text>,
     /// A sentence worth showing.
-    pub note: Option<Text>,
+    pub(super) note: Option<Text>,
     filesystem: ModeList,
     block: ModeList,
     /// Whether a policy states `attach_required`.
@@ -83,40 +71,13 @@ impl ModeList {
     }
 }
 
-/// What sort of thing an [`Entry`] describes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A CSI driver.
-    Csi,
-    /// A provisioner from before CSI, outside of Kubernetes.
-    External,
-    /// A provisioner that was compiled into Kubernetes.
-    InTree,
-    /// A type of PersistentVolume that has no provisioner.
-    PvSource,
-}
-
-/// Whether a provisioner makes volumes for claims.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Provisions {
-    /// It makes them.
-    #[default]
-    ForClaims,
-    /// An administrator makes them.
-    ByHand,
-    /// Nobody could tell.
-    Unknown,
-}
-
 /// What speaks for or against ReadWriteOncePod.
 ///
 /// Kubernetes enforces the mode in the scheduler, so a driver needs to know
 /// little about it: only [`Rwop::Refused`] is evidence that a claim fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rwop {
+pub(super) enum Rwop {
     /// The driver has the capability `SINGLE_NODE_MULTI_WRITER`.
     Native,
     /// The sidecars ask the driver for a plain single-node writer instead.
@@ -144,24 +105,6 @@ pub enum Reach {
     Region,
     /// Wherever the storage can be reached.
     Any,
-}
-
-/// Where an entry's lists of modes come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Basis {
-    /// The driver's own code.
-    DriverCode,
-    /// The Kubernetes documentation.
-    K8sDocs,
-    /// The vendor's documentation.
-    VendorDocs,
-    /// The table of KubeVirt's Containerized Data Importer.
-    KubevirtCdi,
-    /// The vendors' rows in the CSI driver list.
-    CsiDocsTable,
-    /// What similar storage does.
-    Inference,
 }
 
 /// How sure a list of modes is, the surest first.
@@ -220,19 +163,13 @@ impl Entry {
         Self {
             title: name.clone(),
             name,
-            kind: None,
-            provisions: Provisions::Unknown,
-            replaces: Vec::new(),
             replaced_by: None,
-            examples: Vec::new(),
             conditions: Vec::new(),
             rwop: Rwop::Unknown,
             attach_required: None,
             node_local: false,
             pv_node_affinity: None,
             reach: None,
-            basis: None,
-            sources: Vec::new(),
             note: None,
             filesystem: ModeList::UNKNOWN,
             block: ModeList::UNKNOWN,
@@ -242,19 +179,12 @@ impl Entry {
 }
 
 /// An entry as `catalog.yaml` writes it; the file's header explains the keys.
+/// Where the facts come from is for readers and is not kept.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawEntry {
     title: Text,
-    kind: Kind,
-    #[serde(default)]
-    provisions: Provisions,
-    #[serde(default)]
-    replaces: Vec<Text>,
     #[serde(default)]
     replaced_by: Option<Text>,
-    #[serde(default)]
-    examples: Vec<Text>,
     #[serde(default, deserialize_with = "modes::exact")]
     filesystem: Option<AccessModes>,
     #[serde(default, deserialize_with = "modes::exact")]
@@ -271,9 +201,7 @@ pub(super) struct RawEntry {
     pv_node_affinity: Option<bool>,
     #[serde(default)]
     reach: Option<Reach>,
-    basis: Basis,
     confidence: Confidence,
-    sources: Vec<Text>,
     #[serde(default)]
     note: Option<Text>,
 }
@@ -295,19 +223,13 @@ impl RawEntry {
             block: list(VolumeMode::Block, self.block),
             name,
             title: self.title,
-            kind: Some(self.kind),
-            provisions: self.provisions,
-            replaces: self.replaces,
             replaced_by: self.replaced_by,
-            examples: self.examples,
             conditions: self.conditions,
             rwop: self.rwop,
             attach_required: self.attach_required,
             node_local: self.node_local,
             pv_node_affinity: self.pv_node_affinity,
             reach: self.reach,
-            basis: Some(self.basis),
-            sources: self.sources,
             note: self.note,
             attach_stated: false,
         }

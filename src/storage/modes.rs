@@ -6,9 +6,9 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 
 /// StorageClass annotation that states the access modes its file system volumes can have.
-pub const ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/access-modes";
+const ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/access-modes";
 /// StorageClass annotation that states the access modes its raw block volumes can have.
-pub const BLOCK_ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/block-access-modes";
+const BLOCK_ACCESS_MODES_ANNOTATION: &str = "multi-attach-guard.dev/block-access-modes";
 
 /// Why a list of access modes cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,10 +38,7 @@ pub enum ModesError {
 ///
 /// `none` on its own is the empty set. `place` names the annotation or key for
 /// the error.
-///
-/// # Errors
-/// A name that is no access mode, or an empty one.
-pub fn parse_modes(place: &str, value: &str) -> Result<AccessModes, ModesError> {
+fn parse_modes(place: &str, value: &str) -> Result<AccessModes, ModesError> {
     if value.trim() == "none" {
         return Ok(AccessModes::EMPTY);
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::attach::LiveDriver;
+use super::attach::Attach;
 use super::capability::{Capability, NodeLocal};
 use super::catalog::Catalog;
 use super::condition::State;
@@ -57,15 +57,14 @@ pub struct ConditionalModes {
 
 impl ClassSummary {
     /// Sums up a class: `parameters` are its own, `stated` is what its
-    /// annotations say, `live` the CSIDriver object of
-    /// [`csi_driver_of`](super::csi_driver_of) its provisioner.
+    /// annotations say, `attach` is what is known of its volumes' attachment.
     pub fn new<'p>(
         catalog: &Catalog,
         class: &str,
         provisioner: &str,
         parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
         stated: ClassModes,
-        live: LiveDriver,
+        attach: Attach,
     ) -> Self {
         let parameters = parameters.into_iter();
         let capability = |mode| {
@@ -91,7 +90,7 @@ impl ClassSummary {
             class: class.into(),
             provisioner: provisioner.into(),
             title: entry.map(|entry| entry.title.clone()),
-            attach: catalog.attach(provisioner, live).text(),
+            attach: attach.text(),
             node_local: filesystem.node_local().text(),
             filesystem: ModeSummary::of(&filesystem),
             block: ModeSummary::of(&block),
@@ -145,15 +144,17 @@ mod tests {
     use crate::model::access_mode::AccessMode::{
         ReadOnlyMany, ReadWriteMany, ReadWriteOnce, ReadWriteOncePod,
     };
+    use crate::model::cluster::Lookup;
 
     fn summary(provisioner: &str, parameters: &[(&str, &str)], stated: ClassModes) -> ClassSummary {
+        let catalog = Catalog::embedded().unwrap();
         ClassSummary::new(
-            Catalog::embedded().unwrap(),
+            catalog,
             "fast",
             provisioner,
             parameters.iter().copied(),
             stated,
-            LiveDriver::Absent,
+            catalog.attach(provisioner, |_| Lookup::Absent),
         )
     }
 

@@ -271,22 +271,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_refused_on_weak_evidence() {
-        let all = AccessModes::of(&AccessMode::ALL);
-        for entry in Catalog::embedded().unwrap().entries() {
-            for mode in [Filesystem, Block] {
-                let support = capability(&entry.name, &[], mode).judge(all);
-                let firm = entry.modes(mode).confidence.is_firm();
-                if let Support::Refused { modes } = support {
-                    assert!(firm, "{}", entry.name);
-                    let possible = entry.modes(mode).possible.unwrap();
-                    assert_eq!(modes, modes.minus(possible), "{}", entry.name);
-                }
-            }
-        }
-    }
-
-    #[test]
     fn read_write_once_pod_needs_evidence_against_it() {
         let pod = AccessModes::of(&[ReadWriteOncePod]);
         let refused = Support::Refused { modes: pod };

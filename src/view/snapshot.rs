@@ -160,7 +160,7 @@ fn volume(volume: &Volume) -> Value {
     set(&mut spec, "storageClassName", json!(volume.class));
     match &volume.source {
         VolumeSource::Csi(driver) => spec.insert("csi".to_owned(), json!({"driver": driver})),
-        VolumeSource::InTree(source) => spec.insert((*source).to_owned(), json!({})),
+        VolumeSource::InTree(in_tree) => spec.insert(in_tree.field.to_owned(), json!({})),
         VolumeSource::Unknown => None,
     };
     if let Some((namespace, name)) = &volume.claim {

@@ -1,5 +1,7 @@
 use super::{Object, labels, policy};
-use crate::policy::{Action, Decision, Notice, Policy, RemedyChoice, SuppressedBy, Suppression};
+use crate::policy::{
+    Action, Decision, PassedOver, Policy, RemedyChoice, SuppressedBy, Suppression,
+};
 use crate::rules::Outcome;
 use crate::rules::codes::{
     ACCESS_MODE_CHANGE, LEFTOVER_ROLLING_UPDATE, REPLICAS_SHARE_VOLUME, ROLLING_UPDATE_OVERLAP,
@@ -7,7 +9,10 @@ use crate::rules::codes::{
 };
 
 fn action(policy: &Policy, object: &Object, rule: &str, outcome: Outcome) -> Action {
-    policy.resolve(&object.scope()).decide(rule, outcome).action
+    policy
+        .resolve(&object.target())
+        .decide(rule, outcome)
+        .action
 }
 
 #[test]
@@ -24,7 +29,7 @@ fn the_built_in_policy_denies_what_cannot_work() {
     let policy = Policy::default();
     for (rule, outcome, expected) in cases {
         let object = Object::default();
-        let decision = policy.resolve(&object.scope()).decide(rule, outcome);
+        let decision = policy.resolve(&object.target()).decide(rule, outcome);
         let wanted = Decision {
             action: expected,
             without_remedy: expected.without_remedy(outcome),
@@ -195,10 +200,10 @@ fn labels_that_are_not_known_are_spoken_of_only_where_they_decide() {
     ];
     for (name, entries, count) in cases {
         let policy = policy(&format!("namespaces: {entries}"));
-        let scope = unknown.scope();
-        let resolved = policy.resolve(&scope);
-        let expected = vec![Notice::LabelsUnknown { namespace: "shop" }; count];
-        assert_eq!(resolved.notices(), expected, "{name}");
+        let target = unknown.target();
+        let resolved = policy.resolve(&target);
+        let expected = vec![PassedOver::LabelsUnknown { namespace: "shop" }; count];
+        assert_eq!(resolved.passed_over(), expected, "{name}");
     }
 }
 
@@ -216,7 +221,7 @@ fn remedies_come_from_the_narrowest_scope_that_names_one() {
             ..Object::default()
         };
         let decision = policy
-            .resolve(&object.scope())
+            .resolve(&object.target())
             .decide(ROLLING_UPDATE_OVERLAP, Outcome::Deadlock);
         assert_eq!(decision.remedy, expected, "{namespace}");
     }
@@ -249,8 +254,8 @@ fn what_a_controller_owns_is_warned_about_unless_the_policy_judges_it() {
             ..Object::default()
         };
         let decision = policy(text);
-        let scope = object.scope();
-        let decision = decision.resolve(&scope).decide(rule, outcome);
+        let target = object.target();
+        let decision = decision.resolve(&target).decide(rule, outcome);
         assert_eq!(decision.action, expected, "{name}");
         assert_eq!(decision.without_remedy, expected, "{name}");
     }
@@ -283,9 +288,9 @@ fn exemptions_hold_where_every_list_holds() {
         );
         let policy = policy(&text);
         let object = Object::default();
-        let scope = object.scope();
+        let target = object.target();
         let decision = policy
-            .resolve(&scope)
+            .resolve(&target)
             .decide(REPLICAS_SHARE_VOLUME, Outcome::Stuck);
         let suppressed = exempt.then_some(Suppression {
             by: SuppressedBy::Exemption { line: 3 },

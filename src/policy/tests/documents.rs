@@ -104,7 +104,7 @@ fn the_first_example_of_the_reference_does_what_it_says() {
         ..Object::default()
     };
     let action = |object: &Object| {
-        let resolved = policy.resolve(&object.scope());
+        let resolved = policy.resolve(&object.target());
         resolved
             .decide(codes::ROLLING_UPDATE_OVERLAP, Outcome::Deadlock)
             .action

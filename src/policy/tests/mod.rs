@@ -3,7 +3,7 @@ mod decisions;
 mod documents;
 mod overrides;
 
-use super::{Policy, Scope};
+use super::{Policy, Target};
 use crate::model::labels::Labels;
 
 fn policy(text: &str) -> Policy {
@@ -41,8 +41,8 @@ impl Default for Object {
 }
 
 impl Object {
-    fn scope(&self) -> Scope<'_> {
-        Scope {
+    fn target(&self) -> Target<'_> {
+        Target {
             namespace: self.namespace,
             namespace_labels: self.namespace_labels.as_ref(),
             namespace_annotations: self.namespace_annotations.as_ref(),

@@ -17,7 +17,7 @@ struct Case {
     action: Action,
     remedy: RemedyChoice,
     suppressed: Option<(SuppressedBy, &'static str)>,
-    notices: &'static [&'static str],
+    passed_over: &'static [&'static str],
 }
 
 /// Nothing said anywhere: a deadlock is denied.
@@ -32,7 +32,7 @@ const PLAIN: Case = Case {
     action: Action::Deny,
     remedy: RemedyChoice::Auto,
     suppressed: None,
-    notices: &[],
+    passed_over: &[],
 };
 
 const CASES: &[Case] = &[
@@ -47,7 +47,7 @@ const CASES: &[Case] = &[
     Case {
         name: "without a reason neither action nor remedy counts",
         object: &[(ACTION, "warn"), (REMEDY, "recreate"), (REASON, "  ")],
-        notices: &[
+        passed_over: &[
             "multi-attach-guard.dev/action is passed over: add multi-attach-guard.dev/reason to say why.",
             "multi-attach-guard.dev/remedy is passed over: add multi-attach-guard.dev/reason to say why.",
         ],
@@ -60,7 +60,7 @@ const CASES: &[Case] = &[
             (REMEDY, "rewrite-the-whole-thing-from-scratch"),
             (REASON, "r"),
         ],
-        notices: &[
+        passed_over: &[
             "multi-attach-guard.dev/action: \"allow\" is not deny, fix, warn or ignore.",
             "multi-attach-guard.dev/remedy: \"rewrite-the-whole-th\" is not \
              auto, recreate, zero-surge, colocate or drop-leftover.",
@@ -90,7 +90,7 @@ const CASES: &[Case] = &[
     Case {
         name: "ignore list without a reason",
         object: &[(IGNORE, "rolling-update-overlap")],
-        notices: &[
+        passed_over: &[
             "multi-attach-guard.dev/ignore is passed over: add multi-attach-guard.dev/reason to say why.",
         ],
         ..PLAIN
@@ -103,7 +103,7 @@ const CASES: &[Case] = &[
         ],
         action: Action::Ignore,
         suppressed: Some((SuppressedBy::Object, "r")),
-        notices: &["multi-attach-guard.dev/ignore: there is no rule \"rolling-update\"."],
+        passed_over: &["multi-attach-guard.dev/ignore: there is no rule \"rolling-update\"."],
         ..PLAIN
     },
     Case {
@@ -118,7 +118,7 @@ const CASES: &[Case] = &[
         policy: "defaults: {overrides: forbid}",
         object: &[(ACTION, "ignore"), (REASON, "a demo")],
         namespace_labels: &[(ACTION, "warn")],
-        notices: &[
+        passed_over: &[
             "multi-attach-guard.dev keys are passed over: the policy forbids overrides here.",
             "Namespace shop: multi-attach-guard.dev keys are passed over: the policy forbids overrides here.",
         ],
@@ -130,7 +130,7 @@ const CASES: &[Case] = &[
         object: &[(ACTION, "ignore"), (REASON, "a demo")],
         namespace_labels: &[(ACTION, "warn")],
         action: Action::Warn,
-        notices: &[
+        passed_over: &[
             "multi-attach-guard.dev keys are passed over: the policy forbids overrides here.",
         ],
         ..PLAIN
@@ -175,7 +175,7 @@ const CASES: &[Case] = &[
     Case {
         name: "silence for a Namespace needs a reason",
         namespace_labels: &[(ACTION, "ignore")],
-        notices: &[
+        passed_over: &[
             "Namespace shop: multi-attach-guard.dev/action is passed over: add multi-attach-guard.dev/reason to say why.",
         ],
         ..PLAIN
@@ -245,8 +245,8 @@ fn overrides_count_where_they_may_and_are_spoken_of_where_they_do_not() {
             controlled: case.controlled,
             ..Object::default()
         };
-        let scope = object.scope();
-        let resolved = policy.resolve(&scope);
+        let target = object.target();
+        let resolved = policy.resolve(&target);
         let rule = if case.outcome == Outcome::Unknown {
             UNRESOLVED_CLAIM
         } else {
@@ -256,8 +256,12 @@ fn overrides_count_where_they_may_and_are_spoken_of_where_they_do_not() {
         let suppressed = case
             .suppressed
             .map(|(by, reason)| Suppression { by, reason });
-        let notices: Vec<String> = resolved.notices().iter().map(ToString::to_string).collect();
-        assert_eq!(notices, case.notices, "{}", case.name);
+        let passed_over: Vec<String> = resolved
+            .passed_over()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(passed_over, case.passed_over, "{}", case.name);
         assert_eq!(decision.action, case.action, "{}", case.name);
         assert_eq!(decision.remedy, case.remedy, "{}", case.name);
         assert_eq!(decision.suppressed, suppressed, "{}", case.name);
@@ -266,7 +270,7 @@ fn overrides_count_where_they_may_and_are_spoken_of_where_they_do_not() {
 
 #[test]
 fn a_notice_fits_into_a_warning_of_120_characters() {
-    for notice in CASES.iter().flat_map(|case| case.notices) {
+    for notice in CASES.iter().flat_map(|case| case.passed_over) {
         let length = notice.chars().count();
         assert!(length <= 120, "{length}: {notice}");
     }
