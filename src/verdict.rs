@@ -139,7 +139,7 @@ pub fn evaluate(review: &Review<'_>, view: &dyn ClusterView, settings: &Settings
         catalog: &settings.catalog,
         nodes: settings.policy.nodes(),
     };
-    let bench = Bench {
+    let evaluation = Evaluation {
         review,
         policy: &settings.policy,
         world,
@@ -152,10 +152,10 @@ pub fn evaluate(review: &Review<'_>, view: &dyn ClusterView, settings: &Settings
         return Verdict::default();
     }
     match review.object {
-        Object::Workload(workload) => bench.workload(workload),
-        Object::Claim(claim) => bench.claim(claim),
-        Object::Autoscaler(autoscaler) => bench.autoscaler(autoscaler),
-        Object::Scale(scale) => bench.scale(scale),
+        Object::Workload(workload) => evaluation.workload(workload),
+        Object::Claim(claim) => evaluation.claim(claim),
+        Object::Autoscaler(autoscaler) => evaluation.autoscaler(autoscaler),
+        Object::Scale(scale) => evaluation.scale(scale),
         Object::Volume(_)
         | Object::StorageClass(_)
         | Object::CsiDriver(_)
@@ -165,13 +165,13 @@ pub fn evaluate(review: &Review<'_>, view: &dyn ClusterView, settings: &Settings
 }
 
 /// One review with everything that is needed to judge it.
-struct Bench<'a> {
+struct Evaluation<'a> {
     review: &'a Review<'a>,
     policy: &'a Policy,
     world: World<'a>,
 }
 
-impl Bench<'_> {
+impl Evaluation<'_> {
     /// Decides about hazards of an object that no remedy is for.
     fn plain(&self, hazards: &[Hazard], resolved: &Resolved<'_>) -> Verdict {
         let findings = hazards

@@ -7,6 +7,7 @@ use super::{Remedy, edit};
 use crate::model::pod::HOSTNAME;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::codes;
+use crate::situation::constraints::contradiction;
 
 pub(super) const REMEDY: Remedy = Remedy {
     name: "colocate",
@@ -23,7 +24,7 @@ pub(super) const REMEDY: Remedy = Remedy {
         WorkloadKind::StatefulSet,
         WorkloadKind::Job,
     ],
-    useless_with: &[codes::CO_LOCATION_IMPOSSIBLE],
+    works: |situation| contradiction(situation).is_none(),
     patch,
 };
 

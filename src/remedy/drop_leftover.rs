@@ -13,7 +13,7 @@ pub(super) const REMEDY: Remedy = Remedy {
     effect: "the rollingUpdate block left beside strategy Recreate was dropped",
     cures: &[codes::LEFTOVER_ROLLING_UPDATE],
     kinds: &[WorkloadKind::Deployment],
-    useless_with: &[],
+    works: |_| true,
     patch,
 };
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::codes;
+use crate::situation::Situation;
 
 /// A remedy: its public name, what it costs and the patch it writes.
 #[derive(Debug)]
@@ -30,9 +31,8 @@ pub struct Remedy {
     cures: &'static [&'static str],
     /// The kinds of workload it can be applied to.
     kinds: &'static [WorkloadKind],
-    /// The rules whose hazards, if they are there once it was applied, make it
-    /// pointless.
-    useless_with: &'static [&'static str],
+    /// Whether it does what it is for, as the workload is once it was applied.
+    works: fn(&Situation<'_>) -> bool,
     /// The patch for an object; `None` where the object has not what it takes.
     patch: fn(&Workload, &Value) -> Option<Patch>,
 }
@@ -44,11 +44,11 @@ impl Remedy {
         self.kinds.contains(&kind) && self.cures.contains(&rule)
     }
 
-    /// Whether a hazard of `rule` on the patched object shows that the remedy
-    /// is pointless there.
+    /// Whether the remedy does what it is for; `situation` is that of the
+    /// patched workload.
     #[must_use]
-    pub fn is_useless_with(&self, rule: &str) -> bool {
-        self.useless_with.contains(&rule)
+    pub fn works(&self, situation: &Situation<'_>) -> bool {
+        (self.works)(situation)
     }
 
     /// The patch for `workload`, which was received as `raw`; `None` where the

@@ -17,7 +17,7 @@ pub(super) const REMEDY: Remedy = Remedy {
         codes::CO_LOCATION_IMPOSSIBLE,
     ],
     kinds: &[WorkloadKind::Deployment],
-    useless_with: &[],
+    works: |_| true,
     patch,
 };
 

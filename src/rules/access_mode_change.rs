@@ -31,27 +31,23 @@
 //! Other changes of the claim.
 
 use super::hazard::Hazard;
-use super::{Outcome, Rule, Subject, codes, words};
+use super::{ClaimReview, On, Outcome, Rule, words};
 
 pub(super) const RULE: Rule = Rule {
-    code: codes::ACCESS_MODE_CHANGE,
+    code: "access-mode-change",
     source: include_str!("access_mode_change.rs"),
-    judge,
+    on: &[On::Claim(judge)],
 };
 
-fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
-    let Subject::Claim {
-        claim,
-        old: Some(old),
-        world,
-    } = subject
+fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
+    let (claim, world) = (review.claim, review.world);
+    let Some(old) = review
+        .old
+        .filter(|old| claim.access_modes != old.access_modes)
     else {
         return;
     };
-    if claim.access_modes == old.access_modes {
-        return;
-    }
-    let class = match words::shared_class_name(*world, claim.volume_mode) {
+    let class = match words::shared_class_name(world, claim.volume_mode) {
         Some(class) => format!(" StorageClass \"{class}\" of this cluster can give ReadWriteMany."),
         None => String::new(),
     };

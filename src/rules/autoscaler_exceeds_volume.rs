@@ -37,67 +37,46 @@
 //! hazard without the autoscaler.
 
 use super::hazard::Hazard;
-use super::{Rule, Subject, codes, replicas_share_volume, single_pod_volume};
-use crate::model::autoscaler::Autoscaler;
+use super::{On, Outcome, Rule, Scaling, words};
 use crate::model::cluster::Turn;
 use crate::model::workload::Workload;
 use crate::situation::Situation;
 
 pub(super) const RULE: Rule = Rule {
-    code: codes::AUTOSCALER_EXCEEDS_VOLUME,
+    code: "autoscaler-exceeds-volume",
     source: include_str!("autoscaler_exceeds_volume.rs"),
-    judge,
+    on: &[On::Scaled(judge), On::Workload(judge_workload)],
 };
 
-fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
-    match subject {
-        Subject::Scaled {
+fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
+    let situation = &scaling.situation;
+    let (workload, pods) = (situation.workload, situation.pods());
+    found.extend(match scaling.autoscaler {
+        Some(_) => find(
             situation,
-            before,
-            autoscaler,
-        } => found.extend(find(situation, *before).map(|hazard| match autoscaler {
-            Some(autoscaler) => by_autoscaler(hazard, autoscaler, situation.workload),
-            None => by_scale(hazard, situation.workload),
-        })),
-        Subject::Workload(situation) => found.extend(from_its_autoscaler(situation)),
-        Subject::Claim { .. } => {}
-    }
-}
-
-/// What the number of replicas in `situation` brings about that `before` did not.
-fn find(situation: &Situation<'_>, before: i64) -> Option<Hazard> {
-    if situation.workload.replicas <= before.max(1) {
-        return None;
-    }
-    replicas_share_volume::find(situation).or_else(|| single_pod_volume::find_replicas(situation))
-}
-
-fn by_autoscaler(hazard: Hazard, autoscaler: &Autoscaler, workload: &Workload) -> Hazard {
-    Hazard {
-        rule: RULE.code,
-        field_path: "spec.maxReplicas".to_owned(),
-        what: format!(
-            "it may scale {} {} to {} pods; there, {}",
-            workload.kind, workload.metadata.name, autoscaler.max_replicas, hazard.what
+            scaling.before,
+            "spec.maxReplicas",
+            &format!(
+                "it may scale {} {} to {pods} pods",
+                workload.kind, workload.metadata.name
+            ),
+            "Set spec.maxReplicas to 1",
         ),
-        advice: format!("Set spec.maxReplicas to 1. {}", hazard.advice),
-        ..hazard
-    }
-}
-
-fn by_scale(hazard: Hazard, workload: &Workload) -> Hazard {
-    Hazard {
-        rule: RULE.code,
-        what: format!("with {} pods, {}", workload.replicas, hazard.what),
-        ..hazard
-    }
+        None => find(
+            situation,
+            scaling.before,
+            "spec.replicas",
+            &format!("{pods} pods are asked for"),
+            "Scale to 1",
+        ),
+    });
 }
 
 /// What an autoscaler that is there before its workload brings about.
-fn from_its_autoscaler(situation: &Situation<'_>) -> Option<Hazard> {
+fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     let workload = situation.workload;
     if !workload.has_pods() || situation.volumes.is_empty() {
-        return None;
+        return;
     }
     let view = situation.world.view;
     let autoscaler = view
@@ -108,21 +87,81 @@ fn from_its_autoscaler(situation: &Situation<'_>) -> Option<Hazard> {
         )
         .into_iter()
         .filter(|autoscaler| view.autoscaler_turn(autoscaler) == Turn::Never)
-        .max_by_key(|autoscaler| autoscaler.max_replicas)?;
+        .max_by_key(|autoscaler| autoscaler.max_replicas);
+    let Some(autoscaler) = autoscaler else {
+        return;
+    };
     let scaled = Workload {
         replicas: autoscaler.max_replicas,
         ..workload.clone()
     };
-    let hazard = find(
+    found.extend(find(
         &Situation::of(&scaled, None, situation.world),
         workload.replicas,
-    )?;
-    Some(Hazard {
-        rule: RULE.code,
-        what: format!(
-            "HorizontalPodAutoscaler {} may scale it to {} pods; there, {}",
-            autoscaler.metadata.name, autoscaler.max_replicas, hazard.what
+        words::pods_field(workload.kind),
+        &format!(
+            "HorizontalPodAutoscaler {} may scale it to {} pods",
+            autoscaler.metadata.name, autoscaler.max_replicas
         ),
-        ..hazard
+        "Set maxReplicas of the HorizontalPodAutoscaler to 1",
+    ));
+}
+
+/// What the number of replicas in `situation` brings about that `before` did
+/// not. `who` says who asks for them, `fewer` how to ask for one.
+fn find(
+    situation: &Situation<'_>,
+    before: i64,
+    field: &str,
+    who: &str,
+    fewer: &str,
+) -> Option<Hazard> {
+    let pods = situation.pods();
+    if situation.workload.replicas <= before.max(1) {
+        return None;
+    }
+    let blank = Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Stuck,
+        field_path: field.to_owned(),
+        volumes: Vec::new(),
+        extent: pods,
+        what: String::new(),
+        advice: String::new(),
+        brief: String::new(),
+    };
+    if situation.replicas_share_exclusive() {
+        return Some(Hazard {
+            volumes: words::names(situation.exclusive()),
+            what: format!(
+                "{who}, but {} and {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
+                words::volumes(situation.exclusive()),
+                situation.placement.eligible,
+            ),
+            advice: format!(
+                "{fewer}, or keep the pods on one node with required pod affinity on kubernetes.io/hostname, or use a volume that many nodes can have.{}",
+                words::shared_class(situation)
+            ),
+            brief: format!(
+                "{} serves one node, but {pods} pods may be on several; the others never start",
+                words::first_of(situation.exclusive())
+            ),
+            ..blank
+        });
+    }
+    situation.replicas_share_single_pod().then(|| Hazard {
+        volumes: words::names(situation.single_pod()),
+        what: format!(
+            "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
+            words::volumes(situation.single_pod()),
+        ),
+        advice: format!(
+            "{fewer}, or use another access mode if several pods must have the data."
+        ),
+        brief: format!(
+            "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
+            words::first_of(situation.single_pod())
+        ),
+        ..blank
     })
 }

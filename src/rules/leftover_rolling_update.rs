@@ -24,7 +24,7 @@
 //!
 //! # What to do
 //!
-//! Replace the whole strategy by `{type: Recreate}`, or write
+//! Replace the whole strategy with `{type: Recreate}`, or write
 //! `rollingUpdate: null` beside it. The webhook does the former by itself.
 //!
 //! # Silent on
@@ -32,20 +32,18 @@
 //! `rollingUpdate: null`.
 
 use super::hazard::Hazard;
-use super::{Outcome, Rule, Subject, codes};
+use super::{On, Outcome, Rule};
 use crate::model::strategy::Strategy;
 use crate::model::workload::WorkloadKind;
+use crate::situation::Situation;
 
 pub(super) const RULE: Rule = Rule {
-    code: codes::LEFTOVER_ROLLING_UPDATE,
+    code: "leftover-rolling-update",
     source: include_str!("leftover_rolling_update.rs"),
-    judge,
+    on: &[On::Workload(judge)],
 };
 
-fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
-    let Subject::Workload(situation) = subject else {
-        return;
-    };
+fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     let workload = situation.workload;
     if workload.kind != WorkloadKind::Deployment
         || workload.strategy != (Strategy::Recreate { leftover: true })
@@ -58,8 +56,8 @@ fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
         field_path: "spec.strategy.rollingUpdate".to_owned(),
         volumes: Vec::new(),
         extent: 0,
-        what: "spec.strategy is Recreate but still has a rollingUpdate block, and the API server refuses the two together.".to_owned(),
-        advice: "Replace the whole strategy by {type: Recreate}, or write \"rollingUpdate: null\" beside it.".to_owned(),
-        brief: "strategy Recreate had a rollingUpdate block left, which the API server refuses".to_owned(),
+        what: "spec.strategy is Recreate but still has a rollingUpdate block beside it, and the API server refuses the two together.".to_owned(),
+        advice: "Replace the whole strategy with {type: Recreate}, or write \"rollingUpdate: null\" beside it.".to_owned(),
+        brief: "a rollingUpdate block was left beside strategy Recreate, which the API server refuses".to_owned(),
     });
 }

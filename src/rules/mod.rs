@@ -6,9 +6,8 @@
 mod access_mode_change;
 mod autoscaler_exceeds_volume;
 mod co_location_impossible;
-pub mod codes;
-pub mod documentation;
-pub mod hazard;
+mod documentation;
+mod hazard;
 mod leftover_rolling_update;
 mod outcome;
 mod replicas_share_volume;
@@ -27,38 +26,45 @@ use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 use crate::situation::{Situation, World};
 
-/// What is judged.
-pub enum Subject<'a> {
-    /// A workload in its cluster.
-    Workload(Situation<'a>),
-    /// A claim; `old` is the claim before the update under way.
-    Claim {
-        /// The claim.
-        claim: &'a Claim,
-        /// The claim before the update.
-        old: Option<&'a Claim>,
-        /// Where it lives.
-        world: World<'a>,
-    },
-    /// A workload whose replicas something else sets.
-    Scaled {
-        /// The workload with the replicas it would have.
-        situation: Situation<'a>,
-        /// The replicas it has without.
-        before: i64,
-        /// The autoscaler that sets them; `None` for a request to scale.
-        autoscaler: Option<&'a Autoscaler>,
-    },
-}
-
-/// A rule: its public name, its documentation and how it judges.
+/// A rule: its public name, its documentation and what it judges.
 pub struct Rule {
     /// The public name, which never changes.
     pub code: &'static str,
     /// The source of the rule's own file, where its documentation stands.
     source: &'static str,
-    /// Adds what the rule finds in the subject.
-    pub judge: fn(&Subject<'_>, &mut Vec<Hazard>),
+    /// What the rule applies to, and how it judges that.
+    on: &'static [On],
+}
+
+/// What a rule applies to: the function adds what it finds there.
+enum On {
+    /// A workload in its cluster.
+    Workload(fn(&Situation<'_>, &mut Vec<Hazard>)),
+    /// A claim.
+    Claim(fn(&ClaimReview<'_>, &mut Vec<Hazard>)),
+    /// A workload whose replicas something else sets.
+    Scaled(fn(&Scaling<'_>, &mut Vec<Hazard>)),
+}
+
+/// A claim in its cluster.
+#[derive(Clone, Copy)]
+pub struct ClaimReview<'a> {
+    /// The claim.
+    pub claim: &'a Claim,
+    /// The claim before the update under way; `None` for a new claim.
+    pub old: Option<&'a Claim>,
+    /// Where it lives.
+    pub world: World<'a>,
+}
+
+/// A workload whose replicas something else sets.
+pub struct Scaling<'a> {
+    /// The workload with the replicas it would have.
+    pub situation: Situation<'a>,
+    /// The replicas it has without.
+    pub before: i64,
+    /// The autoscaler that sets them; `None` for a request to scale.
+    pub autoscaler: Option<&'a Autoscaler>,
 }
 
 impl Rule {
@@ -69,26 +75,82 @@ impl Rule {
     }
 }
 
-/// Every rule, in the order in which the documentation lists them.
-pub const RULES: [Rule; 10] = [
-    rolling_update_overlap::RULE,
-    replicas_share_volume::RULE,
-    single_pod_volume::RULE,
-    workloads_share_volume::RULE,
-    autoscaler_exceeds_volume::RULE,
-    co_location_impossible::RULE,
-    unsupported_access_mode::RULE,
-    access_mode_change::RULE,
-    leftover_rolling_update::RULE,
-    unresolved_claim::RULE,
-];
+/// From the one list of rules: the list itself and the rules' public names.
+macro_rules! rules {
+    ($($CODE:ident: $file:ident,)+) => {
+        /// Every rule, in the order in which the documentation lists them.
+        pub const RULES: [Rule; codes::ALL.len()] = [$($file::RULE),+];
 
-/// Everything the rules find in `subject`, the gravest first.
+        /// The public names of the rules.
+        ///
+        /// They stand in findings, policy files and annotations, so they never change.
+        pub mod codes {
+            $(
+                #[doc = concat!("The public name of the rule in `", stringify!($file), ".rs`.")]
+                pub const $CODE: &str = super::$file::RULE.code;
+            )+
+
+            /// Every code, in the order the documentation lists them.
+            pub const ALL: [&str; [$(stringify!($file)),+].len()] = [$($CODE),+];
+
+            /// The entry of [`ALL`] that equals `code`; `None` where there is no such rule.
+            #[must_use]
+            pub fn find(code: &str) -> Option<&'static str> {
+                ALL.into_iter().find(|known| *known == code)
+            }
+        }
+    };
+}
+
+rules! {
+    ROLLING_UPDATE_OVERLAP: rolling_update_overlap,
+    REPLICAS_SHARE_VOLUME: replicas_share_volume,
+    SINGLE_POD_VOLUME: single_pod_volume,
+    WORKLOADS_SHARE_VOLUME: workloads_share_volume,
+    AUTOSCALER_EXCEEDS_VOLUME: autoscaler_exceeds_volume,
+    CO_LOCATION_IMPOSSIBLE: co_location_impossible,
+    UNSUPPORTED_ACCESS_MODE: unsupported_access_mode,
+    ACCESS_MODE_CHANGE: access_mode_change,
+    LEFTOVER_ROLLING_UPDATE: leftover_rolling_update,
+    UNRESOLVED_CLAIM: unresolved_claim,
+}
+
+/// Everything the rules find in a workload, the gravest first.
 #[must_use]
-pub fn judge(subject: &Subject<'_>) -> Vec<Hazard> {
+pub fn judge_workload(situation: &Situation<'_>) -> Vec<Hazard> {
+    gravest_first(|on, found| {
+        if let On::Workload(judge) = on {
+            judge(situation, found);
+        }
+    })
+}
+
+/// Everything the rules find in a claim, the gravest first.
+#[must_use]
+pub fn judge_claim(review: &ClaimReview<'_>) -> Vec<Hazard> {
+    gravest_first(|on, found| {
+        if let On::Claim(judge) = on {
+            judge(review, found);
+        }
+    })
+}
+
+/// Everything that comes of scaling a workload, the gravest first.
+#[must_use]
+pub fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
+    gravest_first(|on, found| {
+        if let On::Scaled(judge) = on {
+            judge(scaling, found);
+        }
+    })
+}
+
+fn gravest_first(judge: impl Fn(&On, &mut Vec<Hazard>)) -> Vec<Hazard> {
     let mut found = Vec::new();
     for rule in &RULES {
-        (rule.judge)(subject, &mut found);
+        for on in rule.on {
+            judge(on, &mut found);
+        }
     }
     found.sort_by_key(|hazard| hazard.outcome);
     found
@@ -99,9 +161,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_and_the_codes_agree_and_every_rule_is_documented() {
-        let table: Vec<&str> = RULES.iter().map(|rule| rule.code).collect();
-        assert_eq!(table, codes::ALL);
+    fn codes_are_found_as_written_only_and_each_is_there_once() {
+        assert_eq!(
+            codes::find("single-pod-volume"),
+            Some(codes::SINGLE_POD_VOLUME)
+        );
+        assert_eq!(codes::find("Single-Pod-Volume"), None);
+        let mut sorted = codes::ALL.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), codes::ALL.len());
+    }
+
+    #[test]
+    fn every_rule_is_documented() {
         for rule in &RULES {
             let documentation = rule.documentation();
             for heading in ["Fires on", "Why", "Example", "What to do", "Silent on"] {

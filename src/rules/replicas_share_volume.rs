@@ -43,93 +43,45 @@
 //! CronJob that may overlap.
 
 use super::hazard::Hazard;
-use super::{Outcome, Rule, Subject, codes, words};
+use super::{On, Outcome, Rule, words};
 use crate::model::workload::WorkloadKind;
 use crate::situation::Situation;
 
 pub(super) const RULE: Rule = Rule {
-    code: codes::REPLICAS_SHARE_VOLUME,
+    code: "replicas-share-volume",
     source: include_str!("replicas_share_volume.rs"),
-    judge,
+    on: &[On::Workload(judge)],
 };
 
-fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
-    if let Subject::Workload(situation) = subject {
-        found.extend(find(situation));
+fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
+    if !situation.replicas_share_exclusive() {
+        return;
     }
-}
-
-/// The hazard of `situation`, whoever set the number of replicas.
-pub(super) fn find(situation: &Situation<'_>) -> Option<Hazard> {
-    let workload = situation.workload;
-    let pods = situation.pods();
-    situation.exclusive().next()?;
-    if pods <= 1 || apart_is_impossible(situation) {
-        return None;
-    }
-    let volumes = words::names(situation.exclusive());
-    let (field_path, wanted) = match workload.kind {
-        WorkloadKind::DaemonSet => (
-            "spec.template.spec",
-            "runs a pod on each of its nodes".to_owned(),
-        ),
-        WorkloadKind::Job => ("spec.parallelism", format!("runs {pods} pods at a time")),
-        WorkloadKind::CronJob => (
-            "spec.jobTemplate.spec.parallelism",
-            format!("runs {pods} pods at a time"),
-        ),
-        _ => ("spec.replicas", format!("asks for {pods} replicas")),
+    let (kind, pods) = (situation.workload.kind, situation.pods());
+    let wanted = match kind {
+        WorkloadKind::DaemonSet => "runs a pod on each of its nodes".to_owned(),
+        WorkloadKind::Job | WorkloadKind::CronJob => format!("runs {pods} pods at a time"),
+        _ => format!("asks for {pods} replicas"),
     };
-    Some(Hazard {
+    found.push(Hazard {
         rule: RULE.code,
         outcome: Outcome::Stuck,
-        field_path: field_path.to_owned(),
-        extent: match workload.kind {
-            // The number of nodes is no choice of the object's author.
-            WorkloadKind::DaemonSet => 0,
-            _ => pods,
-        },
+        field_path: words::pods_field(kind).to_owned(),
+        volumes: words::names(situation.exclusive()),
+        extent: words::pods_extent(situation),
         what: format!(
-            "{} and the {} {wanted}; {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
+            "{} and the {kind} {wanted}; {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
             words::volumes(situation.exclusive()),
-            workload.kind,
             situation.placement.eligible,
         ),
         advice: format!(
             "{}{}",
-            advice(workload.kind),
+            words::advice_for_several_pods(situation),
             words::shared_class(situation)
         ),
         brief: format!(
             "{} serves one node, but the pods may be on several; the others never start",
             words::first_of(situation.exclusive())
         ),
-        volumes,
-    })
-}
-
-/// Whether the pods of one revision are always on one node. Affinity is no help
-/// to a DaemonSet, whose pods are bound to their nodes.
-fn apart_is_impossible(situation: &Situation<'_>) -> bool {
-    match situation.workload.kind {
-        WorkloadKind::DaemonSet => situation.placement.one_node.is_some(),
-        _ => situation.pins_replicas(),
-    }
-}
-
-const fn advice(kind: WorkloadKind) -> &'static str {
-    match kind {
-        WorkloadKind::DaemonSet => {
-            "Use a volume that many nodes can have, or limit the DaemonSet to the one node that needs it."
-        }
-        WorkloadKind::Job | WorkloadKind::CronJob => {
-            "Set parallelism to 1, or keep the pods on one node with required pod affinity, or use a volume that many nodes can have."
-        }
-        WorkloadKind::StatefulSet => {
-            "Move the claim to volumeClaimTemplates so that each pod has its own, or set replicas to 1, or use a volume that many nodes can have."
-        }
-        WorkloadKind::Deployment | WorkloadKind::ReplicaSet | WorkloadKind::Pod => {
-            "Set replicas to 1, or use a StatefulSet with volumeClaimTemplates, or a volume that many nodes can have, or keep the pods on one node with required pod affinity."
-        }
-    }
+    });
 }

@@ -48,90 +48,82 @@
 //! that cannot be on two nodes, and Deployments with no replicas.
 
 use super::hazard::Hazard;
-use super::{Outcome, Rule, Subject, codes, words};
+use super::{On, Outcome, Rule, words};
 use crate::model::strategy::Room;
-use crate::model::workload::WorkloadKind;
 use crate::situation::Situation;
 
 pub(super) const RULE: Rule = Rule {
-    code: codes::ROLLING_UPDATE_OVERLAP,
+    code: "rolling-update-overlap",
     source: include_str!("rolling_update_overlap.rs"),
-    judge,
+    on: &[On::Workload(judge)],
 };
 
-fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
-    let Subject::Workload(situation) = subject else {
-        return;
-    };
-    let workload = situation.workload;
-    if workload.kind != WorkloadKind::Deployment
-        || !workload.has_pods()
-        || situation.exclusive().next().is_none()
-        || situation.pins_rollouts()
-    {
+fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
+    if situation.exclusive().next().is_none() || situation.pins_rollouts() {
         return;
     }
-    let Some(room) = workload.strategy.room(workload.replicas) else {
+    let Some(room) = situation.rolling_update() else {
         return;
     };
-    let volumes = words::names(situation.exclusive());
-    let seen = format!(
-        "{} and {}",
-        words::volumes(situation.exclusive()),
-        situation.placement.eligible
-    );
+    let hazard = if situation.rolling_update_deadlocks(room) {
+        deadlock(situation, room)
+    } else {
+        delay(situation)
+    };
+    found.push(Hazard {
+        advice: format!("{}{}", hazard.advice, words::shared_class(situation)),
+        ..hazard
+    });
+}
+
+fn deadlock(situation: &Situation<'_>, room: Room) -> Hazard {
     let apart_anyway = if situation.exclusive().any(|volume| volume.one_pod_a_node) {
         " (the scheduler keeps two pods with such a disk off the same node as well)"
     } else {
         ""
     };
-    let (outcome, what, advice, brief) = if deadlocks(room, situation) {
-        (
-            Outcome::Deadlock,
-            format!(
-                "{seen}; RollingUpdate starts the new pod before the old one stops (surge {}, unavailable {}), so the rollout can never finish once the new pod is on another node{apart_anyway}.",
-                room.surge, room.unavailable
-            ),
-            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, or keep the pods on one node with required pod affinity.",
-            format!(
-                "{}: a rollout to another node never ends; use Recreate or maxSurge 0",
-                words::first_of(situation.exclusive())
-            ),
-        )
-    } else {
-        (
-            Outcome::Delay,
-            format!(
-                "{seen}; a new pod on another node waits for the volume until the old pod is gone, then the rollout goes on."
-            ),
-            "Nothing breaks; to spare the wait, keep the pods on one node with required pod affinity, or set spec.strategy to Recreate, which waits in the same way but says so.",
-            format!(
-                "{}: a new pod on another node waits until the old pod is gone",
-                words::first_of(situation.exclusive())
-            ),
-        )
-    };
-    found.push(Hazard {
+    Hazard {
         rule: RULE.code,
-        outcome,
+        outcome: Outcome::Deadlock,
         field_path: "spec.strategy".to_owned(),
-        volumes,
+        volumes: words::names(situation.exclusive()),
         extent: 0,
-        what,
-        advice: format!("{advice}{}", words::shared_class(situation)),
-        brief,
-    });
+        what: format!(
+            "{} and {}; RollingUpdate starts the new pod before the old one stops (surge {}, unavailable {}), so the rollout can never finish once the new pod is on another node{apart_anyway}.",
+            words::volumes(situation.exclusive()),
+            situation.placement.eligible,
+            room.surge,
+            room.unavailable
+        ),
+        advice: if situation.replicas_share_exclusive() {
+            // What helps one pod through a rollout leaves several stuck.
+            words::advice_for_several_pods(situation)
+        } else {
+            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, or keep the pods on one node with required pod affinity.".to_owned()
+        },
+        brief: format!(
+            "{}: a rollout to another node never ends; use Recreate or maxSurge 0",
+            words::first_of(situation.exclusive())
+        ),
+    }
 }
 
-/// Whether the rollout waits for a new pod while an old one keeps the volume.
-/// With one pod, or pods that are stuck apart anyway, that is so where none may
-/// be stopped first. Where affinity holds each revision on a node of its own,
-/// all old pods must be gone before the volume is free.
-pub(super) fn deadlocks(room: Room, situation: &Situation<'_>) -> bool {
-    let holders = if situation.pins_replicas() && !situation.pins_rollouts() {
-        situation.workload.replicas
-    } else {
-        1
-    };
-    room.unavailable < holders && (room.surge >= 1 || room.unavailable >= 1)
+fn delay(situation: &Situation<'_>) -> Hazard {
+    Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Delay,
+        field_path: "spec.strategy".to_owned(),
+        volumes: words::names(situation.exclusive()),
+        extent: 0,
+        what: format!(
+            "{} and {}; a new pod on another node waits for the volume until the old pod is gone, then the rollout goes on.",
+            words::volumes(situation.exclusive()),
+            situation.placement.eligible
+        ),
+        advice: "Nothing breaks; to spare the wait, keep the pods on one node with required pod affinity.".to_owned(),
+        brief: format!(
+            "{}: a new pod on another node waits until the old pod is gone",
+            words::first_of(situation.exclusive())
+        ),
+    }
 }

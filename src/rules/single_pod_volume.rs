@@ -42,75 +42,40 @@
 //! Rollouts that may stop the old pod first, and Deployments with no replicas.
 
 use super::hazard::Hazard;
-use super::{Outcome, Rule, Subject, codes, words};
-use crate::model::workload::WorkloadKind;
+use super::{On, Outcome, Rule, words};
 use crate::situation::Situation;
 
 pub(super) const RULE: Rule = Rule {
-    code: codes::SINGLE_POD_VOLUME,
+    code: "single-pod-volume",
     source: include_str!("single_pod_volume.rs"),
-    judge,
+    on: &[On::Workload(judge)],
 };
 
-fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
-    let Subject::Workload(situation) = subject else {
-        return;
-    };
-    let workload = situation.workload;
-    if situation.single_pod().next().is_none() || !workload.has_pods() {
+fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
+    if situation.single_pod().next().is_none() {
         return;
     }
-    found.extend(find_replicas(situation));
-    let room = match workload.kind {
-        WorkloadKind::Deployment => workload.strategy.room(workload.replicas),
-        _ => None,
-    };
-    if room.is_none_or(|room| room.unavailable != 0) {
-        return;
+    if situation.replicas_share_single_pod() {
+        found.push(several_pods(situation));
     }
-    let volumes = words::names(situation.single_pod());
-    found.push(Hazard {
-        rule: RULE.code,
-        outcome: Outcome::Deadlock,
-        field_path: "spec.strategy".to_owned(),
-        extent: 0,
-        what: format!(
-            "{}, which one pod in the whole cluster may use; RollingUpdate starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish.",
-            words::volumes(situation.single_pod())
-        ),
-        advice: "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1. Affinity does not help here.".to_owned(),
-        brief: format!(
-            "{} is ReadWriteOncePod: no rollout ends; use Recreate or maxSurge 0",
-            words::first_of(situation.single_pod())
-        ),
-        volumes,
-    });
+    if situation
+        .rolling_update()
+        .is_some_and(|room| room.unavailable == 0)
+    {
+        found.push(rollout(situation));
+    }
 }
 
-/// The hazard of more pods than one, whoever set their number.
-pub(super) fn find_replicas(situation: &Situation<'_>) -> Option<Hazard> {
+fn several_pods(situation: &Situation<'_>) -> Hazard {
     let pods = situation.pods();
-    situation.single_pod().next()?;
-    if pods <= 1 {
-        return None;
-    }
-    let volumes = words::names(situation.single_pod());
-    Some(Hazard {
+    Hazard {
         rule: RULE.code,
         outcome: Outcome::Stuck,
-        field_path: match situation.workload.kind {
-            WorkloadKind::DaemonSet => "spec.template.spec",
-            WorkloadKind::Job => "spec.parallelism",
-            WorkloadKind::CronJob => "spec.jobTemplate.spec.parallelism",
-            _ => "spec.replicas",
-        }
-        .to_owned(),
-        extent: match situation.workload.kind {
-            WorkloadKind::DaemonSet => 0,
-            _ => pods,
-        },
+        field_path: words::pods_field(situation.workload.kind).to_owned(),
+        volumes: words::names(situation.single_pod()),
+        extent: words::pods_extent(situation),
         what: format!(
-            "{}, which one pod in the whole cluster may use, but {pods} pods are wanted, so all but one stay Pending.",
+            "{}, which only one pod in the whole cluster may use at a time, but {pods} pods are wanted, so all but one stay Pending.",
             words::volumes(situation.single_pod())
         ),
         advice: "Use one pod, or another access mode if several pods must have the data."
@@ -119,6 +84,24 @@ pub(super) fn find_replicas(situation: &Situation<'_>) -> Option<Hazard> {
             "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
             words::first_of(situation.single_pod())
         ),
-        volumes,
-    })
+    }
+}
+
+fn rollout(situation: &Situation<'_>) -> Hazard {
+    Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Deadlock,
+        field_path: "spec.strategy".to_owned(),
+        volumes: words::names(situation.single_pod()),
+        extent: 0,
+        what: format!(
+            "{}, which only one pod in the whole cluster may use at a time; RollingUpdate starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish.",
+            words::volumes(situation.single_pod())
+        ),
+        advice: "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1. Affinity does not help here.".to_owned(),
+        brief: format!(
+            "{} is ReadWriteOncePod: no rollout ends; use Recreate or maxSurge 0",
+            words::first_of(situation.single_pod())
+        ),
+    }
 }

@@ -2,10 +2,11 @@
 //!
 //! # Fires on
 //!
-//! A workload that would be at fault if a volume of its were exclusive, where
-//! that cannot be told: the claim, its class or its volume is missing, the cache
-//! has not heard of it yet, or the class's provisioner is neither a CSI driver nor
-//! in the catalog. The outcome is `unknown`, and it is never denied by default.
+//! A workload, an autoscaler or a request to scale that another rule would find
+//! at fault if one of its volumes were exclusive, where that cannot be told: the
+//! claim, its class or its volume is missing, the cache has not heard of it yet,
+//! or the class's provisioner is neither a CSI driver nor in the catalog. The
+//! outcome is `unknown`, and it is never denied by default.
 //!
 //! # Why
 //!
@@ -36,39 +37,54 @@
 //! replaced while it runs, pods that cannot be on two nodes, no replicas.
 
 use super::hazard::Hazard;
-use super::{Outcome, Rule, Subject, codes, words};
-use crate::model::workload::WorkloadKind;
+use super::{On, Outcome, Rule, Scaling, judge_scaling, judge_workload, words};
 use crate::situation::volumes::Missing;
 use crate::situation::{Hold, Situation, UsedVolume};
 
 pub(super) const RULE: Rule = Rule {
-    code: codes::UNRESOLVED_CLAIM,
+    code: "unresolved-claim",
     source: include_str!("unresolved_claim.rs"),
-    judge,
+    on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
 
-fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
-    let Subject::Workload(situation) = subject else {
-        return;
-    };
-    if !would_matter(situation) {
-        return;
-    }
-    for volume in &situation.volumes {
-        if let Hold::Unknown(missing) = &volume.hold {
-            found.push(hazard(situation, volume, missing));
-        }
+fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
+    if let Some(assumed) = situation.with_unknown_as_exclusive() {
+        found.extend(unresolved(situation, &judge_workload(&assumed), None));
     }
 }
 
-/// Whether an exclusive volume would be a hazard to this workload.
-fn would_matter(situation: &Situation<'_>) -> bool {
-    let workload = situation.workload;
-    let overlaps = workload.kind == WorkloadKind::Deployment
-        && workload.has_pods()
-        && workload.strategy.room(workload.replicas).is_some()
-        && !situation.placement.pins_rollouts();
-    overlaps || (situation.pods() > 1 && !situation.placement.pins_replicas())
+fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
+    if let Some(situation) = scaling.situation.with_unknown_as_exclusive() {
+        let hazards = judge_scaling(&Scaling {
+            situation,
+            ..*scaling
+        });
+        let field = hazards.first().map(|hazard| hazard.field_path.clone());
+        found.extend(unresolved(&scaling.situation, &hazards, field.as_deref()));
+    }
+}
+
+/// What cannot be told of the volumes on which `hazards` rest. `field` is the
+/// field at fault, where it is not the one that names the volume.
+fn unresolved(situation: &Situation<'_>, hazards: &[Hazard], field: Option<&str>) -> Vec<Hazard> {
+    let rests_on = |volume: &UsedVolume| {
+        let name = volume.shown_name();
+        hazards.iter().any(|hazard| hazard.volumes.contains(name))
+    };
+    situation
+        .volumes
+        .iter()
+        .filter_map(|volume| match &volume.hold {
+            Hold::Unknown(missing) if rests_on(volume) => {
+                let mut hazard = hazard(situation, volume, missing);
+                if let Some(field) = field {
+                    field.clone_into(&mut hazard.field_path);
+                }
+                Some(hazard)
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 fn hazard(situation: &Situation<'_>, volume: &UsedVolume, missing: &Missing) -> Hazard {

@@ -36,7 +36,7 @@
 //! knows, and updates.
 
 use super::hazard::Hazard;
-use super::{Outcome, Rule, Subject, codes, words};
+use super::{ClaimReview, On, Outcome, Rule, words};
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::storage_class::StorageClass;
@@ -44,27 +44,20 @@ use crate::situation::{World, volumes};
 use crate::storage::{ClaimFacts, ClassModes, Support};
 
 pub(super) const RULE: Rule = Rule {
-    code: codes::UNSUPPORTED_ACCESS_MODE,
+    code: "unsupported-access-mode",
     source: include_str!("unsupported_access_mode.rs"),
-    judge,
+    on: &[On::Claim(judge)],
 };
 
-fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
-    let Subject::Claim {
-        claim,
-        old: None,
-        world,
-    } = subject
-    else {
-        return;
-    };
-    if !claim.volume.is_empty() || claim.access_modes.is_empty() {
+fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
+    let (claim, world) = (review.claim, review.world);
+    if review.old.is_some() || !claim.volume.is_empty() || claim.access_modes.is_empty() {
         return;
     }
-    let Ok(class) = volumes::class_of(claim, *world) else {
+    let Ok(class) = volumes::class_of(claim, world) else {
         return;
     };
-    if volumes::fitting(claim, &class.name, *world).is_some() {
+    if volumes::fitting(claim, &class.name, world).is_some() {
         return;
     }
     let stated = match ClassModes::from_annotations(|key| class.annotations.get(key)) {
@@ -88,7 +81,7 @@ fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
         .judge(claim.access_modes);
     match support {
         Support::Supported | Support::Unknown => {}
-        Support::Refused { modes } => found.push(refused(claim, &class, modes, *world)),
+        Support::Refused { modes } => found.push(refused(claim, &class, modes, world)),
         Support::MissingParameter { modes, hint } | Support::Unproven { modes, hint } => {
             found.push(doubtful(claim, &class, modes, &hint));
         }

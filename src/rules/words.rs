@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, VolumeMode};
+use crate::model::workload::WorkloadKind;
 use crate::situation::volumes::Basis;
 use crate::situation::{Hold, Situation, UsedVolume, World};
 use crate::storage::ClassModes;
@@ -11,34 +12,60 @@ use crate::storage::ClassModes;
 /// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
 /// volumes or for what is a forecast.
 pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> String {
-    let mut text = String::new();
+    // Volumes of which the same is to be said are named together.
+    let mut groups: Vec<(&UsedVolume, Vec<String>)> = Vec::new();
     for volume in volumes {
-        if !text.is_empty() {
-            text.push_str(" and ");
+        let name = format!("\"{}\"", volume.shown_name());
+        let alike = |other: &UsedVolume| {
+            noun(other) == noun(volume) && predicate(other, false) == predicate(volume, false)
+        };
+        match groups.iter_mut().find(|(first, _)| alike(first)) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((volume, vec![name])),
         }
-        text.push_str(&volume_and_modes(volume));
     }
-    text
+    let groups = groups.into_iter().map(|(first, names)| {
+        let several = names.len() > 1;
+        let plural = if several { "s" } else { "" };
+        format!(
+            "{}{plural} {}{}",
+            noun(first),
+            list(names),
+            predicate(first, several)
+        )
+    });
+    list(groups.collect())
 }
 
-fn volume_and_modes(volume: &UsedVolume) -> String {
-    let mut text = quoted(volume);
+/// `a, b and c`.
+pub(super) fn list(mut items: Vec<String>) -> String {
+    match items.pop() {
+        Some(last) if items.is_empty() => last,
+        Some(last) => format!("{} and {last}", items.join(", ")),
+        None => String::new(),
+    }
+}
+
+/// What is said of a volume, or of several, after its name.
+fn predicate(volume: &UsedVolume, several: bool) -> String {
     let modes = volume.modes;
+    let are = if several { " are" } else { " is" };
     let Hold::Exclusive {
         basis,
         attach_assumed,
     } = volume.hold
     else {
-        let _ = write!(text, " is {modes}");
-        return text;
+        return format!("{are} {modes}");
     };
-    let _ = match basis {
-        Basis::Bound | Basis::Inline => write!(text, " is {modes}"),
-        Basis::Fitting => write!(
-            text,
-            " is not bound yet, the free volume that fits it is {modes}"
-        ),
-        Basis::Forecast => write!(text, " is not bound yet and will be {modes}"),
+    let mut text = match (basis, several) {
+        (Basis::Bound | Basis::Inline, _) => format!("{are} {modes}"),
+        (Basis::Fitting, false) => {
+            format!(" is not bound yet, and the free volume that fits it is {modes}")
+        }
+        (Basis::Fitting, true) => {
+            format!(" are not bound yet, and the free volumes that fit them are {modes}")
+        }
+        (Basis::Forecast, _) => format!("{are} not bound yet and will be {modes}"),
     };
     match (volume.driver.is_empty(), attach_assumed) {
         (true, true) => text.push_str(" (driver not known, assumed to attach)"),
@@ -53,12 +80,17 @@ fn volume_and_modes(volume: &UsedVolume) -> String {
     text
 }
 
+fn noun(volume: &UsedVolume) -> &'static str {
+    if volume.claim.is_some() {
+        "claim"
+    } else {
+        "volume"
+    }
+}
+
 /// `claim "data"` or `volume "disk"`.
 pub(super) fn quoted(volume: &UsedVolume) -> String {
-    match &volume.claim {
-        Some(claim) => format!("claim \"{claim}\""),
-        None => format!("volume \"{}\"", volume.name),
-    }
+    format!("{} \"{}\"", noun(volume), volume.shown_name())
 }
 
 /// The volumes for a short line: the first, and how many more.
@@ -75,6 +107,49 @@ pub(super) fn first_of<'v>(mut volumes: impl Iterator<Item = &'v UsedVolume>) ->
 /// The names of the volumes concerned.
 pub(super) fn names<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Vec<Text> {
     volumes.map(|volume| volume.shown_name().clone()).collect()
+}
+
+/// The field that says how many pods a workload has.
+pub(super) const fn pods_field(kind: WorkloadKind) -> &'static str {
+    match kind {
+        WorkloadKind::DaemonSet => "spec.template.spec",
+        WorkloadKind::Job => "spec.parallelism",
+        WorkloadKind::CronJob => "spec.jobTemplate.spec.parallelism",
+        _ => "spec.replicas",
+    }
+}
+
+/// How many pods there are, as far as the object's author chose it: the number
+/// of nodes, which a DaemonSet follows, is no choice of theirs.
+pub(super) fn pods_extent(situation: &Situation<'_>) -> i64 {
+    match situation.workload.kind {
+        WorkloadKind::DaemonSet => 0,
+        _ => situation.pods(),
+    }
+}
+
+/// What to do where several pods of one workload want one exclusive volume. It
+/// helps through rollouts as well.
+pub(super) fn advice_for_several_pods(situation: &Situation<'_>) -> String {
+    let workload = situation.workload;
+    match workload.kind {
+        WorkloadKind::DaemonSet => {
+            "Use a volume that many nodes can have, or limit the DaemonSet to the one node that needs it."
+        }
+        WorkloadKind::Job | WorkloadKind::CronJob => {
+            "Set parallelism to 1, or keep the pods on one node with required pod affinity on kubernetes.io/hostname, or use a volume that many nodes can have."
+        }
+        WorkloadKind::StatefulSet => {
+            "Move the claim to volumeClaimTemplates so that each pod has its own, or set replicas to 1, or use a volume that many nodes can have."
+        }
+        WorkloadKind::Deployment if situation.rolling_update().is_some() => {
+            "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set replicas to 1 and spec.strategy to Recreate, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."
+        }
+        WorkloadKind::Deployment | WorkloadKind::ReplicaSet | WorkloadKind::Pod => {
+            "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set replicas to 1, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."
+        }
+    }
+    .to_owned()
 }
 
 /// A sentence that names a class of the cluster whose volumes many nodes can

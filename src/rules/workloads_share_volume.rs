@@ -52,29 +52,26 @@
 //! other's ReadWriteOncePod volume.
 
 use super::hazard::Hazard;
-use super::{Outcome, Rule, Subject, codes, words};
-use crate::situation::{Hold, Situation, UsedVolume, company};
+use super::{On, Outcome, Rule, Scaling, words};
+use crate::situation::{Hold, Situation, UsedVolume, users};
 
 pub(super) const RULE: Rule = Rule {
-    code: codes::WORKLOADS_SHARE_VOLUME,
+    code: "workloads-share-volume",
     source: include_str!("workloads_share_volume.rs"),
-    judge,
+    on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
 
 /// So many other workloads are named; of the rest only the number is told.
 const NAMED: usize = 3;
 
-fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
-    let situation = match subject {
-        Subject::Workload(situation) => situation,
-        // Without pods it held nothing so far. Autoscalers leave it at 0.
-        Subject::Scaled {
-            situation,
-            before: ..=0,
-            autoscaler: None,
-        } => situation,
-        Subject::Scaled { .. } | Subject::Claim { .. } => return,
-    };
+/// Without pods it held nothing so far. Autoscalers leave it at 0.
+fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
+    if scaling.before <= 0 && scaling.autoscaler.is_none() {
+        judge(&scaling.situation, found);
+    }
+}
+
+fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     if situation.workload.owner_is_judged() || !situation.workload.has_pods() {
         return;
     }
@@ -90,16 +87,16 @@ fn judge(subject: &Subject<'_>, found: &mut Vec<Hazard>) {
 
 fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let apart: Vec<_> = match volume.hold {
-        Hold::SinglePod => company::others(situation, claim),
-        Hold::Exclusive { .. } => company::others(situation, claim)
+        Hold::SinglePod => users::others(situation, claim),
+        Hold::Exclusive { .. } => users::others(situation, claim)
             .into_iter()
-            .filter(|other| !company::together(situation, other, volume))
+            .filter(|other| !users::together(situation, other, volume))
             .collect(),
         Hold::Free | Hold::Unknown(_) => return None,
     };
     let single_pod = volume.hold == Hold::SinglePod;
     // Whoever runs to an end waits for its like, and no longer.
-    let passing = company::passes(situation.workload) && apart.iter().all(|it| company::passes(it));
+    let passing = users::passes(situation.workload) && apart.iter().all(|it| users::passes(it));
     if passing && single_pod {
         return None;
     }

@@ -1,22 +1,23 @@
 //! When required pod affinity really keeps pods on one node.
 //!
-//! A pod counts for the scheduler only if it matches all terms of the pod to be
-//! placed at once, and only the first pod of all that match goes where it likes,
-//! provided it matches all of its own terms itself (`satisfyPodAffinity` in
-//! `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`). So the terms
-//! of a workload select one set of others together.
+//! Three words, of workloads whose terms look at host names:
 //!
-//! Terms that match the workload's own pods make a group of the workload and all
-//! others they match. While any pod of the group is there, the workload's next
-//! one must go to its node. The group is in one place if that is so for every
-//! workload of it: otherwise a new pod may follow the wrong one. It is so for
-//! those whose own terms match nobody outside the group, and either all of the
-//! group or not themselves: these wait for somebody to follow, instead of going
-//! first and anywhere.
+//! * A workload's *leaders* are the other workloads whose pods match all of its
+//!   terms at once: its pods go to a node where some of theirs are.
+//! * A *follower* does not match its own terms: it waits until there is a leader.
+//! * A workload that matches its own terms makes a *group* of itself and its
+//!   leaders. Its next pod goes to a node of the group, and where there is none
+//!   yet, anywhere (`satisfyPodAffinity` in
+//!   `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`).
 //!
-//! Who follows somebody that is not tied to them in turn is in no place: the
-//! leader may move at any time. Terms over other topologies than the host name
-//! alone, and preferred terms, keep nothing together.
+//! A group is in one place if every member of it goes nowhere else: its own
+//! leaders are members, and either all members are its leaders or it is a
+//! follower, which waits instead of going first and anywhere. Where one member
+//! is not bound like that, a new pod may follow the wrong one.
+//!
+//! Who follows somebody that does not follow in turn is in no place: the leader
+//! may move at any time. Preferred terms keep nothing together, and terms over
+//! wider topologies only where each place has one node for the pods.
 
 use std::sync::Arc;
 
@@ -48,10 +49,10 @@ pub fn self_affinity(
         // Nobody else has the label of its revision.
         replicas: looks_at_hosts(workload)
             && looks_at_revisions(workload)
-            && counts_itself(workload, world),
+            && matches_its_own_terms(workload, world),
         rollouts: false,
     };
-    groups(workload, world, &mut |group| {
+    any_group(workload, world, &mut |group| {
         together.replicas = true;
         together.rollouts = previous.is_none_or(|old| {
             if same(group.anchor, workload) {
@@ -72,38 +73,37 @@ pub fn self_affinity(
 /// whatever happens to either.
 #[must_use]
 pub fn in_one_place(workload: &Workload, other: &Workload, world: World<'_>) -> bool {
-    groups(workload, world, &mut |group| group.has(other))
+    any_group(workload, world, &mut |group| group.has(other))
 }
 
 /// Whether `follower`'s pods wait for those of `leader` and go to their node, or
 /// to that of workloads in the same place, and to no other.
 #[must_use]
 pub fn follows(follower: &Workload, leader: &Workload, world: World<'_>) -> bool {
-    only_follows(follower, world)
-        && reaches(follower, leader, world)
-        && all_others(follower, world, &mut |other| {
+    is_follower(follower, world)
+        && has_leader(follower, leader, world)
+        && all_leaders(follower, world, &mut |other| {
             same(other, leader) || in_one_place(leader, other, world)
         })
 }
 
-/// Whether the workload's pods can only go to nodes of others, of which there
-/// are some, and `accept` takes all of these.
-pub fn is_led(
+/// Whether the workload is a follower with leaders, all of which `accept` takes.
+pub fn has_only_leaders(
     workload: &Workload,
     world: World<'_>,
     accept: &mut dyn FnMut(&Workload) -> bool,
 ) -> bool {
     let mut any = false;
-    only_follows(workload, world)
-        && all_others(workload, world, &mut |other| {
+    is_follower(workload, world)
+        && all_leaders(workload, world, &mut |leader| {
             any = true;
-            accept(other)
+            accept(leader)
         })
         && any
 }
 
-fn only_follows(workload: &Workload, world: World<'_>) -> bool {
-    can_hold(workload) && !counts_itself(workload, world)
+fn is_follower(workload: &Workload, world: World<'_>) -> bool {
+    binds(workload) && !matches_its_own_terms(workload, world)
 }
 
 /// Whether a term of `workload` that looks at host names demands, or for
@@ -132,8 +132,9 @@ pub fn by_revision(term: &PodAffinityTerm, workload: &Workload) -> bool {
         .is_some_and(|label| term.match_label_keys.iter().any(|key| key == label))
 }
 
-/// Whether the workload's affinity can keep its pods with others at all.
-fn can_hold(workload: &Workload) -> bool {
+/// Whether the workload's affinity binds all its pods, of every revision, to
+/// nodes where others are.
+fn binds(workload: &Workload) -> bool {
     looks_at_hosts(workload)
         && !looks_at_revisions(workload)
         && (workload.template.affinity.iter()).all(|term| term.mismatch_label_keys.is_empty())
@@ -149,21 +150,21 @@ fn looks_at_revisions(workload: &Workload) -> bool {
     terms.any(|term| by_revision(term, workload))
 }
 
-/// Whether the workload's affinity matches its own pods, so that the first of
-/// them goes where it likes.
-fn counts_itself(workload: &Workload, world: World<'_>) -> bool {
+/// Whether the workload matches its own terms, so that the first of its pods
+/// goes where it likes.
+fn matches_its_own_terms(workload: &Workload, world: World<'_>) -> bool {
     let mut terms = workload.template.affinity.iter();
     terms.all(|term| matches_itself(term, workload, world))
 }
 
-/// Calls `accept` with each group in one place to which `workload` belongs, until
-/// it returns `true`; whether it did.
-fn groups(
+/// Whether `accept` takes one of the groups in one place to which `workload`
+/// belongs: its own, or those of its leaders where it is a follower.
+fn any_group(
     workload: &Workload,
     world: World<'_>,
     accept: &mut dyn FnMut(&Group<'_>) -> bool,
 ) -> bool {
-    let mut ask = |anchor: &Workload| {
+    let mut takes = |anchor: &Workload| {
         let group = Group {
             anchor,
             judged: workload,
@@ -171,22 +172,21 @@ fn groups(
         };
         group.is_in_one_place() && accept(&group)
     };
-    if !can_hold(workload) {
+    if !binds(workload) {
         return false;
     }
-    if counts_itself(workload, world) {
-        return ask(workload);
+    if matches_its_own_terms(workload, world) {
+        return takes(workload);
     }
-    // Affinity that only leads to others is held by theirs.
-    !all_others(workload, world, &mut |leader| {
-        !(can_hold(leader)
-            && counts_itself(leader, world)
-            && reaches(leader, workload, world)
-            && ask(leader))
+    any_leader(workload, world, &mut |leader| {
+        binds(leader)
+            && matches_its_own_terms(leader, world)
+            && has_leader(leader, workload, world)
+            && takes(leader)
     })
 }
 
-/// A workload whose affinity matches its own pods, and all others that it matches.
+/// A workload that matches its own terms, and its leaders.
 struct Group<'a> {
     anchor: &'a Workload,
     /// The workload as it is judged, which the view may know otherwise or not at all.
@@ -201,28 +201,28 @@ impl Group<'_> {
         } else {
             workload
         };
-        same(workload, self.anchor) || reaches(self.anchor, workload, self.world)
+        same(workload, self.anchor) || has_leader(self.anchor, workload, self.world)
     }
 
-    /// Whether `accept` holds for everybody in the group but the anchor.
-    fn all(&self, accept: &mut dyn FnMut(&Workload) -> bool) -> bool {
+    /// Whether `accept` takes every member but the anchor.
+    fn all_members(&self, accept: &mut dyn FnMut(&Workload) -> bool) -> bool {
         let is_judged_too = !same(self.judged, self.anchor) && self.has(self.judged);
         (!is_judged_too || accept(self.judged))
-            && all_others(self.anchor, self.world, &mut |other| {
-                same(other, self.judged) || accept(other)
+            && all_leaders(self.anchor, self.world, &mut |leader| {
+                same(leader, self.judged) || accept(leader)
             })
     }
 
     fn is_in_one_place(&self) -> bool {
-        self.all(&mut |member| {
-            can_hold(member)
-                && reaches(member, self.anchor, self.world)
-                && (self.is_repeated_by(member) || self.binds(member))
+        self.all_members(&mut |member| {
+            binds(member)
+                && has_leader(member, self.anchor, self.world)
+                && (self.has_the_terms_of(member) || self.holds(member))
         })
     }
 
-    /// Whether a member's affinity matches the same pods as the anchor's.
-    fn is_repeated_by(&self, member: &Workload) -> bool {
+    /// Whether a member's terms match the same pods as the anchor's.
+    fn has_the_terms_of(&self, member: &Workload) -> bool {
         let (ours, theirs) = (&self.anchor.template.affinity, &member.template.affinity);
         let one_namespace = member.metadata.namespace == self.anchor.metadata.namespace;
         ours.len() == theirs.len()
@@ -236,12 +236,14 @@ impl Group<'_> {
             })
     }
 
-    /// Whether a member's affinity leads to the group alone, and the member does
-    /// not go first while anybody of the group is there.
-    fn binds(&self, member: &Workload) -> bool {
-        all_others(member, self.world, &mut |other| self.has(other))
-            && (!counts_itself(member, self.world)
-                || self.all(&mut |other| same(other, member) || reaches(member, other, self.world)))
+    /// Whether a member goes nowhere but to the group, and never first while
+    /// anybody of the group is there.
+    fn holds(&self, member: &Workload) -> bool {
+        all_leaders(member, self.world, &mut |leader| self.has(leader))
+            && (is_follower(member, self.world)
+                || self.all_members(&mut |other| {
+                    same(other, member) || has_leader(member, other, self.world)
+                }))
     }
 }
 
@@ -249,16 +251,16 @@ fn has_label(workload: &Workload, key: &str) -> bool {
     workload.template.labels.get(key).is_some() || workload.kind.revision_label() == Some(key)
 }
 
-/// Whether the pods of `to` count for the affinity of `from`.
-fn reaches(from: &Workload, to: &Workload, world: World<'_>) -> bool {
-    let terms = &from.template.affinity;
+/// Whether `leader`'s pods match all terms of `workload`.
+fn has_leader(workload: &Workload, leader: &Workload, world: World<'_>) -> bool {
+    let terms = &workload.template.affinity;
     !terms.is_empty()
         && terms.iter().all(|term| {
-            selects(term, from, &to.template.labels)
+            selects(term, workload, &leader.template.labels)
                 && covers(
                     term,
-                    &from.metadata.namespace,
-                    &to.metadata.namespace,
+                    &workload.metadata.namespace,
+                    &leader.metadata.namespace,
                     world,
                 )
         })
@@ -314,14 +316,13 @@ fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, world: World<'_>
     }
 }
 
-/// Whether `accept` holds for every other workload with pods that count for the
-/// affinity of `owner`.
-fn all_others(
-    owner: &Workload,
+/// Whether `accept` takes one of the workload's leaders that have pods.
+fn any_leader(
+    workload: &Workload,
     world: World<'_>,
     accept: &mut dyn FnMut(&Workload) -> bool,
 ) -> bool {
-    let terms = &owner.template.affinity;
+    let terms = &workload.template.affinity;
     let labels: Labels = terms
         .iter()
         .filter_map(|term| term.label_selector.as_ref())
@@ -330,17 +331,26 @@ fn all_others(
     let namespace = terms
         .iter()
         .any(PodAffinityTerm::own_namespace_only)
-        .then_some(owner.metadata.namespace.as_str());
-    let mut accepted = true;
+        .then_some(workload.metadata.namespace.as_str());
+    let mut accepted = false;
     let mut visit = |other: &Arc<Workload>| {
-        if other.has_pods() && !same(other, owner) && reaches(owner, other, world) && !accept(other)
-        {
-            accepted = false;
-        }
-        accepted
+        accepted = other.has_pods()
+            && !same(other, workload)
+            && has_leader(workload, other, world)
+            && accept(other);
+        !accepted
     };
     world.view.visit_workloads(namespace, &labels, &mut visit);
     accepted
+}
+
+/// Whether `accept` takes all of the workload's leaders that have pods.
+fn all_leaders(
+    workload: &Workload,
+    world: World<'_>,
+    accept: &mut dyn FnMut(&Workload) -> bool,
+) -> bool {
+    !any_leader(workload, world, &mut |leader| !accept(leader))
 }
 
 /// Whether two values are facts about the same object.

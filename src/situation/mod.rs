@@ -3,17 +3,19 @@
 //! judged here.
 
 pub mod affinity;
-pub mod company;
+pub mod constraints;
 pub mod eligibility;
 pub mod placement;
+mod pods;
+pub mod users;
 pub mod volumes;
 
 use crate::model::cluster::ClusterView;
-use crate::model::workload::{Workload, WorkloadKind};
+use crate::model::workload::Workload;
 use crate::storage::Catalog;
 
 pub use placement::Placement;
-pub use volumes::{Hold, UsedVolume};
+pub use volumes::{Basis, Hold, UsedVolume};
 
 /// Whether pods are taken to have many nodes to go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
@@ -84,6 +86,31 @@ impl<'a> Situation<'a> {
             .filter(|volume| matches!(volume.hold, Hold::SinglePod))
     }
 
+    /// The same with every volume of which too little is known taken as
+    /// exclusive; `None` where all are known.
+    #[must_use]
+    pub fn with_unknown_as_exclusive(&self) -> Option<Self> {
+        let is_unknown = |volume: &UsedVolume| matches!(volume.hold, Hold::Unknown(_));
+        if !self.volumes.iter().any(is_unknown) {
+            return None;
+        }
+        let volumes = self.volumes.iter().cloned().map(|volume| UsedVolume {
+            hold: match volume.hold {
+                Hold::Unknown(_) => Hold::Exclusive {
+                    basis: Basis::Forecast,
+                    attach_assumed: true,
+                },
+                known => known,
+            },
+            ..volume
+        });
+        Some(Self {
+            volumes: volumes.collect(),
+            placement: self.placement.clone(),
+            ..*self
+        })
+    }
+
     /// Whether pods that are at the same time there, of one revision, cannot
     /// end on two nodes with an exclusive volume, or on one that refuses them.
     #[must_use]
@@ -95,19 +122,6 @@ impl<'a> Situation<'a> {
     #[must_use]
     pub fn pins_rollouts(&self) -> bool {
         self.placement.pins_rollouts() && !self.exclusive().any(|volume| volume.one_pod_a_node)
-    }
-
-    /// How many pods want the volumes at the same time, when nothing is being
-    /// replaced. A DaemonSet has one on each of its nodes.
-    #[must_use]
-    pub fn pods(&self) -> i64 {
-        if !self.workload.has_pods() {
-            return 0;
-        }
-        match self.workload.kind {
-            WorkloadKind::DaemonSet => self.placement.daemon_pods(),
-            _ => self.workload.replicas,
-        }
     }
 
     /// The field of the object that names a volume, `spec.template.spec.volumes[0]`.

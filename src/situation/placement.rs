@@ -75,7 +75,7 @@ impl OneNode {
             return None;
         }
         let mut node = None;
-        affinity::is_led(workload, world, &mut |leader| {
+        affinity::has_only_leaders(workload, world, &mut |leader| {
             let volumes = volumes::of(leader, world);
             let eligibility = eligibility(leader, &volumes);
             let counted = eligibility.count(world.view);

@@ -3,21 +3,21 @@
 use std::collections::HashSet;
 
 use super::arrival::WithClaim;
-use super::{Bench, Verdict};
+use super::{Evaluation, Verdict};
 use crate::model::claim::Claim;
 use crate::model::cluster::Turn;
 use crate::model::object::Object;
 use crate::policy::{Action, Resolved};
-use crate::rules::{Hazard, Outcome, Subject, judge};
+use crate::rules::{ClaimReview, Hazard, Outcome, judge_claim, judge_workload};
 use crate::situation::{Situation, World};
 
-impl Bench<'_> {
+impl Evaluation<'_> {
     pub(super) fn claim(&self, claim: &Claim) -> Verdict {
         let old = match self.review.old {
             Some(Object::Claim(old)) => Some(old),
             _ => None,
         };
-        let hazards = judge(&Subject::Claim {
+        let hazards = judge_claim(&ClaimReview {
             claim,
             old,
             world: self.world,
@@ -59,21 +59,20 @@ impl Bench<'_> {
             {
                 continue;
             }
-            let hazards: Vec<Hazard> =
-                judge(&Subject::Workload(Situation::of(&workload, None, world)))
-                    .into_iter()
-                    .filter(|hazard| {
-                        hazard.volumes.contains(&metadata.name) && told.insert(hazard.rule)
-                    })
-                    .map(|hazard| Hazard {
-                        field_path: "spec.accessModes".to_owned(),
-                        what: format!(
-                            "{} {} waits for it; there, {}",
-                            workload.kind, workload.metadata.name, hazard.what
-                        ),
-                        ..hazard
-                    })
-                    .collect();
+            let hazards: Vec<Hazard> = judge_workload(&Situation::of(&workload, None, world))
+                .into_iter()
+                .filter(|hazard| {
+                    hazard.volumes.contains(&metadata.name) && told.insert(hazard.rule)
+                })
+                .map(|hazard| Hazard {
+                    field_path: "spec.accessModes".to_owned(),
+                    what: format!(
+                        "{} {} waits for it; there, {}",
+                        workload.kind, workload.metadata.name, hazard.what
+                    ),
+                    ..hazard
+                })
+                .collect();
             if hazards.is_empty() {
                 continue;
             }

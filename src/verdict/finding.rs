@@ -71,6 +71,23 @@ impl Finding {
             suppressed: None,
         }
     }
+
+    /// The finding for `hazard` on `object`, against which `proposal` was applied.
+    pub(super) fn repaired(hazard: &Hazard, object: &ObjectRef, proposal: Proposal) -> Self {
+        let remedy = proposal.remedy;
+        Self {
+            message: format!(
+                "{object}: {} To keep that from happening, {}. {}",
+                hazard.what, remedy.effect, remedy.cost
+            ),
+            warning: shortened(format!(
+                "{}: fixed with {}: {}",
+                hazard.rule, remedy.name, remedy.effect
+            )),
+            remedies: vec![proposal],
+            ..Self::new(hazard, object, Action::Fix)
+        }
+    }
 }
 
 /// The text on one line and no longer than [`WARNING_LENGTH`] characters.

@@ -1,42 +1,40 @@
 //! Trying remedies: a patch counts only if the patched object, judged again, is
 //! better off.
 
+use std::borrow::Cow;
+
 use json_patch::Patch;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
+use super::Proposal;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::Workload;
 use crate::policy::RemedyChoice;
 use crate::remedy::{self, REMEDIES, Remedy};
-use crate::rules::{Hazard, Subject, codes, judge};
+use crate::rules::{Hazard, codes, judge_workload};
 use crate::situation::{Situation, World};
 
 /// A workload as it was received, or as patches made it, with what the rules
 /// find in it.
-pub(super) struct Patient<'a> {
-    pub(super) workload: Workload,
-    pub(super) raw: Value,
+pub(super) struct Judged<'a> {
+    pub(super) workload: Cow<'a, Workload>,
+    pub(super) document: Cow<'a, Value>,
     pub(super) hazards: Vec<Hazard>,
     pub(super) previous: Option<&'a Workload>,
     pub(super) world: World<'a>,
 }
 
-/// What a remedy makes of a patient.
-pub(super) struct Cure {
+/// A remedy that helps, and what it makes of the workload.
+pub(super) struct Repair<'a> {
+    pub(super) remedy: &'static Remedy,
     pub(super) patch: Patch,
-    pub(super) workload: Workload,
-    pub(super) raw: Value,
-    pub(super) hazards: Vec<Hazard>,
+    pub(super) result: Judged<'a>,
 }
 
-impl Patient<'_> {
+impl<'a> Judged<'a> {
     /// Every remedy that helps against `hazard`, the chosen one first.
-    pub(super) fn proposals(
-        &self,
-        hazard: &Hazard,
-        choice: RemedyChoice,
-    ) -> Vec<(&'static Remedy, Patch)> {
+    pub(super) fn proposals(&self, hazard: &Hazard, choice: RemedyChoice) -> Vec<Proposal> {
         let chosen = self.chosen(hazard, choice);
         let rest = REMEDIES
             .iter()
@@ -45,19 +43,17 @@ impl Patient<'_> {
         chosen
             .into_iter()
             .chain(rest)
-            .filter_map(|remedy| Some((remedy, self.try_remedy(remedy, hazard)?.patch)))
+            .filter_map(|remedy| {
+                let patch = self.try_remedy(remedy, hazard)?.patch;
+                Some(Proposal { remedy, patch })
+            })
             .collect()
     }
 
-    /// The remedy the policy chooses against `hazard`, and what it makes of the
-    /// object; `None` where it does not help.
-    pub(super) fn cure(
-        &self,
-        hazard: &Hazard,
-        choice: RemedyChoice,
-    ) -> Option<(&'static Remedy, Cure)> {
-        let remedy = self.chosen(hazard, choice)?;
-        Some((remedy, self.try_remedy(remedy, hazard)?))
+    /// What the remedy that the policy chooses against `hazard` makes of the
+    /// workload; `None` where it does not help.
+    pub(super) fn repair(&self, hazard: &Hazard, choice: RemedyChoice) -> Option<Repair<'a>> {
+        self.try_remedy(self.chosen(hazard, choice)?, hazard)
     }
 
     fn chosen(&self, hazard: &Hazard, choice: RemedyChoice) -> Option<&'static Remedy> {
@@ -82,37 +78,42 @@ impl Patient<'_> {
             .fold(self.workload.replicas, i64::max)
     }
 
-    fn try_remedy(&self, remedy: &'static Remedy, hazard: &Hazard) -> Option<Cure> {
+    fn try_remedy(&self, remedy: &'static Remedy, hazard: &Hazard) -> Option<Repair<'a>> {
         if !remedy.suits(hazard.rule, self.workload.kind) {
             return None;
         }
-        let patch = remedy.patch(&self.workload, &self.raw)?;
-        let mut raw = self.raw.clone();
-        json_patch::patch(&mut raw, &patch).ok()?;
+        let patch = remedy.patch(&self.workload, &self.document)?;
+        let mut document = Value::clone(&self.document);
+        json_patch::patch(&mut document, &patch).ok()?;
         let kind = ObjectKind::Workload(self.workload.kind);
-        let Ok(Object::Workload(mut workload)) = kind.deserialize(&raw) else {
+        let Ok(Object::Workload(mut workload)) = kind.deserialize(&document) else {
             return None;
         };
         // What the request said beside the object counts for the patched one too.
         workload.metadata.namespace = self.workload.metadata.namespace.clone();
         workload.metadata.name = self.workload.metadata.name.clone();
         let situation = Situation::of(&workload, self.previous, self.world);
-        let hazards = judge(&Subject::Workload(situation));
-        let milder = |after: &Hazard| {
-            (after.rule != hazard.rule || after.outcome > hazard.outcome)
-                && !remedy.is_useless_with(after.rule)
-        };
+        if !remedy.works(&situation) {
+            return None;
+        }
+        let hazards = judge_workload(&situation);
+        let milder = |after: &Hazard| after.rule != hazard.rule || after.outcome > hazard.outcome;
         let is_old = |after: &Hazard| {
             self.hazards
                 .iter()
                 .any(|before| after.is_covered_by(before))
         };
         let helps = hazards.iter().all(|after| milder(after) && is_old(after));
-        helps.then_some(Cure {
+        helps.then(|| Repair {
+            remedy,
             patch,
-            workload,
-            raw,
-            hazards,
+            result: Judged {
+                workload: Cow::Owned(workload),
+                document: Cow::Owned(document),
+                hazards,
+                previous: self.previous,
+                world: self.world,
+            },
         })
     }
 }

@@ -1,15 +1,15 @@
 //! Judging what sets a workload's replicas from outside.
 
-use super::{Bench, Verdict, ratchet};
+use super::{Evaluation, Verdict, ratchet};
 use crate::model::autoscaler::{Autoscaler, Scale};
 use crate::model::cluster::Lookup;
 use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
-use crate::rules::{Hazard, Subject, judge};
+use crate::rules::{Hazard, Scaling, judge_scaling};
 use crate::situation::Situation;
 
-impl Bench<'_> {
+impl Evaluation<'_> {
     pub(super) fn autoscaler(&self, autoscaler: &Autoscaler) -> Verdict {
         let Some(kind) = WorkloadKind::from_name(&autoscaler.target_kind)
             .filter(|kind| kind.group() == autoscaler.target_group.as_str())
@@ -88,7 +88,7 @@ impl Bench<'_> {
             replicas,
             ..workload.clone()
         };
-        judge(&Subject::Scaled {
+        judge_scaling(&Scaling {
             situation: Situation::of(&scaled, None, self.world),
             before: workload.replicas,
             autoscaler,

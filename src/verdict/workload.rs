@@ -1,18 +1,18 @@
 //! Judging a workload, and repairing it.
 
-use json_patch::Patch;
-use serde_json::Value;
+use std::borrow::Cow;
 
-use super::finding::shortened;
-use super::repair::Patient;
-use super::{Aim, Bench, Finding, Proposal, Verdict, ratchet, reason};
+use json_patch::Patch;
+
+use super::repair::{Judged, Repair};
+use super::{Aim, Evaluation, Finding, Proposal, Verdict, ratchet, reason};
 use crate::model::object::Object;
 use crate::model::workload::Workload;
 use crate::policy::{Action, Decision, Resolved};
-use crate::rules::{Hazard, Subject, judge};
+use crate::rules::{Hazard, judge_workload};
 use crate::situation::Situation;
 
-impl Bench<'_> {
+impl Evaluation<'_> {
     pub(super) fn workload(&self, workload: &Workload) -> Verdict {
         if workload.owner_is_judged() {
             return Verdict::default();
@@ -21,27 +21,45 @@ impl Bench<'_> {
             Some(Object::Workload(old)) => Some(old),
             _ => None,
         };
-        let subject = Subject::Workload(Situation::of(workload, previous, self.world));
-        let hazards = judge(&subject);
+        let hazards = judge_workload(&Situation::of(workload, previous, self.world));
         if hazards.is_empty() {
             return Verdict::default();
         }
-        let blameless = self.blameless(workload, previous, &hazards);
+        let spared = self.spared(workload, previous, &hazards);
         self.with_policy(&workload.metadata, workload.kind.name(), |resolved| {
-            let patient = Patient {
-                workload: workload.clone(),
-                raw: Value::Null,
-                hazards: Vec::new(),
+            let decisions = Decisions {
+                resolved,
+                spared: &spared,
+                aim: self.review.aim,
+            };
+            let needs_document = match self.review.aim {
+                Aim::Judge => false,
+                Aim::Propose | Aim::Repair => true,
+                Aim::Admit => hazards
+                    .iter()
+                    .any(|hazard| decisions.of(hazard).action == Action::Fix),
+            };
+            let document = needs_document.then(|| self.review.raw.object()).flatten();
+            let Some(document) = document else {
+                return self.judged(&hazards, &decisions);
+            };
+            let judged = Judged {
+                workload: Cow::Borrowed(workload),
+                document: Cow::Borrowed(document),
+                hazards,
                 previous,
                 world: self.world,
             };
-            self.treat(patient, hazards, &blameless, resolved)
+            match self.review.aim {
+                Aim::Propose => self.proposed(&judged, &decisions),
+                Aim::Judge | Aim::Admit | Aim::Repair => self.repaired(judged, &decisions),
+            }
         })
     }
 
-    /// The hazards the update under way is not to blame for: they were there in
-    /// full before it, and it starts no rollout.
-    fn blameless(
+    /// The hazards for which the update under way is not to blame: they were
+    /// there in full before it, and it starts no rollout.
+    fn spared(
         &self,
         workload: &Workload,
         previous: Option<&Workload>,
@@ -50,7 +68,7 @@ impl Bench<'_> {
         let Some(old) = previous else {
             return Vec::new();
         };
-        let mut before = judge(&Subject::Workload(Situation::of(old, None, self.world)));
+        let mut before = judge_workload(&Situation::of(old, None, self.world));
         if workload.replicas < old.replicas {
             // Percentages mean something else for fewer pods; scaling down is
             // not to blame for that.
@@ -58,9 +76,7 @@ impl Bench<'_> {
                 replicas: workload.replicas,
                 ..old.clone()
             };
-            before.extend(judge(&Subject::Workload(Situation::of(
-                &fewer, None, self.world,
-            ))));
+            before.extend(judge_workload(&Situation::of(&fewer, None, self.world)));
         }
         let kept: Vec<Hazard> = hazards
             .iter()
@@ -73,94 +89,107 @@ impl Bench<'_> {
         kept
     }
 
-    /// Decides about each hazard of a workload, and patches it where it is to be
-    /// fixed and can be.
-    fn treat(
-        &self,
-        mut patient: Patient<'_>,
-        hazards: Vec<Hazard>,
-        blameless: &[Hazard],
-        resolved: &Resolved<'_>,
-    ) -> Verdict {
-        let aim = self.review.aim;
-        let decide = |hazard: &Hazard| -> Decision<'_> {
-            let mut decision = resolved.decide(hazard.rule, hazard.outcome);
-            let spared = blameless.contains(hazard);
-            if spared && matches!(decision.action, Action::Deny | Action::Fix) {
+    /// No more than the findings.
+    fn judged(&self, hazards: &[Hazard], decisions: &Decisions<'_>) -> Verdict {
+        Verdict {
+            findings: hazards
+                .iter()
+                .map(|hazard| {
+                    let decision = decisions.of(hazard);
+                    let action = match decision.action {
+                        Action::Fix => decision.without_remedy,
+                        action => action,
+                    };
+                    self.finding(hazard, action, &decision)
+                })
+                .collect(),
+            ..Verdict::default()
+        }
+    }
+
+    /// The findings, each with every remedy that helps.
+    fn proposed(&self, judged: &Judged<'_>, decisions: &Decisions<'_>) -> Verdict {
+        let propose = |hazard: &Hazard| {
+            let decision = decisions.of(hazard);
+            let remedies = judged.proposals(hazard, decision.remedy);
+            let action = match decision.action {
+                Action::Fix if remedies.is_empty() => decision.without_remedy,
+                action => action,
+            };
+            Finding {
+                remedies,
+                ..self.finding(hazard, action, &decision)
+            }
+        };
+        Verdict {
+            findings: judged.hazards.iter().map(propose).collect(),
+            ..Verdict::default()
+        }
+    }
+
+    /// The findings, and a patch for those that are to be fixed and can be. Each
+    /// repair is judged anew, as it may cure several hazards at once.
+    fn repaired(&self, mut judged: Judged<'_>, decisions: &Decisions<'_>) -> Verdict {
+        let mut findings = Vec::new();
+        let mut operations = Vec::new();
+        while let Some((hazard, repair)) = judged
+            .hazards
+            .iter()
+            .map(|hazard| (hazard, decisions.of(hazard)))
+            .filter(|(_, decision)| decision.action == Action::Fix)
+            .find_map(|(hazard, decision)| {
+                Some((hazard.clone(), judged.repair(hazard, decision.remedy)?))
+            })
+        {
+            let Repair {
+                remedy,
+                patch,
+                result,
+            } = repair;
+            operations.extend(patch.0.iter().cloned());
+            findings.push(Finding::repaired(
+                &hazard,
+                self.review.reference,
+                Proposal { remedy, patch },
+            ));
+            judged = result;
+        }
+        let rest = self.judged(&judged.hazards, decisions);
+        findings.extend(rest.findings);
+        Verdict {
+            findings,
+            patch: (!operations.is_empty()).then_some(Patch(operations)),
+            ..Verdict::default()
+        }
+    }
+
+    fn finding(&self, hazard: &Hazard, action: Action, decision: &Decision<'_>) -> Finding {
+        Finding {
+            suppressed: decision.suppressed.map(reason),
+            ..Finding::new(hazard, self.review.reference, action)
+        }
+    }
+}
+
+/// What the policy says about each hazard of one workload.
+struct Decisions<'a> {
+    resolved: &'a Resolved<'a>,
+    /// The hazards for which the update under way is not to blame.
+    spared: &'a [Hazard],
+    aim: Aim,
+}
+
+impl Decisions<'_> {
+    fn of(&self, hazard: &Hazard) -> Decision<'_> {
+        let mut decision = self.resolved.decide(hazard.rule, hazard.outcome);
+        if self.spared.contains(hazard) {
+            if matches!(decision.action, Action::Deny | Action::Fix) {
                 decision.action = Action::Warn;
                 decision.without_remedy = Action::Warn;
             }
-            if !spared && aim == Aim::Repair && decision.action != Action::Ignore {
-                decision.action = Action::Fix;
-            }
-            decision
-        };
-        let needs_raw = match aim {
-            Aim::Judge => false,
-            Aim::Propose | Aim::Repair => true,
-            Aim::Admit => hazards
-                .iter()
-                .any(|hazard| decide(hazard).action == Action::Fix),
-        };
-        if needs_raw && let Some(raw) = self.review.raw.object() {
-            patient.raw = raw.clone();
+        } else if self.aim == Aim::Repair && decision.action != Action::Ignore {
+            decision.action = Action::Fix;
         }
-        patient.hazards = hazards;
-
-        let mut verdict = Verdict::default();
-        let mut operations = Vec::new();
-        if matches!(aim, Aim::Admit | Aim::Repair) && !patient.raw.is_null() {
-            while let Some((hazard, remedy, cure)) = patient
-                .hazards
-                .iter()
-                .filter(|hazard| decide(hazard).action == Action::Fix)
-                .find_map(|hazard| {
-                    let (remedy, cure) = patient.cure(hazard, decide(hazard).remedy)?;
-                    Some((hazard.clone(), remedy, cure))
-                })
-            {
-                let mut finding = Finding::new(&hazard, self.review.reference, Action::Fix);
-                finding.message = format!(
-                    "{}: {} To keep that from happening, {}. {}",
-                    self.review.reference, hazard.what, remedy.effect, remedy.cost
-                );
-                finding.warning = shortened(format!(
-                    "{}: fixed with {}: {}",
-                    hazard.rule, remedy.name, remedy.effect
-                ));
-                finding.remedies.push(Proposal {
-                    remedy,
-                    patch: cure.patch.clone(),
-                });
-                verdict.findings.push(finding);
-                operations.extend(cure.patch.0);
-                patient.workload = cure.workload;
-                patient.raw = cure.raw;
-                patient.hazards = cure.hazards;
-            }
-        }
-        for hazard in &patient.hazards {
-            let decision = decide(hazard);
-            let action = if decision.action == Action::Fix && aim != Aim::Propose {
-                decision.without_remedy
-            } else {
-                decision.action
-            };
-            let mut finding = Finding::new(hazard, self.review.reference, action);
-            finding.suppressed = decision.suppressed.map(reason);
-            if aim == Aim::Propose && !patient.raw.is_null() {
-                finding.remedies = patient
-                    .proposals(hazard, decision.remedy)
-                    .into_iter()
-                    .map(|(remedy, patch)| Proposal { remedy, patch })
-                    .collect();
-                if finding.action == Action::Fix && finding.remedies.is_empty() {
-                    finding.action = decision.without_remedy;
-                }
-            }
-            verdict.findings.push(finding);
-        }
-        verdict.patch = (!operations.is_empty()).then_some(Patch(operations));
-        verdict
+        decision
     }
 }

@@ -1,4 +1,4 @@
-//! Other workloads on the same volume, and whether they are on the same node.
+//! Who else uses a volume, and whether they are on the same node.
 
 use std::sync::Arc;
 

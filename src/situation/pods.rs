@@ -1,0 +1,65 @@
+//! How many pods want a workload's volumes at the same time, and what a rolling
+//! update makes of them.
+
+use super::Situation;
+use crate::model::strategy::Room;
+use crate::model::workload::WorkloadKind;
+
+impl Situation<'_> {
+    /// How many pods want the volumes at the same time, when nothing is being
+    /// replaced. A DaemonSet has one on each of its nodes.
+    #[must_use]
+    pub fn pods(&self) -> i64 {
+        if !self.workload.has_pods() {
+            return 0;
+        }
+        match self.workload.kind {
+            WorkloadKind::DaemonSet => self.placement.daemon_pods(),
+            _ => self.workload.replicas,
+        }
+    }
+
+    /// Whether pods of one revision may be on several nodes and want the same
+    /// exclusive volume.
+    #[must_use]
+    pub fn replicas_share_exclusive(&self) -> bool {
+        // Affinity is no help to a DaemonSet, whose pods are bound to their nodes.
+        let together = match self.workload.kind {
+            WorkloadKind::DaemonSet => self.placement.one_node.is_some(),
+            _ => self.pins_replicas(),
+        };
+        self.pods() > 1 && self.exclusive().next().is_some() && !together
+    }
+
+    /// Whether several pods want the same ReadWriteOncePod volume.
+    #[must_use]
+    pub fn replicas_share_single_pod(&self) -> bool {
+        self.pods() > 1 && self.single_pod().next().is_some()
+    }
+
+    /// What a rolling update of a Deployment may do with the pods; `None` where
+    /// there are no pods, or none that are replaced that way.
+    #[must_use]
+    pub fn rolling_update(&self) -> Option<Room> {
+        let workload = self.workload;
+        if workload.kind != WorkloadKind::Deployment || !workload.has_pods() {
+            return None;
+        }
+        workload.strategy.room(workload.replicas)
+    }
+
+    /// Whether a rolling update waits for a new pod while an old one keeps an
+    /// exclusive volume that the new one needs on another node, or on none. With
+    /// one pod, or pods that are stuck apart anyway, that is so where none may be
+    /// stopped first. Where each revision is held on a node of its own, all old
+    /// pods must be gone before the volume is free.
+    #[must_use]
+    pub fn rolling_update_deadlocks(&self, room: Room) -> bool {
+        let holders = if self.pins_replicas() && !self.pins_rollouts() {
+            self.workload.replicas
+        } else {
+            1
+        };
+        room.unavailable < holders && (room.surge >= 1 || room.unavailable >= 1)
+    }
+}
