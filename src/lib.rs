@@ -6,7 +6,8 @@
 //! is done about it, [`verdict`] the engine. Then the doors, which do not know
 //! each other: [`view`] what is known of a cluster, [`manifest`] files,
 //! [`admission`] reviews, [`server`] and [`certs`] HTTPS, and [`cli`], which
-//! puts them together.
+//! puts them together. Beside the doors stands [`file_poller`], for files that
+//! change while the program runs.
 //!
 //! The core, up to [`verdict`], is pure: `clippy.toml` lists what it must not
 //! touch, and the modules marked below are held to it.
@@ -14,6 +15,7 @@
 pub mod admission;
 pub mod certs;
 pub mod cli;
+pub mod file_poller;
 pub mod manifest;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod model;

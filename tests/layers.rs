@@ -20,12 +20,14 @@ const CORE: [&str; 7] = [
 ];
 
 /// The doors: each may name the core, itself and what stands beside it.
-const DOORS: [(&str, &[&str]); 6] = [
+const DOORS: [(&str, &[&str]); 7] = [
     ("admission", &[]),
-    ("certs", &[]),
+    ("certs", &["file_poller"]),
+    ("file_poller", &[]),
     ("manifest", &[]),
     ("report", &[]),
-    ("server", &[]),
+    // What it serves are reviews.
+    ("server", &["admission"]),
     // Facts come from manifests too.
     ("view", &["manifest"]),
 ];

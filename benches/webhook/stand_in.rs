@@ -5,13 +5,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::body::Bytes;
-use axum::http::StatusCode;
 use jiff::Timestamp;
+use multi_attach_guard::admission::{Answer, Decision, Endpoint, Malformed, Operation};
 use multi_attach_guard::certs::{Certificates, SelfSigned};
-use multi_attach_guard::server::{
-    Decision, Endpoint, Metrics, Options, Reviewed, Reviewer, Server,
-};
+use multi_attach_guard::server::{Metrics, Options, Reviewer, Server};
 use tokio::time::Instant;
 
 use crate::shared::reviews::skim;
@@ -83,16 +80,18 @@ pub(crate) fn serve(stand_in: StandIn, ca: &str) -> Result<(), Box<dyn Error>> {
 }
 
 impl Reviewer for StandIn {
-    async fn review(&self, _: Endpoint, body: &[u8], _: Instant) -> Reviewed {
+    async fn review(&self, _: Endpoint, body: &[u8], _: Instant) -> Result<Answer, Malformed> {
         const ANSWER: &[u8] = br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true}}"#;
-        Reviewed {
-            status: StatusCode::OK,
+        Ok(Answer {
             body: match self {
-                Self::Constant => Bytes::from_static(ANSWER),
-                Self::Skim => skim(body).into(),
+                Self::Constant => ANSWER.to_vec(),
+                Self::Skim => skim(body),
             },
             kind: "Deployment",
+            operation: Operation::Update,
+            dry_run: false,
             decision: Decision::Allowed,
-        }
+            findings: Vec::new(),
+        })
     }
 }

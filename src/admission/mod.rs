@@ -29,6 +29,20 @@ pub enum Endpoint {
     Validate,
 }
 
+impl Endpoint {
+    /// Both endpoints, in the order in which an API server calls them.
+    pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
+
+    /// The name in paths, metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutate => "mutate",
+            Self::Validate => "validate",
+        }
+    }
+}
+
 /// What was decided, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -44,6 +58,29 @@ pub enum Decision {
     Unreadable,
 }
 
+impl Decision {
+    /// Every decision.
+    pub const ALL: [Self; 5] = [
+        Self::Allowed,
+        Self::Warned,
+        Self::Patched,
+        Self::Denied,
+        Self::Unreadable,
+    ];
+
+    /// The name in metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Warned => "warned",
+            Self::Patched => "patched",
+            Self::Denied => "denied",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
 /// The answer to one review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -51,8 +88,14 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// The kind of object that was reviewed, or [`OTHER_KIND`].
     pub kind: &'static str,
+    /// What is done to the object.
+    pub operation: Operation,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
     /// What was decided.
     pub decision: Decision,
+    /// The rule of each finding, and what is done about it.
+    pub findings: Vec<(&'static str, Action)>,
 }
 
 /// A review that was read, waiting for a view to judge it by.
@@ -109,18 +152,28 @@ impl<'a> Received<'a> {
     /// simply allowed is logged.
     #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
-        if let Some(problem) = &self.request.problem {
-            tracing::warn!(uid = %self.request.uid, %problem, "A review could not be read.");
-            return response::unreadable(&self.request, problem);
-        }
-        let (decision, body) = answer(endpoint, &self.request, verdict);
-        if decision != Decision::Allowed {
+        let (decision, body) = match &self.request.problem {
+            Some(problem) => {
+                tracing::warn!(uid = %self.request.uid, %problem, "A review could not be read.");
+                let body = response::unreadable(&self.request, problem);
+                (Decision::Unreadable, body)
+            }
+            None => answer(endpoint, &self.request, verdict),
+        };
+        if !matches!(decision, Decision::Allowed | Decision::Unreadable) {
             self.log(endpoint, decision, verdict);
         }
         Answer {
             body,
             kind: self.request.kind.map_or(OTHER_KIND, ObjectKind::name),
+            operation: self.request.operation,
+            dry_run: self.request.dry_run,
             decision,
+            findings: verdict
+                .findings
+                .iter()
+                .map(|finding| (finding.rule, finding.action))
+                .collect(),
         }
     }
 
@@ -133,9 +186,9 @@ impl<'a> Received<'a> {
         tracing::info!(
             uid = %self.request.uid,
             object = %self.reference,
-            operation = ?self.request.operation,
-            ?endpoint,
-            ?decision,
+            operation = self.request.operation.name(),
+            endpoint = endpoint.name(),
+            decision = decision.name(),
             dry_run = self.request.dry_run,
             rules = %rules.join(","),
             "reviewed"

@@ -50,6 +50,23 @@ pub enum Operation {
     Unknown,
 }
 
+impl Operation {
+    /// The operations in which an object is judged.
+    pub const JUDGED: [Self; 2] = [Self::Create, Self::Update];
+
+    /// The name in metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Connect => "connect",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 /// The request of an AdmissionReview.
 #[derive(Debug, Default)]
 pub struct Request<'a> {
@@ -218,8 +235,11 @@ enum Field {
     Other,
 }
 
-/// The fields of a request. The object is read as what its kind says; should
-/// it come before its kind, it is put aside until the kind is known.
+/// The fields of a request, read by a visitor and not by a derived reader: only
+/// a visitor sees the fields in their order, and so can read the object at once
+/// as what its kind says. A derived one would have to hold the object as a tree
+/// until the end, several times its size. Should the object come before its
+/// kind, it is put aside as bytes until the kind is known.
 struct RequestFields<'a>(Request<'a>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
 use serde::Serialize;
 
+use super::Endpoint;
 use super::request::{API_VERSION, Request};
-use super::{Answer, Decision, Endpoint};
 use crate::verdict::{Finding, WARNING_LENGTH};
 
 #[derive(Serialize)]
@@ -122,7 +122,7 @@ impl<'a> Response<'a> {
 /// The answer to a review that could not be read: the object passes, as a guard
 /// that stops what it does not understand would stop a whole cluster, and the
 /// user is told.
-pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Answer {
+pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Vec<u8> {
     let mut response = Response::allowed(&request.uid);
     response.warnings.push(
         format!("multi-attach-guard: {problem}")
@@ -130,9 +130,5 @@ pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Answer {
             .take(WARNING_LENGTH)
             .collect(),
     );
-    Answer {
-        body: response.to_bytes(),
-        kind: super::OTHER_KIND,
-        decision: Decision::Unreadable,
-    }
+    response.to_bytes()
 }

@@ -1,22 +1,17 @@
 //! The policy file on disk, read again when it changes.
 
 use std::convert::Infallible;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tokio::time::{MissedTickBehavior, interval};
 
+use crate::file_poller::{FilePoller, ReadError};
 use crate::policy::{Policy, PolicyError, PolicyProblem};
 use crate::storage::{Catalog, CatalogError, OverrideError};
 use crate::verdict::Settings;
-
-/// No policy is larger: a ConfigMap holds 1 MiB at most (Kubernetes
-/// documentation, "ConfigMaps"), and `--config /dev/zero` must end.
-const MAX_BYTES: u64 = 1024 * 1024;
 
 /// Why there is no policy from a file.
 #[derive(Debug, thiserror::Error)]
@@ -28,15 +23,6 @@ pub enum PolicyFileError {
         path: PathBuf,
         /// What the operating system says.
         source: io::Error,
-    },
-    /// The file is larger than any policy.
-    #[error(
-        "The policy file {} is larger than {MAX_BYTES} bytes. Check that --config names the policy.",
-        path.display()
-    )]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
     },
     /// The file is not a good policy; the error has its name and the place.
     #[error(transparent)]
@@ -76,16 +62,7 @@ pub fn settings(config: Option<&Path>) -> Result<Settings, PolicyFileError> {
 pub struct PolicyFile {
     path: PathBuf,
     catalog: &'static Catalog,
-    judged: Seen,
-    last: Seen,
-}
-
-/// What a look at the file found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Seen {
-    Content(Vec<u8>),
-    /// The error's sentence.
-    Unreadable(String),
+    files: FilePoller<1>,
 }
 
 impl PolicyFile {
@@ -96,46 +73,35 @@ impl PolicyFile {
     /// The file cannot be read or is not a good policy.
     pub fn open(path: PathBuf) -> Result<(Self, Settings), PolicyFileError> {
         let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
-        let content = read(&path)?;
+        let (files, [content]) = FilePoller::open([path.clone()])?;
         let settings = with_catalog(parse(&path, &content)?, catalog, &path)?;
-        let judged = Seen::Content(content);
         let file = Self {
             path,
             catalog,
-            last: judged.clone(),
-            judged,
+            files,
         };
         Ok((file, settings))
     }
 
-    /// Follows the file for ever and puts each good change into `settings`,
-    /// which stay as they are when a change is not good. `attempted` hears of
-    /// both.
-    ///
-    /// The content is compared once `every` so often: Kubernetes changes a
-    /// mounted ConfigMap by swapping the symlink `..data`, which a watch on
-    /// the file itself never sees. A change counts once two looks in a row
-    /// agree on it: a file that is being written, or whose old directory goes
-    /// while it is opened, would else pass for a short or a missing policy.
+    /// Follows the file for ever, looking once `every` so often, and puts each
+    /// good change into `settings`, which stay as they are when a change is
+    /// not good. `attempted` hears of both.
     pub async fn follow(
         mut self,
         every: Duration,
         settings: &ArcSwap<Settings>,
         mut attempted: impl FnMut(Result<&Settings, &PolicyFileError>),
     ) -> Infallible {
-        let mut ticks = interval(every);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
-            match self.change().await {
-                None => {}
-                Some(Ok(changed)) => {
+            let changed = self.files.changed(every).await;
+            match self.judge(changed) {
+                Ok(changed) => {
                     tracing::info!(file = %self.path.display(), "The policy changed; the new one is in use.");
                     let changed = Arc::new(changed);
                     settings.store(Arc::clone(&changed));
                     attempted(Ok(&changed));
                 }
-                Some(Err(error)) => {
+                Err(error) => {
                     tracing::error!(%error, "The policy in use stays.");
                     attempted(Err(&error));
                 }
@@ -143,25 +109,15 @@ impl PolicyFile {
         }
     }
 
-    /// The policy in the file, if this look and the last one agree on a change.
-    async fn change(&mut self) -> Option<Result<Settings, PolicyFileError>> {
-        let path = self.path.clone();
-        // Only a runtime that shuts down fails to run the read.
-        let found = tokio::task::spawn_blocking(move || read(&path))
-            .await
-            .ok()?;
-        let seen = match &found {
-            Ok(content) => Seen::Content(content.clone()),
-            Err(error) => Seen::Unreadable(error.to_string()),
-        };
-        let settled = seen == self.last;
-        self.last = seen;
-        if !settled || self.last == self.judged {
-            return None;
-        }
-        self.judged.clone_from(&self.last);
-        let policy = found.and_then(|content| parse(&self.path, &content));
-        Some(policy.and_then(|policy| with_catalog(policy, self.catalog, &self.path)))
+    fn judge(&self, changed: Result<[Vec<u8>; 1], ReadError>) -> Result<Settings, PolicyFileError> {
+        let [content] = changed?;
+        with_catalog(parse(&self.path, &content)?, self.catalog, &self.path)
+    }
+}
+
+impl From<ReadError> for PolicyFileError {
+    fn from(ReadError { path, source }: ReadError) -> Self {
+        Self::Read { path, source }
     }
 }
 
@@ -174,22 +130,6 @@ fn with_catalog(
         path: path.to_owned(),
         source,
     })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, PolicyFileError> {
-    let mut content = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut content))
-        .map_err(|source| PolicyFileError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-    if content.len() as u64 > MAX_BYTES {
-        return Err(PolicyFileError::TooLarge {
-            path: path.to_owned(),
-        });
-    }
-    Ok(content)
 }
 
 fn parse(path: &Path, content: &[u8]) -> Result<Policy, PolicyFileError> {
@@ -310,40 +250,6 @@ mod tests {
         timeout(Duration::from_secs(60), both).await.unwrap();
     }
 
-    #[tokio::test]
-    async fn a_change_is_judged_once_and_only_when_two_looks_agree() {
-        let mut mount = Mount::new(NEVER);
-        let (mut file, _) = PolicyFile::open(mount.file()).unwrap();
-        assert!(file.change().await.is_none(), "nothing changed");
-
-        mount.swap(NEVER);
-        assert!(file.change().await.is_none(), "the same content again");
-
-        mount.swap("");
-        assert!(file.change().await.is_none(), "not settled");
-        mount.swap(ALWAYS);
-        assert!(file.change().await.is_none(), "not settled either");
-        let changed = file.change().await.unwrap().unwrap();
-        assert_eq!(nodes(&changed), Nodes::Always);
-        assert!(file.change().await.is_none(), "judged");
-
-        mount.swap(BAD);
-        assert!(file.change().await.is_none(), "not settled");
-        assert!(matches!(
-            file.change().await,
-            Some(Err(PolicyFileError::Invalid(_)))
-        ));
-        assert!(file.change().await.is_none(), "judged");
-
-        fs::remove_file(mount.file()).unwrap();
-        assert!(file.change().await.is_none(), "not settled");
-        assert!(matches!(
-            file.change().await,
-            Some(Err(PolicyFileError::Read { .. }))
-        ));
-        assert!(file.change().await.is_none(), "judged");
-    }
-
     #[test]
     fn a_file_that_is_no_policy_is_refused_with_a_sentence() {
         let directory = tempfile::tempdir().unwrap();
@@ -360,7 +266,7 @@ mod tests {
         assert!(PolicyFile::open(path.clone()).is_ok());
         fs::write(&path, "#".repeat(1024 * 1024 + 1)).unwrap();
         let expected = format!(
-            "The policy file {shown} is larger than 1048576 bytes. Check that --config names the policy."
+            "The policy file {shown} cannot be read: it is larger than 1048576 bytes. Check --config."
         );
         assert_eq!(refusal(), expected);
 

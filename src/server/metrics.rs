@@ -1,8 +1,9 @@
 //! Metrics, in the OpenMetrics text format.
 //!
-//! Every series exists from the start, so that a rate over it is right from
-//! the first event on. Labels come from fixed sets; the name of an object is
-//! never one.
+//! A counter exists from the start, so that a rate over it is right from the
+//! first event on; only findings do not, which would be thousands. A time does
+//! not exist before it has come: 0 would be a time in 1970. Labels come from
+//! fixed sets; the name of an object is never one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,24 +11,22 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use prometheus_client::registry::{Metric, Registry};
 
 use super::health::{Condition, State};
 use super::refusal::Refusal;
-use super::review::{Decision, Endpoint};
+use crate::admission::{Answer, Decision, Endpoint, Operation};
 
 /// What every name starts with; the registry adds the underscore.
 const PREFIX: &str = "multi_attach_guard";
-
-/// The kind of a review that could not be read.
-pub(super) const UNKNOWN_KIND: &str = "unknown";
 
 /// Seconds. A decision takes microseconds, a live look-up milliseconds, and
 /// the API server gives up after at most 30 s.
@@ -45,7 +44,19 @@ struct EndpointLabels {
 struct ReviewLabels {
     endpoint: &'static str,
     kind: &'static str,
+    operation: &'static str,
+    dry_run: &'static str,
     decision: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct FindingLabels {
+    endpoint: &'static str,
+    kind: &'static str,
+    operation: &'static str,
+    dry_run: &'static str,
+    rule: &'static str,
+    action: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -68,46 +79,96 @@ struct ConditionLabels {
     condition: &'static str,
 }
 
-/// Seconds since 1970, with fractions.
-type TimeGauge = Gauge<f64, AtomicU64>;
+/// A time in seconds since 1970, with fractions; absent until it is set.
+#[derive(Clone, Debug)]
+struct Time(Gauge<f64, AtomicU64>);
+
+impl Default for Time {
+    fn default() -> Self {
+        let gauge = Gauge::default();
+        gauge.set(f64::NAN);
+        Self(gauge)
+    }
+}
+
+impl Time {
+    fn set(&self, at: Timestamp) {
+        self.0.set(at.as_duration().as_secs_f64());
+    }
+}
+
+impl EncodeMetric for Time {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        match self.0.get().is_nan() {
+            true => Ok(()),
+            false => self.0.encode(encoder),
+        }
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+}
+
+impl TypedMetric for Time {
+    const TYPE: MetricType = MetricType::Gauge;
+}
+
+/// Makes a metric and registers it.
+fn metric<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+#[derive(Clone)]
+struct Durations;
+
+impl MetricConstructor<Histogram> for Durations {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(DURATION_BUCKETS)
+    }
+}
 
 /// Successes, failures and the time of the last success of something that is
 /// read again while the server runs.
 #[derive(Clone, Debug)]
 struct Reloads {
-    success: Counter,
-    failure: Counter,
-    last_success: TimeGauge,
+    results: Family<ResultLabels, Counter>,
+    last_success: Time,
 }
 
 impl Reloads {
     fn register(registry: &mut Registry, name: &str, what: &str) -> Self {
-        let results = Family::<ResultLabels, Counter>::default();
-        let last_success = TimeGauge::default();
-        registry.register(
-            format!("{name}_reloads"),
-            format!("Times {what} was read again after a change, by result"),
-            results.clone(),
-        );
-        registry.register(
-            format!("{name}_last_success_timestamp_seconds"),
-            format!("When the {name} now in use was read"),
-            last_success.clone(),
-        );
-        Self {
-            success: results.get_or_create_owned(&ResultLabels { result: "success" }),
-            failure: results.get_or_create_owned(&ResultLabels { result: "failure" }),
-            last_success,
+        let reloads = Self {
+            results: metric(
+                registry,
+                &format!("{name}_reloads"),
+                &format!("Times {what} was read again after a change, by result"),
+            ),
+            last_success: metric(
+                registry,
+                &format!("{name}_last_success_timestamp_seconds"),
+                &format!("When the {name} now in use was read"),
+            ),
+        };
+        for succeeded in [true, false] {
+            drop(reloads.results.get_or_create(&result(succeeded)));
         }
+        reloads
     }
 
     fn record(&self, succeeded: bool, now: Timestamp) {
+        self.results.get_or_create(&result(succeeded)).inc();
         if succeeded {
-            self.success.inc();
-            self.last_success.set(now.as_duration().as_secs_f64());
-        } else {
-            self.failure.inc();
+            self.last_success.set(now);
         }
+    }
+}
+
+const fn result(succeeded: bool) -> ResultLabels {
+    ResultLabels {
+        result: if succeeded { "success" } else { "failure" },
     }
 }
 
@@ -116,7 +177,7 @@ impl Reloads {
 pub struct ViewGauges {
     synced: Gauge,
     objects: Gauge,
-    last_event: TimeGauge,
+    last_event: Time,
 }
 
 impl ViewGauges {
@@ -132,7 +193,7 @@ impl ViewGauges {
 
     /// When the API server was last heard of about the resource.
     pub fn set_last_event(&self, at: Timestamp) {
-        self.last_event.set(at.as_duration().as_secs_f64());
+        self.last_event.set(at);
     }
 }
 
@@ -140,8 +201,9 @@ impl ViewGauges {
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
-    durations: [Histogram; 2],
+    durations: Family<EndpointLabels, Histogram, Durations>,
     reviews: Family<ReviewLabels, Counter>,
+    findings: Family<FindingLabels, Counter>,
     refusals: Family<ReasonLabels, Counter>,
     in_flight: Gauge,
     panics: Counter,
@@ -150,11 +212,11 @@ pub struct Metrics {
     handshake_failures: Counter,
     policy: Reloads,
     certificate: Reloads,
-    certificate_expiry: TimeGauge,
+    certificate_expiry: Time,
     view_connected: Gauge,
     view_synced: Family<ResourceLabels, Gauge>,
     view_objects: Family<ResourceLabels, Gauge>,
-    view_last_event: Family<ResourceLabels, TimeGauge>,
+    view_last_event: Family<ResourceLabels, Time>,
 }
 
 impl fmt::Debug for Metrics {
@@ -164,144 +226,131 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Registers every metric. `kinds` are the values that
-    /// [`Reviewed::kind`](super::Reviewed::kind) may take beside `unknown`;
-    /// their series exist from the start.
+    /// Registers every metric. `kinds` are the values that [`Answer::kind`]
+    /// may take; their series exist from the start.
     pub fn new(kinds: &[&'static str]) -> Self {
         let mut registry = Registry::with_prefix(PREFIX);
-        registry.register(
+        let all = &mut registry;
+        all.register(
             "build",
             "The version that is running",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
-
-        let durations = Family::<EndpointLabels, Histogram>::new_with_constructor(|| {
-            Histogram::new(DURATION_BUCKETS)
-        });
-        registry.register(
+        let durations = Family::new_with_constructor(Durations);
+        all.register(
             "request_duration_seconds",
             "Seconds from the end of a request's headers to its answer",
             durations.clone(),
         );
-        let reviews = Family::<ReviewLabels, Counter>::default();
-        registry.register(
-            "reviews",
-            "Reviews answered, by webhook, kind of object and decision",
-            reviews.clone(),
-        );
-        let refusals = Family::<ReasonLabels, Counter>::default();
-        registry.register(
-            "requests_refused",
-            "Requests refused before they were read as a review, by reason",
-            refusals.clone(),
-        );
-        let in_flight = Gauge::default();
-        registry.register(
-            "requests_in_flight",
-            "Requests to a webhook that have no answer yet",
-            in_flight.clone(),
-        );
-        let panics = Counter::default();
-        registry.register(
-            "review_panics",
-            "Reviews that ended in a panic, which is a bug in this program",
-            panics.clone(),
-        );
-        let connections = Gauge::default();
-        registry.register(
-            "connections",
-            "Open connections to the webhook port",
-            connections.clone(),
-        );
-        let connections_refused = Counter::default();
-        registry.register(
-            "connections_refused",
-            "Connections closed at once because too many were open",
-            connections_refused.clone(),
-        );
-        let handshake_failures = Counter::default();
-        registry.register(
-            "tls_handshake_failures",
-            "TLS handshakes that failed; a wrong caBundle shows here",
-            handshake_failures.clone(),
-        );
-        let policy = Reloads::register(&mut registry, "policy", "the policy file");
-        let certificate = Reloads::register(&mut registry, "certificate", "the certificate");
-        let certificate_expiry = TimeGauge::default();
-        registry.register(
-            "certificate_expiry_timestamp_seconds",
-            "When the certificate now in use expires",
-            certificate_expiry.clone(),
-        );
-        let view_connected = Gauge::default();
-        registry.register(
-            "view_connected",
-            "1 while the API server answers, 0 while the cache answers alone",
-            view_connected.clone(),
-        );
-        let view_synced = Family::<ResourceLabels, Gauge>::default();
-        registry.register(
-            "view_synced",
-            "1 once every object of the resource was seen",
-            view_synced.clone(),
-        );
-        let view_objects = Family::<ResourceLabels, Gauge>::default();
-        registry.register(
-            "view_objects",
-            "Objects of the resource held in memory",
-            view_objects.clone(),
-        );
-        let view_last_event = Family::<ResourceLabels, TimeGauge>::default();
-        registry.register(
-            "view_last_event_timestamp_seconds",
-            "When the API server was last heard of about the resource",
-            view_last_event.clone(),
-        );
+        let mut metrics = Self {
+            durations,
+            reviews: metric(
+                all,
+                "reviews",
+                "Reviews answered, by webhook, kind of object, operation, dry run and decision",
+            ),
+            findings: metric(
+                all,
+                "findings",
+                "Hazards found in reviews, by rule and what was done about them; a review at both \
+                 webhooks counts at both",
+            ),
+            refusals: metric(
+                all,
+                "requests_refused",
+                "Requests that were not answered as a review, by reason; those with the reasons \
+                 busy and memory were shed",
+            ),
+            in_flight: metric(
+                all,
+                "requests_in_flight",
+                "Requests to a webhook that have no answer yet",
+            ),
+            panics: metric(
+                all,
+                "review_panics",
+                "Reviews that ended in a panic, which is a bug in this program",
+            ),
+            connections: metric(all, "connections", "Open connections to the webhook port"),
+            connections_refused: metric(
+                all,
+                "connections_refused",
+                "Connections closed at once because too many were open",
+            ),
+            handshake_failures: metric(
+                all,
+                "tls_handshake_failures",
+                "TLS handshakes that failed; a wrong caBundle shows here",
+            ),
+            policy: Reloads::register(all, "policy", "the policy file"),
+            certificate: Reloads::register(all, "certificate", "the certificate"),
+            certificate_expiry: metric(
+                all,
+                "certificate_expiry_timestamp_seconds",
+                "When the certificate now in use expires",
+            ),
+            view_connected: metric(
+                all,
+                "view_connected",
+                "1 while the API server answers, 0 while the cache answers alone",
+            ),
+            view_synced: metric(
+                all,
+                "view_synced",
+                "1 once every object of the resource was seen",
+            ),
+            view_objects: metric(
+                all,
+                "view_objects",
+                "Objects of the resource held in memory",
+            ),
+            view_last_event: metric(
+                all,
+                "view_last_event_timestamp_seconds",
+                "When the API server was last heard of about the resource",
+            ),
+            registry: Arc::default(),
+        };
+        metrics.registry = Arc::new(registry);
+        metrics.create_series(kinds);
+        metrics
+    }
 
-        for endpoint in Endpoint::ALL {
-            for &kind in kinds.iter().chain(&[UNKNOWN_KIND]) {
-                for decision in Decision::ALL {
-                    let _ = reviews.get_or_create(&ReviewLabels {
-                        endpoint: endpoint.as_str(),
-                        kind,
-                        decision: decision.as_str(),
-                    });
+    fn create_series(&self, kinds: &[&'static str]) {
+        for endpoint in Endpoint::ALL.map(Endpoint::name) {
+            drop(self.durations.get_or_create(&EndpointLabels { endpoint }));
+            for &kind in kinds {
+                for operation in Operation::JUDGED.map(Operation::name) {
+                    for decision in Decision::ALL.map(Decision::name) {
+                        drop(self.reviews.get_or_create(&ReviewLabels {
+                            endpoint,
+                            kind,
+                            operation,
+                            dry_run: yes_or_no(false),
+                            decision,
+                        }));
+                    }
                 }
             }
         }
-        for refusal in Refusal::ALL {
-            let _ = refusals.get_or_create(&ReasonLabels {
-                reason: refusal.reason(),
-            });
+        for reason in Refusal::REASONS {
+            drop(self.refusals.get_or_create(&ReasonLabels { reason }));
         }
+    }
 
-        Self {
-            registry: Arc::new(registry),
-            durations: Endpoint::ALL.map(|endpoint| {
-                durations.get_or_create_owned(&EndpointLabels {
-                    endpoint: endpoint.as_str(),
-                })
-            }),
-            reviews,
-            refusals,
-            in_flight,
-            panics,
-            connections,
-            connections_refused,
-            handshake_failures,
-            policy,
-            certificate,
-            certificate_expiry,
-            view_connected,
-            view_synced,
-            view_objects,
-            view_last_event,
-        }
+    /// Sets when the policy file was read at the start.
+    pub fn set_policy_read(&self, at: Timestamp) {
+        self.policy.last_success.set(at);
     }
 
     /// Records that the policy file was read again at `now`, or could not be.
     pub fn policy_reloaded(&self, succeeded: bool, now: Timestamp) {
         self.policy.record(succeeded, now);
+    }
+
+    /// Sets when the certificate was read or made at the start.
+    pub fn set_certificate_read(&self, at: Timestamp) {
+        self.certificate.last_success.set(at);
     }
 
     /// Records that the certificate was read again at `now`, or could not be.
@@ -311,7 +360,7 @@ impl Metrics {
 
     /// Sets when the certificate in use expires.
     pub fn set_certificate_expiry(&self, at: Timestamp) {
-        self.certificate_expiry.set(at.as_duration().as_secs_f64());
+        self.certificate_expiry.set(at);
     }
 
     /// Sets whether the API server answers the cluster view.
@@ -329,31 +378,43 @@ impl Metrics {
         }
     }
 
-    pub(super) fn answered(&self, endpoint: Endpoint, after: Duration) {
-        let [mutate, validate] = &self.durations;
-        match endpoint {
-            Endpoint::Mutate => mutate,
-            Endpoint::Validate => validate,
-        }
-        .observe(after.as_secs_f64());
+    pub(super) fn request_ended(&self, endpoint: Endpoint, after: Duration) {
+        let endpoint = endpoint.name();
+        self.durations
+            .get_or_create(&EndpointLabels { endpoint })
+            .observe(after.as_secs_f64());
     }
 
-    pub(super) fn reviewed(&self, endpoint: Endpoint, kind: &'static str, decision: Decision) {
+    pub(super) fn answered(&self, endpoint: Endpoint, answer: &Answer) {
+        let endpoint = endpoint.name();
+        let (kind, operation) = (answer.kind, answer.operation.name());
+        let dry_run = yes_or_no(answer.dry_run);
         self.reviews
             .get_or_create(&ReviewLabels {
-                endpoint: endpoint.as_str(),
+                endpoint,
                 kind,
-                decision: decision.as_str(),
+                operation,
+                dry_run,
+                decision: answer.decision.name(),
             })
             .inc();
+        for (rule, action) in &answer.findings {
+            self.findings
+                .get_or_create(&FindingLabels {
+                    endpoint,
+                    kind,
+                    operation,
+                    dry_run,
+                    rule,
+                    action: action.name(),
+                })
+                .inc();
+        }
     }
 
-    pub(super) fn refused(&self, refusal: Refusal) {
-        self.refusals
-            .get_or_create(&ReasonLabels {
-                reason: refusal.reason(),
-            })
-            .inc();
+    pub(super) fn refused(&self, refusal: &Refusal) {
+        let reason = refusal.reason();
+        self.refusals.get_or_create(&ReasonLabels { reason }).inc();
     }
 
     pub(super) fn panicked(&self) {
@@ -380,18 +441,16 @@ impl Metrics {
 
     /// The text exposition, with the conditions as they are now.
     pub(super) fn encode(&self, conditions: &[Condition]) -> Result<String, fmt::Error> {
-        let ready = Family::<ConditionLabels, Gauge>::default();
-        let degraded = Family::<ConditionLabels, Gauge>::default();
         let mut now = Registry::with_prefix(PREFIX);
-        now.register(
+        let ready: Family<ConditionLabels, Gauge> = metric(
+            &mut now,
             "condition_ready",
             "1 while the condition lets the server be ready",
-            ready.clone(),
         );
-        now.register(
+        let degraded: Family<ConditionLabels, Gauge> = metric(
+            &mut now,
             "condition_degraded",
             "1 while the condition is met but something is wrong with it",
-            degraded.clone(),
         );
         for condition in conditions {
             let labels = ConditionLabels {
@@ -410,6 +469,10 @@ impl Metrics {
         encode_eof(&mut text)?;
         Ok(text)
     }
+}
+
+const fn yes_or_no(yes: bool) -> &'static str {
+    if yes { "true" } else { "false" }
 }
 
 /// One counted thing that is still there.

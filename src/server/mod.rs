@@ -28,4 +28,4 @@ pub use health::{Condition, HealthSource, State};
 pub use lifecycle::{Options, Server, ServerError, Shutdown, Stopped};
 pub use limits::Limits;
 pub use metrics::{Metrics, ViewGauges};
-pub use review::{Decision, Endpoint, Reviewed, Reviewer};
+pub use review::Reviewer;

@@ -1,59 +1,76 @@
-//! Why a request is not read as a review, and what its sender is told.
+//! Why a request gets no answer to a review, and what its sender is told.
 
 use axum::http::StatusCode;
 
 use super::body::BodyError;
 use super::limits::Limits;
+use crate::admission::Malformed;
 
-/// Why a request was not read as a review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a request got no answer to a review.
+#[derive(Debug)]
 pub(super) enum Refusal {
     NotFound,
     Method,
     ContentType,
-    BodyTooLarge,
-    BodyTimeout,
-    BodyInterrupted,
+    Body(BodyError),
+    Malformed(Malformed),
+    /// There is no slot to judge it in that would come free in time.
     Busy,
+    /// Judging it panicked.
+    Panic,
+    /// The server is going.
+    Stopping,
 }
 
 impl Refusal {
-    pub(super) const ALL: [Self; 7] = [
-        Self::NotFound,
-        Self::Method,
-        Self::ContentType,
-        Self::BodyTooLarge,
-        Self::BodyTimeout,
-        Self::BodyInterrupted,
-        Self::Busy,
+    /// The labels in the metrics.
+    pub(super) const REASONS: [&'static str; 11] = [
+        "not_found",
+        "method",
+        "content_type",
+        "body_too_large",
+        "body_timeout",
+        "body_interrupted",
+        "memory",
+        "malformed",
+        "busy",
+        "panic",
+        "stopping",
     ];
 
     /// The label in the metrics.
-    pub(super) const fn reason(self) -> &'static str {
+    pub(super) const fn reason(&self) -> &'static str {
         match self {
             Self::NotFound => "not_found",
             Self::Method => "method",
             Self::ContentType => "content_type",
-            Self::BodyTooLarge => "body_too_large",
-            Self::BodyTimeout => "body_timeout",
-            Self::BodyInterrupted => "body_interrupted",
+            Self::Body(BodyError::TooLarge) => "body_too_large",
+            Self::Body(BodyError::TooSlow) => "body_timeout",
+            Self::Body(BodyError::Interrupted) => "body_interrupted",
+            Self::Body(BodyError::NoMemory) => "memory",
+            Self::Malformed(_) => "malformed",
             Self::Busy => "busy",
+            Self::Panic => "panic",
+            Self::Stopping => "stopping",
         }
     }
 
-    pub(super) const fn status(self) -> StatusCode {
+    pub(super) const fn status(&self) -> StatusCode {
         match self {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::BodyInterrupted => StatusCode::BAD_REQUEST,
-            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Body(BodyError::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Body(BodyError::TooSlow) => StatusCode::REQUEST_TIMEOUT,
+            Self::Body(BodyError::Interrupted) | Self::Malformed(_) => StatusCode::BAD_REQUEST,
+            Self::Panic => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Body(BodyError::NoMemory) | Self::Busy | Self::Stopping => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         }
     }
 
-    pub(super) fn sentence(self, limits: &Limits) -> String {
+    pub(super) fn sentence(&self, limits: &Limits) -> String {
         match self {
             Self::NotFound => {
                 "There is nothing at this path; reviews go to /mutate and /validate.\n".to_owned()
@@ -63,17 +80,26 @@ impl Refusal {
                 "A review is sent as JSON; set the header \"Content-Type: application/json\".\n"
                     .to_owned()
             }
-            Self::BodyTooLarge => format!(
+            Self::Body(BodyError::TooLarge) => format!(
                 "The body is larger than {} bytes, more than an API server can send.\n",
                 limits.body
             ),
-            Self::BodyTimeout => format!(
-                "The body was not complete after {} s; send it again.\n",
-                limits.body_read.as_secs_f32()
-            ),
-            Self::BodyInterrupted => "The body ended before its announced length.\n".to_owned(),
-            Self::Busy => {
+            Self::Body(BodyError::TooSlow) => {
+                "The body was not complete in time; send it again.\n".to_owned()
+            }
+            Self::Body(BodyError::Interrupted) => {
+                "The body ended before its announced length.\n".to_owned()
+            }
+            Self::Malformed(malformed) => format!("{malformed}\n"),
+            Self::Body(BodyError::NoMemory) | Self::Busy => {
                 "Too many reviews are being answered at this moment; send it again.\n".to_owned()
+            }
+            Self::Panic => {
+                "The review failed because of a bug in multi-attach-guard; its log has the details.\n"
+                    .to_owned()
+            }
+            Self::Stopping => {
+                "The server is shutting down; send the review again.\n".to_owned()
             }
         }
     }
@@ -81,11 +107,6 @@ impl Refusal {
 
 impl From<BodyError> for Refusal {
     fn from(error: BodyError) -> Self {
-        match error {
-            BodyError::TooLarge => Self::BodyTooLarge,
-            BodyError::TooSlow => Self::BodyTimeout,
-            BodyError::NoMemory => Self::Busy,
-            BodyError::Interrupted => Self::BodyInterrupted,
-        }
+        Self::Body(error)
     }
 }

@@ -23,11 +23,12 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
-use super::body::{Budget, Received, discard, receive};
+use super::body::{BodyError, Budget, Received, discard, receive};
 use super::limits::Limits;
-use super::metrics::{Metrics, UNKNOWN_KIND};
+use super::metrics::Metrics;
 use super::refusal::Refusal;
-use super::review::{Decision, Endpoint, Reviewed, Reviewer};
+use super::review::Reviewer;
+use crate::admission::{Answer, Endpoint};
 
 /// Larger bodies are judged on a thread of their own: reading 37 MiB of JSON
 /// takes tens of milliseconds, in which the connection's thread would answer
@@ -116,27 +117,32 @@ where
     let started = Instant::now();
     let _in_flight = shared.metrics.request_started();
     let (head, mut body) = request.into_parts();
-    let Some(endpoint) = Endpoint::from_path(head.uri.path()) else {
+    let Some(endpoint) = endpoint_at(head.uri.path()) else {
         let refusal = Refusal::NotFound;
-        return refuse(&shared, refusal, head.version, &head.headers, &mut body).await;
+        return refuse(&shared, &refusal, head.version, &head.headers, &mut body).await;
     };
-    let answer = match read(&shared, &head.method, &head.headers, &mut body).await {
+    let answered = match read(&shared, &head.method, &head.headers, &mut body).await {
         Ok((received, _slot)) => {
             let deadline = started + client_timeout(&head.uri);
-            let reviewed = judge(&shared, endpoint, received, deadline).await;
-            shared
-                .metrics
-                .reviewed(endpoint, reviewed.kind, reviewed.decision);
-            let content_type = match reviewed.status {
-                StatusCode::OK => JSON,
-                _ => TEXT,
-            };
-            response(reviewed.status, content_type, reviewed.body)
+            judge(&shared, endpoint, received, deadline).await
         }
-        Err(refusal) => refuse(&shared, refusal, head.version, &head.headers, &mut body).await,
+        Err(refusal) => Err(refusal),
     };
-    shared.metrics.answered(endpoint, started.elapsed());
-    answer
+    let response = match answered {
+        Ok(answer) => {
+            shared.metrics.answered(endpoint, &answer);
+            response(StatusCode::OK, JSON, answer.body.into())
+        }
+        Err(refusal) => refuse(&shared, &refusal, head.version, &head.headers, &mut body).await,
+    };
+    shared.metrics.request_ended(endpoint, started.elapsed());
+    response
+}
+
+/// The webhook at a path, which has no query.
+fn endpoint_at(path: &str) -> Option<Endpoint> {
+    let name = path.strip_prefix('/')?;
+    Endpoint::ALL.into_iter().find(|it| it.name() == name)
 }
 
 /// Reads the body of what looks like a review, and takes the slot it is
@@ -189,7 +195,7 @@ async fn judge<R: Reviewer>(
     endpoint: Endpoint,
     received: Received,
     deadline: Instant,
-) -> Reviewed {
+) -> Result<Answer, Refusal> {
     if received.bytes.len() <= INLINE {
         return guarded(shared, endpoint, &received.bytes, deadline).await;
     }
@@ -199,13 +205,8 @@ async fn judge<R: Reviewer>(
         runtime.block_on(guarded(&owned, endpoint, &received.bytes, deadline))
     })
     .await;
-    judged.unwrap_or_else(|_| {
-        // Only a runtime that is shutting down refuses the task.
-        plain(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "The server is shutting down; send the review again.\n",
-        )
-    })
+    // Only a runtime that is shutting down refuses the task.
+    judged.unwrap_or(Err(Refusal::Stopping))
 }
 
 /// The review, with a panic turned into an answer.
@@ -218,36 +219,26 @@ async fn guarded<R: Reviewer>(
     endpoint: Endpoint,
     body: &[u8],
     deadline: Instant,
-) -> Reviewed {
+) -> Result<Answer, Refusal> {
     // Called inside the future, so that a panic before its first await counts.
     let review = async { shared.reviewer.review(endpoint, body, deadline).await };
-    let reviewed = AssertUnwindSafe(review).catch_unwind().await;
-    reviewed.unwrap_or_else(|_| {
-        shared.metrics.panicked();
-        tracing::error!(
-            endpoint = endpoint.as_str(),
-            bytes = body.len(),
-            "A review ended in a panic, which is a bug; the request was answered with 500."
-        );
-        plain(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "The review failed because of a bug in multi-attach-guard; its log has the details.\n",
-        )
-    })
-}
-
-fn plain(status: StatusCode, sentence: &'static str) -> Reviewed {
-    Reviewed {
-        status,
-        body: Bytes::from_static(sentence.as_bytes()),
-        kind: UNKNOWN_KIND,
-        decision: Decision::Error,
+    match AssertUnwindSafe(review).catch_unwind().await {
+        Ok(reviewed) => reviewed.map_err(Refusal::Malformed),
+        Err(_) => {
+            shared.metrics.panicked();
+            tracing::error!(
+                endpoint = endpoint.name(),
+                bytes = body.len(),
+                "A review ended in a panic, which is a bug; the request was answered with 500."
+            );
+            Err(Refusal::Panic)
+        }
     }
 }
 
 async fn refuse<R, B>(
     shared: &Shared<R>,
-    refusal: Refusal,
+    refusal: &Refusal,
     version: Version,
     headers: &HeaderMap,
     body: &mut B,
@@ -256,7 +247,10 @@ where
     B: HttpBody<Data = Bytes> + Unpin,
 {
     shared.metrics.refused(refusal);
-    let unread = !matches!(refusal, Refusal::BodyTimeout | Refusal::BodyInterrupted);
+    let unread = !matches!(
+        refusal,
+        Refusal::Body(BodyError::TooSlow | BodyError::Interrupted)
+    );
     // A client that expects "100 Continue" sends no body before it is asked to.
     if unread && version < Version::HTTP_2 && !headers.contains_key(EXPECT) {
         discard(body, &shared.limits).await;
@@ -266,7 +260,7 @@ where
         TEXT,
         refusal.sentence(&shared.limits).into(),
     );
-    if refusal == Refusal::Method {
+    if matches!(refusal, Refusal::Method) {
         response
             .headers_mut()
             .insert(ALLOW, HeaderValue::from_static("POST"));

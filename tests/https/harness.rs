@@ -8,10 +8,11 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use jiff::Timestamp;
+use multi_attach_guard::admission::{Answer, Decision, Endpoint, Malformed, Operation};
 use multi_attach_guard::certs::{Certificates, SelfSigned};
+use multi_attach_guard::policy::Action;
 use multi_attach_guard::server::{
-    Decision, Endpoint, HealthSource, Metrics, Options, Reviewed, Reviewer, Server, ServerError,
-    Shutdown, Stopped,
+    HealthSource, Metrics, Options, Reviewer, Server, ServerError, Shutdown, Stopped,
 };
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
@@ -27,18 +28,28 @@ use tokio_rustls::client::TlsStream;
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Says which webhook was called and how long the body was; panics on
-/// `"panic"`.
+/// `"panic"`, and takes `"no review"` for none.
 pub(crate) struct Echo;
 
 impl Reviewer for Echo {
-    async fn review(&self, endpoint: Endpoint, body: &[u8], _: Instant) -> Reviewed {
+    async fn review(
+        &self,
+        endpoint: Endpoint,
+        body: &[u8],
+        _: Instant,
+    ) -> Result<Answer, Malformed> {
         assert_ne!(body, b"\"panic\"", "as asked");
-        Reviewed {
-            status: StatusCode::OK,
-            body: format!("{} {}", endpoint.as_str(), body.len()).into(),
-            kind: "Deployment",
-            decision: Decision::Allowed,
+        if body == b"\"no review\"" {
+            return Err(Malformed::NoRequest);
         }
+        Ok(Answer {
+            body: format!("{} {}", endpoint.name(), body.len()).into(),
+            kind: "Deployment",
+            operation: Operation::Create,
+            dry_run: false,
+            decision: Decision::Allowed,
+            findings: vec![("rolling-update-overlap", Action::Warn)],
+        })
     }
 }
 

@@ -146,7 +146,7 @@ async fn a_body_announced_as_too_large_is_refused_before_it_is_sent() {
 async fn a_panic_is_answered_and_the_next_review_works() {
     let server = start(options()).await;
     for client in [server.client(), server.http1_client()] {
-        for (body, status) in [("\"panic\"", 500), ("{}", 200)] {
+        for (body, status) in [("\"panic\"", 500), ("\"no review\"", 400), ("{}", 200)] {
             let response = client
                 .post(server.url("/validate"))
                 .header(CONTENT_TYPE, "application/json")
@@ -242,8 +242,9 @@ async fn series_exist_before_the_first_event() {
     let server = start(options()).await;
     let view = server.metrics.view("persistentvolumeclaims");
     let zero = [
-        r#"reviews_total{endpoint="mutate",kind="Deployment",decision="patched"}"#,
-        r#"reviews_total{endpoint="validate",kind="unknown",decision="error"}"#,
+        r#"reviews_total{endpoint="mutate",kind="Deployment",operation="update",dry_run="false",decision="patched"}"#,
+        r#"reviews_total{endpoint="validate",kind="Deployment",operation="create",dry_run="false",decision="unreadable"}"#,
+        r#"requests_refused_total{reason="busy"}"#,
         r#"request_duration_seconds_count{endpoint="validate"}"#,
         r#"requests_refused_total{reason="content_type"}"#,
         r#"policy_reloads_total{result="failure"}"#,
@@ -269,7 +270,11 @@ async fn series_exist_before_the_first_event() {
     assert_eq!(response.status(), StatusCode::OK);
     let counted = [
         (
-            r#"reviews_total{endpoint="mutate",kind="Deployment",decision="allowed"}"#,
+            r#"reviews_total{endpoint="mutate",kind="Deployment",operation="create",dry_run="false",decision="allowed"}"#,
+            1.0,
+        ),
+        (
+            r#"findings_total{endpoint="mutate",kind="Deployment",operation="create",dry_run="false",rule="rolling-update-overlap",action="warn"}"#,
             1.0,
         ),
         (r#"request_duration_seconds_count{endpoint="mutate"}"#, 1.0),

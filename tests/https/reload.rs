@@ -57,7 +57,7 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     let first = issue();
     publish(volume.path(), "..1", &first.certificate, &first.key);
     let (certificate, key) = (volume.path().join("tls.crt"), volume.path().join("tls.key"));
-    let (files, pair) = PemFiles::open(certificate, key).await.unwrap();
+    let (files, pair) = PemFiles::open(certificate, key).unwrap();
     let certificates = Arc::new(Certificates::new(pair));
     let server = start_as(
         options(),

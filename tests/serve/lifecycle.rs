@@ -10,9 +10,10 @@ async fn readiness_names_what_it_depends_on() {
     let server = serve(&[]).await;
     let (status, text) = server.admin("/readyz").await;
     assert_eq!(status, 200, "{text}");
-    for condition in ["view", "policy", "certificate", "server"] {
+    for condition in ["view", "certificate", "server"] {
         assert!(text.contains(&format!("ready {condition}: ")), "{text}");
     }
+    assert!(!text.contains("policy"), "there is no policy file: {text}");
     assert_eq!(server.admin("/healthz").await.0, 200);
 }
 
@@ -35,6 +36,27 @@ async fn without_a_cluster_it_is_not_ready_but_answers() {
 async fn allowed(server: &Running) -> bool {
     let answer = server.review("/validate", &example()).await;
     answer["allowed"].as_bool().unwrap()
+}
+
+/// A time that has not come would otherwise be one in 1970.
+#[tokio::test]
+async fn times_that_have_not_come_are_absent() {
+    let has = |text: &str, name: &str| {
+        let name = format!("multi_attach_guard_{name}_timestamp_seconds ");
+        text.lines().any(|line| line.starts_with(&name))
+    };
+    let (_, text) = serve(&[]).await.admin("/metrics").await;
+    assert!(has(&text, "certificate_expiry"), "{text}");
+    assert!(!has(&text, "policy_last_success"), "{text}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.yaml");
+    write(&path, "{}\n");
+    let server = serve(&["--config", path.to_str().unwrap()]).await;
+    until("the policy's time is known", async || {
+        has(&server.admin("/metrics").await.1, "policy_last_success")
+    })
+    .await;
 }
 
 #[tokio::test]

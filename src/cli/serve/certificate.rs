@@ -20,11 +20,11 @@ const INTERVAL: Duration = Duration::from_secs(2);
 const NAME: &str = "certificate";
 
 /// The first certificate, and its files if it comes from files.
-pub(super) async fn certificates(
+pub(super) fn certificates(
     options: &CertificateOptions,
 ) -> Result<(Arc<Certificates>, Option<PemFiles>), ServeError> {
     if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
-        let (files, pair) = PemFiles::open(certificate.clone(), key.clone()).await?;
+        let (files, pair) = PemFiles::open(certificate.clone(), key.clone())?;
         return Ok((Arc::new(Certificates::new(pair)), Some(files)));
     }
     let made = SelfSigned::generate(&options.dns_name, Timestamp::now())?;

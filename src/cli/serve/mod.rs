@@ -98,13 +98,14 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
         view,
     };
 
-    let (certificates, files) = certificate::certificates(&options.certificate).await?;
+    let (certificates, files) = certificate::certificates(&options.certificate)?;
+    metrics.set_certificate_read(Timestamp::now());
     metrics.set_certificate_expiry(certificates.current().not_after());
     let served = Arc::clone(&certificates);
     let certificate_health =
         move || -> Vec<Condition> { vec![certificate::condition(&served, Timestamp::now())] };
-    let sources: Vec<Arc<dyn HealthSource>> =
-        vec![view_health, policy.health(), Arc::new(certificate_health)];
+    let mut sources: Vec<Arc<dyn HealthSource>> = vec![view_health, Arc::new(certificate_health)];
+    sources.extend(policy.health());
 
     let mut server = Options::new(options.listen, options.admin);
     server.shutdown_delay = options.shutdown_delay;

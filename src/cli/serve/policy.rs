@@ -50,8 +50,10 @@ impl CurrentPolicy {
         Arc::clone(&self.settings)
     }
 
-    pub(super) fn health(&self) -> Arc<dyn HealthSource> {
-        Arc::clone(&self.health) as _
+    /// What readiness makes of the file; without one it has nothing to say.
+    pub(super) fn health(&self) -> Option<Arc<dyn HealthSource>> {
+        self.file.as_ref()?;
+        Some(Arc::clone(&self.health) as _)
     }
 
     /// Follows the file for ever; without one there is nothing to follow.
@@ -59,6 +61,7 @@ impl CurrentPolicy {
         let Some(file) = self.file else {
             return std::future::pending().await;
         };
+        metrics.set_policy_read(Timestamp::now());
         let attempted = |attempt: Result<&Settings, &PolicyFileError>| {
             metrics.policy_reloaded(attempt.is_ok(), Timestamp::now());
             self.health.set(attempt.err().map(ToString::to_string));

@@ -1,18 +1,18 @@
-//! Between HTTP and admission: neither knows the other.
+//! Between HTTP and admission: takes each review to the facts and the policy
+//! of the moment.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use axum::http::StatusCode;
 use tokio::time::Instant;
 
 use super::view::View;
-use crate::admission::{self, Answer, Malformed, Received};
+use crate::admission::{self, Answer, Endpoint, Malformed, Received};
 use crate::model::cluster::ClusterView;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
-use crate::server::{Decision, Endpoint, Reviewed, Reviewer};
+use crate::server::Reviewer;
 use crate::verdict::Settings;
 
 /// The kinds that are judged, for the metrics.
@@ -37,18 +37,18 @@ pub(super) struct AdmissionReviewer {
 }
 
 impl Reviewer for AdmissionReviewer {
-    async fn review(&self, endpoint: Endpoint, body: &[u8], deadline: Instant) -> Reviewed {
-        let endpoint = match endpoint {
-            Endpoint::Mutate => admission::Endpoint::Mutate,
-            Endpoint::Validate => admission::Endpoint::Validate,
-        };
-        let received = match Received::read(body) {
-            Ok(received) => received,
-            Err(malformed) => return refused(&malformed),
-        };
+    async fn review(
+        &self,
+        endpoint: Endpoint,
+        body: &[u8],
+        deadline: Instant,
+    ) -> Result<Answer, Malformed> {
+        let received = Received::read(body).inspect_err(|malformed| {
+            tracing::warn!(%malformed, "A body was refused.");
+        })?;
         let judge = |view: &dyn ClusterView| received.judge(endpoint, view, &self.settings.load());
         let verdict = self.view.answer(wait_until(deadline), judge).await;
-        answered(received.answer(endpoint, &verdict))
+        Ok(received.answer(endpoint, &verdict))
     }
 }
 
@@ -57,29 +57,4 @@ fn wait_until(deadline: Instant) -> Instant {
     let now = Instant::now();
     let left = deadline.saturating_duration_since(now);
     now + (left / 2).min(LONGEST_WAIT)
-}
-
-fn answered(answer: Answer) -> Reviewed {
-    Reviewed {
-        status: StatusCode::OK,
-        body: answer.body.into(),
-        kind: answer.kind,
-        decision: match answer.decision {
-            admission::Decision::Allowed => Decision::Allowed,
-            admission::Decision::Warned => Decision::Warned,
-            admission::Decision::Patched => Decision::Patched,
-            admission::Decision::Denied => Decision::Denied,
-            admission::Decision::Unreadable => Decision::Error,
-        },
-    }
-}
-
-fn refused(malformed: &Malformed) -> Reviewed {
-    tracing::warn!(%malformed, "A body was refused.");
-    Reviewed {
-        status: StatusCode::BAD_REQUEST,
-        body: format!("{malformed}\n").into(),
-        kind: admission::OTHER_KIND,
-        decision: Decision::Error,
-    }
 }

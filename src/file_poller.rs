@@ -1,0 +1,167 @@
+//! Files that are read again when they change, and only once they are whole.
+//!
+//! The contents are compared again and again: Kubernetes changes a mounted
+//! Secret or ConfigMap by swapping the symlink `..data`, which a watch on the
+//! files themselves never sees. A change counts once two looks in a row agree
+//! on it: a file that is being written, two files that are written one after
+//! the other, or a directory that goes while it is opened would otherwise pass
+//! for something that nobody meant.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+/// The most that is read of a file. A Secret or ConfigMap holds 1 MiB at most
+/// (Kubernetes documentation, "Secrets"), and `/dev/zero` must end.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// One of the files cannot be read, or is too large.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct ReadError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the operating system says.
+    pub source: io::Error,
+}
+
+/// `N` files that belong together.
+#[derive(Debug)]
+pub struct FilePoller<const N: usize> {
+    paths: [PathBuf; N],
+    /// What the caller knows.
+    told: Look<N>,
+    /// What the last look found.
+    last: Look<N>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Look<const N: usize> {
+    Contents([Vec<u8>; N]),
+    /// The error's sentence.
+    Unreadable(String),
+}
+
+impl<const N: usize> FilePoller<N> {
+    /// Reads the files as they are now.
+    ///
+    /// # Errors
+    ///
+    /// One cannot be read, or is larger than 1 MiB.
+    pub fn open(paths: [PathBuf; N]) -> Result<(Self, [Vec<u8>; N]), ReadError> {
+        let contents = read_all(&paths)?;
+        let told = Look::Contents(contents.clone());
+        let last = told.clone();
+        Ok((Self { paths, told, last }, contents))
+    }
+
+    /// Waits for the next change, looking once `every` so often.
+    ///
+    /// # Errors
+    ///
+    /// The change is that a file cannot be read any more.
+    pub async fn changed(&mut self, every: Duration) -> Result<[Vec<u8>; N], ReadError> {
+        loop {
+            if let Some(change) = self.look().await {
+                return change;
+            }
+            sleep(every).await;
+        }
+    }
+
+    /// Looks once; says what changed if the look before found the same.
+    pub(crate) async fn look(&mut self) -> Option<Result<[Vec<u8>; N], ReadError>> {
+        let paths = self.paths.clone();
+        // Only a runtime that shuts down fails to run the read.
+        let found = spawn_blocking(move || read_all(&paths)).await.ok()?;
+        let seen = match &found {
+            Ok(contents) => Look::Contents(contents.clone()),
+            Err(error) => Look::Unreadable(error.to_string()),
+        };
+        let settled = seen == self.last;
+        self.last = seen;
+        if !settled || self.last == self.told {
+            return None;
+        }
+        self.told.clone_from(&self.last);
+        Some(found)
+    }
+}
+
+fn read_all<const N: usize>(paths: &[PathBuf; N]) -> Result<[Vec<u8>; N], ReadError> {
+    let mut contents = [const { Vec::new() }; N];
+    for (path, content) in paths.iter().zip(&mut contents) {
+        read(path, content).map_err(|source| ReadError {
+            path: path.clone(),
+            source,
+        })?;
+    }
+    Ok(contents)
+}
+
+fn read(path: &Path, content: &mut Vec<u8>) -> io::Result<()> {
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(content)?;
+    if content.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!(
+            "it is larger than {MAX_BYTES} bytes"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_is_told_once_and_only_when_two_looks_agree() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b"].map(|name| folder.path().join(name));
+        let write = |a: &str, b: &str| {
+            fs::write(&paths[0], a).unwrap();
+            fs::write(&paths[1], b).unwrap();
+        };
+        write("1", "1");
+        let (mut files, contents) = FilePoller::open(paths.clone()).unwrap();
+        assert_eq!(contents, [b"1", b"1"]);
+        assert!(files.look().await.is_none(), "nothing changed");
+
+        write("2", "1");
+        assert!(files.look().await.is_none(), "not settled");
+        write("2", "2");
+        assert!(files.look().await.is_none(), "not settled either");
+        assert_eq!(files.look().await.unwrap().unwrap(), [b"2", b"2"]);
+        assert!(files.look().await.is_none(), "told");
+
+        write("3", "2");
+        assert!(files.look().await.is_none(), "not settled");
+        write("2", "2");
+        assert!(files.look().await.is_none(), "as it was");
+        assert!(files.look().await.is_none(), "nothing changed");
+
+        fs::remove_file(&paths[1]).unwrap();
+        assert!(files.look().await.is_none(), "not settled");
+        let gone = files.look().await.unwrap().unwrap_err();
+        assert_eq!(gone.path, paths[1]);
+        assert!(files.look().await.is_none(), "told");
+
+        write("2", "2");
+        assert!(files.look().await.is_none(), "not settled");
+        assert!(files.look().await.unwrap().is_ok(), "there again");
+    }
+
+    #[test]
+    fn a_file_without_end_is_refused() {
+        let error = FilePoller::open(["/dev/zero".into()]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/dev/zero: it is larger than 1048576 bytes"
+        );
+    }
+}
