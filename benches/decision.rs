@@ -15,26 +15,24 @@ use std::time::{Duration, Instant};
 
 use multi_attach_guard::admission::{Decision, Endpoint, Received};
 use multi_attach_guard::cli::policy_file;
-use multi_attach_guard::model::cluster::ClusterView;
+use multi_attach_guard::cluster::Cluster;
 use multi_attach_guard::verdict::Settings;
-use multi_attach_guard::view::index::Index;
-use multi_attach_guard::view::shared::SharedIndex;
 use shared::cluster::{LARGE, SMALL, Size};
 use shared::reviews::{Sample, samples, skim};
 
 const ROUNDS: usize = 41;
 
-fn view(size: Size) -> SharedIndex {
-    let mut index = Index::complete();
+fn cluster(size: Size) -> Cluster {
+    let mut cluster = Cluster::complete();
     for manifest in size.manifests() {
-        index.apply(manifest.read());
+        cluster.apply(manifest.read());
     }
-    SharedIndex::new(index)
+    cluster
 }
 
-fn answer(sample: &Sample, view: &dyn ClusterView, settings: &Settings) -> Decision {
+fn answer(sample: &Sample, cluster: &Cluster, settings: &Settings) -> Decision {
     let received = Received::read(sample.body.as_bytes()).unwrap();
-    let verdict = received.judge(Endpoint::Validate, view, settings);
+    let verdict = received.judge(Endpoint::Validate, cluster.view(), settings);
     let answer = received.answer(Endpoint::Validate, &verdict);
     black_box(&answer.body);
     answer.decision
@@ -59,7 +57,7 @@ fn fastest<const N: usize>(mut works: [&mut dyn FnMut(); N]) -> [Duration; N] {
 
 fn main() {
     let settings = policy_file::settings(None).unwrap();
-    let (small, large) = (view(SMALL), view(LARGE));
+    let (small, large) = (cluster(SMALL), cluster(LARGE));
     println!(
         "nanoseconds a review            bytes   skim   read   full  full/skim  large/small cluster (goal: 1.20 at most)"
     );

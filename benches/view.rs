@@ -1,5 +1,6 @@
-//! What the index costs: memory per object, and look-ups in a large cluster
-//! beside the same look-ups in a small one. Prints ratios; the goals stand
+//! What the cluster in memory costs: memory per object, look-ups in a large one
+//! beside the same look-ups in a small one, and look-ups while others write.
+//! Prints ratios; the goals stand
 //! beside them.
 
 #![allow(
@@ -12,14 +13,17 @@ mod shared;
 
 use std::fs;
 use std::hint::black_box;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use multi_attach_guard::model::cluster::{ClusterView, NodeHint};
+use multi_attach_guard::cluster::{Cluster, NodeHint, View};
 use multi_attach_guard::model::labels::Labels;
 use multi_attach_guard::model::workload::WorkloadKind;
-use multi_attach_guard::view::index::Index;
-use multi_attach_guard::view::shared::SharedIndex;
-use shared::cluster::{LARGE, Manifest, claim, claim_name, namespace, node, volume, workload};
+use shared::cluster::{
+    LARGE, Manifest, claim, claim_name, claim_of, namespace, node, volume, workload,
+};
 
 /// Bytes of memory in use by this process (`proc_pid_statm(5)`, 4 KiB pages).
 fn resident() -> usize {
@@ -28,10 +32,10 @@ fn resident() -> usize {
     pages * 4096
 }
 
-fn memory_of(what: &str, count: usize, index: &mut Index, make: fn(usize) -> Manifest) {
+fn memory_of(what: &str, count: usize, cluster: &mut Cluster, make: fn(usize) -> Manifest) {
     let before = resident();
     for number in 0..count {
-        index.apply(make(number).read());
+        cluster.apply(make(number).read());
     }
     let each = (resident() - before) as f64 / count as f64;
     println!(
@@ -41,7 +45,7 @@ fn memory_of(what: &str, count: usize, index: &mut Index, make: fn(usize) -> Man
 }
 
 /// The look-ups of one decision about a Deployment with one claim.
-fn decision(view: &dyn ClusterView, number: usize) {
+fn decision(view: View<'_>, number: usize) {
     let namespace = namespace(number);
     let name = claim_name(number);
     let labels: Labels = [("app.kubernetes.io/instance", format!("checkout-{number}"))]
@@ -70,7 +74,7 @@ fn decision(view: &dyn ClusterView, number: usize) {
 }
 
 /// The fastest of several runs, which is the one that was disturbed least.
-fn time_of(view: &dyn ClusterView, objects: usize) -> Duration {
+fn time_of(view: View<'_>, objects: usize) -> Duration {
     const ROUNDS: usize = 20_000;
     (0..15)
         .map(|_| {
@@ -84,24 +88,56 @@ fn time_of(view: &dyn ClusterView, objects: usize) -> Duration {
         .unwrap()
 }
 
+/// The median and the 99th percentile of one decision, each with the lock held
+/// once, while another thread makes a change every `pause`.
+fn beside_a_writer(cluster: &RwLock<Cluster>, pause: Option<Duration>) -> [Duration; 2] {
+    const DECISIONS: usize = 100_000;
+    let done = AtomicBool::new(false);
+    let mut times = Vec::with_capacity(DECISIONS);
+    thread::scope(|scope| {
+        if let Some(pause) = pause {
+            let done = &done;
+            scope.spawn(move || {
+                let mut number = 0;
+                while !done.load(Ordering::Relaxed) {
+                    number += 1;
+                    let changed = claim_of("shop", "changing", number).read();
+                    cluster.write().unwrap().apply(changed);
+                    thread::sleep(pause);
+                }
+            });
+        }
+        for round in 0..DECISIONS {
+            let start = Instant::now();
+            decision(
+                cluster.read().unwrap().view(),
+                round * 7919 % LARGE.workloads,
+            );
+            times.push(start.elapsed());
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    times.sort_unstable();
+    [times[DECISIONS / 2], times[DECISIONS / 100 * 99]]
+}
+
 fn main() {
-    let mut large = Index::complete();
+    let mut large = Cluster::complete();
     memory_of("claim", LARGE.claims, &mut large, claim);
     memory_of("persistent volume", LARGE.claims, &mut large, volume);
     memory_of("workload", LARGE.workloads, &mut large, workload);
     memory_of("node", LARGE.nodes, &mut large, node);
 
-    let mut small = Index::complete();
+    let mut small = Cluster::complete();
     for number in 0..10 {
         small.apply(claim(number).read());
         small.apply(volume(number).read());
         small.apply(workload(number).read());
         small.apply(node(number).read());
     }
-    let (small, large) = (SharedIndex::new(small), SharedIndex::new(large));
     // Ten objects in both, so that the processor's cache holds them either way.
-    let (few, same) = (time_of(&small, 10), time_of(&large, 10));
-    let spread = time_of(&large, LARGE.workloads);
+    let (few, same) = (time_of(small.view(), 10), time_of(large.view(), 10));
+    let spread = time_of(large.view(), LARGE.workloads);
     let ratio = |time: Duration| time.as_secs_f64() / few.as_secs_f64();
     println!(
         "look-ups of a decision in {} nodes, {} claims, {} workloads, beside a nearly empty cluster:",
@@ -112,4 +148,12 @@ fn main() {
         ratio(same)
     );
     println!("  about other objects each time: {:.2}", ratio(spread));
+    let large = RwLock::new(large);
+    let alone = beside_a_writer(&large, None);
+    let written = beside_a_writer(&large, Some(Duration::from_micros(100)));
+    println!(
+        "  while another thread changes about 5,000 objects a second, beside undisturbed: median {:.2}, 99th percentile {:.2}",
+        written[0].as_secs_f64() / alone[0].as_secs_f64(),
+        written[1].as_secs_f64() / alone[1].as_secs_f64()
+    );
 }

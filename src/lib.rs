@@ -1,10 +1,11 @@
 //! Keeps Kubernetes rollouts from ending in a Multi-Attach error.
 //!
 //! The layers, each of which knows only those before it in this list: [`model`]
-//! facts, [`storage`] what storage can do, [`situation`] one workload in its
-//! cluster, [`rules`] what can go wrong, [`remedy`] what helps, [`policy`] what
-//! is done about it, [`verdict`] the engine. Then the doors, which do not know
-//! each other: [`view`] what is known of a cluster, [`manifest`] files,
+//! objects, [`cluster`] the facts of a cluster, [`storage`] what storage can do,
+//! [`situation`] one workload in its cluster, [`rules`] what can go wrong,
+//! [`remedy`] what helps, [`policy`] what is done about it, [`verdict`] the
+//! engine. Then the doors, which do not know
+//! each other: [`view`] where facts come from, [`manifest`] files,
 //! [`admission`] reviews, [`server`] and [`certs`] HTTPS, and [`cli`], which
 //! puts them together. Beside the doors stands [`file_poller`], for files that
 //! change while the program runs.
@@ -15,6 +16,8 @@
 pub mod admission;
 pub mod certs;
 pub mod cli;
+#[deny(clippy::disallowed_methods, clippy::disallowed_types)]
+pub mod cluster;
 pub mod file_poller;
 pub mod manifest;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]

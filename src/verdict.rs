@@ -9,7 +9,6 @@
 //!                          └────────── the patched object ──────────┘
 //! ```
 
-mod arrival;
 mod claim;
 mod finding;
 mod ratchet;
@@ -22,7 +21,7 @@ use serde_json::Value;
 
 pub use finding::{Finding, Proposal, WARNING_LENGTH};
 
-use crate::model::cluster::ClusterView;
+use crate::cluster::View;
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::WorkloadKind;
@@ -133,7 +132,7 @@ impl Settings {
 
 /// Judges one object in a cluster.
 #[must_use]
-pub fn evaluate(review: &Review<'_>, view: &dyn ClusterView, settings: &Settings) -> Verdict {
+pub fn evaluate(review: &Review<'_>, view: View<'_>, settings: &Settings) -> Verdict {
     let world = World {
         view,
         catalog: &settings.catalog,

@@ -9,8 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The core, from the ground up: each may name those before it.
-const CORE: [&str; 7] = [
+const CORE: [&str; 8] = [
     "model",
+    "cluster",
     "storage",
     "situation",
     "rules",

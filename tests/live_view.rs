@@ -12,7 +12,7 @@ use std::time::Duration;
 use harness::{ControlPlane, Needs, wait_until};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use multi_attach_guard::model::cluster::{ClusterView, Lookup};
+use multi_attach_guard::cluster::{Lookup, View};
 use multi_attach_guard::model::object::ObjectKind;
 use multi_attach_guard::model::workload::WorkloadKind;
 use multi_attach_guard::view::live::{Fitness, LiveView};
@@ -37,11 +37,12 @@ fn start(plane: &ControlPlane, config: Config) -> LiveView {
 }
 
 fn names(view: &LiveView, namespace: &str, claim: &str) -> String {
-    let mut names: Vec<String> = view
-        .workloads_using(namespace, claim)
-        .iter()
-        .map(|workload| format!("{} {}", workload.kind, workload.metadata.name))
-        .collect();
+    let mut names: Vec<String> = view.look(|view| {
+        let users = view.workloads_using(namespace, claim).into_iter();
+        users
+            .map(|workload| format!("{} {}", workload.kind, workload.metadata.name))
+            .collect()
+    });
     names.sort_unstable();
     names.join(", ")
 }
@@ -101,29 +102,23 @@ fn objects_of_every_kind_arrive() {
     let view = start(plane, config(plane));
     plane.block_on(view.synced(Instant::now() + SOON)).unwrap();
     assert_eq!(view.fitness(), Fitness::Current);
-    assert!(view.claim(&namespace, "data").found().is_some());
     assert_eq!(
         names(&view, &namespace, "data"),
         "CronJob cron-job, DaemonSet daemon-set, Deployment deployment, Job job, Pod pod, \
          ReplicaSet replica-set, StatefulSet stateful-set"
     );
-    assert_eq!(
-        view.autoscalers_of(WorkloadKind::Deployment, &namespace, "deployment")
-            .len(),
-        1
-    );
-    assert!(view.namespace(&namespace).found().is_some());
-    let class = view.storage_class("live-view").found().unwrap();
-    assert!(!class.created.is_empty());
-    assert!(
-        !view
-            .csi_driver("live-view.example.com")
-            .found()
-            .unwrap()
-            .attach_required
-    );
-    assert_eq!(view.free_volumes("live-view").len(), 1);
-    assert_eq!(view.visit_nodes(None, &mut |_| false), Lookup::Found(()));
+    view.look(|view| {
+        assert!(view.claim(&namespace, "data").found().is_some());
+        let autoscalers = view.autoscalers_of(WorkloadKind::Deployment, &namespace, "deployment");
+        assert_eq!(autoscalers.len(), 1);
+        assert!(view.namespace(&namespace).found().is_some());
+        let class = view.storage_class("live-view").found().unwrap();
+        assert!(!class.created.is_empty());
+        let driver = view.csi_driver("live-view.example.com").found().unwrap();
+        assert!(!driver.attach_required);
+        assert_eq!(view.free_volumes("live-view").len(), 1);
+        assert_eq!(view.visit_nodes(None, &mut |_| false), Lookup::Found(()));
+    });
 
     let delete = [
         "delete",
@@ -172,7 +167,7 @@ fn a_user_without_rights_is_told_which_to_grant() {
         }
     })
     .unwrap();
-    assert_eq!(view.claim("default", "data"), Lookup::NotSynced);
+    view.look(|view| assert_eq!(view.claim("default", "data"), Lookup::NotSynced));
 }
 
 #[test]
@@ -192,11 +187,14 @@ fn a_claim_is_found_before_its_event_arrives() {
     };
     let claim = |name: &'static str| {
         let namespace = namespace.as_str();
-        plane.block_on(view.answer(Instant::now() + SOON, move |view| {
-            view.claim(namespace, name)
-        }))
+        let found = |view: View<'_>| match view.claim(namespace, name) {
+            Lookup::Found(claim) => Lookup::Found(claim.metadata.name.to_string()),
+            Lookup::Absent => Lookup::Absent,
+            Lookup::NotSynced => Lookup::NotSynced,
+        };
+        plane.block_on(view.answer(Instant::now() + SOON, found))
     };
     plane.block_on(view.synced(Instant::now() + SOON)).unwrap();
-    assert!(claim("data").found().is_some());
+    assert_eq!(claim("data"), Lookup::Found("data".to_owned()));
     assert_eq!(claim("other"), Lookup::Absent);
 }

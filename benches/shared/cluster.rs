@@ -50,7 +50,7 @@ pub(crate) fn claim(number: usize) -> Manifest {
     claim_of(&namespace(number), &claim_name(number), number)
 }
 
-fn claim_of(namespace: &str, name: &str, volume: usize) -> Manifest {
+pub(crate) fn claim_of(namespace: &str, name: &str, volume: usize) -> Manifest {
     Manifest::new(
         ObjectKind::Claim,
         "v1",

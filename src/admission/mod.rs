@@ -9,7 +9,7 @@ mod response;
 
 pub use request::{Malformed, Operation, Request};
 
-use crate::model::cluster::ClusterView;
+use crate::cluster::View;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::policy::Action;
 use crate::rules::Outcome;
@@ -125,12 +125,7 @@ impl<'a> Received<'a> {
 
     /// Judges the object. Where there is none to judge, nothing is found.
     #[must_use]
-    pub fn judge(
-        &self,
-        endpoint: Endpoint,
-        view: &dyn ClusterView,
-        settings: &Settings,
-    ) -> Verdict {
+    pub fn judge(&self, endpoint: Endpoint, view: View<'_>, settings: &Settings) -> Verdict {
         let Some(object) = self.request.to_judge() else {
             return Verdict::default();
         };

@@ -10,13 +10,12 @@ use serde::Serialize;
 use super::cluster::{self, ClusterError};
 use super::output::print;
 use super::policy_file::{self, PolicyFileError};
+use crate::cluster::Cluster;
 use crate::model::access_mode::{AccessMode, AccessModes};
-use crate::model::cluster::ClusterView;
 use crate::model::object::ObjectKind;
 use crate::model::storage_class::StorageClass;
 use crate::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
 use crate::view::facts::{self, FactsError};
-use crate::view::index::Index;
 
 /// The options of `capabilities`.
 #[derive(Args, Clone, Debug)]
@@ -86,14 +85,14 @@ pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
 
 fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesError> {
     let settings = policy_file::settings(options.config.as_deref())?;
-    let index = if options.cluster {
+    let cluster = if options.cluster {
         cluster::read(options.context.as_deref(), |kind| {
             matches!(kind, ObjectKind::StorageClass | ObjectKind::CsiDriver)
         })?
     } else {
         facts::load(&options.facts, &mut io::empty())?
     };
-    let mut classes = summaries(&index, settings.catalog());
+    let mut classes = summaries(&cluster, settings.catalog());
     classes.sort_by(|a, b| a.class.cmp(&b.class));
     Ok(match options.format {
         TableFormat::Json => serde_json::to_string_pretty(&Json { classes })? + "\n",
@@ -102,21 +101,24 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesErr
     })
 }
 
-fn summaries(index: &Index, catalog: &Catalog) -> Vec<ClassSummary> {
-    index
+fn summaries(cluster: &Cluster, catalog: &Catalog) -> Vec<ClassSummary> {
+    cluster
+        .view()
         .storage_classes()
         .iter()
-        .map(|class| summary(index, catalog, class))
+        .map(|class| summary(cluster, catalog, class))
         .collect()
 }
 
-fn summary(index: &Index, catalog: &Catalog, class: &StorageClass) -> ClassSummary {
+fn summary(cluster: &Cluster, catalog: &Catalog, class: &StorageClass) -> ClassSummary {
     let (stated, unreadable) = match ClassModes::from_annotations(|key| class.annotations.get(key))
     {
         Ok(stated) => (stated, None),
         Err(error) => (ClassModes::default(), Some(format!("{error}."))),
     };
-    let attach = catalog.attach(&class.provisioner, |driver| index.csi_driver(driver));
+    let attach = catalog.attach(&class.provisioner, |driver| {
+        cluster.view().csi_driver(driver)
+    });
     let mut summary = ClassSummary::new(
         catalog,
         &class.name,

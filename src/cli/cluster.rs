@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::cluster::Cluster;
 use crate::model::object::ObjectKind;
 use crate::view::connect::{Access, ConnectError, reach};
-use crate::view::index::Index;
 use crate::view::live::{LiveView, SyncError};
 
 /// How long a cluster may take for its first answer.
@@ -37,7 +37,7 @@ pub enum ClusterError {
 pub(super) fn read(
     context: Option<&str>,
     kinds: impl Fn(ObjectKind) -> bool,
-) -> Result<Index, ClusterError> {
+) -> Result<Cluster, ClusterError> {
     let access = Access {
         context: context.map(str::to_owned),
     };
@@ -57,6 +57,6 @@ pub(super) fn read(
                 );
             }
         }
-        Ok(live.into_index())
+        Ok(live.into_cluster())
     })
 }

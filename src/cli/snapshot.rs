@@ -55,11 +55,11 @@ pub(super) fn run(options: &SnapshotOptions) -> ExitCode {
 }
 
 fn write(options: &SnapshotOptions) -> Result<ExitCode, Error> {
-    let index = cluster::read(options.context.as_deref(), is_written)?;
+    let cluster = cluster::read(options.context.as_deref(), is_written)?;
     // In full before a file is touched, so that an old snapshot outlives a
     // cluster that cannot be read.
     let mut text = HEADER.as_bytes().to_vec();
-    snapshot::write(&index, &mut text)?;
+    snapshot::write(&cluster, &mut text)?;
     let Some(path) = &options.output else {
         return Ok(print("snapshot", &text));
     };

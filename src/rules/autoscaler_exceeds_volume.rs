@@ -38,7 +38,7 @@
 
 use super::hazard::Hazard;
 use super::{On, Outcome, Rule, Scaling, words};
-use crate::model::cluster::Turn;
+use crate::cluster::Turn;
 use crate::model::workload::Workload;
 use crate::situation::Situation;
 

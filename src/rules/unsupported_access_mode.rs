@@ -63,7 +63,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     let stated = match ClassModes::from_annotations(|key| class.annotations.get(key)) {
         Ok(stated) => stated,
         Err(error) => {
-            found.push(unreadable_annotation(claim, &class, &error.to_string()));
+            found.push(unreadable_annotation(claim, class, &error.to_string()));
             ClassModes::default()
         }
     };
@@ -81,9 +81,9 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         .judge(claim.access_modes);
     match support {
         Support::Supported | Support::Unknown => {}
-        Support::Refused { modes } => found.push(refused(claim, &class, modes, world)),
+        Support::Refused { modes } => found.push(refused(claim, class, modes, world)),
         Support::MissingParameter { modes, hint } | Support::Unproven { modes, hint } => {
-            found.push(doubtful(claim, &class, modes, &hint));
+            found.push(doubtful(claim, class, modes, &hint));
         }
     }
 }

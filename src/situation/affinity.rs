@@ -19,11 +19,9 @@
 //! may move at any time. Preferred terms keep nothing together, and terms over
 //! wider topologies only where each place has one node for the pods.
 
-use std::sync::Arc;
-
 use super::World;
+use crate::cluster::Lookup;
 use crate::model::Text;
-use crate::model::cluster::Lookup;
 use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
 use crate::model::workload::Workload;
@@ -333,7 +331,7 @@ fn any_leader(
         .any(PodAffinityTerm::own_namespace_only)
         .then_some(workload.metadata.namespace.as_str());
     let mut accepted = false;
-    let mut visit = |other: &Arc<Workload>| {
+    let mut visit = |other: &Workload| {
         accepted = other.has_pods()
             && !same(other, workload)
             && has_leader(workload, other, world)

@@ -1,7 +1,7 @@
 //! The nodes to which a workload's pods can go.
 
+use crate::cluster::{Lookup, NodeHint, View};
 use crate::model::Text;
-use crate::model::cluster::{ClusterView, Lookup, NodeHint};
 use crate::model::node::{Node, NodeSelector};
 use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
 use crate::model::selector::Operator;
@@ -54,7 +54,7 @@ impl<'a> Eligibility<'a> {
 
     /// Calls `visit` for the eligible nodes until it returns `false`; `false`
     /// where no node is known at all.
-    pub fn visit(&self, view: &dyn ClusterView, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
+    pub fn visit(&self, view: View<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
         self.visit_where(view, &mut |node| !self.admits(node) || visit(node))
     }
 
@@ -65,7 +65,7 @@ impl<'a> Eligibility<'a> {
     pub fn visit_counted(
         &self,
         spread: &TopologySpread,
-        view: &dyn ClusterView,
+        view: View<'_>,
         visit: &mut dyn FnMut(&Node) -> bool,
     ) -> bool {
         let counts = |node: &Node| {
@@ -82,14 +82,14 @@ impl<'a> Eligibility<'a> {
         })
     }
 
-    fn visit_where(&self, view: &dyn ClusterView, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
+    fn visit_where(&self, view: View<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
         Self::visit_near(self.pair().as_ref(), view, visit)
     }
 
     /// Calls `visit` for nodes that have the pair, or one of the pairs.
     fn visit_near(
         pair: Option<&Pair<'_>>,
-        view: &dyn ClusterView,
+        view: View<'_>,
         visit: &mut dyn FnMut(&Node) -> bool,
     ) -> bool {
         let own: [Text; 1];
@@ -107,7 +107,7 @@ impl<'a> Eligibility<'a> {
 
     /// How many nodes are eligible, at most [`COUNTED`]; `None` where no node is known.
     #[must_use]
-    pub fn count(&self, view: &dyn ClusterView) -> Option<usize> {
+    pub fn count(&self, view: View<'_>) -> Option<usize> {
         let mut count = 0;
         self.visit(view, &mut |_| {
             count += 1;

@@ -10,7 +10,7 @@ mod pods;
 pub mod users;
 pub mod volumes;
 
-use crate::model::cluster::ClusterView;
+use crate::cluster::View;
 use crate::model::workload::Workload;
 use crate::storage::Catalog;
 
@@ -34,7 +34,7 @@ pub enum NodeAssumption {
 #[derive(Clone, Copy)]
 pub struct World<'a> {
     /// The cluster, or what stands for it.
-    pub view: &'a dyn ClusterView,
+    pub view: View<'a>,
     /// What storage can do.
     pub catalog: &'a Catalog,
     /// Whether many nodes are assumed.

@@ -1,17 +1,15 @@
 //! Who else uses a volume, and whether they are on the same node.
 
-use std::sync::Arc;
-
 use super::affinity::{follows, in_one_place, same};
 use super::placement::OneNode;
 use super::{Placement, Situation, UsedVolume};
-use crate::model::cluster::Turn;
+use crate::cluster::Turn;
 use crate::model::workload::{Workload, WorkloadKind};
 
 /// The other workloads with pods that use `claim`, those left out that are
 /// judged later and will name this one then.
 #[must_use]
-pub fn others(situation: &Situation<'_>, claim: &str) -> Vec<Arc<Workload>> {
+pub fn others<'a>(situation: &Situation<'a>, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let view = situation.world.view;
     view.workloads_using(&workload.metadata.namespace, claim)

@@ -1,12 +1,10 @@
 //! Which volumes a workload holds, and how tightly.
 
-use std::sync::Arc;
-
 use super::World;
+use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
-use crate::model::cluster::Lookup;
 use crate::model::in_tree::{InTreeType, Inline, csi_driver_of};
 use crate::model::node::NodeSelector;
 use crate::model::pod::{PodVolume, PodVolumeSource};
@@ -149,7 +147,7 @@ fn used(volume: &PodVolume, namespace: &str, world: World<'_>) -> UsedVolume {
                 ..blank
             };
             match world.view.claim(namespace, name) {
-                Lookup::Found(claim) => claimed(&claim, blank, world),
+                Lookup::Found(claim) => claimed(claim, blank, world),
                 Lookup::Absent => unknown(Missing::Claim, blank),
                 Lookup::NotSynced => unknown(Missing::ClaimsNotSynced, blank),
             }
@@ -202,10 +200,10 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
     }
     if !claim.volume.is_empty() {
         return match world.view.volume(&claim.volume) {
-            Lookup::Found(volume) => persistent(&volume, claim, Basis::Bound, blank, world),
+            Lookup::Found(volume) => persistent(volume, claim, Basis::Bound, blank, world),
             Lookup::Absent | Lookup::NotSynced if !claim.bound_modes.is_empty() => {
                 let class = class_of(claim, world).ok();
-                by_class(claim, class.as_deref(), blank, world)
+                by_class(claim, class, blank, world)
             }
             Lookup::Absent | Lookup::NotSynced => {
                 unknown(Missing::Volume(claim.volume.clone()), blank)
@@ -219,13 +217,13 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
         (Err(_), None) => "",
     };
     if let Some(volume) = fitting(claim, class_name, world) {
-        return persistent(&volume, claim, Basis::Fitting, blank, world);
+        return persistent(volume, claim, Basis::Fitting, blank, world);
     }
     if is_shared(claim.access_modes) {
         return blank;
     }
     match class {
-        Ok(class) => by_class(claim, Some(&class), blank, world),
+        Ok(class) => by_class(claim, Some(class), blank, world),
         Err(missing) => UsedVolume {
             modes: claim.access_modes,
             ..unknown(missing, blank)
@@ -237,7 +235,7 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
 ///
 /// # Errors
 /// What is missing, where there is no such class.
-pub fn class_of(claim: &Claim, world: World<'_>) -> Result<Arc<StorageClass>, Missing> {
+pub fn class_of<'a>(claim: &Claim, world: World<'a>) -> Result<&'a StorageClass, Missing> {
     match &claim.class {
         Some(name) if name.is_empty() => Err(Missing::FittingVolume),
         Some(name) => world
@@ -255,7 +253,7 @@ pub fn class_of(claim: &Claim, world: World<'_>) -> Result<Arc<StorageClass>, Mi
 
 /// The free volume to which Kubernetes would bind the claim: the smallest of
 /// those that fit (`FindMatchingVolume` in its `persistentvolume/volume` package).
-pub fn fitting(claim: &Claim, class: &str, world: World<'_>) -> Option<Arc<Volume>> {
+pub fn fitting<'a>(claim: &Claim, class: &str, world: World<'a>) -> Option<&'a Volume> {
     world
         .view
         .free_volumes(class)

@@ -3,10 +3,8 @@
 //! Where it does not, a second node is never refused and no Multi-Attach error
 //! can come up, whatever the access modes say.
 
-use std::sync::Arc;
-
 use super::catalog::Catalog;
-use crate::model::cluster::Lookup;
+use crate::cluster::Lookup;
 use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
 use crate::model::storage_class::CsiDriver;
 
@@ -78,10 +76,10 @@ impl Catalog {
     /// provisioner it is asked about the successor, as Kubernetes does. The
     /// object wins; without one the policy or the catalog speaks, because the
     /// object may merely not be in view or not be installed yet.
-    pub fn attach(
+    pub fn attach<'v>(
         &self,
         provisioner: &str,
-        csi_driver: impl FnOnce(&str) -> Lookup<Arc<CsiDriver>>,
+        csi_driver: impl FnOnce(&str) -> Lookup<&'v CsiDriver>,
     ) -> Attach {
         if let Lookup::Found(driver) = csi_driver(csi_driver_of(provisioner)) {
             let by = AttachSource::CsiDriver;
@@ -107,10 +105,10 @@ impl Catalog {
     /// Whether a volume of an in-tree type is attached; `csi_driver` as in
     /// [`Catalog::attach`]. A FlexVolume, of which no object says more, is
     /// assumed to be.
-    pub fn attach_in_tree(
+    pub fn attach_in_tree<'v>(
         &self,
         in_tree: &InTreeType,
-        csi_driver: impl FnOnce(&str) -> Lookup<Arc<CsiDriver>>,
+        csi_driver: impl FnOnce(&str) -> Lookup<&'v CsiDriver>,
     ) -> Attach {
         let by = AttachSource::Kubernetes;
         match in_tree.attaching {
@@ -127,15 +125,15 @@ mod tests {
     use super::*;
     use crate::storage::ProvisionerOverride;
 
-    fn absent(_: &str) -> Lookup<Arc<CsiDriver>> {
+    fn absent(_: &str) -> Lookup<&'static CsiDriver> {
         Lookup::Absent
     }
 
-    fn present(name: &str, attach_required: bool) -> Lookup<Arc<CsiDriver>> {
-        Lookup::Found(Arc::new(CsiDriver {
+    fn named(name: &str, attach_required: bool) -> CsiDriver {
+        CsiDriver {
             name: name.into(),
             attach_required,
-        }))
+        }
     }
 
     #[test]
@@ -169,11 +167,12 @@ mod tests {
             ("unheard.example.com", Some(false), not_required(ByObject)),
         ];
         for (name, object, expected) in cases {
-            let attach = catalog.attach(name, |driver| match object {
+            let object = object.map(|required| named(csi_driver_of(name), required));
+            let attach = catalog.attach(name, |driver| match &object {
                 None => Lookup::Absent,
-                Some(attach_required) => {
-                    assert_eq!(driver, csi_driver_of(name));
-                    present(driver, attach_required)
+                Some(object) => {
+                    assert_eq!(driver, object.name);
+                    Lookup::Found(object)
                 }
             });
             assert_eq!(attach, expected, "{name} with {object:?}");
@@ -197,8 +196,12 @@ mod tests {
             assert_eq!(catalog.attach_in_tree(in_tree, absent), expected, "{field}");
         }
         let cinder = InTreeType::of_field("cinder").unwrap();
+        let object = named("cinder.csi.openstack.org", false);
         assert_eq!(
-            catalog.attach_in_tree(cinder, |driver| present(driver, false)),
+            catalog.attach_in_tree(cinder, |driver| {
+                assert_eq!(driver, object.name);
+                Lookup::Found(&object)
+            }),
             Attach::NotRequired {
                 by: AttachSource::CsiDriver
             }

@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use super::arrival::WithClaim;
 use super::{Evaluation, Verdict};
+use crate::cluster::{Beside, Turn, View};
 use crate::model::claim::Claim;
-use crate::model::cluster::Turn;
 use crate::model::object::Object;
 use crate::policy::{Action, Resolved};
 use crate::rules::{ClaimReview, Hazard, Outcome, judge_claim, judge_workload};
@@ -46,20 +45,24 @@ impl Evaluation<'_> {
         if waiting.is_empty() {
             return;
         }
-        let view = WithClaim::new(self.world.view, claim);
+        let view = self.world.view;
+        let beside = Beside {
+            arriving: Some(claim),
+            ..*view.beside()
+        };
         let world = World {
-            view: &view,
+            view: View::new(view.cluster(), &beside),
             ..self.world
         };
         let mut told = HashSet::new();
         for workload in waiting {
             if workload.owner_is_judged()
                 || !workload.has_pods()
-                || self.world.view.workload_turn(&workload) != Turn::Never
+                || self.world.view.workload_turn(workload) != Turn::Never
             {
                 continue;
             }
-            let hazards: Vec<Hazard> = judge_workload(&Situation::of(&workload, None, world))
+            let hazards: Vec<Hazard> = judge_workload(&Situation::of(workload, None, world))
                 .into_iter()
                 .filter(|hazard| {
                     hazard.volumes.contains(&metadata.name) && told.insert(hazard.rule)

@@ -1,8 +1,8 @@
 //! Judging what sets a workload's replicas from outside.
 
 use super::{Evaluation, Verdict, ratchet};
+use crate::cluster::Lookup;
 use crate::model::autoscaler::{Autoscaler, Scale};
-use crate::model::cluster::Lookup;
 use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
@@ -23,10 +23,10 @@ impl Evaluation<'_> {
         ) else {
             return Verdict::default();
         };
-        let hazards = self.scaled(&workload, autoscaler.max_replicas, Some(autoscaler));
+        let hazards = self.scaled(workload, autoscaler.max_replicas, Some(autoscaler));
         let before = match self.review.old {
             Some(Object::Autoscaler(old)) if old.target_name == autoscaler.target_name => {
-                self.scaled(&workload, old.max_replicas, Some(old))
+                self.scaled(workload, old.max_replicas, Some(old))
             }
             _ => Vec::new(),
         };
@@ -64,9 +64,9 @@ impl Evaluation<'_> {
         let current = match self.review.old {
             Some(Object::Scale(old)) => Workload {
                 replicas: old.replicas,
-                ..Workload::clone(&workload)
+                ..Workload::clone(workload)
             },
-            _ => Workload::clone(&workload),
+            _ => Workload::clone(workload),
         };
         let hazards = self.scaled(&current, scale.replicas, None);
         if hazards.is_empty() {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 
+use crate::cluster::Cluster;
 use crate::manifest::decode::DecodeError;
 use crate::manifest::error::ReadError;
 use crate::manifest::objects::{Manifest, object_at};
@@ -13,8 +14,6 @@ use crate::manifest::source::{Source, find};
 use crate::manifest::split::parts;
 use crate::manifest::tree::Tree;
 use crate::model::object::{Object, ObjectKind};
-
-use super::index::Index;
 
 /// The namespace of namespaced objects that name none, as for kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -100,7 +99,7 @@ impl fmt::Display for Spot {
     }
 }
 
-/// An index of the objects in the files and directories `paths`; `-` reads
+/// A cluster of the objects in the files and directories `paths`; `-` reads
 /// `stdin`. Kinds that decide nothing are passed over. What the files do not
 /// hold is absent: they are taken for the whole cluster.
 ///
@@ -108,19 +107,19 @@ impl fmt::Display for Spot {
 ///
 /// When a file cannot be read or parsed, an object is malformed, or nothing of
 /// use is found at all.
-pub fn load(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Index, FactsError> {
-    let mut index = Index::complete();
-    load_into(&mut index, paths, stdin)?;
-    Ok(index)
+pub fn load(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Cluster, FactsError> {
+    let mut cluster = Cluster::complete();
+    load_into(&mut cluster, paths, stdin)?;
+    Ok(cluster)
 }
 
-/// As [`load`], into an index that may hold facts already.
+/// As [`load`], into a cluster that may hold facts already.
 ///
 /// # Errors
 ///
-/// As [`load`]; the index then holds those facts that could be read.
+/// As [`load`]; the cluster then holds those facts that could be read.
 pub fn load_into(
-    index: &mut Index,
+    cluster: &mut Cluster,
     paths: &[PathBuf],
     stdin: &mut dyn Read,
 ) -> Result<(), FactsError> {
@@ -135,7 +134,7 @@ pub fn load_into(
             Some((_, Ok(mut object))) => {
                 facts += 1;
                 place_in_default_namespace(&mut object);
-                index.apply(object);
+                cluster.apply(object);
             }
             Some((kind, Err(reason))) => {
                 let at = spot(&found.sources[place.source], &place);
@@ -235,7 +234,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::model::cluster::{ClusterView, Lookup};
+    use crate::cluster::Lookup;
     use crate::model::workload::WorkloadKind;
 
     fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -246,7 +245,7 @@ mod tests {
         folder
     }
 
-    fn load_folder(folder: &TempDir) -> Result<Index, String> {
+    fn load_folder(folder: &TempDir) -> Result<Cluster, String> {
         let root = format!("{}/", folder.path().display());
         load(&[folder.path().to_path_buf()], &mut std::io::empty())
             .map_err(|error| error.to_string().replace(&root, ""))
@@ -254,7 +253,7 @@ mod tests {
 
     #[test]
     fn documents_lists_and_json_become_facts_and_the_rest_is_absent() {
-        let index = load_folder(&folder(&[
+        let cluster = load_folder(&folder(&[
             (
                 "a.yaml",
                 "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: fast}\nprovisioner: p\n\
@@ -269,13 +268,15 @@ mod tests {
             ),
         ]))
         .unwrap();
-        assert!(index.storage_class("fast").found().is_some());
-        assert!(index.claim("default", "data").found().is_some());
-        assert_eq!(index.claim("shop", "data"), Lookup::Absent);
-        assert_eq!(index.count(ObjectKind::Node), 1);
-        let web = index.workload(WorkloadKind::Deployment, "shop", "web");
+        assert!(cluster.view().storage_class("fast").found().is_some());
+        assert!(cluster.view().claim("default", "data").found().is_some());
+        assert_eq!(cluster.view().claim("shop", "data"), Lookup::Absent);
+        assert_eq!(cluster.count(ObjectKind::Node), 1);
+        let web = cluster
+            .view()
+            .workload(WorkloadKind::Deployment, "shop", "web");
         assert!(web.found().is_some());
-        assert_eq!(index.volume("pv"), Lookup::Absent);
+        assert_eq!(cluster.view().volume("pv"), Lookup::Absent);
     }
 
     #[test]

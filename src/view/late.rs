@@ -14,12 +14,7 @@ use kube::{Api, Client};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::model::Text;
-use crate::model::claim::Claim;
-use crate::model::cluster::Lookup;
-use crate::model::object::{Namespace, Object, ObjectKind};
-use crate::model::volume::Volume;
-use crate::model::workload::Workload;
+use crate::cluster::{Lookup, Question, Stored};
 
 use super::resource::{Raw, WATCHED};
 
@@ -27,27 +22,7 @@ use super::resource::{Raw, WATCHED};
 /// within their deadline. A flood of reviews must not become one of questions.
 const AT_ONCE: usize = 32;
 
-/// Names one object that is asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Question {
-    pub(super) kind: ObjectKind,
-    /// Empty for objects that have none.
-    pub(super) namespace: Text,
-    pub(super) name: Text,
-}
-
-/// An object of one of the kinds whose absence is worth a question: what a
-/// review names is there in nearly every case. Classes and CSI drivers are not
-/// among them, as many claims live well without either.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Late {
-    Claim(Arc<Claim>),
-    Volume(Arc<Volume>),
-    Namespace(Arc<Namespace>),
-    Workload(Arc<Workload>),
-}
-
-type Answer = Lookup<Late>;
+type Answer = Lookup<Arc<Stored>>;
 
 /// Asks the API server for single objects, each question once however many ask.
 ///
@@ -177,7 +152,10 @@ async fn get(client: &Client, question: &Question) -> Answer {
     let error = match objects.get_opt(name).await {
         Ok(None) => return Lookup::Absent,
         Ok(Some(raw)) => match raw.read(*kind) {
-            Ok(object) => return late(object).map_or(Lookup::NotSynced, Lookup::Found),
+            Ok(object) => {
+                return Stored::of(object)
+                    .map_or(Lookup::NotSynced, |object| Lookup::Found(Arc::new(object)));
+            }
             Err(error) => error.to_string(),
         },
         Err(error) => error.to_string(),
@@ -187,34 +165,4 @@ async fn get(client: &Client, question: &Question) -> Answer {
         "An object that the cache lacks could not be asked for."
     );
     Lookup::NotSynced
-}
-
-fn late(object: Object) -> Option<Late> {
-    Some(match object {
-        Object::Claim(claim) => Late::Claim(Arc::new(claim)),
-        Object::Volume(volume) => Late::Volume(Arc::new(volume)),
-        Object::Namespace(namespace) => Late::Namespace(Arc::new(namespace)),
-        Object::Workload(workload) => Late::Workload(Arc::new(workload)),
-        Object::StorageClass(_)
-        | Object::CsiDriver(_)
-        | Object::Node(_)
-        | Object::Autoscaler(_)
-        | Object::Scale(_) => return None,
-    })
-}
-
-/// Whether an object can have that name (RFC 1123 subdomain, as Kubernetes
-/// demands of all these kinds). Of anything else it is known without a question
-/// that it is absent, and the question could lead elsewhere: `../secrets`.
-pub(super) fn is_name(name: &str) -> bool {
-    let edge = |byte: Option<&u8>| {
-        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
-    let bytes = name.as_bytes();
-    bytes.len() <= 253
-        && edge(bytes.first())
-        && edge(bytes.last())
-        && bytes
-            .iter()
-            .all(|byte| edge(Some(byte)) || matches!(byte, b'-' | b'.'))
 }

@@ -1,6 +1,5 @@
 //! The live view: the index, kept like the cluster by watching it.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -8,17 +7,12 @@ use kube::{Client, Config};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::model::claim::Claim;
-use crate::model::cluster::{ClusterView, Lookup};
-use crate::model::layered::Layered;
-use crate::model::object::{Namespace, ObjectKind};
-use crate::model::volume::Volume;
-use crate::model::workload::{Workload, WorkloadKind};
+use crate::cluster::{Asked, Beside, Cluster, Lookup, View};
+use crate::model::object::ObjectKind;
 
 use super::connect::{Access, ConnectError, client};
-use super::index::Index;
-use super::late::{Late, LateObjects, Question, is_name};
-use super::shared::SharedIndex;
+use super::late::LateObjects;
+use super::shared::SharedCluster;
 use super::status::{KindStatus, Link, Statuses};
 use super::watch::follow;
 
@@ -34,9 +28,7 @@ const ROUNDS: usize = 3;
 /// A view of a cluster as it is now. Dropping it ends all watches.
 ///
 /// It answers at once, from what it knows, whether or not the API server can be
-/// reached; how old that is stands in [`LiveView::statuses`]. As a
-/// [`ClusterView`] it asks nothing live; a review is judged through
-/// [`LiveView::answer`], which does.
+/// reached; how old that is stands in [`LiveView::statuses`].
 pub struct LiveView {
     shared: Arc<Shared>,
     late_objects: LateObjects,
@@ -45,7 +37,7 @@ pub struct LiveView {
 }
 
 struct Shared {
-    index: Arc<SharedIndex>,
+    cluster: Arc<SharedCluster>,
     statuses: Arc<Statuses>,
     client: OnceLock<Client>,
     /// Why not even an attempt to reach a cluster can begin.
@@ -94,7 +86,7 @@ impl LiveView {
 
     fn begin(origin: Origin, statuses: Statuses) -> Self {
         let shared = Arc::new(Shared {
-            index: Arc::default(),
+            cluster: Arc::default(),
             statuses: Arc::new(statuses),
             client: OnceLock::new(),
             unreachable: Mutex::new(None),
@@ -108,44 +100,50 @@ impl LiveView {
         }
     }
 
+    /// What `look` makes of what is known now. Nothing is asked for.
+    pub fn look<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
+        look(self.shared.cluster.read().view())
+    }
+
     /// Judges by the view: `judge` is called, and where it met claims, volumes,
     /// namespaces or workloads that the cache lacks, those are asked for live and
     /// it is called again. What the API server has not answered by `deadline` is
-    /// `NotSynced`.
+    /// `NotSynced`. All answers of one call are of one moment.
     ///
     /// Where `judge` misses nothing, this never waits.
-    pub async fn answer<T>(
-        &self,
-        deadline: Instant,
-        mut judge: impl FnMut(&ReviewView<'_>) -> T,
-    ) -> T {
-        let mut view = self.for_review();
+    pub async fn answer<T>(&self, deadline: Instant, mut judge: impl FnMut(View<'_>) -> T) -> T {
+        let mut asked = Asked::default();
         for _ in 0..ROUNDS {
-            let judged = judge(&view);
-            if !view.has_missed() {
+            let judged = self.judge(&asked, &mut judge);
+            let questions = asked.take_open();
+            if questions.is_empty() {
                 return judged;
             }
-            view.ask_missed(deadline).await;
+            asked.extend(match self.shared.client.get() {
+                Some(client) => self.late_objects.ask(client, questions, deadline).await,
+                None => questions
+                    .into_iter()
+                    .map(|question| (question, Lookup::NotSynced))
+                    .collect(),
+            });
         }
-        judge(&view)
+        self.judge(&asked, &mut judge)
     }
 
-    /// The view for one review, with nothing missed yet.
-    #[must_use]
-    pub fn for_review(&self) -> ReviewView<'_> {
-        ReviewView {
-            live: self,
-            asked: HashMap::new(),
-            missed: Mutex::new(Vec::new()),
-        }
+    /// Nobody may change the cluster as long as `judge` runs, and it never waits.
+    fn judge<T>(&self, asked: &Asked, judge: &mut impl FnMut(View<'_>) -> T) -> T {
+        let beside = Beside {
+            asked: Some(asked),
+            ..Beside::NOTHING
+        };
+        judge(View::new(&self.shared.cluster.read(), &beside))
     }
 
     /// How it stands with each kind of object.
     #[must_use]
     pub fn statuses(&self) -> Vec<KindStatus> {
-        self.shared
-            .statuses
-            .report(|kind| self.shared.index.count(kind))
+        let cluster = self.shared.cluster.read();
+        self.shared.statuses.report(|kind| cluster.count(kind))
     }
 
     /// Whether to judge by the view, with the sentence that says why not.
@@ -191,9 +189,9 @@ impl LiveView {
 
     /// Ends all watches and keeps what is known.
     #[must_use]
-    pub fn into_index(mut self) -> Index {
+    pub fn into_cluster(mut self) -> Cluster {
         self.tasks.abort_all();
-        self.shared.index.take()
+        self.shared.cluster.take()
     }
 
     fn unreachable(&self) -> Option<String> {
@@ -239,7 +237,7 @@ async fn run(origin: Origin, shared: Arc<Shared>) {
         watches.spawn(follow(
             watched,
             client.clone(),
-            Arc::clone(&shared.index),
+            Arc::clone(&shared.cluster),
             Arc::clone(&shared.statuses),
         ));
     }
@@ -252,130 +250,6 @@ async fn connect(origin: &Origin, statuses: &Arc<Statuses>) -> Result<Client, Co
         Origin::Config(config) => (**config).clone(),
     };
     client(config, statuses)
-}
-
-impl Layered for LiveView {
-    fn beneath(&self) -> &dyn ClusterView {
-        &*self.shared.index
-    }
-}
-
-/// The view of one review: as the live one, and with the objects that were asked
-/// for on its behalf.
-pub struct ReviewView<'a> {
-    live: &'a LiveView,
-    asked: HashMap<Question, Lookup<Late>>,
-    missed: Mutex<Vec<Question>>,
-}
-
-impl ReviewView<'_> {
-    /// Whether an object was looked up that the cache lacks, so that what was
-    /// judged by this view may not stand: ask for it, and judge again.
-    #[must_use]
-    pub fn has_missed(&self) -> bool {
-        !lock(&self.missed).is_empty()
-    }
-
-    /// Asks the API server for the objects that were missed.
-    pub async fn ask_missed(&mut self, deadline: Instant) {
-        let missed = std::mem::take(&mut *lock(&self.missed));
-        let answers = match self.live.shared.client.get() {
-            Some(client) => self.live.late_objects.ask(client, missed, deadline).await,
-            None => missed
-                .into_iter()
-                .map(|question| (question, Lookup::NotSynced))
-                .collect(),
-        };
-        self.asked.extend(answers);
-    }
-
-    /// What is known or, where that is nothing, what was asked for; what was not
-    /// is noted. `pick` takes the object out of the answer.
-    fn known_or_asked<T>(
-        &self,
-        known: Lookup<Arc<T>>,
-        (kind, namespace, name): (ObjectKind, &str, &str),
-        pick: fn(&Late) -> Option<&Arc<T>>,
-    ) -> Lookup<Arc<T>> {
-        if matches!(known, Lookup::Found(_)) {
-            return known;
-        }
-        let in_a_namespace = matches!(kind, ObjectKind::Claim | ObjectKind::Workload(_));
-        if !is_name(name) || (in_a_namespace && !is_name(namespace)) {
-            return Lookup::Absent;
-        }
-        let question = Question {
-            kind,
-            namespace: namespace.into(),
-            name: name.into(),
-        };
-        match self.asked.get(&question) {
-            Some(Lookup::Found(late)) => pick(late).map_or(Lookup::NotSynced, |object| {
-                Lookup::Found(Arc::clone(object))
-            }),
-            Some(Lookup::Absent) => Lookup::Absent,
-            Some(Lookup::NotSynced) => Lookup::NotSynced,
-            None => {
-                let mut missed = lock(&self.missed);
-                if !missed.contains(&question) {
-                    missed.push(question);
-                }
-                Lookup::NotSynced
-            }
-        }
-    }
-}
-
-impl Layered for ReviewView<'_> {
-    fn beneath(&self) -> &dyn ClusterView {
-        self.live
-    }
-
-    fn find_claim(&self, namespace: &str, name: &str) -> Lookup<Arc<Claim>> {
-        let known = self.live.shared.index.claim(namespace, name);
-        self.known_or_asked(
-            known,
-            (ObjectKind::Claim, namespace, name),
-            |late| match late {
-                Late::Claim(claim) => Some(claim),
-                _ => None,
-            },
-        )
-    }
-
-    fn find_volume(&self, name: &str) -> Lookup<Arc<Volume>> {
-        let known = self.live.shared.index.volume(name);
-        self.known_or_asked(known, (ObjectKind::Volume, "", name), |late| match late {
-            Late::Volume(volume) => Some(volume),
-            _ => None,
-        })
-    }
-
-    fn find_namespace(&self, name: &str) -> Lookup<Arc<Namespace>> {
-        let known = self.live.shared.index.namespace(name);
-        self.known_or_asked(
-            known,
-            (ObjectKind::Namespace, "", name),
-            |late| match late {
-                Late::Namespace(namespace) => Some(namespace),
-                _ => None,
-            },
-        )
-    }
-
-    fn find_workload(
-        &self,
-        kind: WorkloadKind,
-        namespace: &str,
-        name: &str,
-    ) -> Lookup<Arc<Workload>> {
-        let known = self.live.shared.index.workload(kind, namespace, name);
-        let key = (ObjectKind::Workload(kind), namespace, name);
-        self.known_or_asked(known, key, |late| match late {
-            Late::Workload(workload) => Some(workload),
-            _ => None,
-        })
-    }
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@
 //! it: no pod, no container, no annotation of others, no volume handle.
 
 use std::io;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::cluster::{Cluster, Stored};
 use crate::model::claim::Claim;
-use crate::model::cluster::ClusterView;
 use crate::model::labels::Labels;
 use crate::model::metadata::Metadata;
 use crate::model::node::{Node, NodeSelector};
@@ -18,9 +17,6 @@ use crate::model::quantity::Quantity;
 use crate::model::selector::{LabelSelector, Operator, Requirement};
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
-
-use super::index::Index;
-use super::table::Stored;
 
 /// Written for the moment at which a claim's deletion was asked for: only that
 /// it was is known.
@@ -61,27 +57,26 @@ pub enum SnapshotError {
 /// # Errors
 ///
 /// When `out` does not take what is written to it.
-pub fn write(index: &Index, out: &mut dyn io::Write) -> Result<(), SnapshotError> {
-    documents(index.namespaces(), namespace, out)?;
-    documents(index.storage_classes().iter(), storage_class, out)?;
-    documents(index.csi_drivers(), csi_driver, out)?;
-    documents(index.nodes(), node, out)?;
-    documents(index.volumes(), volume, out)?;
-    documents(index.claims(), claim, out)
-}
-
-fn documents<'a, T: Stored + 'a>(
-    objects: impl Iterator<Item = &'a Arc<T>>,
-    manifest: fn(&T) -> Value,
-    out: &mut dyn io::Write,
-) -> Result<(), SnapshotError> {
-    let mut objects: Vec<&T> = objects.map(AsRef::as_ref).collect();
-    objects.sort_unstable_by_key(|object| {
-        let key = object.key();
-        (key.namespace, key.name)
-    });
-    for object in objects {
-        let document = serde_saphyr::to_string(&manifest(object))?;
+pub fn write(cluster: &Cluster, out: &mut dyn io::Write) -> Result<(), SnapshotError> {
+    let mut manifests: Vec<_> = cluster
+        .objects()
+        .filter_map(|object| {
+            let (place, manifest) = match object {
+                Stored::Namespace(it) => (0, namespace(it)),
+                Stored::StorageClass(it) => (1, storage_class(it)),
+                Stored::CsiDriver(it) => (2, csi_driver(it)),
+                Stored::Node(it) => (3, node(it)),
+                Stored::Volume(it) => (4, volume(it)),
+                Stored::Claim(it) => (5, claim(it)),
+                Stored::Workload(_) | Stored::Autoscaler(_) => return None,
+            };
+            let key = object.key();
+            Some(((place, key.namespace, key.name), manifest))
+        })
+        .collect();
+    manifests.sort_unstable_by_key(|(key, _)| *key);
+    for (_, manifest) in manifests {
+        let document = serde_saphyr::to_string(&manifest)?;
         write!(out, "---\n{document}")?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client};
 
 use super::resource::{Raw, Watched};
-use super::shared::SharedIndex;
+use super::shared::SharedCluster;
 use super::status::{Link, Statuses};
 
 /// The API server ends a watch after so many seconds, and it is begun anew
@@ -24,7 +24,7 @@ const PAGE: u32 = 200;
 pub(super) async fn follow(
     watched: Watched,
     client: Client,
-    index: Arc<SharedIndex>,
+    cluster: Arc<SharedCluster>,
     statuses: Arc<Statuses>,
 ) {
     let api: Api<Raw> = Api::all_with(client, &watched.api_resource());
@@ -32,14 +32,14 @@ pub(super) async fn follow(
     config.label_selector = watched.label_selector.map(str::to_owned);
     // A streamed list never holds more than one object as text.
     let streaming = config.clone().streaming_lists();
-    let Ended::NoStreaming = run(watched, &api, streaming, &index, &statuses).await else {
+    let Ended::NoStreaming = run(watched, &api, streaming, &cluster, &statuses).await else {
         return;
     };
     tracing::info!(
         resource = watched.plural,
         "The API server cannot stream lists; reading them page by page."
     );
-    run(watched, &api, config, &index, &statuses).await;
+    run(watched, &api, config, &cluster, &statuses).await;
 }
 
 enum Ended {
@@ -53,7 +53,7 @@ async fn run(
     watched: Watched,
     api: &Api<Raw>,
     config: Config,
-    index: &SharedIndex,
+    cluster: &SharedCluster,
     statuses: &Statuses,
 ) -> Ended {
     let kind = watched.kind;
@@ -61,19 +61,19 @@ async fn run(
     let mut events = pin!(watcher(api.clone(), config).default_backoff());
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Init) => index.list_begins(kind),
+            Ok(Event::Init) => cluster.list_begins(kind),
             Ok(Event::InitDone) => {
-                index.synced(kind);
+                cluster.synced(kind);
                 statuses.synced(kind);
             }
             Ok(Event::InitApply(raw) | Event::Apply(raw)) => match raw.read(kind) {
                 Ok(object) => {
-                    index.apply(object);
+                    cluster.apply(object);
                     statuses.event(kind, true);
                 }
                 Err(error) => {
                     // What was known of it before is no longer so.
-                    index.remove(kind, raw.namespace(), raw.name());
+                    cluster.remove(kind, raw.namespace(), raw.name());
                     statuses.event(kind, false);
                     tracing::warn!(
                         resource = watched.plural,
@@ -85,10 +85,10 @@ async fn run(
                 }
             },
             Ok(Event::Delete(raw)) => {
-                index.remove(kind, raw.namespace(), raw.name());
+                cluster.remove(kind, raw.namespace(), raw.name());
                 statuses.event(kind, true);
             }
-            Err(error) if refuses_streaming(&error) && !index.is_synced(kind) => {
+            Err(error) if refuses_streaming(&error) && !cluster.is_synced(kind) => {
                 return Ended::NoStreaming;
             }
             Err(error) => record(watched, &error, statuses),

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
+use multi_attach_guard::cluster::Cluster;
 use multi_attach_guard::model::Text;
 use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
 use multi_attach_guard::policy::Policy;
 use multi_attach_guard::storage::Catalog;
 use multi_attach_guard::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
-use multi_attach_guard::view::index::Index;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ static SETTINGS: LazyLock<Settings> =
 /// Judges configurations one after another and keeps the clusters it has met.
 #[derive(Default)]
 pub(crate) struct Engine {
-    clusters: HashMap<(Vec<u8>, Volume), Index>,
+    clusters: HashMap<(Vec<u8>, Volume), Cluster>,
     /// What was written last: writing takes longer than judging.
     written: Option<Written>,
 }
@@ -98,33 +98,33 @@ impl Engine {
         aim: Aim,
     ) -> Vec<Verdict> {
         let (zones, volume) = (&configuration.zones, &configuration.volume);
-        let index = self
+        let cluster = self
             .clusters
             .entry((zones.clone(), *volume))
             .or_insert_with(|| cluster(zones, volume));
         for document in documents {
-            index.apply(document.facts.clone());
+            cluster.apply(document.facts.clone());
         }
         let verdicts = documents
             .iter()
-            .map(|document| verdict(document, index, aim))
+            .map(|document| verdict(document, cluster, aim))
             .collect();
         for document in documents {
-            index.remove(document.kind, NAMESPACE, document.name());
+            cluster.remove(document.kind, NAMESPACE, document.name());
         }
         verdicts
     }
 }
 
-fn cluster(zones: &[u8], volume: &Volume) -> Index {
-    let mut index = Index::complete();
+fn cluster(zones: &[u8], volume: &Volume) -> Cluster {
+    let mut cluster = Cluster::complete();
     for object in manifests::cluster(zones, volume) {
-        index.apply(Document::of(object).facts);
+        cluster.apply(Document::of(object).facts);
     }
-    index
+    cluster
 }
 
-fn verdict(document: &Document, index: &Index, aim: Aim) -> Verdict {
+fn verdict(document: &Document, cluster: &Cluster, aim: Aim) -> Verdict {
     let metadata = document.facts.metadata().unwrap();
     let reference = ObjectRef {
         api_version: document.manifest["apiVersion"].as_str().unwrap().into(),
@@ -140,5 +140,5 @@ fn verdict(document: &Document, index: &Index, aim: Aim) -> Verdict {
         raw: document,
         aim,
     };
-    evaluate(&review, index, &SETTINGS)
+    evaluate(&review, cluster.view(), &SETTINGS)
 }

@@ -2,12 +2,12 @@
 
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
+use multi_attach_guard::cluster::Cluster;
 use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
 use multi_attach_guard::policy::Policy;
 use multi_attach_guard::rules;
 use multi_attach_guard::storage::Catalog;
 use multi_attach_guard::verdict::{Aim, Finding, Raw, Review, Settings, evaluate};
-use multi_attach_guard::view::index::Index;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
@@ -44,14 +44,14 @@ pub(crate) struct Opinion {
 ///
 /// A sentence when the engine is not sure, or cannot read an object.
 pub(crate) fn opinion(plane: &ControlPlane, namespace: &str) -> Result<Opinion, String> {
-    let mut index = Index::complete();
+    let mut cluster = Cluster::complete();
     let mut judged = Vec::new();
     for document in documents(plane)? {
         let object = read(&document)?;
         if document["metadata"]["namespace"] == *namespace {
             judged.push((reference(&document), read(&document)?));
         }
-        index.apply(object);
+        cluster.apply(object);
     }
     let catalog = Catalog::embedded().map_err(ToString::to_string)?;
     let settings = Settings::new(Policy::default(), catalog).map_err(|it| it.to_string())?;
@@ -65,7 +65,7 @@ pub(crate) fn opinion(plane: &ControlPlane, namespace: &str) -> Result<Opinion, 
             raw: &NoDocuments,
             aim: Aim::Judge,
         };
-        findings.extend(evaluate(&review, &index, &settings).findings);
+        findings.extend(evaluate(&review, cluster.view(), &settings).findings);
     }
     let outcomes = findings
         .iter()

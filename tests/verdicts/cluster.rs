@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use multi_attach_guard::model::object::ObjectKind;
-use multi_attach_guard::view::index::Index;
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
@@ -167,20 +166,20 @@ impl Shorthand {
 
 impl Cluster {
     /// The cluster's facts.
-    pub(crate) fn index(&self) -> Index {
-        let mut index = Index::complete();
+    pub(crate) fn facts(&self) -> multi_attach_guard::cluster::Cluster {
+        let mut facts = multi_attach_guard::cluster::Cluster::complete();
         for object in self.objects() {
             let kind = ObjectKind::of_manifest(
                 object["apiVersion"].as_str().unwrap_or_default(),
                 object["kind"].as_str().unwrap_or_default(),
             )
             .unwrap_or_else(|| panic!("{object} is of no kind that is read"));
-            index.apply(
+            facts.apply(
                 kind.deserialize(&object)
                     .expect("the object has its kind's shape"),
             );
         }
-        index
+        facts
     }
 
     fn objects(&self) -> Vec<Value> {

@@ -113,7 +113,7 @@ fn judge(raw: &Value, old: Option<&Value>, cluster: &Cluster, policy: &str, aim:
         raw: &Documents(raw.clone(), old.cloned()),
         aim,
     };
-    evaluate(&review, &cluster.index(), settings)
+    evaluate(&review, cluster.facts().view(), settings)
 }
 
 fn cases() -> Vec<Case> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::progress::Progress;
 use super::repository::Repository;
+use crate::cluster::{BatchOrder, Cluster};
 use crate::manifest::cut::Cut;
 use crate::manifest::objects::Manifest;
 use crate::manifest::place::line_and_column;
@@ -14,8 +15,6 @@ use crate::model::Text;
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::report::{Summary, Unread};
-use crate::view::batch::BatchOrder;
-use crate::view::index::Index;
 
 /// The namespace of objects that name none, as for kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -35,7 +34,7 @@ pub(super) struct Gathered {
     pub(super) sources: Vec<Source>,
     pub(super) members: Vec<Member>,
     pub(super) order: BatchOrder,
-    pub(super) index: Index,
+    pub(super) cluster: Cluster,
     pub(super) unread: Vec<Unread>,
     /// The numbers, but for the findings.
     pub(super) summary: Summary,
@@ -57,8 +56,8 @@ enum Read {
 }
 
 impl Gathered {
-    /// Reads everything under `paths`; what is found there is added to `index`.
-    pub(super) fn read(paths: &[PathBuf], index: Index, repository: &Repository) -> Self {
+    /// Reads everything under `paths`; what is found there is added to `cluster`.
+    pub(super) fn read(paths: &[PathBuf], cluster: Cluster, repository: &Repository) -> Self {
         let found = find(paths, &mut io::stdin().lock());
         let unread: Vec<Unread> = found
             .errors
@@ -70,18 +69,18 @@ impl Gathered {
                 file: error.file,
             })
             .collect();
-        Self::of_sources(found.sources, unread, index, repository)
+        Self::of_sources(found.sources, unread, cluster, repository)
     }
 
     /// Reads the same files again, after they were changed.
-    pub(super) fn again(self, index: Index, repository: &Repository) -> Self {
-        Self::of_sources(self.sources, Vec::new(), index, repository)
+    pub(super) fn again(self, cluster: Cluster, repository: &Repository) -> Self {
+        Self::of_sources(self.sources, Vec::new(), cluster, repository)
     }
 
     fn of_sources(
         sources: Vec<Source>,
         mut unread: Vec<Unread>,
-        mut index: Index,
+        mut cluster: Cluster,
         repository: &Repository,
     ) -> Self {
         let progress = Progress::of(sources.len());
@@ -128,7 +127,7 @@ impl Gathered {
                     cut,
                 } if is_judged(&object) => {
                     let object = *object;
-                    index.apply(object.clone());
+                    cluster.apply(object.clone());
                     members.push(Member {
                         place,
                         reference,
@@ -138,7 +137,7 @@ impl Gathered {
                 }
                 Read::Object { object, .. } => {
                     summary.facts += 1;
-                    index.apply(*object);
+                    cluster.apply(*object);
                 }
             }
         }
@@ -150,7 +149,7 @@ impl Gathered {
             sources,
             members,
             order,
-            index,
+            cluster,
             unread,
             summary,
         }

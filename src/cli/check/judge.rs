@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::gather::{Gathered, Member};
 use super::repository::Repository;
+use crate::cluster::{Beside, View};
 use crate::manifest::cut::Cut;
 use crate::manifest::decode::LeftOut;
 use crate::manifest::locate::locate;
@@ -16,7 +17,6 @@ use crate::manifest::split::{Part, parts};
 use crate::manifest::tree::{Id, Tree};
 use crate::report::{Format, Judged, Located, Notice, Place, Report};
 use crate::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
-use crate::view::batch::BatchView;
 
 /// Parts of documents that no remedy and no rule reads, and that are most of them.
 const UNREAD: &[LeftOut] = &[
@@ -75,8 +75,11 @@ pub(super) fn verdict(
         raw,
         aim,
     };
-    let view = BatchView::new(&gathered.index, &gathered.order, number);
-    evaluate(&review, &view, settings)
+    let beside = Beside {
+        batch: Some((&gathered.order, number)),
+        ..Beside::NOTHING
+    };
+    evaluate(&review, View::new(&gathered.cluster, &beside), settings)
 }
 
 /// The members in which something is found, those of one file together: most

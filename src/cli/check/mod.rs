@@ -21,10 +21,10 @@ use clap::{Args, ValueEnum};
 
 use super::cluster::{self, ClusterError};
 use super::policy_file::{self, PolicyFileError};
+use crate::cluster::Cluster;
 use crate::report::{self, Format, Report, Style, Summary};
 use crate::verdict::Settings;
 use crate::view::facts::{self, FactsError};
-use crate::view::index::Index;
 use gather::Gathered;
 use repository::Repository;
 
@@ -144,12 +144,12 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
 }
 
 /// What is known of the cluster beside the manifests.
-fn facts(options: &CheckOptions) -> Result<Index, CheckError> {
+fn facts(options: &CheckOptions) -> Result<Cluster, CheckError> {
     if options.cluster {
         return Ok(cluster::read(options.context.as_deref(), |_| true)?);
     }
     if options.facts.is_empty() {
-        return Ok(Index::complete());
+        return Ok(Cluster::complete());
     }
     Ok(facts::load(&options.facts, &mut io::empty())?)
 }

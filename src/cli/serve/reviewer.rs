@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::view::View;
 use crate::admission::{self, Answer, Endpoint, Malformed, Received};
-use crate::model::cluster::ClusterView;
+use crate::cluster;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::server::Reviewer;
@@ -46,7 +46,7 @@ impl Reviewer for AdmissionReviewer {
         let received = Received::read(body).inspect_err(|malformed| {
             tracing::warn!(%malformed, "A body was refused.");
         })?;
-        let judge = |view: &dyn ClusterView| received.judge(endpoint, view, &self.settings.load());
+        let judge = |view: cluster::View<'_>| received.judge(endpoint, view, &self.settings.load());
         let verdict = self.view.answer(wait_until(deadline), judge).await;
         Ok(received.answer(endpoint, &verdict))
     }

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::options::ServeOptions;
-use crate::model::cluster::ClusterView;
+use crate::cluster::{self, Cluster};
 use crate::server::{Condition, HealthSource, Metrics, ViewGauges};
 use crate::view::connect::Access;
 use crate::view::facts::{self, FactsError};
-use crate::view::index::Index;
 use crate::view::live::{Fitness, LiveView};
 use crate::view::status::{KindStatus, Link};
 
@@ -20,7 +19,7 @@ const NAME: &str = "view";
 /// Where facts come from.
 pub(super) enum View {
     /// Files, which stand for a whole cluster.
-    Files(Box<Index>),
+    Files(Box<Cluster>),
     /// A cluster, followed.
     Live(Box<LiveView>),
 }
@@ -33,8 +32,8 @@ impl View {
             let live = LiveView::start(Access::default());
             return Ok(Self::Live(Box::new(live)));
         }
-        let index = facts::load(&options.facts, &mut io::stdin().lock())?;
-        Ok(Self::Files(Box::new(index)))
+        let cluster = facts::load(&options.facts, &mut io::stdin().lock())?;
+        Ok(Self::Files(Box::new(cluster)))
     }
 
     /// Judges by the view; `judge` may be called again with more facts. Waits
@@ -42,11 +41,11 @@ impl View {
     pub(super) async fn answer<T>(
         &self,
         deadline: Instant,
-        judge: impl Fn(&dyn ClusterView) -> T,
+        judge: impl Fn(cluster::View<'_>) -> T,
     ) -> T {
         match self {
-            Self::Files(index) => judge(&**index),
-            Self::Live(live) => live.answer(deadline, |view| judge(view)).await,
+            Self::Files(cluster) => judge(cluster.view()),
+            Self::Live(live) => live.answer(deadline, judge).await,
         }
     }
 

@@ -1,37 +1,75 @@
-//! The store behind every kind of object: slots, found by name and by what
-//! else objects are looked up by.
+//! The table of objects: slots, found by name and by what else objects are
+//! looked up by.
 
 use std::hash::BuildHasher;
-use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// What makes an object the one it is among those of its table.
+use super::stored::Stored;
+use crate::model::metadata::Metadata;
+use crate::model::object::ObjectKind;
+use crate::model::workload::WorkloadKind;
+
+/// What makes an object the one it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key<'a> {
-    /// Tells apart kinds that share a table; 0 elsewhere.
-    pub(super) family: u8,
+pub(crate) struct Key<'a> {
+    pub(crate) kind: ObjectKind,
     /// The namespace, empty where there is none.
-    pub(super) namespace: &'a str,
-    /// The name.
-    pub(super) name: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
 }
 
 impl<'a> Key<'a> {
     /// The key of an object without a namespace.
-    pub(super) const fn global(name: &'a str) -> Self {
+    pub(super) const fn global(kind: ObjectKind, name: &'a str) -> Self {
         Self {
-            family: 0,
+            kind,
             namespace: "",
             name,
         }
+    }
+
+    /// The key of an object in a namespace. Objects in files may leave their
+    /// name to the API server: two of them with different prefixes are two.
+    pub(super) fn of(kind: ObjectKind, metadata: &'a Metadata) -> Self {
+        Self {
+            kind,
+            namespace: &metadata.namespace,
+            name: if metadata.name.is_empty() {
+                &metadata.generate_name
+            } else {
+                &metadata.name
+            },
+        }
+    }
+}
+
+/// How many kinds there are, workloads and others.
+const KINDS: usize = WORKLOAD_KINDS + 8;
+
+const WORKLOAD_KINDS: usize = WorkloadKind::ALL.len();
+
+/// A number of its own for each kind, below [`KINDS`].
+pub(super) const fn number(kind: ObjectKind) -> usize {
+    match kind {
+        ObjectKind::Workload(kind) => kind as usize,
+        ObjectKind::Claim => WORKLOAD_KINDS,
+        ObjectKind::Volume => WORKLOAD_KINDS + 1,
+        ObjectKind::StorageClass => WORKLOAD_KINDS + 2,
+        ObjectKind::CsiDriver => WORKLOAD_KINDS + 3,
+        ObjectKind::Node => WORKLOAD_KINDS + 4,
+        ObjectKind::Namespace => WORKLOAD_KINDS + 5,
+        ObjectKind::Autoscaler => WORKLOAD_KINDS + 6,
+        ObjectKind::Scale => WORKLOAD_KINDS + 7,
     }
 }
 
 /// Something an object is looked up by beside its name.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(super) enum Trait<'a> {
-    /// It lies in this namespace.
+    /// It is of this kind. Kept only for kinds that are walked through.
+    Kind(ObjectKind),
+    /// It is a workload in this namespace.
     Namespace(&'a str),
     /// Its pods carry this label.
     PodLabel { key: &'a str, value: &'a str },
@@ -51,26 +89,18 @@ pub(super) enum Trait<'a> {
     FreeOfClass(&'a str),
 }
 
-/// An object that a table holds.
-pub(super) trait Stored: PartialEq {
-    /// Its key. It must not change while the object is held.
-    fn key(&self) -> Key<'_>;
-
-    /// Calls `add` with everything it is looked up by beside its name.
-    fn traits(&self, add: &mut dyn FnMut(Trait<'_>));
-}
-
-/// Objects of one kind, or of a few related ones.
+/// Objects of all kinds.
 ///
 /// Names and traits are kept as hashes alone and compared with the objects
 /// themselves when they are asked for: a key costs nine bytes, not a copy of
 /// its strings. What a trait finds is therefore a superset, to be checked.
-#[derive(Clone, Debug)]
-pub(super) struct Table<T> {
-    slots: Vec<Option<Arc<T>>>,
+#[derive(Clone, Debug, Default)]
+pub(super) struct Table {
+    slots: Vec<Option<Stored>>,
     /// One per slot, apart from the objects: walking these touches none of them.
     marks: Vec<Mark>,
     vacant: Vec<u32>,
+    counts: [usize; KINDS],
     names: HashTable<u32>,
     postings: Postings,
     hasher: DefaultHashBuilder,
@@ -79,98 +109,85 @@ pub(super) struct Table<T> {
 /// What is kept of a slot beside its object.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    /// The object's family; `None` where the slot is vacant.
-    family: Option<u8>,
-    /// Whether the present list of the family has named the object.
+    /// The object's kind; `None` where the slot is vacant.
+    kind: Option<ObjectKind>,
+    /// Whether the present list of the kind has named the object.
     listed: bool,
 }
 
 const VACANT: Mark = Mark {
-    family: None,
+    kind: None,
     listed: false,
 };
 
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Self {
-            slots: Vec::new(),
-            marks: Vec::new(),
-            vacant: Vec::new(),
-            names: HashTable::new(),
-            postings: Postings::default(),
-            hasher: DefaultHashBuilder::default(),
-        }
-    }
-}
-
-impl<T: Stored> Table<T> {
-    /// Whether there is no object.
-    pub(super) fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
-    /// How many objects of `family` there are.
-    pub(super) fn count(&self, family: u8) -> usize {
-        self.marks
-            .iter()
-            .filter(|mark| mark.family == Some(family))
-            .count()
+impl Table {
+    /// How many objects of `kind` there are.
+    pub(super) const fn count(&self, kind: ObjectKind) -> usize {
+        self.counts[number(kind)]
     }
 
     /// The object of that key.
-    pub(super) fn get(&self, key: Key<'_>) -> Option<&Arc<T>> {
+    pub(super) fn get(&self, key: Key<'_>) -> Option<&Stored> {
         self.at(self.slot_of(key)?)
     }
 
-    /// The object in `slot`, where one is left.
-    pub(super) fn at(&self, slot: u32) -> Option<&Arc<T>> {
+    fn at(&self, slot: u32) -> Option<&Stored> {
         self.slots.get(slot as usize)?.as_ref()
     }
 
     /// Every object, in no order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Stored> {
         self.slots.iter().flatten()
     }
 
-    /// The slots that may hold objects with that trait.
-    pub(super) fn slots_with(&self, wanted: Trait<'_>) -> &[u32] {
+    /// The objects that may have that trait.
+    pub(super) fn with(&self, wanted: Trait<'_>) -> impl Iterator<Item = &Stored> {
+        self.all_of(self.slots_with(wanted))
+    }
+
+    /// The objects that may have all of those traits: the shortest list of one.
+    /// Without any, every object.
+    pub(super) fn with_shortest<'t>(
+        &self,
+        wanted: impl Iterator<Item = Trait<'t>>,
+    ) -> impl Iterator<Item = &Stored> {
+        let shortest = wanted
+            .map(|wanted| self.slots_with(wanted))
+            .min_by_key(|slots| slots.len());
+        let all = shortest.is_none().then(|| self.iter());
+        self.all_of(shortest.unwrap_or_default())
+            .chain(all.into_iter().flatten())
+    }
+
+    fn slots_with(&self, wanted: Trait<'_>) -> &[u32] {
         self.postings.get(self.hash_trait(wanted))
     }
 
-    /// Every slot number in use, and some that are not.
-    pub(super) fn all_slots(&self) -> std::ops::Range<u32> {
-        0..self.slots.len() as u32
-    }
-
-    /// The objects that may have that trait.
-    pub(super) fn with(&self, wanted: Trait<'_>) -> impl Iterator<Item = &Arc<T>> {
-        self.slots_with(wanted)
-            .iter()
-            .filter_map(|slot| self.at(*slot))
+    fn all_of(&self, slots: &[u32]) -> impl Iterator<Item = &Stored> {
+        slots.iter().filter_map(|slot| self.at(*slot))
     }
 
     /// Whether the same object is held already and was named by the present list.
-    pub(super) fn knows(&self, object: &T) -> bool {
-        self.slot_of(object.key()).is_some_and(|slot| {
-            self.marks[slot as usize].listed && self.at(slot).is_some_and(|held| **held == *object)
-        })
+    pub(super) fn knows(&self, object: &Stored) -> bool {
+        self.slot_of(object.key())
+            .is_some_and(|slot| self.marks[slot as usize].listed && self.at(slot) == Some(object))
     }
 
     /// Puts the object in, in place of the one of the same key; whether
     /// anything changed by that.
-    pub(super) fn put(&mut self, object: T) -> bool {
+    pub(super) fn put(&mut self, object: Stored) -> bool {
         if let Some(slot) = self.slot_of(object.key()) {
             self.marks[slot as usize].listed = true;
             let Some(held) = self.slots[slot as usize].take() else {
                 return false;
             };
-            if *held == object {
+            if held == object {
                 self.slots[slot as usize] = Some(held);
                 return false;
             }
             self.unpost(slot, &held);
             self.post(slot, &object);
-            self.slots[slot as usize] = Some(Arc::new(object));
+            self.slots[slot as usize] = Some(object);
             return true;
         }
         let slot = self.vacant.pop().unwrap_or_else(|| {
@@ -178,14 +195,15 @@ impl<T: Stored> Table<T> {
             self.marks.push(VACANT);
             (self.slots.len() - 1) as u32
         });
-        let key = object.key();
-        let hash = self.hasher.hash_one(key);
+        let kind = object.kind();
+        let hash = self.hasher.hash_one(object.key());
         self.marks[slot as usize] = Mark {
-            family: Some(key.family),
+            kind: Some(kind),
             listed: true,
         };
+        self.counts[number(kind)] += 1;
         self.post(slot, &object);
-        self.slots[slot as usize] = Some(Arc::new(object));
+        self.slots[slot as usize] = Some(object);
         let (slots, hasher) = (&self.slots, &self.hasher);
         self.names.insert_unique(hash, slot, |slot| {
             slots[*slot as usize]
@@ -200,41 +218,39 @@ impl<T: Stored> Table<T> {
         let Some(slot) = self.slot_of(key) else {
             return false;
         };
-        let slots = &self.slots;
-        if let Ok(entry) = self
-            .names
-            .find_entry(self.hasher.hash_one(key), |candidate| {
-                holds(slots, *candidate, key)
-            })
-        {
-            entry.remove();
-        }
-        if let Some(held) = self.slots[slot as usize].take() {
-            self.unpost(slot, &held);
-        }
-        self.marks[slot as usize] = VACANT;
-        self.vacant.push(slot);
+        self.vacate(slot);
         true
     }
 
-    /// Forgets that the objects of `family` were listed.
-    pub(super) fn unlist(&mut self, family: u8) {
+    fn vacate(&mut self, slot: u32) {
+        let Some(held) = self.slots[slot as usize].take() else {
+            return;
+        };
+        let hash = self.hasher.hash_one(held.key());
+        if let Ok(entry) = self.names.find_entry(hash, |candidate| *candidate == slot) {
+            entry.remove();
+        }
+        self.unpost(slot, &held);
+        self.counts[number(held.kind())] -= 1;
+        self.marks[slot as usize] = VACANT;
+        self.vacant.push(slot);
+    }
+
+    /// Forgets that the objects of `kind` were listed.
+    pub(super) fn unlist(&mut self, kind: ObjectKind) {
         for mark in &mut self.marks {
-            if mark.family == Some(family) {
+            if mark.kind == Some(kind) {
                 mark.listed = false;
             }
         }
     }
 
-    /// Takes out the objects of `family` that were not listed.
-    pub(super) fn drop_unlisted(&mut self, family: u8) {
+    /// Takes out the objects of `kind` that were not listed.
+    pub(super) fn drop_unlisted(&mut self, kind: ObjectKind) {
         for slot in 0..self.marks.len() {
             let mark = self.marks[slot];
-            if mark.family != Some(family) || mark.listed {
-                continue;
-            }
-            if let Some(object) = self.slots[slot].clone() {
-                self.take(object.key());
+            if mark.kind == Some(kind) && !mark.listed {
+                self.vacate(slot as u32);
             }
         }
     }
@@ -252,7 +268,7 @@ impl<T: Stored> Table<T> {
         self.hasher.hash_one(wanted) as u32
     }
 
-    fn trait_hashes(&self, object: &T) -> Vec<u32> {
+    fn trait_hashes(&self, object: &Stored) -> Vec<u32> {
         let mut hashes = Vec::new();
         object.traits(&mut |found| hashes.push(self.hash_trait(found)));
         hashes.sort_unstable();
@@ -260,20 +276,20 @@ impl<T: Stored> Table<T> {
         hashes
     }
 
-    fn post(&mut self, slot: u32, object: &T) {
+    fn post(&mut self, slot: u32, object: &Stored) {
         for hash in self.trait_hashes(object) {
             self.postings.add(hash, slot);
         }
     }
 
-    fn unpost(&mut self, slot: u32, object: &T) {
+    fn unpost(&mut self, slot: u32, object: &Stored) {
         for hash in self.trait_hashes(object) {
             self.postings.remove(hash, slot);
         }
     }
 }
 
-fn holds<T: Stored>(slots: &[Option<Arc<T>>], slot: u32, key: Key<'_>) -> bool {
+fn holds(slots: &[Option<Stored>], slot: u32, key: Key<'_>) -> bool {
     slots[slot as usize]
         .as_ref()
         .is_some_and(|held| held.key() == key)
@@ -376,79 +392,90 @@ impl Postings {
 
 #[cfg(test)]
 mod tests {
+    use serde::de::DeserializeSeed;
+    use serde_json::json;
+
     use super::*;
 
-    #[derive(Clone, Debug, PartialEq)]
-    struct Thing {
-        name: &'static str,
-        colours: Vec<&'static str>,
+    fn node(name: &str, colours: &[&str]) -> Stored {
+        let labels: serde_json::Map<_, _> = colours
+            .iter()
+            .map(|colour| ((*colour).to_owned(), json!("yes")))
+            .collect();
+        let node = json!({"metadata": {"name": name, "labels": labels}});
+        Stored::of(ObjectKind::Node.deserialize(node).unwrap()).unwrap()
     }
 
-    impl Stored for Thing {
-        fn key(&self) -> Key<'_> {
-            Key::global(self.name)
-        }
-
-        fn traits(&self, add: &mut dyn FnMut(Trait<'_>)) {
-            for colour in &self.colours {
-                add(Trait::FreeOfClass(colour));
-            }
-        }
+    const fn key(name: &str) -> Key<'_> {
+        Key::global(ObjectKind::Node, name)
     }
 
-    fn thing(name: &'static str, colours: &[&'static str]) -> Thing {
-        Thing {
-            name,
-            colours: colours.to_vec(),
-        }
-    }
-
-    fn named(table: &Table<Thing>, colour: &str) -> Vec<&'static str> {
+    fn named(table: &Table, colour: &str) -> Vec<String> {
+        let wanted = Trait::NodeLabel {
+            key: colour,
+            value: "yes",
+        };
         let mut names: Vec<_> = table
-            .with(Trait::FreeOfClass(colour))
-            .filter(|thing| thing.colours.contains(&colour))
-            .map(|thing| thing.name)
+            .with(wanted)
+            .map(|node| node.key().name.to_owned())
             .collect();
         names.sort_unstable();
         names
     }
 
     #[test]
-    fn objects_are_found_by_name_and_trait_through_every_change() {
+    fn traits_follow_the_objects() {
         let mut table = Table::default();
-        assert!(table.put(thing("a", &["red"])));
-        assert!(table.put(thing("b", &["red", "red", "blue"])));
-        assert!(table.put(thing("c", &["red"])));
-        assert!(!table.put(thing("c", &["red"])), "the same again");
+        assert!(table.put(node("a", &["red"])));
+        assert!(table.put(node("b", &["red", "blue"])));
+        assert!(table.put(node("c", &["red"])));
+        assert!(!table.put(node("c", &["red"])), "the same again");
         assert_eq!(named(&table, "red"), ["a", "b", "c"]);
 
-        assert!(table.put(thing("a", &["blue"])));
+        assert!(table.put(node("a", &["blue"])));
         assert_eq!(named(&table, "red"), ["b", "c"]);
         assert_eq!(named(&table, "blue"), ["a", "b"]);
 
-        assert!(table.take(Key::global("b")));
-        assert!(!table.take(Key::global("b")));
+        assert!(table.take(key("b")));
+        assert!(!table.take(key("b")));
         assert_eq!(named(&table, "red"), ["c"]);
         assert_eq!(named(&table, "blue"), ["a"]);
-        assert!(table.get(Key::global("b")).is_none());
+        assert!(table.get(key("b")).is_none());
 
-        assert!(table.put(thing("d", &["red"])), "in the slot of b");
+        assert!(table.put(node("d", &["red"])), "in the slot of b");
         assert_eq!(named(&table, "red"), ["c", "d"]);
-        assert_eq!(table.count(0), 3);
-        assert_eq!(table.all_slots(), 0..3);
+        assert_eq!(table.count(ObjectKind::Node), 3);
+        assert_eq!(table.slots.len(), 3);
     }
 
     #[test]
     fn what_a_new_list_leaves_out_is_dropped() {
         let mut table = Table::default();
-        table.put(thing("a", &[]));
-        table.put(thing("b", &[]));
-        table.unlist(0);
-        assert!(!table.knows(&thing("b", &[])));
-        table.put(thing("b", &[]));
-        assert!(table.knows(&thing("b", &[])));
-        table.drop_unlisted(0);
-        let names: Vec<_> = table.iter().map(|thing| thing.name).collect();
+        table.put(node("a", &[]));
+        table.put(node("b", &[]));
+        table.unlist(ObjectKind::Node);
+        assert!(!table.knows(&node("b", &[])));
+        table.put(node("b", &[]));
+        assert!(table.knows(&node("b", &[])));
+        table.drop_unlisted(ObjectKind::Node);
+        let names: Vec<_> = table.iter().map(|node| node.key().name).collect();
         assert_eq!(names, ["b"]);
+    }
+
+    #[test]
+    fn every_kind_has_a_number_of_its_own() {
+        let workloads = WorkloadKind::ALL.into_iter().map(ObjectKind::Workload);
+        let others = [
+            ObjectKind::Claim,
+            ObjectKind::Volume,
+            ObjectKind::StorageClass,
+            ObjectKind::CsiDriver,
+            ObjectKind::Node,
+            ObjectKind::Namespace,
+            ObjectKind::Autoscaler,
+            ObjectKind::Scale,
+        ];
+        let numbers: Vec<_> = workloads.chain(others).map(number).collect();
+        assert_eq!(numbers, (0..KINDS).collect::<Vec<_>>());
     }
 }

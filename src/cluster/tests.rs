@@ -3,8 +3,10 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
-use super::super::shared::SharedIndex;
 use super::*;
+use crate::model::labels::Labels;
+use crate::model::object::{Object, ObjectKind};
+use crate::model::workload::{Workload, WorkloadKind};
 
 fn object(group: &str, kind: &str, value: Value) -> Object {
     ObjectKind::of(group, kind)
@@ -79,21 +81,21 @@ fn autoscaler(name: &str, api_version: &str, kind: &str, target: &str) -> Object
     )
 }
 
-fn filled(objects: impl IntoIterator<Item = Object>) -> Index {
-    let mut index = Index::complete();
+fn filled(objects: impl IntoIterator<Item = Object>) -> Cluster {
+    let mut cluster = Cluster::complete();
     for object in objects {
-        index.apply(object);
+        cluster.apply(object);
     }
-    index
+    cluster
 }
 
-fn names(workloads: &[Arc<Workload>]) -> Vec<&str> {
+fn names<'a>(workloads: &[&'a Workload]) -> Vec<&'a str> {
     let mut names: Vec<_> = workloads.iter().map(|w| w.metadata.name.as_str()).collect();
     names.sort_unstable();
     names
 }
 
-fn nodes(view: &dyn ClusterView, hint: Option<&NodeHint<'_>>) -> (Lookup<()>, Vec<String>) {
+fn nodes(view: View<'_>, hint: Option<&NodeHint<'_>>) -> (Lookup<()>, Vec<String>) {
     let mut names = Vec::new();
     let known = view.visit_nodes(hint, &mut |node| {
         names.push(node.name.to_string());
@@ -103,11 +105,7 @@ fn nodes(view: &dyn ClusterView, hint: Option<&NodeHint<'_>>) -> (Lookup<()>, Ve
     (known, names)
 }
 
-fn visited(
-    view: &dyn ClusterView,
-    namespace: Option<&str>,
-    labels: &[(&str, &str)],
-) -> Vec<String> {
+fn visited(view: View<'_>, namespace: Option<&str>, labels: &[(&str, &str)]) -> Vec<String> {
     let labels: Labels = labels.iter().copied().collect();
     let mut names = Vec::new();
     view.visit_workloads(namespace, &labels, &mut |workload| {
@@ -123,51 +121,63 @@ fn visited(
 
 #[test]
 fn nothing_is_absent_before_its_kind_has_synced() {
-    let mut index = Index::new();
-    assert_eq!(index.claim("shop", "data"), Lookup::NotSynced);
-    assert_eq!(index.default_storage_class(), Lookup::NotSynced);
-    assert_eq!(index.visit_nodes(None, &mut |_| true), Lookup::NotSynced);
-    index.apply(claim("shop", "data"));
-    index.apply(class("fast", "", true));
-    index.apply(node("n1", "a"));
-    assert!(index.claim("shop", "data").found().is_some());
+    let mut cluster = Cluster::new();
+    assert_eq!(cluster.view().claim("shop", "data"), Lookup::NotSynced);
+    assert_eq!(cluster.view().default_storage_class(), Lookup::NotSynced);
     assert_eq!(
-        index.default_storage_class(),
+        cluster.view().visit_nodes(None, &mut |_| true),
+        Lookup::NotSynced
+    );
+    cluster.apply(claim("shop", "data"));
+    cluster.apply(class("fast", "", true));
+    cluster.apply(node("n1", "a"));
+    assert!(cluster.view().claim("shop", "data").found().is_some());
+    assert_eq!(
+        cluster.view().default_storage_class(),
         Lookup::NotSynced,
         "a newer one may come"
     );
     assert_eq!(
-        nodes(&index, None),
+        nodes(cluster.view(), None),
         (Lookup::NotSynced, vec![]),
         "half the nodes would mislead"
     );
-    assert_eq!(index.claim("shop", "other"), Lookup::NotSynced);
+    assert_eq!(cluster.view().claim("shop", "other"), Lookup::NotSynced);
 
-    index.synced(ObjectKind::Claim);
-    assert_eq!(index.claim("shop", "other"), Lookup::Absent);
-    assert_eq!(index.claim("data", "shop"), Lookup::Absent);
-    assert_eq!(index.volume("pv"), Lookup::NotSynced, "another kind");
-
-    index.synced(ObjectKind::Workload(WorkloadKind::Job));
+    cluster.synced(ObjectKind::Claim);
+    assert_eq!(cluster.view().claim("shop", "other"), Lookup::Absent);
+    assert_eq!(cluster.view().claim("data", "shop"), Lookup::Absent);
     assert_eq!(
-        index.workload(WorkloadKind::Job, "shop", "x"),
+        cluster.view().volume("pv"),
+        Lookup::NotSynced,
+        "another kind"
+    );
+
+    cluster.synced(ObjectKind::Workload(WorkloadKind::Job));
+    assert_eq!(
+        cluster.view().workload(WorkloadKind::Job, "shop", "x"),
         Lookup::Absent
     );
     assert_eq!(
-        index.workload(WorkloadKind::Deployment, "shop", "x"),
+        cluster
+            .view()
+            .workload(WorkloadKind::Deployment, "shop", "x"),
         Lookup::NotSynced
     );
 }
 
 #[test]
-fn a_complete_index_without_nodes_says_so() {
-    assert_eq!(nodes(&Index::complete(), None).0, Lookup::Absent);
-    assert_eq!(Index::complete().default_storage_class(), Lookup::Absent);
+fn a_complete_cluster_without_nodes_says_so() {
+    assert_eq!(nodes(Cluster::complete().view(), None).0, Lookup::Absent);
+    assert_eq!(
+        Cluster::complete().view().default_storage_class(),
+        Lookup::Absent
+    );
 }
 
 #[test]
 fn a_claim_leads_to_the_workloads_that_use_or_make_it() {
-    let index = filled([
+    let cluster = filled([
         deployment("shop", "web", &[], &["data", "data"]),
         deployment("shop", "backup", &[], &["data", "logs", "data-db-0"]),
         deployment("blog", "web", &[], &["data"]),
@@ -185,7 +195,7 @@ fn a_claim_leads_to_the_workloads_that_use_or_make_it() {
     ];
     for (namespace, claim, expected) in cases {
         assert_eq!(
-            names(&index.workloads_using(namespace, claim)),
+            names(&cluster.view().workloads_using(namespace, claim)),
             expected,
             "{namespace}/{claim}"
         );
@@ -203,23 +213,26 @@ fn workloads_whose_owner_is_judged_are_not_kept() {
         )
     };
     let owned = || pod(json!([{"kind": "ReplicaSet", "name": "r", "controller": true}]));
-    let mut index = Index::complete();
-    assert!(!index.apply(owned()));
-    assert!(index.workloads_using("shop", "data").is_empty());
-    assert!(index.apply(pod(json!([]))));
-    assert_eq!(names(&index.workloads_using("shop", "data")), ["p"]);
-    assert!(index.apply(owned()), "adopted");
-    assert!(index.workloads_using("shop", "data").is_empty());
+    let mut cluster = Cluster::complete();
+    assert!(!cluster.apply(owned()));
+    assert!(cluster.view().workloads_using("shop", "data").is_empty());
+    assert!(cluster.apply(pod(json!([]))));
+    assert_eq!(
+        names(&cluster.view().workloads_using("shop", "data")),
+        ["p"]
+    );
+    assert!(cluster.apply(owned()), "adopted");
+    assert!(cluster.view().workloads_using("shop", "data").is_empty());
 }
 
 #[test]
 fn workloads_are_visited_by_their_pods_labels() {
-    let index = SharedIndex::new(filled([
+    let cluster = filled([
         deployment("shop", "a", &[("app", "a"), ("part-of", "shop")], &[]),
         deployment("shop", "b", &[("app", "b"), ("part-of", "shop")], &[]),
         deployment("blog", "a", &[("app", "a"), ("part-of", "blog")], &[]),
         deployment("blog", "bare", &[], &[]),
-    ]));
+    ]);
     type Case = (
         Option<&'static str>,
         &'static [(&'static str, &'static str)],
@@ -241,7 +254,7 @@ fn workloads_are_visited_by_their_pods_labels() {
     ];
     for (namespace, labels, expected) in cases {
         assert_eq!(
-            visited(&index, namespace, labels),
+            visited(cluster.view(), namespace, labels),
             expected,
             "{namespace:?} {labels:?}"
         );
@@ -249,42 +262,61 @@ fn workloads_are_visited_by_their_pods_labels() {
 }
 
 #[test]
-fn a_visit_ends_when_told_and_may_ask_and_change_the_view_meanwhile() {
-    let index =
-        SharedIndex::new(filled((0..300).map(|number| {
-            deployment("shop", &format!("w{number}"), &[("app", "w")], &["data"])
-        })));
+fn a_visit_ends_when_told() {
+    let cluster = filled(
+        (0..300)
+            .map(|number| deployment("shop", &format!("w{number}"), &[("app", "w")], &["data"])),
+    );
     let app: Labels = [("app", "w")].into_iter().collect();
+    let view = cluster.view();
     let mut visits = 0;
-    index.visit_workloads(Some("shop"), &app, &mut |workload| {
+    view.visit_workloads(Some("shop"), &app, &mut |_| {
         visits += 1;
-        let name = &workload.metadata.name;
-        assert!(!index.workloads_using("shop", "data").is_empty());
-        index.remove(ObjectKind::Workload(WorkloadKind::Deployment), "shop", name);
         visits < 200
     });
     assert_eq!(visits, 200);
-    assert_eq!(
-        index.count(ObjectKind::Workload(WorkloadKind::Deployment)),
-        100
-    );
+}
 
-    index.apply(node("n1", "a"));
-    index.apply(node("n2", "a"));
-    let mut seen = Vec::new();
-    index.visit_nodes(None, &mut |node| {
-        seen.push(node.name.to_string());
-        index.remove(ObjectKind::Node, "", "n1");
-        index.remove(ObjectKind::Node, "", "n2");
-        true
-    });
-    assert_eq!(seen, ["n1", "n2"], "the nodes of when the visit began");
-    assert_eq!(nodes(&index, None).0, Lookup::Absent);
+#[test]
+fn what_is_nearer_counts_before_the_cluster() {
+    let cluster = filled([
+        volume("pv1", "fast", None),
+        claim("shop", "far"),
+        class("fast", "", false),
+    ]);
+    let near = filled([volume("pv1", "slow", None), claim("shop", "near")]);
+    let nearer = [&near];
+    let beside = Beside {
+        nearer: &nearer,
+        ..Beside::NOTHING
+    };
+    let view = View::new(&cluster, &beside);
+    assert_eq!(view.volume("pv1").found().unwrap().class, "slow");
+    assert!(view.claim("shop", "near").found().is_some());
+    assert!(view.claim("shop", "far").found().is_some());
+    assert_eq!(view.claim("shop", "none"), Lookup::Absent);
+    assert!(view.storage_class("fast").found().is_some());
+}
+
+#[test]
+fn a_claim_that_arrives_is_there() {
+    let cluster = filled([claim("shop", "other")]);
+    let Object::Claim(arriving) = claim("shop", "data") else {
+        unreachable!("a claim was made");
+    };
+    let beside = Beside {
+        arriving: Some(&arriving),
+        ..Beside::NOTHING
+    };
+    let view = View::new(&cluster, &beside);
+    assert_eq!(view.claim("shop", "data"), Lookup::Found(&arriving));
+    assert!(view.claim("shop", "other").found().is_some());
+    assert_eq!(view.claim("blog", "data"), Lookup::Absent);
 }
 
 #[test]
 fn a_hint_narrows_the_nodes() {
-    let index = filled([node("n1", "a"), node("n2", "a"), node("n3", "b")]);
+    let cluster = filled([node("n1", "a"), node("n2", "a"), node("n3", "b")]);
     let cases: [(&str, &[&str], &[&str]); 6] = [
         ("zone", &["a"], &["n1", "n2"]),
         ("zone", &["a", "b"], &["n1", "n2", "n3"]),
@@ -299,7 +331,7 @@ fn a_hint_narrows_the_nodes() {
             key,
             values: &values,
         };
-        let (known, found) = nodes(&index, Some(&hint));
+        let (known, found) = nodes(cluster.view(), Some(&hint));
         assert_eq!(known, Lookup::Found(()), "{key} {values:?}");
         assert_eq!(found, expected, "{key} {values:?}");
     }
@@ -307,19 +339,32 @@ fn a_hint_narrows_the_nodes() {
 
 #[test]
 fn the_default_class_is_the_newest_that_says_so() {
-    let mut index = filled([
+    let mut cluster = filled([
         class("old", "2024-01-01T00:00:00Z", true),
         class("new", "2025-06-01T00:00:00Z", true),
         class("newest", "2026-01-01T00:00:00Z", false),
         class("alike", "2025-06-01T00:00:00Z", true),
     ]);
-    let default = |index: &Index| index.default_storage_class().found().unwrap().name.clone();
-    assert_eq!(default(&index), "alike", "of two as new, the first by name");
-    index.remove(ObjectKind::StorageClass, "", "alike");
-    assert_eq!(default(&index), "new");
-    index.apply(class("new", "2025-06-01T00:00:00Z", false));
-    assert_eq!(default(&index), "old");
-    let all: Vec<_> = index
+    let default = |cluster: &Cluster| {
+        cluster
+            .view()
+            .default_storage_class()
+            .found()
+            .unwrap()
+            .name
+            .clone()
+    };
+    assert_eq!(
+        default(&cluster),
+        "alike",
+        "of two as new, the first by name"
+    );
+    cluster.remove(ObjectKind::StorageClass, "", "alike");
+    assert_eq!(default(&cluster), "new");
+    cluster.apply(class("new", "2025-06-01T00:00:00Z", false));
+    assert_eq!(default(&cluster), "old");
+    let all: Vec<_> = cluster
+        .view()
         .storage_classes()
         .iter()
         .map(|class| class.name.clone())
@@ -329,36 +374,38 @@ fn the_default_class_is_the_newest_that_says_so() {
 
 #[test]
 fn volumes_are_free_until_a_claim_takes_them() {
-    let mut index = filled([
+    let mut cluster = filled([
         volume("pv1", "fast", None),
         volume("pv2", "fast", Some("data")),
         volume("pv3", "", None),
     ]);
-    let free = |index: &Index, class: &str| -> Vec<String> {
-        index
+    let free = |cluster: &Cluster, class: &str| -> Vec<String> {
+        cluster
+            .view()
             .free_volumes(class)
             .iter()
             .map(|volume| volume.name.to_string())
             .collect()
     };
-    assert_eq!(free(&index, "fast"), ["pv1"]);
-    assert_eq!(free(&index, ""), ["pv3"]);
-    index.apply(volume("pv1", "fast", Some("data")));
-    assert!(free(&index, "fast").is_empty());
-    index.apply(volume("pv2", "fast", None));
-    assert_eq!(free(&index, "fast"), ["pv2"]);
+    assert_eq!(free(&cluster, "fast"), ["pv1"]);
+    assert_eq!(free(&cluster, ""), ["pv3"]);
+    cluster.apply(volume("pv1", "fast", Some("data")));
+    assert!(free(&cluster, "fast").is_empty());
+    cluster.apply(volume("pv2", "fast", None));
+    assert_eq!(free(&cluster, "fast"), ["pv2"]);
 }
 
 #[test]
 fn autoscalers_are_found_by_their_target() {
-    let index = filled([
+    let cluster = filled([
         autoscaler("one", "apps/v1", "Deployment", "web"),
         autoscaler("two", "apps/v1", "Deployment", "web"),
         autoscaler("three", "apps/v1", "StatefulSet", "web"),
         autoscaler("four", "example.com/v1", "Deployment", "web"),
     ]);
     let found = |kind, namespace| {
-        let mut names: Vec<_> = index
+        let mut names: Vec<_> = cluster
+            .view()
             .autoscalers_of(kind, namespace, "web")
             .iter()
             .map(|autoscaler| autoscaler.metadata.name.to_string())
@@ -373,42 +420,40 @@ fn autoscalers_are_found_by_their_target() {
 
 #[test]
 fn a_heartbeat_changes_nothing() {
-    let index = SharedIndex::default();
-    assert!(index.apply(node("n1", "a")));
-    let mut before = None;
-    index.synced(ObjectKind::Node);
-    index.visit_nodes(None, &mut |node| {
-        before = Some(std::ptr::from_ref(node));
-        true
-    });
-    assert!(!index.apply(node("n1", "a")));
-    index.visit_nodes(None, &mut |node| {
-        assert_eq!(Some(std::ptr::from_ref(node)), before, "not even replaced");
-        true
-    });
-    assert!(index.apply(node("n1", "b")));
+    let mut cluster = Cluster::new();
+    let first = Stored::of(node("n1", "a")).unwrap();
+    assert!(!cluster.knows(&first));
+    assert!(cluster.put(first.clone()));
+    assert!(cluster.knows(&first));
+    assert!(!cluster.put(first));
+    let other = Stored::of(node("n1", "b")).unwrap();
+    assert!(!cluster.knows(&other));
+    assert!(cluster.put(other));
 }
 
 #[test]
 fn a_new_list_drops_what_it_does_not_name_when_it_is_complete() {
-    let mut index = filled([
+    let mut cluster = filled([
         claim("shop", "kept"),
         claim("shop", "gone"),
         deployment("shop", "gone", &[], &["kept"]),
         stateful_set("shop", "other-kind", 1, "data"),
     ]);
     let kind = ObjectKind::Workload(WorkloadKind::Deployment);
-    index.list_begins(ObjectKind::Claim);
-    index.list_begins(kind);
-    index.apply(claim("shop", "kept"));
-    assert!(index.claim("shop", "gone").found().is_some(), "not yet");
-    index.synced(ObjectKind::Claim);
-    index.synced(kind);
-    assert!(index.claim("shop", "kept").found().is_some());
-    assert_eq!(index.claim("shop", "gone"), Lookup::Absent);
-    assert!(index.workloads_using("shop", "kept").is_empty());
+    cluster.list_begins(ObjectKind::Claim);
+    cluster.list_begins(kind);
+    cluster.apply(claim("shop", "kept"));
+    assert!(
+        cluster.view().claim("shop", "gone").found().is_some(),
+        "not yet"
+    );
+    cluster.synced(ObjectKind::Claim);
+    cluster.synced(kind);
+    assert!(cluster.view().claim("shop", "kept").found().is_some());
+    assert_eq!(cluster.view().claim("shop", "gone"), Lookup::Absent);
+    assert!(cluster.view().workloads_using("shop", "kept").is_empty());
     assert_eq!(
-        names(&index.workloads_using("shop", "data-other-kind-0")),
+        names(&cluster.view().workloads_using("shop", "data-other-kind-0")),
         ["other-kind"]
     );
 }

@@ -1,0 +1,103 @@
+//! Objects that are judged together and are facts for each other.
+
+use std::collections::HashMap;
+
+use crate::model::Text;
+use crate::model::metadata::Metadata;
+use crate::model::object::{Object, ObjectKind};
+
+/// When another object of the same batch is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It is not judged at all: it is a fact.
+    Never,
+    /// It was judged before the present one.
+    Earlier,
+    /// It is judged after the present one.
+    Later,
+}
+
+/// The order in which the objects of a batch are judged. What is found between
+/// two of them is reported once, on the later one.
+#[derive(Clone, Debug, Default)]
+pub struct BatchOrder {
+    places: HashMap<Member, usize>,
+}
+
+type Member = (ObjectKind, Text, Text, Text);
+
+fn member(kind: ObjectKind, metadata: &Metadata) -> Member {
+    (
+        kind,
+        metadata.namespace.clone(),
+        metadata.name.clone(),
+        metadata.generate_name.clone(),
+    )
+}
+
+impl BatchOrder {
+    /// The order of `objects`, each with the number by which its turn comes.
+    /// Of two with the same kind and name the last counts, as in the cluster.
+    pub fn of<'a>(objects: impl IntoIterator<Item = (usize, &'a Object)>) -> Self {
+        let places = objects
+            .into_iter()
+            .filter_map(|(place, object)| match object {
+                Object::Workload(workload) => {
+                    let kind = ObjectKind::Workload(workload.kind);
+                    Some((member(kind, &workload.metadata), place))
+                }
+                Object::Autoscaler(autoscaler) => {
+                    let member = member(ObjectKind::Autoscaler, &autoscaler.metadata);
+                    Some((member, place))
+                }
+                _ => None,
+            })
+            .collect();
+        Self { places }
+    }
+
+    /// When that object is judged, seen from the one whose number is `current`.
+    pub(super) fn turn(&self, kind: ObjectKind, metadata: &Metadata, current: usize) -> Turn {
+        match self.places.get(&member(kind, metadata)) {
+            Some(place) if *place < current => Turn::Earlier,
+            Some(place) if *place > current => Turn::Later,
+            Some(_) | None => Turn::Never,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeSeed;
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::workload::WorkloadKind;
+
+    fn workload(kind: WorkloadKind, name: &str) -> Object {
+        ObjectKind::Workload(kind)
+            .deserialize(json!({"metadata": {"namespace": "shop", "name": name}}))
+            .unwrap()
+    }
+
+    #[test]
+    fn turns_are_counted_from_the_present_object() {
+        let batch = [
+            workload(WorkloadKind::Deployment, "a"),
+            workload(WorkloadKind::Deployment, "b"),
+            workload(WorkloadKind::StatefulSet, "b"),
+        ];
+        let order = BatchOrder::of(batch.iter().enumerate());
+        let cases = [
+            (WorkloadKind::Deployment, "a", Turn::Earlier),
+            (WorkloadKind::Deployment, "b", Turn::Never),
+            (WorkloadKind::StatefulSet, "b", Turn::Later),
+            (WorkloadKind::StatefulSet, "a", Turn::Never),
+        ];
+        for (kind, name, expected) in cases {
+            let other = workload(kind, name);
+            let turn = order.turn(ObjectKind::Workload(kind), other.metadata().unwrap(), 1);
+            assert_eq!(turn, expected, "{kind} {name}");
+        }
+    }
+}

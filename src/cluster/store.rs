@@ -1,0 +1,185 @@
+//! The store: objects by everything they are looked up by.
+
+use super::stored::{Stored, Typed};
+use super::table::{Key, Table, Trait, number};
+use super::view::{Beside, Lookup, View};
+use crate::model::Text;
+use crate::model::object::{Object, ObjectKind};
+use crate::model::storage_class::StorageClass;
+
+/// Facts about a cluster. Filled object by object; asked through a [`View`].
+///
+/// Of each object only what decides about *others* is kept. Workloads whose
+/// owner is judged (`Workload::owner_is_judged`) and scales are not kept.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    objects: Table,
+    /// The name of the class that claims without one get.
+    default_class: Option<Text>,
+    synced: Kinds,
+}
+
+/// A set of kinds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kinds(u32);
+
+impl Kinds {
+    const fn has(self, kind: ObjectKind) -> bool {
+        self.0 & (1 << number(kind)) != 0
+    }
+}
+
+impl Cluster {
+    /// A cluster of which nothing is known: every answer is `NotSynced`.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A cluster of which everything is known, still empty: what is not put in
+    /// is absent.
+    #[must_use]
+    pub fn complete() -> Self {
+        Self {
+            synced: Kinds(u32::MAX),
+            ..Self::default()
+        }
+    }
+
+    /// The facts of this cluster, nothing beside them.
+    #[must_use]
+    pub const fn view(&self) -> View<'_> {
+        View::new(self, &Beside::NOTHING)
+    }
+
+    /// Puts an object in, in place of the one of the same kind and name.
+    /// Whether a fact changed: a heartbeat changes none.
+    pub fn apply(&mut self, object: Object) -> bool {
+        Stored::of(object).is_some_and(|object| self.put(object))
+    }
+
+    /// As [`Self::apply`].
+    pub(crate) fn put(&mut self, object: Stored) -> bool {
+        let kind = object.kind();
+        let changed = if object.is_kept() {
+            self.objects.put(object)
+        } else {
+            self.objects.take(object.key())
+        };
+        self.choose_default_class(kind);
+        changed
+    }
+
+    /// Whether putting `object` in would change nothing. Asked first by those
+    /// who must lock the cluster for a change.
+    pub(crate) fn knows(&self, object: &Stored) -> bool {
+        if object.is_kept() {
+            self.objects.knows(object)
+        } else {
+            self.objects.get(object.key()).is_none()
+        }
+    }
+
+    /// Takes an object out; `namespace` is empty for objects that have none.
+    /// Whether it was there.
+    pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
+        let removed = self.objects.take(Key {
+            kind,
+            namespace,
+            name,
+        });
+        self.choose_default_class(kind);
+        removed
+    }
+
+    /// Says that a new list of all objects of `kind` begins. Until it is
+    /// complete, what was known of the kind stays.
+    pub fn list_begins(&mut self, kind: ObjectKind) {
+        self.objects.unlist(kind);
+    }
+
+    /// Says that all objects of `kind` have been put in. Those that a list
+    /// begun before did not name are dropped; from here on, what was not put in
+    /// is absent.
+    pub fn synced(&mut self, kind: ObjectKind) {
+        self.objects.drop_unlisted(kind);
+        self.choose_default_class(kind);
+        self.synced.0 |= 1 << number(kind);
+    }
+
+    /// Whether all objects of `kind` have been put in once.
+    #[must_use]
+    pub const fn is_synced(&self, kind: ObjectKind) -> bool {
+        self.synced.has(kind)
+    }
+
+    /// How many objects of `kind` are held.
+    #[must_use]
+    pub fn count(&self, kind: ObjectKind) -> usize {
+        self.objects.count(kind)
+    }
+
+    /// Every object, in no order.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Stored> {
+        self.objects.iter()
+    }
+
+    pub(super) fn get<T: Typed>(&self, key: Key<'_>) -> Option<&T> {
+        T::of(self.objects.get(key)?)
+    }
+
+    pub(super) fn look_up<T: Typed>(&self, key: Key<'_>) -> Lookup<&T> {
+        self.get(key)
+            .map_or_else(|| self.missing(key.kind), Lookup::Found)
+    }
+
+    fn missing<T>(&self, kind: ObjectKind) -> Lookup<T> {
+        if self.synced.has(kind) {
+            Lookup::Absent
+        } else {
+            Lookup::NotSynced
+        }
+    }
+
+    /// The objects that may have that trait.
+    pub(super) fn with<T: Typed>(&self, wanted: Trait<'_>) -> impl Iterator<Item = &T> {
+        self.objects.with(wanted).filter_map(T::of)
+    }
+
+    /// The objects that may have all of those traits; without any, every object.
+    pub(super) fn with_shortest<'t, T: Typed>(
+        &self,
+        wanted: impl Iterator<Item = Trait<'t>>,
+    ) -> impl Iterator<Item = &T> {
+        self.objects.with_shortest(wanted).filter_map(T::of)
+    }
+
+    /// Whether nodes are known, as [`View::visit_nodes`] says it.
+    pub(super) fn nodes_known(&self) -> Lookup<()> {
+        if self.synced.has(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
+            Lookup::Found(())
+        } else {
+            self.missing(ObjectKind::Node)
+        }
+    }
+
+    pub(super) fn default_class(&self) -> Lookup<&StorageClass> {
+        match &self.default_class {
+            Some(name) if self.synced.has(ObjectKind::StorageClass) => {
+                self.look_up(Key::global(ObjectKind::StorageClass, name))
+            }
+            _ => self.missing(ObjectKind::StorageClass),
+        }
+    }
+
+    fn choose_default_class(&mut self, changed: ObjectKind) {
+        if changed != ObjectKind::StorageClass {
+            return;
+        }
+        self.default_class = self
+            .with(Trait::Kind(ObjectKind::StorageClass))
+            .filter(|class: &&StorageClass| class.is_default)
+            .max_by(|a, b| a.created.cmp(&b.created).then_with(|| b.name.cmp(&a.name)))
+            .map(|class| class.name.clone());
+    }
+}

@@ -1,0 +1,153 @@
+//! Objects as the table holds them: what of each is kept, and what it is found by.
+
+use super::table::{Key, Trait};
+use crate::model::autoscaler::Autoscaler;
+use crate::model::claim::Claim;
+use crate::model::labels::Labels;
+use crate::model::node::Node;
+use crate::model::object::{Namespace, Object, ObjectKind};
+use crate::model::pod::PodVolumeSource;
+use crate::model::storage_class::{CsiDriver, StorageClass};
+use crate::model::volume::Volume;
+use crate::model::workload::Workload;
+
+/// An object, reduced to what decides about others than itself.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "each holds what its name says")]
+pub enum Stored {
+    Workload(Box<Workload>),
+    Claim(Box<Claim>),
+    Volume(Box<Volume>),
+    StorageClass(Box<StorageClass>),
+    CsiDriver(Box<CsiDriver>),
+    Node(Box<Node>),
+    Namespace(Box<Namespace>),
+    Autoscaler(Box<Autoscaler>),
+}
+
+impl Stored {
+    /// The object without the labels of claims, workloads and autoscalers
+    /// themselves, which no decision about others asks for; their pods' labels
+    /// stay. `None` for a scale, which is no object.
+    #[must_use]
+    pub fn of(mut object: Object) -> Option<Self> {
+        if let Object::Workload(Workload { metadata, .. })
+        | Object::Claim(Claim { metadata, .. })
+        | Object::Autoscaler(Autoscaler { metadata, .. }) = &mut object
+        {
+            metadata.labels = Labels::default();
+        }
+        Some(match object {
+            Object::Workload(workload) => Self::Workload(Box::new(workload)),
+            Object::Claim(claim) => Self::Claim(Box::new(claim)),
+            Object::Volume(volume) => Self::Volume(Box::new(volume)),
+            Object::StorageClass(class) => Self::StorageClass(Box::new(class)),
+            Object::CsiDriver(driver) => Self::CsiDriver(Box::new(driver)),
+            Object::Node(node) => Self::Node(Box::new(node)),
+            Object::Namespace(namespace) => Self::Namespace(Box::new(namespace)),
+            Object::Autoscaler(autoscaler) => Self::Autoscaler(Box::new(autoscaler)),
+            Object::Scale(_) => return None,
+        })
+    }
+
+    /// Whether others are judged by it: not by what is judged with its owner.
+    pub(super) fn is_kept(&self) -> bool {
+        !matches!(self, Self::Workload(workload) if workload.owner_is_judged())
+    }
+
+    /// The object's kind.
+    #[must_use]
+    pub fn kind(&self) -> ObjectKind {
+        self.key().kind
+    }
+
+    /// What makes the object the one it is. It must not change while it is held.
+    pub(crate) fn key(&self) -> Key<'_> {
+        match self {
+            Self::Workload(it) => Key::of(ObjectKind::Workload(it.kind), &it.metadata),
+            Self::Claim(it) => Key::of(ObjectKind::Claim, &it.metadata),
+            Self::Volume(it) => Key::global(ObjectKind::Volume, &it.name),
+            Self::StorageClass(it) => Key::global(ObjectKind::StorageClass, &it.name),
+            Self::CsiDriver(it) => Key::global(ObjectKind::CsiDriver, &it.name),
+            Self::Node(it) => Key::global(ObjectKind::Node, &it.name),
+            Self::Namespace(it) => Key::global(ObjectKind::Namespace, &it.metadata.name),
+            Self::Autoscaler(it) => Key::of(ObjectKind::Autoscaler, &it.metadata),
+        }
+    }
+
+    /// Calls `add` with everything it is looked up by beside its name.
+    pub(super) fn traits(&self, add: &mut dyn FnMut(Trait<'_>)) {
+        match self {
+            Self::Workload(workload) => of_workload(workload, add),
+            Self::Volume(volume) if volume.claim.is_none() => {
+                add(Trait::FreeOfClass(&volume.class));
+            }
+            Self::StorageClass(_) => add(Trait::Kind(ObjectKind::StorageClass)),
+            Self::Node(node) => {
+                add(Trait::Kind(ObjectKind::Node));
+                for (key, value) in node.labels.iter() {
+                    add(Trait::NodeLabel { key, value });
+                }
+            }
+            Self::Autoscaler(autoscaler) => add(Trait::Target {
+                namespace: &autoscaler.metadata.namespace,
+                kind: &autoscaler.target_kind,
+                name: &autoscaler.target_name,
+            }),
+            Self::Claim(_) | Self::Volume(_) | Self::CsiDriver(_) | Self::Namespace(_) => {}
+        }
+    }
+}
+
+fn of_workload(workload: &Workload, add: &mut dyn FnMut(Trait<'_>)) {
+    let namespace = workload.metadata.namespace.as_str();
+    add(Trait::Namespace(namespace));
+    for (key, value) in workload.template.labels.iter() {
+        add(Trait::PodLabel { key, value });
+    }
+    for volume in &workload.template.volumes {
+        if let PodVolumeSource::Claim { name } = &volume.source {
+            add(Trait::Claim {
+                namespace,
+                claim: name,
+            });
+        }
+    }
+    for template in &workload.claim_templates {
+        let stem = format!("{template}-{}", workload.metadata.name);
+        add(Trait::ClaimStem {
+            namespace,
+            stem: &stem,
+        });
+    }
+}
+
+/// A type of object, to be taken out of what is held.
+pub(super) trait Typed: Sized + 'static {
+    /// The object, where it is of this type.
+    fn of(stored: &Stored) -> Option<&Self>;
+}
+
+macro_rules! typed {
+    ($($kind:ident),*) => {
+        $(impl Typed for $kind {
+            fn of(stored: &Stored) -> Option<&Self> {
+                match stored {
+                    Stored::$kind(object) => Some(object),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+typed!(
+    Workload,
+    Claim,
+    Volume,
+    StorageClass,
+    CsiDriver,
+    Node,
+    Namespace,
+    Autoscaler
+);

@@ -1,0 +1,329 @@
+//! What one judgement sees: a cluster, and what is known beside it.
+
+use super::asked::Asked;
+use super::batch::{BatchOrder, Turn};
+use super::store::Cluster;
+use super::stored::Typed;
+use super::table::{Key, Trait};
+use crate::model::Text;
+use crate::model::autoscaler::Autoscaler;
+use crate::model::claim::Claim;
+use crate::model::labels::Labels;
+use crate::model::metadata::Metadata;
+use crate::model::node::Node;
+use crate::model::object::{Namespace, ObjectKind};
+use crate::model::pod::PodVolumeSource;
+use crate::model::storage_class::{CsiDriver, StorageClass};
+use crate::model::volume::Volume;
+use crate::model::workload::{Workload, WorkloadKind};
+
+/// An answer that never guesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup<T> {
+    /// The object is there.
+    Found(T),
+    /// The object is not there.
+    Absent,
+    /// It is not known whether the object is there: not all objects of this
+    /// kind have been heard of yet, or a live question got no answer.
+    NotSynced,
+}
+
+impl<T> Lookup<T> {
+    /// The object, where it was found.
+    pub fn found(self) -> Option<T> {
+        match self {
+            Self::Found(object) => Some(object),
+            Self::Absent | Self::NotSynced => None,
+        }
+    }
+}
+
+/// Label pairs of which a wanted node has at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeHint<'a> {
+    /// The label's key.
+    pub key: &'a str,
+    /// Its possible values.
+    pub values: &'a [Text],
+}
+
+/// The one field that node selectors know, used as a hint's key.
+const NODE_NAME: &str = "metadata.name";
+
+/// What one judgement knows beside the cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'a> {
+    /// Where the same claim, volume, class, driver or namespace is defined more
+    /// than once: clusters whose definition counts before the cluster's own, the
+    /// first of them most.
+    pub nearer: &'a [&'a Cluster],
+    /// A claim that is about to be there.
+    pub arriving: Option<&'a Claim>,
+    /// What the API server was asked for on behalf of this judgement, to which
+    /// it may add questions.
+    pub asked: Option<&'a Asked>,
+    /// The objects that are judged together with the present one, and its place
+    /// among them.
+    pub batch: Option<(&'a BatchOrder, usize)>,
+}
+
+impl Beside<'_> {
+    /// Nothing is known beside the cluster.
+    pub const NOTHING: Self = Self {
+        nearer: &[],
+        arriving: None,
+        asked: None,
+        batch: None,
+    };
+}
+
+/// The facts of one judgement: those of one version of a cluster, and what is
+/// known beside it. Every look-up is a hash or two, whatever the size of the
+/// cluster. Names are exact.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    cluster: &'a Cluster,
+    beside: &'a Beside<'a>,
+}
+
+impl<'a> View<'a> {
+    /// What is known of `cluster`, with what is known `beside` it.
+    #[must_use]
+    pub const fn new(cluster: &'a Cluster, beside: &'a Beside<'a>) -> Self {
+        Self { cluster, beside }
+    }
+
+    /// The cluster itself.
+    #[must_use]
+    pub const fn cluster(&self) -> &'a Cluster {
+        self.cluster
+    }
+
+    /// What is known beside the cluster.
+    #[must_use]
+    pub const fn beside(&self) -> &'a Beside<'a> {
+        self.beside
+    }
+
+    /// The claim `name` in `namespace`.
+    pub fn claim(&self, namespace: &str, name: &str) -> Lookup<&'a Claim> {
+        match self.beside.arriving {
+            Some(claim) if claim.metadata.name == name && claim.metadata.namespace == namespace => {
+                Lookup::Found(claim)
+            }
+            _ => self.find(ObjectKind::Claim, namespace, name),
+        }
+    }
+
+    /// The persistent volume `name`.
+    pub fn volume(&self, name: &str) -> Lookup<&'a Volume> {
+        self.find(ObjectKind::Volume, "", name)
+    }
+
+    /// The persistent volumes of `class` (empty: of none) that no claim has taken.
+    #[must_use]
+    pub fn free_volumes(&self, class: &str) -> Vec<&'a Volume> {
+        let clusters = self.beside.nearer.iter().chain([&self.cluster]);
+        clusters
+            .flat_map(|cluster| cluster.with::<Volume>(Trait::FreeOfClass(class)))
+            .filter(|volume| volume.claim.is_none() && volume.class == class)
+            .collect()
+    }
+
+    /// The storage class `name`.
+    pub fn storage_class(&self, name: &str) -> Lookup<&'a StorageClass> {
+        self.find(ObjectKind::StorageClass, "", name)
+    }
+
+    /// The class that claims without one get. Where several say they are, the
+    /// newest is, then the first by name (`GetDefaultClass` in the Kubernetes
+    /// source).
+    pub fn default_storage_class(&self) -> Lookup<&'a StorageClass> {
+        let known = self.cluster.default_class();
+        match known {
+            Lookup::Found(class) => self.find(ObjectKind::StorageClass, "", &class.name),
+            _ => known,
+        }
+    }
+
+    /// Every storage class, by name.
+    #[must_use]
+    pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
+        let mut classes: Vec<&StorageClass> = self
+            .cluster
+            .with(Trait::Kind(ObjectKind::StorageClass))
+            .collect();
+        classes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        classes
+    }
+
+    /// The CSI driver `name`.
+    pub fn csi_driver(&self, name: &str) -> Lookup<&'a CsiDriver> {
+        self.find(ObjectKind::CsiDriver, "", name)
+    }
+
+    /// The namespace `name`.
+    pub fn namespace(&self, name: &str) -> Lookup<&'a Namespace> {
+        self.find(ObjectKind::Namespace, "", name)
+    }
+
+    /// Calls `visit` for nodes until it returns `false`. `wanted` may narrow the
+    /// nodes to those with one of the label pairs, and need not. `NotSynced`
+    /// or `Absent` where no node is known.
+    pub fn visit_nodes(
+        &self,
+        wanted: Option<&NodeHint<'_>>,
+        visit: &mut dyn FnMut(&'a Node) -> bool,
+    ) -> Lookup<()> {
+        let cluster = self.cluster;
+        let known = cluster.nodes_known();
+        if !matches!(known, Lookup::Found(())) {
+            return known;
+        }
+        match wanted {
+            None => {
+                cluster.with(Trait::Kind(ObjectKind::Node)).all(visit);
+            }
+            Some(hint) if hint.key == NODE_NAME => {
+                hint.values
+                    .iter()
+                    .filter_map(|name| cluster.get(Key::global(ObjectKind::Node, name)))
+                    .all(visit);
+            }
+            Some(hint) => {
+                let key = hint.key;
+                hint.values
+                    .iter()
+                    .flat_map(|value| {
+                        cluster
+                            .with::<Node>(Trait::NodeLabel { key, value })
+                            .filter(move |node| node.labels.get(key) == Some(value))
+                    })
+                    .all(visit);
+            }
+        }
+        known
+    }
+
+    /// The workload of that kind and name.
+    pub fn workload(
+        &self,
+        kind: WorkloadKind,
+        namespace: &str,
+        name: &str,
+    ) -> Lookup<&'a Workload> {
+        self.find(ObjectKind::Workload(kind), namespace, name)
+    }
+
+    /// The workloads that use the claim, by its name in their template or, for a
+    /// StatefulSet, by the name its claim template makes. Workloads whose owner
+    /// is judged are left out.
+    #[must_use]
+    pub fn workloads_using(&self, namespace: &str, claim: &str) -> Vec<&'a Workload> {
+        let uses = |workload: &Workload| {
+            workload.template.volumes.iter().any(
+                |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim),
+            )
+        };
+        let by_name = self
+            .cluster
+            .with(Trait::Claim { namespace, claim })
+            .filter(|workload| uses(workload));
+        let stem = claim.rsplit_once('-').map(|(stem, _)| stem);
+        let by_template = stem
+            .into_iter()
+            .flat_map(|stem| {
+                self.cluster
+                    .with::<Workload>(Trait::ClaimStem { namespace, stem })
+            })
+            .filter(|workload| workload.makes_claim(claim) && !uses(workload));
+        by_name
+            .chain(by_template)
+            .filter(|workload| workload.metadata.namespace == namespace)
+            .collect()
+    }
+
+    /// Calls `visit` for the workloads whose pods carry all the label pairs of
+    /// `labels`, in `namespace` or, where that is `None`, in all of them, until
+    /// it returns `false`. Workloads whose owner is judged are left out.
+    pub fn visit_workloads(
+        &self,
+        namespace: Option<&str>,
+        labels: &Labels,
+        visit: &mut dyn FnMut(&'a Workload) -> bool,
+    ) {
+        // The shortest list that holds them all.
+        let traits = labels
+            .iter()
+            .map(|(key, value)| Trait::PodLabel { key, value })
+            .chain(namespace.map(Trait::Namespace));
+        self.cluster
+            .with_shortest(traits)
+            .filter(|workload: &&Workload| {
+                namespace.is_none_or(|namespace| workload.metadata.namespace == namespace)
+                    && labels.is_subset(&workload.template.labels)
+            })
+            .all(visit);
+    }
+
+    /// The autoscalers whose target is that workload.
+    #[must_use]
+    pub fn autoscalers_of(
+        &self,
+        kind: WorkloadKind,
+        namespace: &str,
+        name: &str,
+    ) -> Vec<&'a Autoscaler> {
+        let target = Trait::Target {
+            namespace,
+            kind: kind.name(),
+            name,
+        };
+        self.cluster
+            .with(target)
+            .filter(|autoscaler: &&Autoscaler| {
+                autoscaler.metadata.namespace == namespace
+                    && autoscaler.target_name == name
+                    && autoscaler.target_kind == kind.name()
+                    && autoscaler.target_group == kind.group()
+            })
+            .collect()
+    }
+
+    /// When a workload of the view is judged, relative to the present object.
+    #[must_use]
+    pub fn workload_turn(&self, workload: &Workload) -> Turn {
+        self.turn(ObjectKind::Workload(workload.kind), &workload.metadata)
+    }
+
+    /// When an autoscaler of the view is judged, relative to the present object.
+    #[must_use]
+    pub fn autoscaler_turn(&self, autoscaler: &Autoscaler) -> Turn {
+        self.turn(ObjectKind::Autoscaler, &autoscaler.metadata)
+    }
+
+    fn turn(&self, kind: ObjectKind, metadata: &Metadata) -> Turn {
+        self.beside.batch.map_or(Turn::Never, |(order, current)| {
+            order.turn(kind, metadata, current)
+        })
+    }
+
+    fn find<T: Typed>(&self, kind: ObjectKind, namespace: &str, name: &str) -> Lookup<&'a T> {
+        let key = Key {
+            kind,
+            namespace,
+            name,
+        };
+        let nearer = self.beside.nearer.iter().find_map(|it| it.get(key));
+        if let Some(object) = nearer {
+            return Lookup::Found(object);
+        }
+        match (self.cluster.look_up(key), self.beside.asked) {
+            (Lookup::Absent | Lookup::NotSynced, Some(asked)) if Asked::is_worth(kind) => {
+                asked.look_up(kind, namespace, name)
+            }
+            (known, _) => known,
+        }
+    }
+}
