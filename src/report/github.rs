@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Place, Report, Severity};
+use super::{Place, Report, words};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     for unread in &report.unread {
@@ -18,14 +18,17 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         properties.write("error", &unread.message, out)?;
     }
     for (severity, located) in report.told() {
-        let command = match severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
         let mut properties = Properties::default();
         properties.place(located.place.as_ref());
         properties.add("title", &located.finding.rule);
-        properties.write(command, &located.finding.message, out)?;
+        properties.write(severity.name(), &located.finding.message, out)?;
+    }
+    for (reason, located) in report.suppressed() {
+        let mut properties = Properties::default();
+        properties.place(located.place.as_ref());
+        properties.add("title", &located.finding.rule);
+        let message = format!("{}: suppressed: {reason}", located.finding.object);
+        properties.write("notice", &message, out)?;
     }
     for notice in &report.notices {
         let mut properties = Properties::default();
@@ -33,6 +36,11 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         properties.add("title", &"multi-attach-guard");
         let message = format!("{}: {}", notice.object, notice.text);
         properties.write("warning", &message, out)?;
+    }
+    for unopened in &report.unopened {
+        let mut properties = Properties::default();
+        properties.add("title", &"multi-attach-guard");
+        properties.write("notice", &words::unopened(unopened), out)?;
     }
     Ok(())
 }

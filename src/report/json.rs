@@ -14,9 +14,13 @@ use crate::verdict::Proposal;
 struct Json<'a> {
     findings: Vec<Finding<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    suppressed: Vec<Finding<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     notices: Vec<Notice<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Unread<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unopened: Vec<Unopened<'a>>,
     summary: &'a Summary,
 }
 
@@ -34,6 +38,8 @@ struct Finding<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     template: Option<&'a str>,
     message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
     remedies: &'a [Proposal],
 }
 
@@ -43,6 +49,13 @@ struct Notice<'a> {
     file: Option<&'a str>,
     line: Option<usize>,
     message: &'a str,
+}
+
+#[derive(Serialize)]
+struct Unopened<'a> {
+    kind: &'a str,
+    path: &'a str,
+    reason: &'a str,
 }
 
 #[derive(Serialize)]
@@ -56,6 +69,10 @@ struct Unread<'a> {
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let json = Json {
         findings: report.told().map(|(_, located)| finding(located)).collect(),
+        suppressed: report
+            .suppressed()
+            .map(|(_, located)| finding(located))
+            .collect(),
         notices: report
             .notices
             .iter()
@@ -74,6 +91,15 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                 line: unread.at.map(|(line, _)| line),
                 column: unread.at.map(|(_, column)| column),
                 message: &unread.message,
+            })
+            .collect(),
+        unopened: report
+            .unopened
+            .iter()
+            .map(|unopened| Unopened {
+                kind: unopened.what,
+                path: &unopened.path,
+                reason: &unopened.reason,
             })
             .collect(),
         summary: &report.summary,
@@ -96,6 +122,7 @@ fn finding(located: &Located) -> Finding<'_> {
         column: place.map(|place| place.column),
         template: place.and_then(|place| place.template.as_deref()),
         message: &finding.message,
+        reason: finding.suppressed.as_deref(),
         remedies: &finding.remedies,
     }
 }

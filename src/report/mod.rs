@@ -4,11 +4,14 @@
 //! stand, the formats know how to say it. Every format names the same findings
 //! in the same words.
 
+mod concise;
 mod github;
+mod html;
 mod json;
 mod junit;
 mod sarif;
 mod text;
+mod words;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -24,6 +27,8 @@ use crate::verdict::Finding;
 pub enum Format {
     /// For people, with the lines at fault
     Text,
+    /// For people and editors, a line for each finding
+    Concise,
     /// One JSON object with `findings` and `summary`
     Json,
     /// SARIF 2.1.0, for code scanning
@@ -32,6 +37,8 @@ pub enum Format {
     Junit,
     /// Workflow commands, for annotations in GitHub Actions
     Github,
+    /// A page to look at, with a picture of each volume at risk
+    Html,
 }
 
 /// Everything that was found.
@@ -44,6 +51,10 @@ pub struct Report {
     pub notices: Vec<Notice>,
     /// What could not be read.
     pub unread: Vec<Unread>,
+    /// What was not looked into, each with its reason.
+    pub unopened: Vec<Unopened>,
+    /// What a reader may do next: sentences, for people only.
+    pub hints: Vec<String>,
     /// The objects that were judged. Only JUnit names them all; may be empty
     /// for the other formats.
     pub judged: Vec<Judged>,
@@ -58,6 +69,61 @@ pub struct Located {
     pub finding: Finding,
     /// Where it stands; `None` for an object that came from no file.
     pub place: Option<Place>,
+    /// What the first remedy changes in the file; `None` where it cannot be
+    /// written there.
+    pub fix: Option<Fix>,
+    /// The workloads that use the volumes at risk; only the page shows them, and
+    /// it may be empty for the other formats.
+    pub users: Vec<User>,
+}
+
+impl Located {
+    /// A finding, where it stands, and nothing more.
+    #[must_use]
+    pub const fn new(finding: Finding, place: Option<Place>) -> Self {
+        Self {
+            finding,
+            place,
+            fix: None,
+            users: Vec::new(),
+        }
+    }
+}
+
+/// Lines of a file and what a remedy puts in their stead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// The remedy's name.
+    pub remedy: &'static str,
+    /// The first line that goes, counted from 1; where none goes, the line above
+    /// which lines are added.
+    pub line: usize,
+    /// The lines that go, each with its end.
+    pub removed: Vec<String>,
+    /// The lines that come, each with its end.
+    pub added: Vec<String>,
+}
+
+/// A workload that uses a volume at risk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// `Deployment` for example.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// How many pods it asks for.
+    pub pods: i64,
+}
+
+/// Something that stands for objects that were not looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unopened {
+    /// `chart` or `kustomization`.
+    pub what: &'static str,
+    /// Its folder as the user named it.
+    pub path: String,
+    /// Why: the end of a sentence.
+    pub reason: String,
 }
 
 /// A place in a manifest.
@@ -127,6 +193,11 @@ pub struct Summary {
     pub skipped: BTreeMap<String, usize>,
     /// Documents that are no Kubernetes objects.
     pub others: usize,
+    /// Charts and kustomizations that were rendered.
+    pub rendered: usize,
+    /// What stands for objects that were not looked at, by kind: `chart`,
+    /// `kustomization`, `HelmRelease` and the like.
+    pub unopened: BTreeMap<String, usize>,
     /// Findings that are refused.
     pub deny: usize,
     /// Findings that the webhook would repair.
@@ -135,6 +206,8 @@ pub struct Summary {
     pub warn: usize,
     /// Findings that somebody asked, with a reason, not to hear of.
     pub suppressed: usize,
+    /// What there is to tell about annotations.
+    pub notices: usize,
     /// Files or documents that could not be read.
     pub unreadable: usize,
 }
@@ -175,6 +248,13 @@ impl Severity {
             Action::Ignore => None,
         }
     }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
 }
 
 /// How a report is written.
@@ -184,19 +264,23 @@ pub struct Style {
     pub colour: bool,
     /// The width of the reader's window, in characters.
     pub width: usize,
+    /// Whether the findings are counted and not told one by one.
+    pub summary: bool,
 }
 
-/// Writes `report` in `format`; `style` counts for text only.
+/// Writes `report` in `format`; `style` counts for those made for people.
 ///
 /// # Errors
 /// Whatever writing to `out` says.
 pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write) -> io::Result<()> {
     match format {
         Format::Text => text::write(report, style, out),
+        Format::Concise => concise::write(report, style, out),
         Format::Json => json::write(report, out),
         Format::Sarif => sarif::write(report, out),
         Format::Junit => junit::write(report, out),
         Format::Github => github::write(report, out),
+        Format::Html => html::write(report, out),
     }
 }
 
@@ -206,6 +290,13 @@ impl Report {
         self.findings
             .iter()
             .filter_map(|located| Some((Severity::of(located.finding.action)?, located)))
+    }
+
+    /// The findings that somebody asked not to hear of, with the reason.
+    fn suppressed(&self) -> impl Iterator<Item = (&str, &Located)> {
+        self.findings
+            .iter()
+            .filter_map(|located| Some((located.finding.suppressed.as_deref()?, located)))
     }
 }
 

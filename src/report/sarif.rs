@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::{Located, Place, Report, Severity, Unread};
+use super::{Fix, Located, Notice, Place, Report, Severity, Unopened, Unread, words};
 use crate::rules::RULES;
 
 /// Where the documentation of the rules is.
@@ -20,7 +20,13 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         })
         .map(result)
         .collect();
-    let unread: Vec<Value> = report.unread.iter().map(unread).collect();
+    let unread: Vec<Value> = report
+        .unread
+        .iter()
+        .map(unread)
+        .chain(report.unopened.iter().map(unopened))
+        .collect();
+    let notices: Vec<Value> = report.notices.iter().map(notice).collect();
     let sarif = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -36,6 +42,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             "invocations": [{
                 "executionSuccessful": report.unread.is_empty(),
                 "toolExecutionNotifications": unread,
+                "toolConfigurationNotifications": notices,
             }],
             "results": results,
         }],
@@ -93,10 +100,37 @@ fn result(located: &Located) -> Value {
     if let Some(index) = RULES.iter().position(|rule| rule.code == finding.rule) {
         result["ruleIndex"] = index.into();
     }
+    if let Some(fix) = located
+        .place
+        .as_ref()
+        .zip(located.fix.as_ref())
+        .and_then(fix)
+    {
+        result["fixes"] = json!([fix]);
+    }
     if let Some(reason) = &finding.suppressed {
         result["suppressions"] = json!([{"kind": "external", "justification": reason}]);
     }
     result
+}
+
+/// What the first remedy changes, as a replacement of whole lines.
+fn fix((place, fix): (&Place, &Fix)) -> Option<Value> {
+    let path = place.path.as_deref()?;
+    let end = fix.line + fix.removed.len();
+    Some(json!({
+        "description": {"text": format!("Remedy {}", fix.remedy)},
+        "artifactChanges": [{
+            "artifactLocation": artifact(path),
+            "replacements": [{
+                "deletedRegion": {
+                    "startLine": fix.line, "startColumn": 1,
+                    "endLine": end, "endColumn": 1,
+                },
+                "insertedContent": {"text": fix.added.concat()},
+            }],
+        }],
+    }))
 }
 
 /// The line in a rendered template says nothing about the template's own line,
@@ -115,6 +149,19 @@ fn physical(place: &Place) -> Option<Value> {
             "snippet": {"text": place.text},
         },
     }))
+}
+
+fn notice(notice: &Notice) -> Value {
+    let text = format!("{}: {}", notice.object, notice.text);
+    let mut notification = json!({"level": "warning", "message": {"text": text}});
+    if let Some(physical) = notice.place.as_ref().and_then(physical) {
+        notification["locations"] = json!([{"physicalLocation": physical}]);
+    }
+    notification
+}
+
+fn unopened(unopened: &Unopened) -> Value {
+    json!({"level": "note", "message": {"text": words::unopened(unopened)}})
 }
 
 fn unread(unread: &Unread) -> Value {

@@ -1,6 +1,8 @@
 use serde_json::{Value, json};
 
-use super::{Format, Judged, Located, Notice, Place, Report, Style, Summary, Unread, write};
+use super::{
+    Fix, Format, Judged, Located, Notice, Place, Report, Style, Summary, Unopened, Unread, write,
+};
 use crate::model::object::ObjectRef;
 use crate::policy::Action;
 use crate::remedy;
@@ -23,6 +25,7 @@ fn finding(rule: &'static str, outcome: Outcome, action: Action, name: &str) -> 
         action,
         object: object("Deployment", name),
         field_path: "spec.strategy".to_owned(),
+        volumes: vec!["data".into()],
         message: format!("Deployment shop/{name}: 100 % of it, once:\nit is wrong. Mend it."),
         warning: format!("{rule}: wrong & <odd>"),
         remedies: Vec::new(),
@@ -84,15 +87,25 @@ fn report() -> Report {
         skipped: [("Service".to_owned(), 2), ("Secret".to_owned(), 1)].into(),
         others: 1,
         unreadable: 1,
+        rendered: 2,
+        unopened: [("chart".to_owned(), 1), ("HelmRelease".to_owned(), 3)].into(),
+        notices: 1,
         ..Summary::default()
     };
     for finding in [&denied, &warned, &suppressed, &ignored] {
         summary.count(finding);
     }
-    let located = |finding, place| Located { finding, place };
+    let mut first = Located::new(denied, Some(web.clone()));
+    first.fix = Some(Fix {
+        remedy: "recreate",
+        line: 14,
+        removed: vec!["  strategy: {type: RollingUpdate}  # é\n".to_owned()],
+        added: vec!["  strategy: {type: Recreate}  # é\n".to_owned()],
+    });
+    let located = Located::new;
     Report {
         findings: vec![
-            located(denied, Some(web.clone())),
+            first,
             located(warned, Some(rendered)),
             located(suppressed, Some(web.clone())),
             located(ignored, None),
@@ -108,6 +121,12 @@ fn report() -> Report {
             at: Some((2, 4)),
             message: "This is not valid YAML: unclosed bracket '['.".to_owned(),
         }],
+        unopened: vec![Unopened {
+            what: "chart",
+            path: "charts/db".to_owned(),
+            reason: "there is no helm on the PATH".to_owned(),
+        }],
+        hints: vec!["`check --fix` repairs 1 object.".to_owned()],
         judged: vec![Judged {
             object: object("Deployment", "fine"),
             file: Some("fine.yaml".to_owned()),
@@ -120,6 +139,7 @@ fn written(report: &Report, format: Format) -> String {
     let style = Style {
         colour: false,
         width: 80,
+        summary: false,
     };
     let mut out = Vec::new();
     write(report, format, style, &mut out).unwrap();
@@ -148,6 +168,7 @@ fn colours_come_only_when_asked_for() {
     let style = Style {
         colour: true,
         width: 80,
+        summary: false,
     };
     write(&report(), Format::Text, style, &mut out).unwrap();
     assert!(out.contains(&0x1b));
@@ -178,11 +199,17 @@ fn json_has_the_documented_shape() {
     );
     assert_eq!(json["findings"][1]["template"], "shop/templates/api.yaml");
     assert_eq!(json["findings"].as_array().unwrap().len(), 2);
+    assert_eq!(json["suppressed"][0]["reason"], "gone next week");
     assert_eq!(json["errors"][0]["line"], 2);
+    assert_eq!(
+        json["unopened"],
+        json!([{"kind": "chart", "path": "charts/db", "reason": "there is no helm on the PATH"}])
+    );
     assert_eq!(
         json["summary"],
         json!({
             "files": 3, "judged": 4, "facts": 1, "skipped": {"Secret": 1, "Service": 2}, "others": 1,
+            "rendered": 2, "unopened": {"chart": 1, "HelmRelease": 3}, "notices": 1,
             "deny": 1, "fix": 0, "warn": 1, "suppressed": 1, "unreadable": 1,
         })
     );
@@ -239,7 +266,25 @@ fn sarif_points_to_the_place_and_names_the_suppression() {
         results[2]["suppressions"],
         json!([{"kind": "external", "justification": "gone next week"}])
     );
-    assert_eq!(run["invocations"][0]["executionSuccessful"], false);
+    assert_eq!(
+        results[0]["fixes"][0]["artifactChanges"][0]["replacements"],
+        json!([{
+            "deletedRegion": {"startLine": 14, "startColumn": 1, "endLine": 15, "endColumn": 1},
+            "insertedContent": {"text": "  strategy: {type: Recreate}  # é\n"},
+        }])
+    );
+    assert_eq!(results[1].get("fixes"), None);
+    let invocation = &run["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], false);
+    let told = |list: &str, number: usize| invocation[list][number]["message"]["text"].clone();
+    assert_eq!(
+        told("toolConfigurationNotifications", 0),
+        "Deployment shop/old: there is no rule \"x\"."
+    );
+    assert_eq!(
+        told("toolExecutionNotifications", 1),
+        "The chart charts/db was not rendered: there is no helm on the PATH."
+    );
 }
 
 #[test]
@@ -249,7 +294,9 @@ fn github_commands_are_escaped() {
         "::error file=bad.yaml,line=2,col=4,title=multi-attach-guard::This is not valid YAML: unclosed bracket '['.\n\
          ::error file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/web: 100 %25 of it, once:%0Ait is wrong. Mend it.\n\
          ::warning file=shop/templates/api.yaml,title=replicas-share-volume::Deployment shop/api: 100 %25 of it, once:%0Ait is wrong. Mend it.\n\
-         ::warning file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=multi-attach-guard::Deployment shop/old: there is no rule \"x\".\n"
+         ::notice file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/old: suppressed: gone next week\n\
+         ::warning file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=multi-attach-guard::Deployment shop/old: there is no rule \"x\".\n\
+         ::notice title=multi-attach-guard::The chart charts/db was not rendered: there is no helm on the PATH.\n"
     );
     let mut comma = report();
     comma.unread[0].path = Some("a,b:c.yaml".to_owned());
@@ -257,8 +304,76 @@ fn github_commands_are_escaped() {
 }
 
 #[test]
-fn junit_makes_a_suite_of_each_file() {
+fn junit_makes_a_suite_of_each_file_and_a_test_of_each_finding() {
     let mut report = report();
     report.findings[0].finding.message = "a \u{1} <b> & c".to_owned();
     insta::assert_snapshot!(written(&report, Format::Junit));
+}
+
+#[test]
+fn concise_is_a_line_each() {
+    insta::assert_snapshot!(written(&report(), Format::Concise));
+}
+
+#[test]
+fn a_summary_counts_and_names_nothing() {
+    let style = Style {
+        colour: false,
+        width: 80,
+        summary: true,
+    };
+    for format in [Format::Text, Format::Concise] {
+        let mut out = Vec::new();
+        write(&report(), format, style, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(!out.contains("shop/web"), "{out}");
+        assert!(out.contains("1 error, 1 warning"), "{out}");
+    }
+}
+
+#[test]
+fn findings_on_one_object_are_told_together() {
+    let mut report = report();
+    let mut other = report.findings[0].clone();
+    other.finding.rule = codes::REPLICAS_SHARE_VOLUME;
+    report.findings.insert(1, other);
+    let text = written(&report, Format::Text);
+    assert_eq!(text.matches("error[").count(), 2, "{text}");
+    assert!(
+        text.contains("error[replicas-share-volume] too: "),
+        "{text}"
+    );
+    assert_eq!(text.matches("remedies: recreate").count(), 1, "{text}");
+    assert_eq!(
+        text.matches(report.findings[0].finding.remedies[0].remedy.cost)
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn the_page_needs_nothing_beside_itself() {
+    let mut report = report();
+    report.findings[0].finding.object.name = "<script>alert(1)</script>".into();
+    let page = written(&report, Format::Html);
+    for word in [
+        "<script", "http:", "https:", "src=", "<link", "@import", "url(",
+    ] {
+        assert!(!page.contains(word), "{word}");
+    }
+    // Nobody reads names alone: every picture says what is in it.
+    assert_eq!(
+        page.matches("<svg ").count(),
+        page.matches("role=\"img\" aria-label=\"data is attached to ")
+            .count()
+    );
+    assert!(page.matches("<svg ").count() >= 5);
+    assert!(
+        page.contains("<del>-   strategy: {type: RollingUpdate}"),
+        "{page}"
+    );
+    assert!(
+        page.contains("<ins>+   strategy: {type: Recreate}"),
+        "{page}"
+    );
 }

@@ -4,53 +4,136 @@ use std::io::{self, Write};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use super::{Place, Report, Severity, Style, Summary};
+use super::{Located, Place, Report, Severity, Style, words};
+use crate::remedy::REMEDIES;
 
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if !style.summary {
+        blocks(report, style, out)?;
+        remedies(report, style, out)?;
+    }
+    let rules = words::by_rule(report);
+    if report.told().count() > 1 || (style.summary && !rules.is_empty()) {
+        writeln!(out, "By rule:")?;
+        for (rule, errors, warnings) in rules {
+            writeln!(out, "  {rule}: {}", words::severities(errors, warnings))?;
+        }
+        writeln!(out)?;
+    }
+    for hint in &report.hints {
+        writeln!(out, "{hint}")?;
+    }
+    if !report.hints.is_empty() {
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", words::summary(&report.summary))
+}
+
+/// A block for each object at fault, then what there is to tell beside.
+fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let renderer = if style.colour {
         Renderer::styled()
     } else {
         Renderer::plain()
     }
     .term_width(style.width);
-    for (severity, located) in report.told() {
-        let finding = &located.finding;
-        let level = match severity {
-            Severity::Error => Level::ERROR,
-            Severity::Warning => Level::WARNING,
-        };
-        let (_, brief) = finding
-            .warning
-            .split_once(": ")
-            .unwrap_or(("", &finding.warning));
-        let title = format!("{}: {brief}", finding.object);
-        let mut group = level
+    let told: Vec<(Severity, &Located)> = report.told().collect();
+    for together in told.chunk_by(|(_, a), (_, b)| same_object(a, b)) {
+        let (severity, first) = together[0];
+        let finding = &first.finding;
+        let title = format!("{}: {}", finding.object, words::brief(finding));
+        let mut group = level(severity)
             .primary_title(title)
             .id(finding.rule)
-            .elements(located.place.as_ref().map(snippet));
-        group = told_by(group, located.place.as_ref());
-        let object = format!("{}: ", finding.object);
-        let message = finding.message.strip_prefix(&object);
-        let message = message.unwrap_or(&finding.message);
-        group = group.element(Level::NOTE.message(wrapped(message, style.width)));
-        for proposal in &finding.remedies {
-            let help = format!("remedy {}: {}", proposal.remedy.name, proposal.remedy.cost);
-            group = group.element(Level::HELP.message(wrapped(&help, style.width)));
+            .elements(first.place.as_ref().map(snippet));
+        group = told_by(group, first.place.as_ref());
+        group = group.element(Level::NOTE.message(wrapped(message(first), style.width)));
+        for (severity, other) in &together[1..] {
+            let also = format!(
+                "{}[{}] too: {}",
+                severity.name(),
+                other.finding.rule,
+                message(other)
+            );
+            group = group.element(Level::NOTE.message(wrapped(&also, style.width)));
         }
+        let names = remedy_names(together.iter().map(|(_, located)| *located));
+        if !names.is_empty() {
+            let help = format!("remedies: {}", names.join(", "));
+            group = group.element(Level::HELP.message(help));
+        }
+        writeln!(out, "{}\n", renderer.render(&[group]))?;
+    }
+    for (reason, located) in report.suppressed() {
+        let finding = &located.finding;
+        let title = format!("{}: {}: {reason}", finding.object, finding.rule);
+        let group = Level::INFO.with_name("suppressed").primary_title(title);
+        let group = Group::with_title(group).elements(located.place.as_ref().map(origin));
         writeln!(out, "{}\n", renderer.render(&[group]))?;
     }
     for notice in &report.notices {
         let title = format!("{}: {}", notice.object, notice.text);
-        let mut group = Group::with_title(Level::WARNING.primary_title(title));
-        if let Some(place) = &notice.place {
-            let origin = Origin::path(place.file.as_str())
-                .line(place.line)
-                .char_column(place.column);
-            group = group.element(origin);
-        }
+        let group = Group::with_title(Level::WARNING.primary_title(title))
+            .elements(notice.place.as_ref().map(origin));
         writeln!(out, "{}\n", renderer.render(&[group]))?;
     }
-    writeln!(out, "{}", sentence(&report.summary))
+    for unopened in &report.unopened {
+        writeln!(out, "{}", words::unopened(unopened))?;
+    }
+    if !report.unopened.is_empty() {
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Whether two findings are about one object of one file.
+fn same_object(a: &Located, b: &Located) -> bool {
+    let file = |located: &Located| located.place.as_ref().map(|place| place.file.clone());
+    a.finding.object == b.finding.object && file(a) == file(b)
+}
+
+/// The finding's sentences without the object, which the title names.
+fn message(located: &Located) -> &str {
+    let finding = &located.finding;
+    let object = format!("{}: ", finding.object);
+    let message = finding.message.strip_prefix(&object);
+    message.unwrap_or(&finding.message)
+}
+
+/// The remedies of the findings, each once.
+fn remedy_names<'l>(located: impl Iterator<Item = &'l Located>) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for proposal in located.flat_map(|it| &it.finding.remedies) {
+        if !names.contains(&proposal.remedy.name) {
+            names.push(proposal.remedy.name);
+        }
+    }
+    names
+}
+
+/// What each remedy costs, once for the whole report.
+fn remedies(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let named = remedy_names(report.told().map(|(_, located)| located));
+    let told = REMEDIES.iter().filter(|it| named.contains(&it.name));
+    for (number, remedy) in told.enumerate() {
+        if number == 0 {
+            writeln!(out, "Remedies:")?;
+        }
+        let text = format!("{}: {}", remedy.name, remedy.cost);
+        let text = wrapped(&text, style.width).replace('\n', "\n    ");
+        writeln!(out, "  {text}")?;
+    }
+    if !named.is_empty() {
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+const fn level(severity: Severity) -> Level<'static> {
+    match severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    }
 }
 
 fn snippet(place: &Place) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
@@ -66,6 +149,12 @@ fn snippet(place: &Place) -> Snippet<'_, annotate_snippets::Annotation<'_>> {
         .line_start(place.line)
         .path(place.file.as_str())
         .annotation(AnnotationKind::Primary.span(span))
+}
+
+fn origin(place: &Place) -> Origin<'_> {
+    Origin::path(place.file.as_str())
+        .line(place.line)
+        .char_column(place.column)
 }
 
 fn told_by<'g>(group: Group<'g>, place: Option<&Place>) -> Group<'g> {
@@ -94,54 +183,4 @@ fn wrapped(text: &str, width: usize) -> String {
         length += letters;
     }
     lines
-}
-
-/// The summary in words.
-fn sentence(summary: &Summary) -> String {
-    let mut said = match (summary.deny + summary.fix, summary.warn) {
-        (0, 0) => "No findings".to_owned(),
-        (errors, 0) => amount(errors, "error"),
-        (0, warnings) => amount(warnings, "warning"),
-        (errors, warnings) => format!(
-            "{}, {}",
-            amount(errors, "error"),
-            amount(warnings, "warning")
-        ),
-    };
-    if summary.suppressed > 0 {
-        said += &format!("; {} suppressed", summary.suppressed);
-    }
-    said += &format!(
-        ". {} judged in {}",
-        amount(summary.judged, "object"),
-        amount(summary.files, "file")
-    );
-    if summary.facts > 0 {
-        said += &format!(", {} used as facts", summary.facts);
-    }
-    let skipped: usize = summary.skipped.values().sum();
-    if skipped > 0 {
-        let mut kinds: Vec<(&String, &usize)> = summary.skipped.iter().collect();
-        kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        let named: Vec<String> = kinds
-            .iter()
-            .take(3)
-            .map(|(kind, count)| format!("{count} {kind}"))
-            .collect();
-        let rest = if kinds.len() > 3 { ", …" } else { "" };
-        said += &format!(
-            ", {skipped} of other kinds passed over ({}{rest})",
-            named.join(", ")
-        );
-    }
-    if summary.unreadable > 0 {
-        said += &format!("; {} could not be read", summary.unreadable);
-    }
-    said.push('.');
-    said
-}
-
-fn amount(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }

@@ -4,6 +4,7 @@ use json_patch::Patch;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use crate::model::Text;
 use crate::model::object::ObjectRef;
 use crate::policy::Action;
 use crate::remedy::Remedy;
@@ -26,6 +27,8 @@ pub struct Finding {
     pub object: ObjectRef,
     /// The field at fault, `spec.strategy` for example.
     pub field_path: String,
+    /// The claims and volumes concerned, by name.
+    pub volumes: Vec<Text>,
     /// The object, the fact seen, the consequence and what to do: full sentences.
     pub message: String,
     /// The same in at most [`WARNING_LENGTH`] characters.
@@ -65,6 +68,7 @@ impl Finding {
             action,
             object: object.clone(),
             field_path: hazard.field_path.clone(),
+            volumes: hazard.volumes.clone(),
             message: format!("{object}: {} {}", hazard.what, hazard.advice),
             warning: shortened(format!("{}: {}", hazard.rule, hazard.brief)),
             remedies: Vec::new(),

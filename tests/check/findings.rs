@@ -128,7 +128,10 @@ fn text_underlines_the_field() {
         "--> deploy/web.yaml:7:3",
         "7 |   strategy:   # we like it rolling",
         "|   ^^^^^^^^",
-        "remedy recreate: ",
+        "= help: remedies: recreate, zero-surge",
+        "Remedies:\n  recreate: Each rollout has a short downtime",
+        "`check --fix` repairs 1 object; `check --diff` shows how.",
+        "`multi-attach-guard rules rolling-update-overlap` explains a rule.",
         "1 error. 2 objects judged in 3 files, 1 used as facts.",
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
@@ -217,13 +220,13 @@ fn paths_in_sarif_start_at_the_root_of_the_repository() {
 }
 
 #[test]
-fn junit_names_every_object() {
+fn junit_names_every_object_and_every_finding() {
     let output = run(&shop(), &["check", "deploy", "--format", "junit"]);
     let xml = out(&output);
     for part in [
-        "tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\"",
-        "<testcase name=\"Deployment web\"",
-        "<failure type=\"rolling-update-overlap\"",
+        "tests=\"2\" skipped=\"0\" failures=\"1\" errors=\"0\"",
+        "<testcase name=\"Deployment web: rolling-update-overlap\"",
+        "type=\"rolling-update-overlap\"",
         "<testcase name=\"PersistentVolumeClaim data\"",
     ] {
         assert!(xml.contains(part), "{part:?} is missing in\n{xml}");
@@ -270,11 +273,12 @@ fn a_suppression_needs_a_reason_and_is_counted() {
     };
     let silent = check(&format!("{ignore}{reason}"));
     assert_eq!(code(&silent), 0);
-    assert!(
-        out(&silent).starts_with("No findings; 1 suppressed."),
-        "{}",
-        out(&silent)
-    );
+    for part in [
+        "suppressed: Deployment web: rolling-update-overlap: one node for now",
+        "No findings; 1 suppressed.",
+    ] {
+        assert!(out(&silent).contains(part), "{part}: {}", out(&silent));
+    }
 
     let unexplained = check(ignore);
     assert_eq!(code(&unexplained), 1);

@@ -120,6 +120,7 @@ pub(super) fn report(
         for located in &findings {
             report.summary.count(&located.finding);
         }
+        report.summary.notices += notices.len();
         report.findings.extend(findings);
         report.notices.extend(notices);
     }
@@ -181,9 +182,9 @@ fn of_file(
                 let (written, id) = written?;
                 Some(written.place(id, source.name.clone(), path.clone(), field))
             };
-            findings.extend(verdict.findings.into_iter().map(|finding| Located {
-                place: place(&finding.field_path),
-                finding,
+            findings.extend(verdict.findings.into_iter().map(|finding| {
+                let place = place(&finding.field_path);
+                Located::new(finding, place)
             }));
             notices.extend(verdict.notices.into_iter().map(|text| Notice {
                 object: member.reference.clone(),

@@ -12,6 +12,7 @@ mod merge_patch;
 mod progress;
 mod repair;
 mod repository;
+mod ways_out;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -58,6 +59,10 @@ pub struct CheckOptions {
     /// How to write what was found
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+
+    /// Count the findings and do not tell them one by one, in formats for people
+    #[arg(long)]
+    pub summary: bool,
 
     /// The least that makes the check fail
     #[arg(long, value_enum, default_value_t = FailOn::Deny)]
@@ -130,7 +135,8 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     let settings = settings(options, &repository)?;
     let mut gathered = Gathered::read(&options.paths, facts(options)?, &repository);
     if !options.fix && !options.diff {
-        let report = judge::report(&gathered, &settings, &repository, options.format);
+        let mut report = judge::report(&gathered, &settings, &repository, options.format);
+        report.hints = ways_out::of(&report, options);
         return finish(options, &report);
     }
     let edits = repair::repair(&gathered, &settings, !options.fix);
@@ -139,6 +145,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         gathered = gathered.again(facts(options)?, &repository);
     }
     let mut report = judge::report(&gathered, &settings, &repository, options.format);
+    report.hints = ways_out::of(&report, options);
     repair::refused(edits, &mut report);
     finish(options, &report)
 }
@@ -167,13 +174,18 @@ fn print_edits(options: &CheckOptions, edits: &repair::Edits) -> Result<(), Chec
     for done in &edits.done {
         eprintln!("{done}");
     }
-    if options.format == Format::Text {
+    if is_for_people(options.format) {
         let mut out = io::stdout().lock();
         out.write_all(edits.output.as_bytes())?;
     } else {
         io::stderr().lock().write_all(edits.output.as_bytes())?;
     }
     Ok(())
+}
+
+/// Whether a report in that format may stand beside other text.
+const fn is_for_people(format: Format) -> bool {
+    matches!(format, Format::Text | Format::Concise)
 }
 
 fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
@@ -185,7 +197,7 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
             None => eprintln!("{}: {}", unread.file, unread.message),
         }
     }
-    let aside = options.format == Format::Text && (options.fix || options.diff);
+    let aside = is_for_people(options.format) && (options.fix || options.diff);
     if aside {
         let colour = io::stderr().is_terminal();
         write_report(options, report, colour, &mut io::stderr().lock())?;
@@ -212,6 +224,7 @@ fn write_report(
     let style = Style {
         colour: terminal && !unwanted,
         width: 110,
+        summary: options.summary,
     };
     report::write(report, options.format, style, out)?;
     out.flush()?;

@@ -1,0 +1,69 @@
+//! What a reader of a report may do next.
+
+use std::collections::BTreeSet;
+
+use super::CheckOptions;
+use crate::policy::{Action, keys};
+use crate::report::{Located, Report};
+use crate::rules::Outcome;
+
+/// A sentence for each way that is open.
+pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
+    let told: Vec<&Located> = report
+        .findings
+        .iter()
+        .filter(|located| located.finding.action != Action::Ignore)
+        .collect();
+    let Some(first) = told.first() else {
+        return Vec::new();
+    };
+    let mut ways = Vec::new();
+    let fixable: BTreeSet<String> = told
+        .iter()
+        .filter(|located| is_fixable(located))
+        .map(|located| located.finding.object.to_string())
+        .collect();
+    if !fixable.is_empty() && !options.fix && !options.diff {
+        let objects = match fixable.len() {
+            1 => "1 object".to_owned(),
+            more => format!("{more} objects"),
+        };
+        ways.push(format!(
+            "`check --fix` repairs {objects}; `check --diff` shows how."
+        ));
+    }
+    let unknown = told
+        .iter()
+        .filter(|located| located.finding.outcome == Outcome::Unknown)
+        .count();
+    if unknown > 0 && options.facts.is_empty() && !options.cluster {
+        let findings = match unknown {
+            1 => "1 finding rests".to_owned(),
+            more => format!("{more} findings rest"),
+        };
+        ways.push(format!(
+            "{findings} on what is not among the checked files; `--cluster` or `--facts FILE`, as `multi-attach-guard snapshot` writes it, settles that."
+        ));
+    }
+    let rule = first.finding.rule;
+    ways.push(format!(
+        "`multi-attach-guard rules {rule}` explains a rule. To silence it, annotate the object with {}: \"{rule}\" and say why with {}.",
+        keys::IGNORE,
+        keys::REASON
+    ));
+    ways
+}
+
+/// Whether the file can be edited, and the remedy is one that nobody has to ask for.
+fn is_fixable(located: &Located) -> bool {
+    let in_file = located
+        .place
+        .as_ref()
+        .is_some_and(|place| place.path.is_some() && place.template.is_none());
+    let remedies = &located.finding.remedies;
+    in_file
+        && matches!(located.finding.action, Action::Deny | Action::Fix)
+        && remedies
+            .first()
+            .is_some_and(|proposal| proposal.remedy.name != "colocate")
+}

@@ -1,0 +1,47 @@
+//! Reports with a line for each finding, in the form `file:line:column:` that
+//! editors and compilers share.
+
+use std::io::{self, Write};
+
+use super::{Place, Report, Style, words};
+
+pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if !style.summary {
+        for (severity, located) in report.told() {
+            let finding = &located.finding;
+            writeln!(
+                out,
+                "{}{}[{}] {}: {}",
+                at(located.place.as_ref()),
+                severity.name(),
+                finding.rule,
+                finding.object,
+                words::brief(finding)
+            )?;
+        }
+        for (reason, located) in report.suppressed() {
+            let finding = &located.finding;
+            writeln!(
+                out,
+                "{}suppressed[{}] {}: {reason}",
+                at(located.place.as_ref()),
+                finding.rule,
+                finding.object
+            )?;
+        }
+        for notice in &report.notices {
+            let place = at(notice.place.as_ref());
+            writeln!(out, "{place}warning {}: {}", notice.object, notice.text)?;
+        }
+        for unopened in &report.unopened {
+            writeln!(out, "{}", words::unopened(unopened))?;
+        }
+    }
+    writeln!(out, "{}", words::summary(&report.summary))
+}
+
+fn at(place: Option<&Place>) -> String {
+    place.map_or_else(String::new, |place| {
+        format!("{}:{}:{}: ", place.file, place.line, place.column)
+    })
+}

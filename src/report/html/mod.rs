@@ -1,0 +1,188 @@
+//! Reports as one page: no script, no network, readable in print and by ear.
+
+mod picture;
+
+use std::io::{self, Write};
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{Located, Place, Report, Severity, words};
+
+/// Colours keep a contrast of 4.5 to 1 or more in both schemes (WCAG 2.2, 1.4.3), and
+/// nothing is told by colour alone.
+const STYLE: &str = include_str!("style.css");
+
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let told: Vec<(Severity, &Located)> = report.told().collect();
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "Volumes at risk: " (heading(report)) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { "Volumes at risk" }
+                    p.summary { (words::summary(&report.summary)) }
+                }
+                main {
+                    (counts(report))
+                    @for (severity, located) in told { (finding(severity, located)) }
+                    (asides(report))
+                }
+                footer {
+                    p { "Made by multi-attach-guard " (env!("CARGO_PKG_VERSION")) "." }
+                }
+            }
+        }
+    };
+    out.write_all(page.into_string().as_bytes())?;
+    writeln!(out)
+}
+
+fn heading(report: &Report) -> String {
+    let summary = &report.summary;
+    match (summary.deny + summary.fix, summary.warn) {
+        (0, 0) => "no findings".to_owned(),
+        (errors, warnings) => words::severities(errors, warnings),
+    }
+}
+
+fn counts(report: &Report) -> Markup {
+    let rules = words::by_rule(report);
+    html! {
+        @if !rules.is_empty() {
+            section {
+                h2 { "By rule" }
+                table {
+                    thead { tr {
+                        th scope="col" { "Rule" }
+                        th.number scope="col" { "Errors" }
+                        th.number scope="col" { "Warnings" }
+                    } }
+                    tbody {
+                        @for (rule, errors, warnings) in rules {
+                            tr {
+                                th scope="row" { code { (rule) } }
+                                td.number { (errors) }
+                                td.number { (warnings) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn finding(severity: Severity, located: &Located) -> Markup {
+    let finding = &located.finding;
+    html! {
+        article class=(severity.name()) {
+            h2 {
+                span.severity { (severity.name()) } " "
+                (finding.object)
+            }
+            p.brief { code { (finding.rule) } " · " (words::brief(finding)) }
+            p { (finding.message) }
+            (place(located.place.as_ref()))
+            (picture::of(located))
+            (remedy(located))
+        }
+    }
+}
+
+fn place(place: Option<&Place>) -> Markup {
+    html! {
+        @if let Some(place) = place {
+            p.place {
+                (place.file) ":" (place.line) ":" (place.column)
+                @if let Some(template) = &place.template { ", rendered from " (template) }
+            }
+        }
+    }
+}
+
+/// The remedy that is tried first, as a diff, and what the others cost.
+fn remedy(located: &Located) -> Markup {
+    let remedies = &located.finding.remedies;
+    html! {
+        @for (number, proposal) in remedies.iter().enumerate() {
+            @if number == 0 {
+                h3 { "Remedy: " code { (proposal.remedy.name) } }
+                p { (proposal.remedy.cost) }
+                (diff(located))
+                (picture::with(located, proposal.remedy.name))
+            } @else {
+                @if number == 1 { h3 { "What helps too" } }
+                p { code { (proposal.remedy.name) } ": " (proposal.remedy.cost) }
+            }
+        }
+    }
+}
+
+fn diff(located: &Located) -> Markup {
+    let mut lines: Vec<String> = Vec::new();
+    if let Some(fix) = &located.fix {
+        let line = |sign: &str, text: &String| format!("{sign} {}", text.trim_end_matches('\n'));
+        lines.extend(fix.removed.iter().map(|text| line("-", text)));
+        lines.extend(fix.added.iter().map(|text| line("+", text)));
+    } else if let Some(proposal) = located.finding.remedies.first() {
+        for operation in &proposal.patch.0 {
+            let path = operation.path().to_string();
+            let field = path.trim_start_matches('/').replace('/', ".");
+            match serde_json::to_value(operation) {
+                Ok(json) if json["op"] == "remove" => lines.push(format!("- {field}")),
+                Ok(json) => lines.push(format!("+ {field}: {}", json["value"])),
+                Err(_) => {}
+            }
+        }
+    }
+    html! {
+        pre.diff aria-label="The change, lines that go with a minus and lines that come with a plus" {
+            @for line in &lines {
+                @if line.starts_with('-') { del { (line) } } @else { ins { (line) } }
+                "\n"
+            }
+        }
+    }
+}
+
+/// What else there is to tell.
+fn asides(report: &Report) -> Markup {
+    let suppressed: Vec<_> = report.suppressed().collect();
+    html! {
+        @if !suppressed.is_empty() {
+            section {
+                h2 { "Suppressed" }
+                ul {
+                    @for (reason, located) in suppressed {
+                        li { code { (located.finding.rule) } " on " (located.finding.object) ": " (reason) }
+                    }
+                }
+            }
+        }
+        @if !report.notices.is_empty() {
+            section {
+                h2 { "About annotations" }
+                ul { @for notice in &report.notices { li { (notice.object) ": " (notice.text) } } }
+            }
+        }
+        @if !report.unopened.is_empty() {
+            section {
+                h2 { "Not looked into" }
+                ul { @for unopened in &report.unopened { li { (words::unopened(unopened)) } } }
+            }
+        }
+        @if !report.unread.is_empty() {
+            section {
+                h2 { "Could not be read" }
+                ul { @for unread in &report.unread { li { (unread.file) ": " (unread.message) } } }
+            }
+        }
+    }
+}

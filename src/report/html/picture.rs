@@ -1,0 +1,245 @@
+//! A volume at risk, step by step: which pods are on which nodes, and who holds it.
+
+use maud::{Markup, html};
+
+use super::super::Located;
+use crate::rules::Outcome;
+
+/// What a pod does at a step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Runs,
+    Waits,
+}
+
+struct Pod {
+    label: String,
+    state: State,
+    /// The number of its node.
+    node: usize,
+}
+
+/// One moment.
+struct Step {
+    caption: String,
+    pods: Vec<Pod>,
+    /// The node that the volume is attached to.
+    holder: usize,
+}
+
+/// How many nodes a picture has: one that holds the volume and another one.
+const NODES: [&str; 2] = ["a node", "another node"];
+
+impl Step {
+    fn new(caption: &str, holder: usize) -> Self {
+        Self {
+            caption: caption.to_owned(),
+            pods: Vec::new(),
+            holder,
+        }
+    }
+
+    fn pod(mut self, label: &str, state: State, node: usize) -> Self {
+        self.pods.push(Pod {
+            label: label.to_owned(),
+            state,
+            node,
+        });
+        self
+    }
+}
+
+/// What comes of the hazard when nobody steps in; nothing where no pods are at fault.
+pub(super) fn of(located: &Located) -> Markup {
+    let finding = &located.finding;
+    if finding.object.kind == "PersistentVolumeClaim" {
+        return html! {};
+    }
+    let name = finding.object.name.as_str();
+    let others: Vec<&str> = located
+        .users
+        .iter()
+        .filter(|user| user.name != name || user.kind != finding.object.kind)
+        .map(|user| user.name.as_str())
+        .collect();
+    let old = format!("{name} (old)");
+    let new = format!("{name} (new)");
+    let before = || {
+        Step::new(
+            "Before a rollout, the pod runs where the volume is attached.",
+            0,
+        )
+        .pod(&old, State::Runs, 0)
+    };
+    let started = || {
+        Step::new(
+            "The rollout starts the new pod first, and the scheduler may choose another node.",
+            0,
+        )
+        .pod(&old, State::Runs, 0)
+        .pod(&new, State::Waits, 1)
+    };
+    let (title, steps) = match (finding.outcome, others.first()) {
+        (Outcome::Deadlock, _) => (
+            "What a rollout does",
+            vec![
+                before(),
+                started(),
+                Step::new(
+                    "The old pod stays until the new one is ready, and the new one waits for the volume: the rollout never ends.",
+                    0,
+                )
+                .pod(&old, State::Runs, 0)
+                .pod(&new, State::Waits, 1),
+            ],
+        ),
+        (Outcome::Delay, None) => (
+            "What a rollout does",
+            vec![
+                before(),
+                started(),
+                Step::new("The old pod is gone; the volume follows, and the new pod runs.", 1)
+                    .pod(&new, State::Runs, 1),
+            ],
+        ),
+        (Outcome::Delay | Outcome::Stuck, Some(other)) => (
+            "What happens when both run",
+            vec![
+                Step::new("The first one runs where the volume is attached.", 0)
+                    .pod(other, State::Runs, 0),
+                Step::new(
+                    if finding.outcome == Outcome::Stuck {
+                        "The other one, on another node, never starts while the first one runs."
+                    } else {
+                        "The other one, on another node, waits until the first one is done."
+                    },
+                    0,
+                )
+                .pod(other, State::Runs, 0)
+                .pod(name, State::Waits, 1),
+            ],
+        ),
+        (Outcome::Stuck, None) => (
+            "What happens to the pods",
+            vec![
+                Step::new("The first pod runs where the volume is attached.", 0)
+                    .pod(name, State::Runs, 0),
+                Step::new("A pod on another node never starts.", 0)
+                    .pod(name, State::Runs, 0)
+                    .pod(name, State::Waits, 1),
+            ],
+        ),
+        _ => return html! {},
+    };
+    strip(title, located, &steps)
+}
+
+/// What comes of it with the remedy; nothing where a picture would say no more.
+pub(super) fn with(located: &Located, remedy: &str) -> Markup {
+    let finding = &located.finding;
+    let name = finding.object.name.as_str();
+    let old = format!("{name} (old)");
+    let new = format!("{name} (new)");
+    let steps = match remedy {
+        "recreate" | "zero-surge" => vec![
+            Step::new("The old pod runs.", 0).pod(&old, State::Runs, 0),
+            Step::new("It is stopped first, and the volume is free.", 0),
+            Step::new("The new pod starts on any node, and the volume follows.", 1).pod(
+                &new,
+                State::Runs,
+                1,
+            ),
+        ],
+        "colocate" => vec![
+            Step::new("All pods are kept on the node that has the volume.", 0)
+                .pod(&old, State::Runs, 0)
+                .pod(&new, State::Runs, 0),
+        ],
+        _ => return html! {},
+    };
+    strip("What a rollout does then", located, &steps)
+}
+
+fn strip(title: &str, located: &Located, steps: &[Step]) -> Markup {
+    let volume = located
+        .finding
+        .volumes
+        .first()
+        .map_or("volume", |name| name.as_str());
+    html! {
+        h3 { (title) }
+        ol.steps {
+            @for (number, step) in steps.iter().enumerate() {
+                li {
+                    figure {
+                        (drawing(volume, step))
+                        figcaption { (number + 1) ". " (step.caption) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The step for those who hear it: where each pod is and what it does.
+fn in_words(volume: &str, step: &Step) -> String {
+    let pods: Vec<String> = step
+        .pods
+        .iter()
+        .map(|pod| {
+            let does = match pod.state {
+                State::Runs => "runs",
+                State::Waits => "waits",
+            };
+            format!("{} {does} on {}", pod.label, NODES[pod.node])
+        })
+        .collect();
+    let pods = if pods.is_empty() {
+        "no pod runs".to_owned()
+    } else {
+        pods.join("; ")
+    };
+    format!("{volume} is attached to {}; {pods}.", NODES[step.holder])
+}
+
+/// The most letters that fit into a box.
+const FIT: usize = 18;
+
+fn fitting(text: &str) -> String {
+    if text.chars().count() <= FIT {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(FIT - 1).collect();
+    format!("{start}…")
+}
+
+fn drawing(volume: &str, step: &Step) -> Markup {
+    const WIDTH: usize = 142;
+    const LEFT: [usize; 2] = [4, 154];
+    let disk = LEFT[step.holder] + 30;
+    html! {
+        svg viewBox="0 0 300 168" role="img" aria-label=(in_words(volume, step)) {
+            @for (number, node) in NODES.iter().enumerate() {
+                rect.node x=(LEFT[number]) y="4" width=(WIDTH) height="112" rx="6" {}
+                text x=(LEFT[number] + 8) y="20" { (node) }
+                @for (at, pod) in step.pods.iter().filter(|pod| pod.node == number).enumerate() {
+                    @let top = 28 + at * 42;
+                    @if pod.state == State::Runs && number == step.holder {
+                        line.mount x1=(LEFT[number] + 71) y1=(top + 36) x2=(LEFT[number] + 71) y2="130" {}
+                    }
+                    rect class=(match pod.state { State::Runs => "pod runs", State::Waits => "pod waits" })
+                        x=(LEFT[number] + 8) y=(top) width=(WIDTH - 16) height="36" rx="5" {}
+                    text x=(LEFT[number] + 14) y=(top + 15) { (fitting(&pod.label)) }
+                    text x=(LEFT[number] + 14) y=(top + 30) {
+                        @match pod.state {
+                            State::Runs => "✓ runs",
+                            State::Waits => "✗ cannot start",
+                        }
+                    }
+                }
+            }
+            rect.volume x=(disk - 26) y="130" width="134" height="30" rx="12" {}
+            text x=(disk - 14) y="149" { (fitting(volume)) }
+        }
+    }
+}
