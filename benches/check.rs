@@ -17,7 +17,7 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use multi_attach_guard::manifest::read::read;
-use multi_attach_guard::manifest::source::find;
+use multi_attach_guard::manifest::source::{Exclude, find};
 
 /// Files, each a Deployment and a claim.
 const FILES: usize = 10_000;
@@ -76,7 +76,11 @@ fn megabytes(bytes: usize) -> f64 {
 
 /// Reads and parses everything under `directory`, and keeps nothing.
 fn parse(directory: &Path) {
-    let found = find(&[directory.to_owned()], &mut std::io::empty());
+    let found = find(
+        &[directory.to_owned()],
+        &Exclude::nothing(),
+        &mut std::io::empty(),
+    );
     let reading = read(
         &found.sources,
         |manifest| {

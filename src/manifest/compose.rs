@@ -3,16 +3,20 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
 
 use super::error::{Fault, Problem};
-use super::place::line_and_column;
 use super::scalar::{self, Meaning};
-use super::tree::{Id, Node, Scalar, Shape, Tag, Tree};
+use super::tree::{Id, Node, Repeated, Scalar, Shape, Tag, Tree};
 
 /// Nodes that aliases may add to a document beyond those written in it. The
 /// YAML reader of Kubernetes stops at about the same number.
 const MAX_ALIASED_NODES: u64 = 400_000;
+
+/// Lines of quoted scalars that may be indented too little in one document.
+const MAX_MENDED: usize = 500;
 
 /// Levels of nesting, aliases followed.
 const MAX_DEPTH: u32 = 200;
@@ -23,34 +27,135 @@ impl<'t> Tree<'t> {
     ///
     /// # Errors
     /// Text that is not YAML, and YAML that Kubernetes would not take as an
-    /// object: duplicate keys, keys that are lists, numbers beyond numbers,
-    /// aliases that multiply without end.
+    /// object: keys that are lists, numbers beyond numbers, aliases that multiply
+    /// without end.
     pub fn parse(text: &'t str) -> Result<Option<Self>, Fault> {
-        let mut options = granit_parser::Options::default();
-        options.set_emit_comments(false);
-        options.emit_anchor_events = true;
-        let mut builder = Builder {
-            tree: Self {
-                text,
-                nodes: Vec::with_capacity(text.len() / 16),
-            },
-            open: Vec::new(),
-            anchors: HashMap::new(),
-            total: Weight::default(),
+        match compose(text) {
+            Err(Stop::Indentation { at }) => mended(text, at),
+            Err(Stop::Fault(fault)) => Err(fault),
+            Ok(tree) => Ok(tree),
+        }
+    }
+}
+
+/// Why composing ended early.
+enum Stop {
+    Fault(Fault),
+    /// A quoted scalar goes on in a line that is not indented more than what is
+    /// around it. YAML 1.2 forbids it; Kubernetes' reader takes it.
+    Indentation {
+        /// A place in that line, in bytes.
+        at: usize,
+    },
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
+    let mut options = granit_parser::Options::default();
+    options.set_emit_comments(false);
+    options.emit_anchor_events = true;
+    let mut builder = Builder {
+        tree: Tree {
+            text,
+            nodes: Vec::with_capacity(text.len() / 16),
+            repeated: Vec::new(),
+        },
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        total: Weight::default(),
+    };
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|error| stop(&error))?;
+        builder.event(event, &span)?;
+    }
+    let tree = builder.tree;
+    if tree.nodes.is_empty() {
+        return Ok(None);
+    }
+    let written = u64::try_from(tree.nodes.len()).unwrap_or(u64::MAX);
+    if builder.total.nodes.saturating_sub(written) > MAX_ALIASED_NODES {
+        return Err(Fault::new(0, Problem::TooManyAliases).into());
+    }
+    Ok(Some(tree))
+}
+
+/// Reads `text` with the lines of quoted scalars that are indented too little, the
+/// one around `at` first, indented more. What is before the first letter of such a
+/// line means nothing, so the tree is the one that `text` stands for.
+fn mended(text: &str, at: usize) -> Result<Option<Tree<'_>>, Fault> {
+    let indent = " ".repeat(MAX_DEPTH as usize);
+    let mut lines: Vec<usize> = Vec::new();
+    let mut at = at;
+    loop {
+        let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        if lines.contains(&line) || lines.len() == MAX_MENDED {
+            return Err(quoted_scalar_indented_too_little(line));
+        }
+        lines.push(line);
+        lines.sort_unstable();
+        let mut mended = String::with_capacity(text.len() + lines.len() * indent.len());
+        let mut done = 0;
+        for line in &lines {
+            mended += &text[done..*line];
+            mended += &indent;
+            done = *line;
+        }
+        mended += &text[done..];
+        // How far a place of the mended text was moved.
+        let original = |at: usize| {
+            let added = lines
+                .iter()
+                .enumerate()
+                .take_while(|(number, line)| at >= **line + (number + 1) * indent.len());
+            at - added.count() * indent.len()
         };
-        for event in Parser::new_from_str_with_options(text, options) {
-            let (event, span) = event.map_err(|error| syntax(&error))?;
-            builder.event(event, &span)?;
+        match compose(&mended) {
+            Ok(tree) => return Ok(tree.map(|tree| moved(&tree, text, original))),
+            Err(Stop::Indentation { at: next }) => at = original(next),
+            Err(Stop::Fault(fault)) => {
+                return Err(Fault::new(original(fault.at), fault.problem));
+            }
         }
-        let tree = builder.tree;
-        if tree.nodes.is_empty() {
-            return Ok(None);
-        }
-        let written = u64::try_from(tree.nodes.len()).unwrap_or(u64::MAX);
-        if builder.total.nodes.saturating_sub(written) > MAX_ALIASED_NODES {
-            return Err(Fault::new(0, Problem::TooManyAliases));
-        }
-        Ok(Some(tree))
+    }
+}
+
+fn quoted_scalar_indented_too_little(line: usize) -> Fault {
+    let expected = "a line of this quoted text is indented too little".to_owned();
+    Fault::new(line, Problem::Syntax { expected })
+}
+
+/// `tree`, with every place moved to where it is in `text`.
+fn moved<'t>(tree: &Tree<'_>, text: &'t str, original: impl Fn(usize) -> usize) -> Tree<'t> {
+    let place = |at: u32| narrow(original(at as usize));
+    let nodes = tree.nodes.iter().map(|node| Node {
+        shape: match &node.shape {
+            Shape::Scalar(scalar) => Shape::Scalar(Scalar {
+                text: Cow::Owned(scalar.text.clone().into_owned()),
+                style: scalar.style,
+                tag: scalar.tag,
+            }),
+            Shape::Sequence { flow } => Shape::Sequence { flow: *flow },
+            Shape::Mapping { flow, overlaid } => Shape::Mapping {
+                flow: *flow,
+                overlaid: *overlaid,
+            },
+            Shape::Alias(target) => Shape::Alias(*target),
+        },
+        properties: place(node.properties),
+        start: place(node.start),
+        end: place(node.end),
+        anchored: node.anchored,
+        after: node.after,
+    });
+    Tree {
+        text,
+        nodes: nodes.collect(),
+        repeated: tree.repeated.clone(),
     }
 }
 
@@ -66,7 +171,7 @@ struct Open {
     anchor: usize,
     inside: Weight,
     children: usize,
-    merges: bool,
+    overlaid: bool,
 }
 
 struct Builder<'t> {
@@ -102,8 +207,8 @@ impl<'t> Builder<'t> {
             }
             Event::MappingStart(style, anchor, _) => {
                 let flow = style == StructureStyle::Flow;
-                let merges = false;
-                self.start(Shape::Mapping { flow, merges }, anchor, span)
+                let overlaid = false;
+                self.start(Shape::Mapping { flow, overlaid }, anchor, span)
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span),
             Event::Anchor(_, _) => {
@@ -165,7 +270,7 @@ impl<'t> Builder<'t> {
         if expects_key {
             if self.tree.is_merge_key(id) {
                 if let Some(open) = self.open.last_mut() {
-                    open.merges = true;
+                    open.overlaid = true;
                 }
             } else if self.tree.key_text(id).is_none() {
                 return Err(Fault::new(start as usize, Problem::KeyIsNotText));
@@ -182,7 +287,7 @@ impl<'t> Builder<'t> {
             anchor,
             inside: Weight::default(),
             children: 0,
-            merges: false,
+            overlaid: false,
         });
         Ok(())
     }
@@ -201,9 +306,9 @@ impl<'t> Builder<'t> {
         let node = &mut self.tree.nodes[open.id as usize];
         let mut mapping = false;
         let flow = match &mut node.shape {
-            Shape::Mapping { flow, merges } => {
+            Shape::Mapping { flow, overlaid } => {
                 mapping = true;
-                *merges = open.merges;
+                *overlaid = open.overlaid;
                 *flow
             }
             Shape::Sequence { flow } => *flow,
@@ -215,10 +320,10 @@ impl<'t> Builder<'t> {
             last.unwrap_or(node.start)
         };
         if mapping {
-            self.no_duplicates(open.id)?;
-            if open.merges {
+            if open.overlaid {
                 self.only_mappings_merge(open.id)?;
             }
+            self.note_repeated(open.id);
         }
         let weight = Weight {
             nodes: open.inside.nodes.saturating_add(1),
@@ -247,35 +352,40 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    fn no_duplicates(&self, id: Id) -> Result<(), Fault> {
+    fn note_repeated(&mut self, id: Id) {
         let tree = &self.tree;
         let keys: Vec<(Id, Cow<'_, str>)> = tree
             .written_entries(id)
             .filter(|(key, _)| !tree.is_merge_key(*key))
             .filter_map(|(key, _)| Some((key, tree.key_text(key)?)))
             .collect();
-        let twice = |first: Id, second: Id, key: &str| {
-            let (first_line, _) = line_and_column(tree.text, tree.node(first).start as usize);
-            let start = tree.node(second).start as usize;
-            let key = key.to_owned();
-            Err(Fault::new(start, Problem::DuplicateKey { key, first_line }))
-        };
+        let mut repeated = Vec::new();
         // Nearly every mapping is small, and comparing beats hashing there.
         if keys.len() <= 16 {
             for (at, (second, key)) in keys.iter().enumerate() {
-                if let Some((first, _)) = keys[..at].iter().find(|(_, other)| other == key) {
-                    return twice(*first, *second, key);
+                let before = keys[..at].iter().rev();
+                if let Some((first, _)) = before.into_iter().find(|(_, other)| other == key) {
+                    repeated.push((*first, *second));
                 }
             }
-            return Ok(());
-        }
-        let mut seen: HashMap<&str, Id> = HashMap::with_capacity(keys.len());
-        for (second, key) in &keys {
-            if let Some(first) = seen.insert(key, *second) {
-                return twice(first, *second, key);
+        } else {
+            let mut seen: HashMap<&str, Id> = HashMap::with_capacity(keys.len());
+            for (second, key) in &keys {
+                if let Some(first) = seen.insert(key, *second) {
+                    repeated.push((first, *second));
+                }
             }
         }
-        Ok(())
+        if repeated.is_empty() {
+            return;
+        }
+        if let Shape::Mapping { overlaid, .. } = &mut self.tree.nodes[id as usize].shape {
+            *overlaid = true;
+        }
+        let repeated = repeated.into_iter();
+        self.tree
+            .repeated
+            .extend(repeated.map(|(first, second)| Repeated { first, second }));
     }
 
     fn only_mappings_merge(&self, id: Id) -> Result<(), Fault> {
@@ -322,7 +432,15 @@ fn read_scalar<'t>(
     };
     let suffix = tag.core_suffix().unwrap_or_default();
     if tag.to_string() == "tag:yaml.org,2002:binary" {
-        return Err(Fault::new(at, Problem::BinaryTag));
+        let encoded: String = text.split_ascii_whitespace().collect();
+        let Ok(bytes) = BASE64_STANDARD.decode(encoded) else {
+            let (tag, text) = ("binary".to_owned(), text.into_owned());
+            return Err(Fault::new(at, Problem::TagMismatch { tag, text }));
+        };
+        // As in Kubernetes, where the JSON in between knows no other text.
+        let text = Cow::Owned(String::from_utf8_lossy(&bytes).into_owned());
+        let tag = Tag::Text;
+        return Ok(Scalar { text, style, tag });
     }
     if tag.to_string() == "tag:yaml.org,2002:merge" {
         let tag = Tag::None;
@@ -359,11 +477,14 @@ fn not_finite(text: &str, at: usize) -> Fault {
     Fault::new(at, Problem::NotFinite { text })
 }
 
-fn syntax(error: &ScanError) -> Fault {
+fn stop(error: &ScanError) -> Stop {
     let mark = error.marker();
     let at = mark.byte_offset().unwrap_or_else(|| mark.index());
+    if matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent) {
+        return Stop::Indentation { at };
+    }
     let expected = error.info();
-    Fault::new(at, Problem::Syntax { expected })
+    Fault::new(at, Problem::Syntax { expected }).into()
 }
 
 fn extent(span: &Span) -> (u32, u32) {

@@ -44,7 +44,9 @@ impl Tree<'_> {
         T::deserialize(Node::new(self, id))
     }
 
-    /// Reads the node `id` by a seed, as [`Tree::decode`] does by a type.
+    /// Reads the node `id` by a seed, as [`Tree::decode`] does by a type. The
+    /// scalars that start at a place of `blank`, in bytes of the document's text,
+    /// are read as if nothing stood there.
     ///
     /// # Errors
     /// The value does not have the shape the seed expects.
@@ -52,8 +54,10 @@ impl Tree<'_> {
         &'de self,
         id: Id,
         seed: S,
+        blank: &'de [usize],
     ) -> Result<S::Value, DecodeError> {
-        seed.deserialize(Node::new(self, id))
+        let tree = self;
+        seed.deserialize(Node { tree, id, blank })
     }
 
     /// The node `id` as a JSON value, aliases and merges expanded. Integers keep
@@ -64,61 +68,33 @@ impl Tree<'_> {
         // A JSON value takes every shape a tree can have.
         self.decode(id).unwrap_or_default()
     }
-
-    /// As [`Tree::value`], without some fields.
-    #[must_use]
-    pub fn value_without(&self, id: Id, left_out: &'static [LeftOut]) -> serde_json::Value {
-        let node = Node {
-            left_out,
-            ..Node::new(self, id)
-        };
-        serde_json::Value::deserialize(node).unwrap_or_default()
-    }
 }
-
-/// A field that is left out: the key it stands under, directly or in a list there,
-/// and its own. The first is empty for a field of the outermost value. A field of
-/// the same name elsewhere, a label for example, stays.
-pub type LeftOut = (&'static str, &'static str);
 
 #[derive(Clone, Copy)]
 struct Node<'de, 't> {
     tree: &'de Tree<'t>,
     id: Id,
-    /// The key that the node stands under.
-    under: Option<Id>,
-    left_out: &'static [LeftOut],
+    /// Scalars that are read as if nothing stood there, by where they start.
+    blank: &'de [usize],
 }
 
 impl<'de, 't> Node<'de, 't> {
     const fn new(tree: &'de Tree<'t>, id: Id) -> Self {
-        Self {
-            tree,
-            id,
-            under: None,
-            left_out: &[],
-        }
+        let blank = &[];
+        Self { tree, id, blank }
     }
 
-    fn at(self, id: Id) -> Self {
+    const fn at(self, id: Id) -> Self {
         Self { id, ..self }
     }
 
-    fn pair(self, (key, value): (Id, Id)) -> Option<(Key<'de>, Self)> {
+    fn pair(self, (key, value): (Id, Id)) -> (Key<'de>, Self) {
         let name = self.tree.key_text(key).unwrap_or_default();
-        let mut left_out = self.left_out.iter().filter(|(_, field)| *field == name);
-        let kept = left_out.all(|(parent, _)| *parent != self.under());
-        let value = Self {
-            id: value,
-            under: Some(key),
-            ..self
-        };
-        kept.then_some((Key(name), value))
+        (Key(name), self.at(value))
     }
 
-    fn under(&self) -> Cow<'de, str> {
-        let key = self.under.and_then(|key| self.tree.key_text(key));
-        key.unwrap_or_default()
+    fn is_blank(&self, id: Id) -> bool {
+        !self.blank.is_empty() && self.blank.contains(&(self.tree.node(id).start as usize))
     }
 }
 
@@ -128,6 +104,13 @@ impl<'de, 't> IntoDeserializer<'de, DecodeError> for Node<'de, 't> {
     fn into_deserializer(self) -> Self {
         self
     }
+}
+
+/// The integer that a decimal number is: Kubernetes writes 1.0 as 1 before it looks
+/// what a field wants. Beyond 2^53 not every integer is a decimal number.
+pub(super) fn whole(value: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
 }
 
 /// The name of a key.
@@ -186,6 +169,7 @@ impl<'de, 't: 'de> Node<'de, 't> {
         let tree = self.tree;
         let id = tree.target(self.id);
         match &tree.node(id).shape {
+            Shape::Scalar(_) if self.is_blank(id) => visitor.visit_unit(),
             Shape::Scalar(scalar) => match scalar.meaning() {
                 Meaning::Null => visitor.visit_unit(),
                 Meaning::Bool(value) => visitor.visit_bool(value),
@@ -194,7 +178,10 @@ impl<'de, 't: 'de> Node<'de, 't> {
                     Err(_) => visitor.visit_i64(value),
                 },
                 Meaning::Unsigned(value) => visitor.visit_u64(value),
-                Meaning::Float(value) => visitor.visit_f64(value),
+                Meaning::Float(value) => match whole(value) {
+                    Some(value) => visitor.visit_i64(value),
+                    None => visitor.visit_f64(value),
+                },
                 Meaning::Text => visitor.visit_borrowed_str(&scalar.text),
             },
             Shape::Sequence { .. } => {
@@ -204,13 +191,15 @@ impl<'de, 't: 'de> Node<'de, 't> {
                 items.end()?;
                 Ok(value)
             }
-            Shape::Mapping { merges: false, .. } => {
+            Shape::Mapping {
+                overlaid: false, ..
+            } => {
                 let entries = tree.written_entries(id);
-                visitor.visit_map(MapDeserializer::new(entries.filter_map(|it| self.pair(it))))
+                visitor.visit_map(MapDeserializer::new(entries.map(|it| self.pair(it))))
             }
-            Shape::Mapping { merges: true, .. } => {
+            Shape::Mapping { overlaid: true, .. } => {
                 let entries = tree.entries(id).into_iter();
-                visitor.visit_map(MapDeserializer::new(entries.filter_map(|it| self.pair(it))))
+                visitor.visit_map(MapDeserializer::new(entries.map(|it| self.pair(it))))
             }
             // The target of an alias is never an alias.
             Shape::Alias(_) => visitor.visit_unit(),
@@ -226,8 +215,11 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
-        match &self.tree.node(self.tree.target(self.id)).shape {
-            Shape::Scalar(scalar) if scalar.meaning() == Meaning::Null => visitor.visit_none(),
+        let id = self.tree.target(self.id);
+        match &self.tree.node(id).shape {
+            Shape::Scalar(scalar) if scalar.meaning() == Meaning::Null || self.is_blank(id) => {
+                visitor.visit_none()
+            }
             _ => visitor.visit_some(self),
         }
     }
@@ -286,7 +278,27 @@ mod tests {
             ("tagged string", "a: !!str 0755", json!({"a": "0755"})),
             ("tagged integer", "a: !!int \"0755\"", json!({"a": 493})),
             ("tagged boolean", "a: !!bool \"yes\"", json!({"a": true})),
-            ("tagged decimal", "a: !!float 1", json!({"a": 1.0})),
+            ("tagged decimal", "a: !!float 1", json!({"a": 1})),
+            (
+                "decimal numbers",
+                "a: 1.0\nb: 1.5\nc: 1e3\nd: -0.0",
+                json!({"a": 1, "b": 1.5, "c": 1000, "d": 0}),
+            ),
+            (
+                "binary",
+                "a: !!binary aGk=\nb: !!binary |\n  aG\n  k=\n",
+                json!({"a": "hi", "b": "hi"}),
+            ),
+            (
+                "a key twice",
+                "a: 1\nb: 2\na: 3\nyes: 1\non: 2",
+                json!({"a": 3, "b": 2, "true": 2}),
+            ),
+            (
+                "quoted text that is not indented",
+                "a: 'one\ntwo\n\nthree'\nb:\n- c: \"x \\\"\n  y\n z\"\n  d: 1",
+                json!({"a": "one two\nthree", "b": [{"c": "x \" y z", "d": 1}]}),
+            ),
             ("tag of one's own", "a: !foo 12", json!({"a": "12"})),
             (
                 "timestamp",
@@ -352,7 +364,7 @@ mod tests {
             (
                 "JSON",
                 r#"{"a": [1, "yes", null, true, 1.5e3, "\u00e9\n"]}"#,
-                json!({"a": [1, "yes", null, true, 1500.0, "é\n"]}),
+                json!({"a": [1, "yes", null, true, 1500, "é\n"]}),
             ),
             (
                 "explicit document",
@@ -366,21 +378,24 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_left_out_only_where_it_stands() {
-        let text = "status: 1\nspec:\n  containers: [a]\n  status: kept\n  volumes:\n  - {name: v, secret: {a: 1}}\nlabels: {status: live, containers: two, secret: no}";
+    fn a_place_that_is_left_blank_says_nothing() {
+        let text = "a: ${A}\nb: {c: 1}\nd: ${A}";
         let tree = Tree::parse(text).unwrap().unwrap();
-        let left_out = &[
-            ("", "status"),
-            ("spec", "containers"),
-            ("volumes", "secret"),
-        ];
-        assert_eq!(
-            tree.value_without(tree.root(), left_out),
-            json!({
-                "spec": {"status": "kept", "volumes": [{"name": "v"}]},
-                "labels": {"status": "live", "containers": "two", "secret": false},
-            })
-        );
+        let seed = std::marker::PhantomData::<serde_json::Value>;
+        let value = tree.decode_seed(tree.root(), seed, &[3]).unwrap();
+        assert_eq!(value, json!({"a": null, "b": {"c": 1}, "d": "${A}"}));
+    }
+
+    #[test]
+    fn every_place_is_the_one_in_the_text() {
+        let text = "a: 'one\ntwo'\nb: [c,\n  d]\n";
+        let tree = Tree::parse(text).unwrap().unwrap();
+        let written = |at: usize| {
+            let node = tree.node(u32::try_from(at).unwrap());
+            &text[node.start as usize..node.end as usize]
+        };
+        let all: Vec<&str> = (1..7).map(written).collect();
+        assert_eq!(all, ["a", "'one\ntwo'", "b", "[c,\n  d]", "c", "d"]);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::decode::DecodeError;
+
 /// Something wrong at one place of a document's text.
 #[derive(Debug)]
 pub struct Fault {
@@ -44,26 +46,11 @@ pub enum Problem {
     /// A byte sequence that is no UTF-8.
     #[error("This is not UTF-8 text; expected YAML or JSON in UTF-8.")]
     NotUtf8,
-    /// A Helm template that nobody has rendered.
-    #[error(
-        "This is a Helm template that has not been rendered; expected plain YAML. Run `helm template CHART | multi-attach-guard check -` instead."
-    )]
-    Template,
     /// The parser's own word on what it met.
     #[error("This is not valid YAML: {expected}.")]
     Syntax {
         /// What the parser expected or could not understand.
         expected: String,
-    },
-    /// The same key twice in one mapping.
-    #[error(
-        "The key \"{key}\" is already set on line {first_line}; expected every key once. Remove one of the two."
-    )]
-    DuplicateKey {
-        /// The key.
-        key: String,
-        /// Where it was set first, counted from 1 in the file.
-        first_line: usize,
     },
     /// A key that is a list, a mapping or null.
     #[error("This key is a list, a mapping or null; expected a plain word as the key.")]
@@ -76,11 +63,6 @@ pub enum Problem {
         /// The value.
         text: String,
     },
-    /// `!!binary`.
-    #[error(
-        "The tag !!binary is not for manifests; write the base64 text as a plain string without the tag."
-    )]
-    BinaryTag,
     /// Infinity or not-a-number.
     #[error("The number {text} cannot be kept in a Kubernetes object; expected a finite number.")]
     NotFinite {
@@ -98,6 +80,20 @@ pub enum Problem {
         "The aliases of this document stand for more than 400,000 values; write fewer aliases of aliases."
     )]
     TooManyAliases,
+    /// An object whose fields are not what the Kubernetes API says.
+    #[error("This {kind} cannot be read: {reason}.")]
+    Malformed {
+        /// `StorageClass` for example.
+        kind: &'static str,
+        /// What was found and what was expected.
+        reason: DecodeError,
+    },
+    /// An object without a name, where only named ones are of use.
+    #[error("This {kind} has no name; a fact needs metadata.name.")]
+    Nameless {
+        /// `StorageClass` for example.
+        kind: String,
+    },
     /// Nesting that no manifest has.
     #[error("This is nested more than {levels} levels deep; no Kubernetes object is.")]
     TooDeep {

@@ -39,7 +39,7 @@ pub fn locate(tree: &Tree<'_>, id: Id, path: &str) -> Spot {
 }
 
 /// The object's first field, or the object itself when it has none.
-fn first_line(tree: &Tree<'_>, id: Id) -> Spot {
+pub(super) fn first_line(tree: &Tree<'_>, id: Id) -> Spot {
     let first = tree.written_entries(id).next();
     match first {
         Some((key, value)) => spot(tree, key, value),
@@ -47,7 +47,7 @@ fn first_line(tree: &Tree<'_>, id: Id) -> Spot {
     }
 }
 
-fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {
+pub(super) fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {
     let start = tree.node(key).start as usize;
     let line = tree.text().get(start..).unwrap_or_default();
     let line_end = start + line.find(['\r', '\n']).unwrap_or(line.len());
@@ -64,13 +64,13 @@ fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Step<'p> {
+pub(super) enum Step<'p> {
     Field(&'p str),
     Item(usize),
 }
 
 /// The steps of a field path; what is left after a step that cannot be read is dropped.
-struct Steps<'p>(&'p str);
+pub(super) struct Steps<'p>(pub(super) &'p str);
 
 impl<'p> Iterator for Steps<'p> {
     type Item = Step<'p>;

@@ -3,18 +3,18 @@
 //! [`source`] finds the files, [`split`] cuts them into documents, [`tree`]
 //! parses one document, [`objects`] finds the objects in it, [`decode`] gives
 //! them the meaning Kubernetes gives them, and [`read`] does all of that for many
-//! files at once. Memory stays small because only what the caller makes of an
-//! object outlives its file: a line or an edit is found later by reading that one
-//! file again.
+//! files at once. Memory stays small because only the facts of an object and its
+//! [`outline`] outlive its file.
 
 mod compose;
-pub mod cut;
 pub mod decode;
 pub mod edit;
 pub mod error;
+mod fragment;
+pub mod hook;
 pub mod locate;
 pub mod objects;
-pub mod parallel;
+pub mod outline;
 pub mod place;
 pub mod read;
 pub mod scalar;
@@ -22,3 +22,4 @@ pub mod source;
 pub mod split;
 mod template;
 pub mod tree;
+mod versions;

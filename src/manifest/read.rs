@@ -1,16 +1,30 @@
 //! Reading many manifests at once.
 
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
 use super::error::{Fault, Problem, ReadError};
+use super::fragment;
+use super::hook::Hook;
+use super::locate::{Spot, locate};
 use super::objects::{Manifest, visit};
-use super::parallel::in_order;
+use super::outline::Outline;
 use super::place::line_and_column;
 use super::source::Source;
 use super::split::{Part, parts};
 use super::template;
 use super::tree::Tree;
+use super::versions::{Gone, kind_of};
+use crate::model::Text;
+use crate::model::metadata::Metadata;
+use crate::model::object::{Object, ObjectKind, ObjectRef};
 
-/// Files above this size are shared out between the threads by document.
-const LARGE: u64 = 1 << 20;
+/// Files of more documents are shared out between the threads by document.
+const MANY: usize = 100;
+
+/// Placeholders that one object may hold where a number or a list should be.
+const MAX_PLACEHOLDERS: usize = 32;
 
 /// Where an object stands, so that it can be found again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,7 +45,9 @@ pub struct Reading<T> {
     pub objects: Vec<(Place, T)>,
     /// Documents that are no Kubernetes objects, values files for example.
     pub others: usize,
-    /// What could not be read; the rest was read all the same.
+    /// Documents and objects that are to be filled in before they can be read.
+    pub templates: usize,
+    /// Manifests that could not be read; the rest was read all the same.
     pub errors: Vec<ReadError>,
 }
 
@@ -40,6 +56,7 @@ impl<T> Default for Reading<T> {
         Self {
             objects: Vec::new(),
             others: 0,
+            templates: 0,
             errors: Vec::new(),
         }
     }
@@ -49,6 +66,7 @@ impl<T> Reading<T> {
     fn append(&mut self, other: Self) {
         self.objects.extend(other.objects);
         self.others += other.others;
+        self.templates += other.templates;
         self.errors.extend(other.errors);
     }
 }
@@ -61,58 +79,61 @@ pub fn read<T: Send>(
     each: impl Fn(&Manifest<'_, '_>) -> T + Sync,
     done: impl Fn() + Sync,
 ) -> Reading<T> {
-    let small: Vec<usize> = (0..sources.len())
-        .filter(|at| sources[*at].bytes <= LARGE)
-        .collect();
-    let mut readings = in_order(small.len(), |at| {
-        let reading = read_source(sources, small[at], &each, false);
-        done();
-        (small[at], reading)
-    });
-    for (at, source) in sources.iter().enumerate() {
-        if source.bytes > LARGE {
-            readings.push((at, read_source(sources, at, &each, true)));
+    let readings: Vec<Reading<T>> = sources
+        .par_iter()
+        .enumerate()
+        .map(|(at, source)| {
+            let reading = read_source(source, at, &each);
             done();
-        }
-    }
-    readings.sort_by_key(|(at, _)| *at);
+            reading
+        })
+        .collect();
     let mut all = Reading::default();
-    for (_, reading) in readings {
+    for reading in readings {
         all.append(reading);
     }
     all
 }
 
 fn read_source<T: Send>(
-    sources: &[Source],
+    source: &Source,
     at: usize,
     each: &(impl Fn(&Manifest<'_, '_>) -> T + Sync),
-    share: bool,
 ) -> Reading<T> {
-    let source = &sources[at];
+    let mut all = Reading::default();
     let text = match source.text() {
         Ok(text) => text,
         Err(error) => {
-            let errors = vec![error];
-            return Reading {
-                errors,
-                ..Reading::default()
-            };
+            let is_text = !matches!(
+                error.problem,
+                Problem::Binary | Problem::NotUtf8 | Problem::Utf16
+            );
+            let guess = || source.guess();
+            if source.named || is_text || parts(&guess()).iter().any(says_it_is_a_manifest) {
+                all.errors.push(error);
+            } else {
+                all.others += 1;
+            }
+            return all;
         }
     };
     let parts = parts(&text);
-    let mut all = Reading::default();
-    let one = |number: usize| read_part(source, at, number, &parts[number], each);
-    if share {
-        for reading in in_order(parts.len(), one) {
+    let one = |(number, part)| read_part(source, at, number, part, each);
+    if parts.len() > MANY {
+        let readings: Vec<Reading<T>> = parts.par_iter().enumerate().map(one).collect();
+        for reading in readings {
             all.append(reading);
         }
     } else {
-        for number in 0..parts.len() {
-            all.append(one(number));
+        for reading in parts.iter().enumerate().map(one) {
+            all.append(reading);
         }
     }
     all
+}
+
+fn says_it_is_a_manifest(part: &Part<'_>) -> bool {
+    template::says_it_is_a_manifest(part.text)
 }
 
 fn read_part<T>(
@@ -123,20 +144,24 @@ fn read_part<T>(
     each: &impl Fn(&Manifest<'_, '_>) -> T,
 ) -> Reading<T> {
     let mut reading = Reading::default();
+    if part.is_blank() {
+        return reading;
+    }
     let tree = match Tree::parse(part.text) {
         Ok(Some(tree)) => tree,
         Ok(None) => return reading,
-        Err(_) if part.is_blank() => return reading,
         Err(fault) => {
-            reading.errors.push(located(&source.name, part, fault));
+            if template::is_template(part.text) {
+                reading.templates += 1;
+            } else if says_it_is_a_manifest(part) {
+                reading.errors.push(located(&source.name, part, fault));
+            } else {
+                reading.others += 1;
+            }
             return reading;
         }
     };
     reading.others = visit(&tree, part, &mut |manifest, items| {
-        if let Some(fault) = template::unrendered(manifest) {
-            reading.errors.push(located(&source.name, part, fault));
-            return;
-        }
         let place = Place {
             source: at,
             part: number,
@@ -147,19 +172,8 @@ fn read_part<T>(
     reading
 }
 
-/// A fault of a document as an error of its file. A document that does not
-/// parse and has template markers where values should be is a template.
-fn located(file: &str, part: &Part<'_>, mut fault: Fault) -> ReadError {
-    let broken = matches!(
-        fault.problem,
-        Problem::Syntax { .. } | Problem::KeyIsNotText | Problem::DuplicateKey { .. }
-    );
-    if let Some(at) = template::marker(part.text).filter(|_| broken) {
-        fault = Fault::new(at, Problem::Template);
-    }
-    if let Problem::DuplicateKey { first_line, .. } = &mut fault.problem {
-        *first_line += part.line - 1;
-    }
+/// A fault of a document as an error of its file.
+fn located(file: &str, part: &Part<'_>, fault: Fault) -> ReadError {
     let (line, column) = line_and_column(part.text, fault.at);
     ReadError {
         file: file.to_owned(),
@@ -169,10 +183,213 @@ fn located(file: &str, part: &Part<'_>, mut fault: Fault) -> ReadError {
     }
 }
 
+/// An object of a kind that is read here.
+#[derive(Debug)]
+pub struct Item {
+    /// Where it stands.
+    pub place: Place,
+    /// Where it starts, in bytes of the file.
+    pub start: usize,
+    /// The object as its manifest names it, without a namespace it does not say.
+    pub reference: ObjectRef,
+    /// The object.
+    pub object: Object,
+    /// The first field without which it is only a part of an object.
+    pub missing: Option<&'static str>,
+    /// The Helm hook that it is.
+    pub hook: Option<Hook>,
+    /// The Helm template it was rendered from.
+    pub template: Option<Box<str>>,
+    /// What is kept of its document, where that was asked for.
+    pub outline: Option<Outline>,
+    /// What its author should know, though it is read.
+    pub notes: Vec<Note>,
+}
+
+/// Something about the writing of an object.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// Where, in bytes of the file.
+    pub spot: Spot,
+    /// A sentence or two.
+    pub text: String,
+}
+
+/// The objects of some sources.
+#[derive(Debug, Default)]
+pub struct Objects {
+    /// Those of kinds that are read here, in the order of the text.
+    pub items: Vec<Item>,
+    /// How many of other kinds there are.
+    pub skipped: BTreeMap<String, usize>,
+    /// Documents that are no Kubernetes objects.
+    pub others: usize,
+    /// Documents and objects that are to be filled in before they can be read.
+    pub templates: usize,
+    /// Manifests that could not be read.
+    pub errors: Vec<ReadError>,
+}
+
+/// What is made of one object while its file is at hand.
+enum Outcome {
+    Skipped(Text),
+    Template,
+    Wrong(Box<ReadError>),
+    Item(Box<Item>),
+}
+
+/// Reads the objects of `sources`, on all processors; their outlines too where
+/// `outlines` says so. `done` is told each time a source was read.
+pub fn read_objects(sources: &[Source], outlines: bool, done: impl Fn() + Sync) -> Objects {
+    let reading = read(sources, |manifest| outcome(manifest, outlines), done);
+    let mut objects = Objects {
+        others: reading.others,
+        templates: reading.templates,
+        errors: reading.errors,
+        ..Objects::default()
+    };
+    for (place, outcome) in reading.objects {
+        match outcome {
+            Outcome::Skipped(kind) => *objects.skipped.entry(kind.into()).or_default() += 1,
+            Outcome::Template => objects.templates += 1,
+            Outcome::Wrong(error) => objects.errors.push(ReadError {
+                file: sources[place.source].name.clone(),
+                ..*error
+            }),
+            Outcome::Item(item) => objects.items.push(Item { place, ..*item }),
+        }
+    }
+    objects
+}
+
+fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
+    let Some((kind, gone)) = kind_of(manifest.api_version, manifest.kind) else {
+        return Outcome::Skipped(manifest.kind.into());
+    };
+    if template::is_unrendered(manifest, kind) {
+        return Outcome::Template;
+    }
+    let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
+    let missing = fragment::missing(tree, id, kind, manifest.api_version);
+    match decode(manifest, kind) {
+        Ok(object) => Outcome::Item(Box::new(Item {
+            place: Place {
+                source: 0,
+                part: 0,
+                items: Box::default(),
+            },
+            start: part.start + tree.node(id).start as usize,
+            reference: reference(manifest, &object),
+            missing: missing.or_else(|| is_nameless(&object).then_some("metadata.name")),
+            object,
+            hook: Hook::of(tree, id),
+            template: part.template().map(Into::into),
+            outline: outlines.then(|| Outline::of(tree, id, part)),
+            notes: notes(manifest, gone),
+        })),
+        // A patch may hold anything in the place of a list or a number.
+        Err(_) if missing.is_some() || template::is_template(part.text) => Outcome::Template,
+        Err(fault) => Outcome::Wrong(Box::new(located("", part, fault))),
+    }
+}
+
+/// Reads an object. A placeholder in the place of something other than text is
+/// read as if nothing stood there.
+fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault> {
+    let (tree, id) = (manifest.tree, manifest.id);
+    let mut blank = Vec::new();
+    loop {
+        let reason = match tree.decode_seed(id, kind, &blank) {
+            Ok(object) => return Ok(object),
+            Err(reason) => reason,
+        };
+        let at = reason.at().unwrap_or(tree.node(id).start as usize);
+        if blank.len() == MAX_PLACEHOLDERS || blank.contains(&at) || !is_placeholder(tree, at) {
+            let kind = kind.name();
+            return Err(Fault::new(at, Problem::Malformed { kind, reason }));
+        }
+        blank.push(at);
+    }
+}
+
+fn is_placeholder(tree: &Tree<'_>, at: usize) -> bool {
+    tree.scalar_at(at)
+        .is_some_and(|scalar| template::is_placeholder(&scalar.text))
+}
+
+fn reference(manifest: &Manifest<'_, '_>, object: &Object) -> ObjectRef {
+    let metadata = object.metadata();
+    let (tree, id) = (manifest.tree, manifest.id);
+    let written = || {
+        let metadata = tree.at(id, &["metadata"])?;
+        tree.string(metadata, "name").map(Text::from)
+    };
+    ObjectRef {
+        api_version: manifest.api_version.into(),
+        kind: manifest.kind.into(),
+        namespace: metadata
+            .map(|metadata| metadata.namespace.clone())
+            .filter(|namespace| !namespace.is_empty()),
+        name: metadata.map_or_else(|| written().unwrap_or_default(), Metadata::shown_name),
+    }
+}
+
+fn is_nameless(object: &Object) -> bool {
+    match object {
+        Object::Volume(volume) => volume.name.is_empty(),
+        Object::StorageClass(class) => class.name.is_empty(),
+        Object::CsiDriver(driver) => driver.name.is_empty(),
+        Object::Node(node) => node.name.is_empty(),
+        _ => object
+            .metadata()
+            .is_none_or(|metadata| metadata.shown_name().is_empty()),
+    }
+}
+
+fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
+    let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
+    let in_file = |spot: Spot| Spot {
+        start: spot.start + part.start,
+        end: spot.end + part.start,
+    };
+    let line = |id| {
+        let (line, _) = line_and_column(part.text, tree.node(id).start as usize);
+        line + part.line - 1
+    };
+    let mut notes = Vec::new();
+    if let Some(Gone { successor, since }) = gone {
+        notes.push(Note {
+            spot: in_file(locate(tree, id, "apiVersion")),
+            text: format!(
+                "Kubernetes {since} and later refuse {}; write apiVersion: {successor}. The object is judged as if it said so.",
+                manifest.api_version
+            ),
+        });
+    }
+    for repeated in tree.repeated() {
+        if tree.holds(id, repeated.second) {
+            let node = tree.node(repeated.second);
+            let key = tree.key_text(repeated.second).unwrap_or_default();
+            notes.push(Note {
+                spot: in_file(Spot {
+                    start: node.start as usize,
+                    end: node.end as usize,
+                }),
+                text: format!(
+                    "The key \"{key}\" is set on line {} and again on line {}; the last one counts. Remove one of the two.",
+                    line(repeated.first),
+                    line(repeated.second)
+                ),
+            });
+        }
+    }
+    notes
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::source::Source;
-    use super::{Reading, read};
+    use super::{Reading, read, read_objects};
 
     fn reading(texts: &[&str]) -> Reading<String> {
         let sources: Vec<Source> = texts
@@ -219,12 +436,12 @@ mod tests {
     }
 
     #[test]
-    fn a_large_file_is_shared_out_and_loses_nothing() {
-        let filler = "x".repeat(3000);
+    fn a_file_of_many_documents_is_shared_out_and_loses_nothing() {
         let text: String = (0..500)
-            .map(|number| format!("---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p{number}}}\ndata: {filler}\n"))
+            .map(|number| {
+                format!("---\napiVersion: v1\nkind: Pod\nmetadata: {{name: p{number}}}\n")
+            })
             .collect();
-        assert!(text.len() as u64 > super::LARGE);
         let reading = reading(&[&text]);
         for (number, (place, object)) in reading.objects.iter().enumerate() {
             assert_eq!((place.part, object), (number, &format!("v1 Pod p{number}")));
@@ -263,6 +480,9 @@ mod tests {
         assert!(reading.errors.is_empty(), "{:?}", reading.errors);
     }
 
+    /// What is no object, or none that is read here, cannot be a manifest at fault.
+    const HEAD: &str = "apiVersion: v1\nkind: Pod\n";
+
     #[test]
     fn bad_input_is_named_with_its_place_and_the_rest_is_read() {
         let bomb = {
@@ -278,115 +498,233 @@ mod tests {
             (
                 "unclosed bracket",
                 "a: 1\nb: [1, 2\n",
-                "0.yaml:2:4: This is not valid YAML: unclosed bracket '['.",
+                "0.yaml:4:4: This is not valid YAML: unclosed bracket '['.",
             ),
             (
                 "bad indentation",
                 "a:\n  b: 1\n c: 2\n",
-                "0.yaml:3:2: This is not valid YAML: ",
+                "0.yaml:5:2: This is not valid YAML: ",
             ),
             (
                 "tab",
                 "a:\n\tb: 1\n",
-                "0.yaml:2:2: This is not valid YAML: tabs",
+                "0.yaml:4:2: This is not valid YAML: tabs",
+            ),
+            (
+                "quoted text indented too little, without an end",
+                "a: 'one\ntwo\nb: 1\n",
+                "0.yaml:",
             ),
             (
                 "unknown alias",
                 "a: *b\n",
-                "0.yaml:1:4: This is not valid YAML: ",
-            ),
-            (
-                "duplicate key",
-                "a: 1\nb: 2\na: 3\n",
-                "0.yaml:3:1: The key \"a\" is already set on line 1; expected every key once. Remove one of the two.",
-            ),
-            (
-                "duplicate key by meaning",
-                "yes: 1\non: 2\n",
-                "0.yaml:2:1: The key \"true\" is already set on line 1;",
-            ),
-            (
-                "duplicate key in a later document",
-                "x: 1\n---\na: {b: 1, b: 2}\n",
-                "0.yaml:3:11: The key \"b\" is already set on line 3;",
-            ),
-            (
-                "duplicate among many",
-                "a1: 1\na2: 1\na3: 1\na4: 1\na5: 1\na6: 1\na7: 1\na8: 1\na9: 1\nb1: 1\nb2: 1\nb3: 1\nb4: 1\nb5: 1\nb6: 1\nb7: 1\nb8: 1\na1: 2\n",
-                "0.yaml:18:1: The key \"a1\" is already set on line 1;",
-            ),
-            (
-                "template by line",
-                "a: 1\n{{- if .Values.x }}\nb: 2\n{{- end }}\n",
-                "0.yaml:2:1: This is a Helm template that has not been rendered;",
-            ),
-            (
-                "template by value",
-                "a:\n  b: {{ .Values.b }}\n",
-                "0.yaml:2:6: This is a Helm template that has not been rendered;",
-            ),
-            (
-                "template in a quoted name",
-                "apiVersion: v1\nkind: Pod\nmetadata:\n  name: \"{{ .Release.Name }}\"\n",
-                "0.yaml:4:9: This is a Helm template that has not been rendered;",
+                "0.yaml:3:4: This is not valid YAML: ",
             ),
             (
                 "list as key",
                 "? [a]\n: b\n",
-                "0.yaml:1:3: This key is a list, a mapping or null; expected a plain word as the key.",
+                "0.yaml:3:3: This key is a list, a mapping or null; expected a plain word as the key.",
             ),
             (
                 "tag that does not fit",
                 "a: !!int foo\n",
-                "0.yaml:1:10: The value \"foo\" does not fit its tag !!int.",
+                "0.yaml:3:10: The value \"foo\" does not fit its tag !!int.",
             ),
             (
                 "binary tag",
-                "a: !!binary aGk=\n",
-                "0.yaml:1:13: The tag !!binary is not for manifests;",
+                "a: !!binary wh-t\n",
+                "0.yaml:3:13: The value \"wh-t\" does not fit its tag !!binary.",
             ),
             (
                 "infinity",
                 "a: .inf\n",
-                "0.yaml:1:4: The number .inf cannot be kept in a Kubernetes object; expected a finite number.",
+                "0.yaml:3:4: The number .inf cannot be kept in a Kubernetes object; expected a finite number.",
             ),
             (
                 "merge of a word",
                 "a: &a word\nb:\n  <<: *a\n",
-                "0.yaml:3:7: Only a mapping, or a list of mappings, can be merged with `<<`.",
+                "0.yaml:5:7: Only a mapping, or a list of mappings, can be merged with `<<`.",
             ),
             (
                 "alias inside its anchor",
                 "a: &a [*a]\n",
-                "0.yaml:1:8: This alias stands for a value that contains it;",
+                "0.yaml:3:8: This alias stands for a value that contains it;",
             ),
             (
                 "billion laughs",
                 &bomb,
                 "0.yaml:1:1: The aliases of this document stand for more than 400,000 values;",
             ),
-            ("nested without end", &deep, "0.yaml:1:"),
+            ("nested without end", &deep, "0.yaml:3:"),
         ];
         let good = "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\n";
         for (name, text, message) in table {
-            let reading = reading(&[text, good]);
-            let messages: Vec<String> = reading.errors.iter().map(ToString::to_string).collect();
+            let manifest = reading(&[&format!("{HEAD}{text}"), good]);
+            let messages: Vec<String> = manifest.errors.iter().map(ToString::to_string).collect();
             assert_eq!(messages.len(), 1, "{name}: {messages:?}");
             assert!(messages[0].starts_with(message), "{name}: {}", messages[0]);
             assert_eq!(
-                objects(&reading),
+                objects(&manifest),
                 [(1, 0, &[][..], "v1 Pod good")],
                 "{name}"
             );
+            let other = reading(&[text, good]);
+            assert!(other.errors.is_empty(), "{name}: {:?}", other.errors);
+            assert_eq!((other.objects.len(), other.others), (1, 1), "{name}");
+        }
+    }
+
+    #[test]
+    fn templates_are_counted() {
+        let table = [
+            "a: 1\n{{- if .Values.x }}\nb: 2\n{{- end }}\n",
+            "a:\n  b: {{ .Values.b }}\n",
+            "a: {% if b %}\n",
+            "image: @IMAGE@\n",
+        ];
+        for text in table {
+            let read = reading(&[&format!("{HEAD}{text}")]);
+            assert_eq!((read.templates, read.others), (1, 0), "{text}");
+            assert!(read.errors.is_empty(), "{text}: {:?}", read.errors);
+        }
+    }
+
+    /// What [`read_objects`] makes of a text: a word a field for each item, then what
+    /// else there is.
+    fn told(text: &str) -> String {
+        let read = read_objects(&[Source::in_memory("-", text.to_owned())], true, || {});
+        let mut told: Vec<String> = read
+            .items
+            .iter()
+            .map(|item| {
+                let missing = item
+                    .missing
+                    .map_or_else(String::new, |it| format!(" without {it}"));
+                let notes: Vec<&str> = item.notes.iter().map(|note| note.text.as_str()).collect();
+                format!("{}{missing}{}", item.reference, notes.concat())
+            })
+            .collect();
+        told.extend((read.templates > 0).then(|| "template".to_owned()));
+        told.extend((read.others > 0).then(|| "other".to_owned()));
+        told.extend(read.skipped.keys().map(|kind| format!("skipped {kind}")));
+        told.extend(read.errors.iter().map(ToString::to_string));
+        told.join("; ")
+    }
+
+    #[test]
+    fn every_object_is_sorted() {
+        const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
+        const WHOLE: &str = "selector: {}, template: {spec: {}}";
+        let deployment = |rest: &str| format!("{DEPLOYMENT}spec: {{{rest}, {WHOLE}}}\n");
+        let claim = |modes: &str| {
+            format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: c}}\nspec: {{accessModes: {modes}}}"
+            )
+        };
+        let table = [
+            (deployment("replicas: 1"), "Deployment web"),
+            (deployment("replicas: 1.0"), "Deployment web"),
+            (deployment("replicas: '${N}'"), "Deployment web"),
+            (deployment("replicas: \"{{ n }}\""), "Deployment web"),
+            (deployment("strategy: {type: '${S}'}"), "template"),
+            (
+                deployment("replicas: many"),
+                "-:4:18: This Deployment cannot be read: invalid type: string \"many\", expected i64.",
+            ),
+            (
+                deployment("replicas: 1").replace("web", "'{{ n }}'"),
+                "template",
+            ),
+            (
+                deployment("replicas: 1").replace("web", "'${N}'"),
+                "Deployment ${N}",
+            ),
+            (deployment("replicas: 1") + "sops: {mac: x}\n", "template"),
+            (
+                format!("{DEPLOYMENT}spec: {{replicas: 2}}\n"),
+                "Deployment web without spec.selector",
+            ),
+            (format!("{DEPLOYMENT}spec: {{replicas: two}}\n"), "template"),
+            (
+                deployment("replicas: 1").replace("name: web", "labels: {}"),
+                "Deployment  without metadata.name",
+            ),
+            (claim("[ReadWriteOnce]"), "PersistentVolumeClaim c"),
+            (
+                claim("null"),
+                "PersistentVolumeClaim c without spec.accessModes",
+            ),
+            (claim("['${M}']"), "template"),
+            (
+                claim("ReadWriteOnce"),
+                "-:4:21: This PersistentVolumeClaim cannot be read: invalid type: string \"ReadWriteOnce\", expected a list of access modes.",
+            ),
+            (
+                deployment("replicas: 1").replace("apps/v1", "extensions/v1beta1"),
+                "Deployment webKubernetes 1.16 and later refuse extensions/v1beta1; write apiVersion: apps/v1. The object is judged as if it said so.",
+            ),
+            (
+                deployment("replicas: 1, replicas: 2"),
+                "Deployment webThe key \"replicas\" is set on line 4 and again on line 4; the last one counts. Remove one of the two.",
+            ),
+            (
+                "apiVersion: v1\nkind: Service\nmetadata: {name: s, name: t}\n".to_owned(),
+                "skipped Service",
+            ),
+            ("replicas: 1\nreplicas: 2\n".to_owned(), "other"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(told(&text), expected, "{text}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_text_is_an_error_only_where_it_is_a_manifest_or_was_named() {
+        use super::super::source::{Exclude, find};
+        use std::fs;
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = b"apiVersion: v1\nkind: Pod\nmetadata: {name: caf\xe9}\n".to_vec();
+        let wide: Vec<u8> = [0xff, 0xfe]
+            .into_iter()
+            .chain(
+                "kind: Pod\napiVersion: v1\n"
+                    .encode_utf16()
+                    .flat_map(u16::to_le_bytes),
+            )
+            .collect();
+        for (name, bytes, is_manifest) in [
+            ("binary.yaml", b"a: \0\x01".to_vec(), false),
+            ("latin1.yaml", b"a: caf\xe9\n".to_vec(), false),
+            ("pod.yaml", manifest, true),
+            ("wide.yaml", wide, true),
+            ("utf16.yaml", b"\xff\xfea\0:\0".to_vec(), false),
+        ] {
+            let file = folder.path().join(name);
+            fs::write(&file, bytes).unwrap();
+            for (path, errors) in [(folder.path(), is_manifest), (&file, true)] {
+                let found = find(
+                    &[path.to_owned()],
+                    &Exclude::nothing(),
+                    &mut std::io::empty(),
+                );
+                let read = read_objects(&found.sources, false, || {});
+                assert_eq!(
+                    (read.errors.len(), read.others),
+                    (usize::from(errors), usize::from(!errors)),
+                    "{name}"
+                );
+            }
+            fs::remove_file(file).unwrap();
         }
     }
 
     #[test]
     fn a_broken_document_leaves_the_others_of_its_file() {
         let reading = reading(&[
-            "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nb: [\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: c}\n",
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nkind: Pod\napiVersion: v1\nb: [\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: c}\n",
         ]);
-        assert_eq!(reading.errors[0].line, Some(5));
+        assert_eq!(reading.errors[0].line, Some(7));
         assert_eq!(
             objects(&reading),
             [(0, 0, &[][..], "v1 Pod a"), (0, 2, &[][..], "v1 Pod c")]

@@ -6,6 +6,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::{DirEntry, WalkBuilder};
+
 use super::error::{Problem, ReadError};
 use super::place;
 
@@ -15,6 +18,12 @@ pub const MAX_BYTES: u64 = 64 << 20;
 /// Ends of file names that are read in directories.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
+/// Directories of what others wrote, for programs and not for clusters.
+const FOREIGN: [&str; 4] = ["vendor", "node_modules", "site-packages", "__pycache__"];
+
+/// The file that makes a directory a virtual environment of Python (PEP 405).
+const VIRTUAL_ENVIRONMENT: &str = "pyvenv.cfg";
+
 /// A file of manifests.
 #[derive(Debug)]
 pub struct Source {
@@ -23,6 +32,8 @@ pub struct Source {
     pub name: String,
     /// The size in bytes when the file was found.
     pub bytes: u64,
+    /// Whether it was named itself, not found in a directory.
+    pub named: bool,
     origin: Origin,
 }
 
@@ -45,6 +56,7 @@ impl Source {
         Self {
             name: name.to_owned(),
             bytes: text.len() as u64,
+            named: true,
             origin: Origin::Memory(text),
         }
     }
@@ -74,12 +86,83 @@ impl Source {
     /// The file cannot be read, is too large or is not UTF-8 text.
     pub fn text(&self) -> Result<Cow<'_, str>, ReadError> {
         match &self.origin {
-            Origin::File { path, .. } => File::open(path)
-                .map_err(|error| whole(&self.name, Problem::Unreadable(error)))
-                .and_then(|file| read(&self.name, file, self.bytes))
+            Origin::File { .. } => self
+                .content()
+                .and_then(|bytes| text_of(&self.name, bytes))
                 .map(Cow::Owned),
             Origin::Memory(text) => Ok(Cow::Borrowed(text)),
         }
+    }
+
+    /// What can be made out of a file that is not UTF-8 text, to tell what it might be.
+    pub(super) fn guess(&self) -> String {
+        let bytes = self.content().unwrap_or_default();
+        // The first pair says which byte of each comes first, and is no letter.
+        let pairs = |from: fn([u8; 2]) -> u16| -> String {
+            let pairs = bytes.chunks_exact(2).skip(1);
+            let units = pairs.map(|pair| from([pair[0], pair[1]]));
+            char::decode_utf16(units).filter_map(Result::ok).collect()
+        };
+        match bytes.get(..2) {
+            Some([0xff, 0xfe]) => pairs(u16::from_le_bytes),
+            Some([0xfe, 0xff]) => pairs(u16::from_be_bytes),
+            _ => String::from_utf8_lossy(&bytes).into_owned(),
+        }
+    }
+
+    fn content(&self) -> Result<Vec<u8>, ReadError> {
+        match &self.origin {
+            Origin::File { path, .. } => File::open(path)
+                .map_err(|error| whole(&self.name, Problem::Unreadable(error)))
+                .and_then(|file| read(&self.name, file, self.bytes)),
+            Origin::Memory(text) => Ok(text.clone().into_bytes()),
+        }
+    }
+}
+
+/// Globs of what is left out when directories are searched, as in a `.gitignore`
+/// at the top of the directory that is searched.
+#[derive(Clone, Debug)]
+pub struct Exclude(Gitignore);
+
+/// A glob that cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[error("--exclude \"{glob}\" is no glob: {source}.")]
+pub struct ExcludeError {
+    glob: String,
+    source: ignore::Error,
+}
+
+impl Exclude {
+    /// Leaves out nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self(Gitignore::empty())
+    }
+
+    /// Leaves out what any of the globs matches.
+    ///
+    /// # Errors
+    /// One of them cannot be understood.
+    pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Result<Self, ExcludeError> {
+        let refused = |glob: &str, source| ExcludeError {
+            glob: glob.to_owned(),
+            source,
+        };
+        let mut builder = GitignoreBuilder::new("");
+        for glob in globs {
+            builder
+                .add_line(None, glob)
+                .map_err(|source| refused(glob, source))?;
+        }
+        builder
+            .build()
+            .map(Self)
+            .map_err(|source| refused("", source))
+    }
+
+    fn leaves_out(&self, path: &Path, is_directory: bool) -> bool {
+        self.0.matched(path, is_directory).is_ignore()
     }
 }
 
@@ -90,26 +173,28 @@ pub struct Found {
     pub sources: Vec<Source>,
     /// What could not be opened.
     pub errors: Vec<ReadError>,
+    /// Links in directories that lead out of them, or nowhere, and were not followed.
+    pub links: usize,
     seen: HashSet<PathBuf>,
 }
 
 /// Finds the manifests under `paths`: a file is taken whatever its name, a
 /// directory is searched for `.yaml`, `.yml` and `.json` files, and `-` reads
-/// `stdin`. Directories whose name starts with a dot are searched only when
-/// named. Every file is taken once, whichever links lead to it.
-pub fn find(paths: &[PathBuf], stdin: &mut dyn Read) -> Found {
+/// `stdin`. What a `.gitignore` or a glob of `exclude` leaves out, what is hidden
+/// and what others wrote (`vendor`, `node_modules`, virtual environments) is
+/// searched only when it is named. A link in a directory is followed where it leads
+/// to a file in the same directory. Every file is taken once, whichever links lead
+/// to it.
+pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found {
     let mut found = Found::default();
     for path in paths {
         if path.as_os_str() == "-" {
-            match read("-", &mut *stdin, 0) {
-                Ok(text) => found.sources.push(Source::in_memory("-", text)),
-                Err(error) => found.errors.push(error),
-            }
+            found.stream("-", &mut *stdin);
             continue;
         }
         match fs::metadata(path) {
-            Ok(metadata) if metadata.is_dir() => found.directory(path),
-            Ok(metadata) if metadata.is_file() => found.file(path, metadata.len()),
+            Ok(metadata) if metadata.is_dir() => found.directory(path, exclude),
+            Ok(metadata) if metadata.is_file() => found.file(path, metadata.len(), true),
             Ok(metadata) => found.pipe(path, metadata.file_type()),
             Err(error) => found.unreadable(path, error),
         }
@@ -123,16 +208,14 @@ impl Found {
             .push(whole(&shown(path), Problem::Unreadable(error)));
     }
 
-    /// Whether a directory is met for the first time, under any name.
-    fn is_new(&mut self, path: &Path) -> bool {
-        match fs::canonicalize(path) {
-            Ok(real) => self.seen.insert(real),
-            // Reading it will say what is wrong.
-            Err(_) => true,
+    fn stream(&mut self, name: &str, from: impl Read) {
+        match read(name, from, 0).and_then(|bytes| text_of(name, bytes)) {
+            Ok(text) => self.sources.push(Source::in_memory(name, text)),
+            Err(error) => self.errors.push(error),
         }
     }
 
-    fn file(&mut self, path: &Path, bytes: u64) {
+    fn file(&mut self, path: &Path, bytes: u64, named: bool) {
         let real = fs::canonicalize(path).ok();
         if let Some(real) = &real
             && !self.seen.insert(real.clone())
@@ -142,6 +225,7 @@ impl Found {
         self.sources.push(Source {
             name: shown(path),
             bytes,
+            named,
             origin: Origin::File {
                 path: path.to_owned(),
                 real,
@@ -155,65 +239,76 @@ impl Found {
             self.errors.push(whole(&name, Problem::NotAFile));
             return;
         }
-        let text = File::open(path)
-            .map_err(|error| whole(&name, Problem::Unreadable(error)))
-            .and_then(|file| read(&name, file, 0));
-        match text {
-            Ok(text) => self.sources.push(Source::in_memory(&name, text)),
-            Err(error) => self.errors.push(error),
+        match File::open(path) {
+            Ok(file) => self.stream(&name, file),
+            Err(error) => self.errors.push(whole(&name, Problem::Unreadable(error))),
         }
     }
 
-    fn directory(&mut self, path: &Path) {
-        // A stack instead of recursion: a tree may be deeper than the stack is.
-        let mut waiting = vec![path.to_owned()];
-        while let Some(directory) = waiting.pop() {
-            if !self.is_new(&directory) {
-                continue;
-            }
-            let mut entries = match fs::read_dir(&directory).and_then(Iterator::collect) {
-                Ok(entries) => entries,
+    fn directory(&mut self, root: &Path, exclude: &Exclude) {
+        let (top, exclude) = (root.to_owned(), exclude.clone());
+        let walk = WalkBuilder::new(root)
+            .sort_by_file_name(Ord::cmp)
+            .filter_entry(move |entry| entry.depth() == 0 || is_searched(entry, &top, &exclude))
+            .build();
+        let root_without_links = fs::canonicalize(root);
+        for entry in walk {
+            let entry = match entry {
+                Ok(entry) => entry,
                 Err(error) => {
-                    self.unreadable(&directory, error);
+                    let path = path_of(&error).unwrap_or(root).to_owned();
+                    // What the walk says of it repeats the path.
+                    let plain = fs::read_dir(&path).err().or_else(|| error.into_io_error());
+                    self.unreadable(&path, plain.unwrap_or(io::ErrorKind::Other.into()));
                     continue;
                 }
             };
-            let entries: &mut Vec<fs::DirEntry> = &mut entries;
-            entries.sort_by_key(fs::DirEntry::file_name);
-            let mut inner = Vec::new();
-            for entry in entries.iter() {
-                let path = entry.path();
-                match kind_of(entry) {
-                    Ok(kind) if kind.is_dir() => {
-                        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
-                            inner.push(path);
-                        }
+            let path = entry.path();
+            let Some(kind) = entry.file_type().filter(|_| is_manifest_name(path)) else {
+                continue;
+            };
+            if kind.is_symlink() {
+                let inside = fs::canonicalize(path).is_ok_and(|target| {
+                    root_without_links
+                        .as_ref()
+                        .is_ok_and(|root| target.starts_with(root))
+                });
+                match fs::metadata(path) {
+                    Ok(target) if inside && target.is_file() => {
+                        self.file(path, target.len(), false);
                     }
-                    Ok(kind) if kind.is_file() && has_extension(&path) => {
-                        let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
-                        self.file(&path, bytes);
-                    }
-                    Ok(_) => {}
-                    // A link that leads nowhere matters only when it looks like a manifest.
-                    Err(error) if has_extension(&path) => self.unreadable(&path, error),
-                    Err(_) => {}
+                    Ok(target) if inside && target.is_dir() => {}
+                    _ => self.links += 1,
                 }
+            } else if kind.is_file() {
+                let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+                self.file(path, bytes, false);
             }
-            waiting.extend(inner.into_iter().rev());
         }
     }
 }
 
-/// What an entry is, links followed.
-fn kind_of(entry: &fs::DirEntry) -> io::Result<fs::FileType> {
-    let kind = entry.file_type()?;
-    if kind.is_symlink() {
-        return Ok(fs::metadata(entry.path())?.file_type());
-    }
-    Ok(kind)
+/// Whether an entry below `top` is looked at, or into.
+fn is_searched(entry: &DirEntry, top: &Path, exclude: &Exclude) -> bool {
+    let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+    let foreign = is_directory
+        && (FOREIGN.iter().any(|name| entry.file_name() == *name)
+            || entry.path().join(VIRTUAL_ENVIRONMENT).is_file());
+    let inner = entry.path().strip_prefix(top).unwrap_or(entry.path());
+    !foreign && !exclude.leaves_out(inner, is_directory)
 }
 
-fn has_extension(path: &Path) -> bool {
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            path_of(err)
+        }
+        _ => None,
+    }
+}
+
+fn is_manifest_name(path: &Path) -> bool {
     path.extension().is_some_and(|extension| {
         EXTENSIONS
             .iter()
@@ -247,7 +342,7 @@ fn whole(name: &str, problem: Problem) -> ReadError {
     }
 }
 
-fn read(name: &str, from: impl Read, expected: u64) -> Result<String, ReadError> {
+fn read(name: &str, from: impl Read, expected: u64) -> Result<Vec<u8>, ReadError> {
     let too_large = || {
         let limit = MAX_BYTES >> 20;
         whole(name, Problem::TooLarge { limit })
@@ -262,6 +357,10 @@ fn read(name: &str, from: impl Read, expected: u64) -> Result<String, ReadError>
     if bytes.len() as u64 > MAX_BYTES {
         return Err(too_large());
     }
+    Ok(bytes)
+}
+
+fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(whole(name, Problem::Utf16));
     }
@@ -287,7 +386,7 @@ mod tests {
     use std::io::{self, Read};
     use std::path::{Path, PathBuf};
 
-    use super::{Found, MAX_BYTES, Source, find};
+    use super::{Exclude, Found, MAX_BYTES, Source, find};
 
     fn names(found: &Found, under: &Path) -> Vec<String> {
         found
@@ -302,31 +401,38 @@ mod tests {
     }
 
     fn find_in(paths: &[&Path]) -> Found {
+        find_except(paths, &[])
+    }
+
+    fn find_except(paths: &[&Path], globs: &[&str]) -> Found {
         let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).to_owned()).collect();
-        find(&paths, &mut io::empty())
+        let exclude = Exclude::new(globs.iter().copied()).unwrap();
+        find(&paths, &exclude, &mut io::empty())
+    }
+
+    fn folder(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for path in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "a: 1").unwrap();
+        }
+        folder
     }
 
     #[test]
     fn directories_are_searched_by_name_and_in_order() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path();
-        for path in [
+        let folder = folder(&[
             "b/z.yml",
             "b/a.JSON",
             "a.yaml",
             "c.txt",
             ".git/x.yaml",
             ".hidden.yaml",
-        ] {
-            let path = root.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "a: 1").unwrap();
-        }
+        ]);
+        let root = folder.path();
         let found = find_in(&[root]);
-        assert_eq!(
-            names(&found, root),
-            [".hidden.yaml", "a.yaml", "b/a.JSON", "b/z.yml"]
-        );
+        assert_eq!(names(&found, root), ["a.yaml", "b/a.JSON", "b/z.yml"]);
         assert!(found.errors.is_empty());
 
         let named = find_in(&[&root.join("c.txt"), &root.join(".git")]);
@@ -334,8 +440,43 @@ mod tests {
     }
 
     #[test]
+    fn what_is_ignored_excluded_or_foreign_is_left_out() {
+        let folder = folder(&[
+            "a.yaml",
+            "build/b.yaml",
+            "env/lib/c.yaml",
+            "env/pyvenv.cfg",
+            "go/vendor/d.yaml",
+            "node_modules/e.yaml",
+            "tests/f.yaml",
+            "tests/keep/g.yaml",
+            ".git/config",
+        ]);
+        let root = folder.path();
+        fs::write(root.join(".gitignore"), "build/\n").unwrap();
+        let all = ["a.yaml", "tests/f.yaml", "tests/keep/g.yaml"];
+        assert_eq!(names(&find_in(&[root]), root), all);
+        for (glob, left) in [
+            ("tests", &["a.yaml"][..]),
+            ("tests/*.yaml", &["a.yaml", "tests/keep/g.yaml"]),
+            ("**/g.yaml", &["a.yaml", "tests/f.yaml"]),
+            ("/f.yaml", &all),
+        ] {
+            let found = find_except(&[root], &[glob]);
+            assert_eq!(names(&found, root), left, "{glob}");
+        }
+        let named = find_in(&[&root.join("go/vendor")]);
+        assert_eq!(names(&named, root), ["go/vendor/d.yaml"]);
+        let error = Exclude::new(["a{b"]).unwrap_err().to_string();
+        assert!(
+            error.starts_with("--exclude \"a{b\" is no glob: "),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn standard_input_is_a_source() {
-        let found = find(&["-".into()], &mut "a: 1".as_bytes());
+        let found = find(&["-".into()], &Exclude::nothing(), &mut "a: 1".as_bytes());
         assert_eq!(found.sources[0].name, "-");
         assert_eq!(found.sources[0].text().unwrap(), "a: 1");
         assert!(found.sources[0].path().is_none());
@@ -377,27 +518,34 @@ mod tests {
 
     #[test]
     fn standard_input_without_end_is_cut_off() {
-        let found = find(&["-".into()], &mut io::repeat(b' ').take(MAX_BYTES + 2));
+        let endless = &mut io::repeat(b' ').take(MAX_BYTES + 2);
+        let found = find(&["-".into()], &Exclude::nothing(), endless);
         assert!(found.errors[0].to_string().contains("larger than 64 MiB"));
     }
 
+    /// As in a mounted ConfigMap, whose files are links into a hidden directory.
     #[cfg(unix)]
     #[test]
-    fn links_are_followed_once() {
+    fn links_are_followed_once_and_never_out_of_the_directory() {
         use std::os::unix::fs::symlink;
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path();
-        fs::create_dir(root.join("a")).unwrap();
-        fs::write(root.join("a/x.yaml"), "a: 1").unwrap();
-        symlink(root, root.join("a/loop")).unwrap();
-        symlink(root.join("a"), root.join("b")).unwrap();
-        symlink(root.join("a/x.yaml"), root.join("y.yaml")).unwrap();
-        symlink(root.join("nowhere"), root.join("z.yaml")).unwrap();
-        symlink(root.join("nowhere"), root.join("other")).unwrap();
+        let folder = folder(&["in/a/x.yaml", "in/..1/m.yaml", "out/secret.yaml"]);
+        let root = &folder.path().join("in");
+        for (link, target) in [
+            ("a/loop", root.clone()),
+            ("b", root.join("a")),
+            ("y.yaml", root.join("a/x.yaml")),
+            ("mounted.yaml", root.join("..1/m.yaml")),
+            ("z.yaml", root.join("nowhere")),
+            ("other", root.join("nowhere")),
+            ("itself.yaml", root.join("itself.yaml")),
+            ("planted.yaml", folder.path().join("out/secret.yaml")),
+            ("out", folder.path().join("out")),
+        ] {
+            symlink(target, root.join(link)).unwrap();
+        }
         let found = find_in(&[root, &root.join("a/x.yaml")]);
-        assert_eq!(found.sources.len(), 1, "{:?}", found.sources);
-        assert_eq!(found.errors.len(), 1, "{:?}", found.errors);
-        assert!(found.errors[0].file.ends_with("z.yaml"));
+        assert_eq!(names(&found, root), ["a/x.yaml", "mounted.yaml"]);
+        assert_eq!((found.links, found.errors.len()), (3, 0));
     }
 
     #[test]

@@ -1,28 +1,188 @@
-//! Helm templates that nobody has rendered.
+//! What is still to be filled in: templates, placeholders, encrypted values.
 
-use super::error::{Fault, Problem};
 use super::objects::Manifest;
+use super::tree::{Id, Tree};
+use super::versions::kind_of;
+use crate::model::object::ObjectKind;
 
-/// A name with `{{` in it: a template whose markers stand in quotes, so that
-/// it parses all the same.
-pub(super) fn unrendered(manifest: &Manifest<'_, '_>) -> Option<Fault> {
-    let tree = manifest.tree;
-    let (_, metadata) = tree.entry(manifest.id, "metadata")?;
-    ["name", "namespace"]
-        .into_iter()
-        .find(|field| {
-            tree.string(metadata, field)
-                .is_some_and(|name| name.contains("{{"))
-        })
-        .and_then(|field| tree.entry(metadata, field))
-        .map(|(_, value)| Fault::new(tree.node(value).start as usize, Problem::Template))
+/// Marks of template languages that make text something other than YAML: Helm and
+/// Jinja, their statements, ERB.
+const MARKS: [&str; 4] = ["{{", "{%", "<%", "${"];
+
+/// Whether the text is to be filled in before it is YAML.
+pub(super) fn is_template(text: &str) -> bool {
+    MARKS.iter().any(|mark| text.contains(mark)) || starts_with_a_mark(text)
 }
 
-/// The first `{{` that stands where a line, a value or an item starts.
-pub(super) fn marker(text: &str) -> Option<usize> {
-    text.match_indices("{{").map(|(at, _)| at).find(|at| {
-        let line_start = text[..*at].rfind('\n').map_or(0, |newline| newline + 1);
-        let before = text[line_start..*at].trim_end();
-        before.is_empty() || before.ends_with([':', '-'])
+/// Whether a value starts with `@` or `%`, as no YAML does and placeholders such as
+/// `@IMAGE@` do.
+fn starts_with_a_mark(text: &str) -> bool {
+    text.lines().any(|line| {
+        let value = line.split_once(": ").map_or(line, |(_, value)| value);
+        let value = value.trim_start().trim_start_matches("- ");
+        value.starts_with(['@', '%']) && !line.starts_with('%')
     })
+}
+
+/// Whether somebody is to put another text in place of this one: `${N}`, `$N`,
+/// `{{ .Values.n }}`, `<N>`, `@N@`, `__N__`, `ENC[…]`.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    let text = text.trim();
+    let word = |text: &str| {
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|it| it.is_ascii_alphanumeric() || b"_-. ".contains(&it))
+    };
+    let between = |start: &str, end: &str| {
+        text.strip_prefix(start)
+            .and_then(|rest| rest.strip_suffix(end))
+            .is_some_and(word)
+    };
+    MARKS.iter().any(|mark| text.contains(mark))
+        || text.contains("$(")
+        || text.starts_with("ENC[")
+        || text.strip_prefix('$').is_some_and(word)
+        || [
+            ("<", ">"),
+            ("@", "@"),
+            ("%", "%"),
+            ("__", "__"),
+            ("[[", "]]"),
+        ]
+        .into_iter()
+        .any(|(start, end)| between(start, end))
+}
+
+/// Whether an object cannot be judged before it is filled in: its name is to be
+/// rendered, it is encrypted, or what its volumes hang on is a placeholder.
+pub(super) fn is_unrendered(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> bool {
+    let (tree, id) = (manifest.tree, manifest.id);
+    let rendered_name = ["name", "namespace"].into_iter().all(|field| {
+        tree.at(id, &["metadata", field])
+            .is_none_or(|name| !tree.scalars(name).any(|it| it.text.contains("{{")))
+    });
+    let decisive: &[&[&str]] = match kind {
+        ObjectKind::Workload(_) => &[&["spec", "strategy"]],
+        ObjectKind::Claim | ObjectKind::Volume => &[&["spec", "accessModes"]],
+        ObjectKind::StorageClass => &[&["provisioner"]],
+        _ => &[],
+    };
+    !rendered_name
+        || tree.entry(id, "sops").is_some()
+        || decisive
+            .iter()
+            .any(|path| holds_placeholder(tree, id, path))
+}
+
+fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &[&str]) -> bool {
+    tree.at(id, path).is_some_and(|value| {
+        tree.scalars(tree.target(value))
+            .any(|scalar| is_placeholder(&scalar.text))
+    })
+}
+
+/// Whether text that is not YAML says of itself that it is an object of a kind that
+/// is read here: only then is it a manifest that cannot be read, and not something
+/// else.
+pub(super) fn says_it_is_a_manifest(text: &str) -> bool {
+    let json = text.trim_start().starts_with('{');
+    let values = |key: &str| -> Vec<&str> {
+        text.lines()
+            .filter_map(|line| {
+                let line = if json {
+                    line.trim_start_matches(['{', ' ', '\t'])
+                } else {
+                    line
+                };
+                let rest = line.trim_start_matches('"').strip_prefix(key)?;
+                let value = rest.trim_start_matches('"').strip_prefix(':')?;
+                let value = value.split(" #").next().unwrap_or_default();
+                Some(value.trim_matches([' ', '\t', '\r', '"', '\'', ',', '}']))
+            })
+            .collect()
+    };
+    let (versions, kinds) = (values("apiVersion"), values("kind"));
+    match (versions.first(), kinds.first()) {
+        (Some(version), Some(kind)) => *kind == "List" || kind_of(version, kind).is_some(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_told_from_words() {
+        for text in [
+            "${N}",
+            "${N:-1}",
+            "$N",
+            "{{ .Values.n }}",
+            "<N>",
+            "<your class>",
+            "@N@",
+            "__N__",
+            "%N%",
+            "[[ n ]]",
+            "$(N)",
+            "ENC[AES256_GCM,data:x]",
+            "<% n %>",
+        ] {
+            assert!(is_placeholder(text), "{text}");
+        }
+        for text in [
+            "", "web", "25%", "a@b", "<", "__", "$", "100%", "1<2>3", "_a_",
+        ] {
+            assert!(!is_placeholder(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn templates_are_told_from_mistakes() {
+        for text in [
+            "a: 1\n{{- if .Values.x }}\nb: 2\n",
+            "a: {% n %}\n",
+            "image: @IMAGE@\n",
+            "args:\n- %ARGS%\n",
+        ] {
+            assert!(is_template(text), "{text}");
+        }
+        for text in ["a: [\n", "%YAML 1.1\n---\na: [", "a: b: c"] {
+            assert!(!is_template(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_kinds_that_are_read_make_a_manifest() {
+        for (text, expected) in [
+            (
+                "apiVersion: apps/v1\nkind: Deployment # here\nspec: [\n",
+                true,
+            ),
+            (
+                "kind: \"PersistentVolumeClaim\"\r\napiVersion: 'v1'\r\nspec: [\r\n",
+                true,
+            ),
+            (
+                "{\"apiVersion\": \"v1\",\n \"kind\": \"Pod\", \"spec\": [\n",
+                false,
+            ),
+            (
+                "{\n  \"apiVersion\": \"v1\",\n  \"kind\": \"Pod\",\n  \"spec\": [\n",
+                true,
+            ),
+            ("apiVersion: v1\nkind: List\nitems: [\n", true),
+            ("apiVersion: v1\nkind: Service\nspec: [\n", false),
+            (
+                "apiVersion: example.com/v1\nkind: Deployment\nspec: [\n",
+                false,
+            ),
+            ("spec:\n  apiVersion: v1\n  kind: Pod\n  a: [\n", false),
+            ("a: [\n", false),
+        ] {
+            assert_eq!(says_it_is_a_manifest(text), expected, "{text}");
+        }
+    }
 }

@@ -20,6 +20,17 @@ pub type Id = u32;
 pub struct Tree<'t> {
     pub(super) text: &'t str,
     pub(super) nodes: Vec<Node<'t>>,
+    pub(super) repeated: Vec<Repeated>,
+}
+
+/// A key that a mapping sets more than once. As in Kubernetes' YAML reader, the
+/// last one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// The key that counts for nothing.
+    pub first: Id,
+    /// The key that takes its place.
+    pub second: Id,
 }
 
 /// One value, or one key, of a document. Offsets are bytes of the document's text.
@@ -53,8 +64,8 @@ pub enum Shape<'t> {
     Mapping {
         /// Written `{…}`.
         flow: bool,
-        /// Has at least one `<<` key.
-        merges: bool,
+        /// An entry may hide another one: it has a `<<` key, or a key twice.
+        overlaid: bool,
     },
     /// `*name`: stands for the node given.
     Alias(Id),
@@ -160,12 +171,16 @@ impl<'t> Tree<'t> {
     #[must_use]
     pub fn entries(&self, id: Id) -> Vec<(Id, Id)> {
         let id = self.target(id);
-        if !matches!(self.node(id).shape, Shape::Mapping { merges: true, .. }) {
+        if !self.is_overlaid(id) {
             return self.written_entries(id).collect();
         }
         let mut merged = Merged::default();
         self.merge_into(id, &mut merged);
         merged.entries
+    }
+
+    fn is_overlaid(&self, id: Id) -> bool {
+        matches!(self.node(id).shape, Shape::Mapping { overlaid: true, .. })
     }
 
     fn merge_into(&self, id: Id, into: &mut Merged) {
@@ -216,9 +231,55 @@ impl<'t> Tree<'t> {
     /// The key and the value called `name` in the mapping `id`, aliases and `<<` followed.
     #[must_use]
     pub fn entry(&self, id: Id, name: &str) -> Option<(Id, Id)> {
-        self.entries(id)
-            .into_iter()
-            .find(|(key, _)| self.key_text(*key).is_some_and(|text| text == name))
+        let id = self.target(id);
+        let called = |(key, _): &(Id, Id)| self.key_text(*key).is_some_and(|text| text == name);
+        if self.is_overlaid(id) {
+            self.entries(id).into_iter().find(called)
+        } else {
+            self.written_entries(id).find(called)
+        }
+    }
+
+    /// The value at the end of `path`, one key a step, aliases and `<<` followed.
+    #[must_use]
+    pub fn at(&self, id: Id, path: &[&str]) -> Option<Id> {
+        path.iter()
+            .try_fold(id, |id, name| Some(self.entry(id, name)?.1))
+    }
+
+    /// The keys that are set more than once, anywhere in the document.
+    #[must_use]
+    pub fn repeated(&self) -> &[Repeated] {
+        &self.repeated
+    }
+
+    /// Whether `inner` lies in `outer`, aliases not followed.
+    #[must_use]
+    pub fn holds(&self, outer: Id, inner: Id) -> bool {
+        (outer..self.node(outer).after).contains(&inner)
+    }
+
+    /// The scalar that starts at the byte `at` of the text.
+    pub(super) fn scalar_at(&self, at: usize) -> Option<&Scalar<'t>> {
+        let first = self
+            .nodes
+            .partition_point(|node| (node.start as usize) < at);
+        self.nodes[first..]
+            .iter()
+            .take_while(|node| node.start as usize == at)
+            .find_map(|node| match &node.shape {
+                Shape::Scalar(scalar) => Some(scalar),
+                _ => None,
+            })
+    }
+
+    /// The scalars in `id`, aliases not followed.
+    pub(super) fn scalars(&self, id: Id) -> impl Iterator<Item = &Scalar<'t>> {
+        let nodes = &self.nodes[id as usize..self.node(id).after as usize];
+        nodes.iter().filter_map(|node| match &node.shape {
+            Shape::Scalar(scalar) => Some(scalar),
+            _ => None,
+        })
     }
 
     /// The string called `name` in the mapping `id`.

@@ -198,6 +198,12 @@ pub struct Summary {
     /// What stands for objects that were not looked at, by kind: `chart`,
     /// `kustomization`, `HelmRelease` and the like.
     pub unopened: BTreeMap<String, usize>,
+    /// Documents that are to be filled in before they can be judged.
+    pub templates: usize,
+    /// Parts of objects: patches, and what the API server would refuse as incomplete.
+    pub fragments: usize,
+    /// Links in directories that lead out of them, or nowhere, and were not followed.
+    pub links: usize,
     /// Findings that are refused.
     pub deny: usize,
     /// Findings that the webhook would repair.

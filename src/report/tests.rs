@@ -208,7 +208,7 @@ fn json_has_the_documented_shape() {
     assert_eq!(
         json["summary"],
         json!({
-            "files": 3, "judged": 4, "facts": 1, "skipped": {"Secret": 1, "Service": 2}, "others": 1,
+            "files": 3, "judged": 4, "facts": 1, "skipped": {"Secret": 1, "Service": 2}, "others": 1, "templates": 0, "fragments": 0, "links": 0,
             "rendered": 2, "unopened": {"chart": 1, "HelmRelease": 3}, "notices": 1,
             "deny": 1, "fix": 0, "warn": 1, "suppressed": 1, "unreadable": 1,
         })

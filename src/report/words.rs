@@ -49,6 +49,15 @@ pub(super) fn summary(summary: &Summary) -> String {
             named.join(", ")
         );
     }
+    for (number, what, how) in [
+        (summary.templates, "template", "not judged"),
+        (summary.fragments, "fragment", "not judged"),
+        (summary.links, "link", "not followed"),
+    ] {
+        if number > 0 {
+            said += &format!(", {} {how}", amount(number, what));
+        }
+    }
     if summary.unreadable > 0 {
         said += &format!("; {} could not be read", summary.unreadable);
     }

@@ -1,76 +1,26 @@
 //! Facts from files: manifests that stand for a cluster.
 
-use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 
 use crate::cluster::Cluster;
-use crate::manifest::decode::DecodeError;
-use crate::manifest::error::ReadError;
-use crate::manifest::objects::{Manifest, object_at};
+use crate::manifest::error::{Problem, ReadError};
 use crate::manifest::place::line_and_column;
-use crate::manifest::read::{Place, read};
-use crate::manifest::source::{Source, find};
-use crate::manifest::split::parts;
-use crate::manifest::tree::Tree;
-use crate::model::object::{Object, ObjectKind};
+use crate::manifest::read::{Item, read_objects};
+use crate::manifest::source::{Exclude, Source, find};
+use crate::model::object::Object;
 
 /// The namespace of namespaced objects that name none, as for kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// Facts that could not be read. Facts that are half there would mislead, so
 /// one fault in one file is enough; all faults are told at once.
-#[derive(Debug)]
-pub struct FactsError(Vec<FactsFault>);
-
-impl FactsError {
-    /// Every fault, in the order of the files. Never empty.
-    #[must_use]
-    pub fn faults(&self) -> &[FactsFault] {
-        &self.0
-    }
-}
-
-/// One fault a line.
-impl fmt::Display for FactsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.0.iter().enumerate() {
-            if at > 0 {
-                f.write_str("\n")?;
-            }
-            write!(f, "{fault}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for FactsError {}
-
-/// One fault in the files given as facts.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FactsFault {
-    /// A file that cannot be read or does not parse.
-    #[error(transparent)]
-    Unreadable(#[from] ReadError),
-    /// An object whose fields are not what the Kubernetes API says.
-    #[error("{at}: This {kind} cannot be read as a fact: {reason}.")]
-    Malformed {
-        /// Where the object starts.
-        at: Spot,
-        /// `StorageClass` for example.
-        kind: &'static str,
-        /// What was found and what was expected.
-        reason: DecodeError,
-    },
-    /// An object without a name.
-    #[error("{at}: This {kind} has no name; a fact needs metadata.name.")]
-    Nameless {
-        /// Where the object starts.
-        at: Spot,
-        /// `StorageClass` for example.
-        kind: &'static str,
-    },
+pub enum FactsError {
+    /// What could not be read, in the order of the files. Never empty.
+    #[error("{}", one_a_line(.0))]
+    Unreadable(Vec<ReadError>),
     /// Files that hold nothing of use, a wrong path most likely.
     #[error(
         "{paths}: There is no fact here; expected YAML or JSON files with StorageClasses, PersistentVolumes, Nodes and the like."
@@ -81,22 +31,9 @@ pub enum FactsFault {
     },
 }
 
-/// A place in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spot {
-    /// The file as the user named it.
-    pub file: String,
-    /// The line, counted from 1.
-    pub line: usize,
-    /// The column in characters, counted from 1.
-    pub column: usize,
-}
-
-/// `facts/nodes.yaml:12:3`.
-impl fmt::Display for Spot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
-    }
+fn one_a_line(errors: &[ReadError]) -> String {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }
 
 /// A cluster of the objects in the files and directories `paths`; `-` reads
@@ -123,107 +60,51 @@ pub fn load_into(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
 ) -> Result<(), FactsError> {
-    let found = find(paths, stdin);
-    let reading = read(&found.sources, decode, || {});
-    let mut faults: Vec<FactsFault> = found.errors.into_iter().map(FactsFault::from).collect();
-    faults.extend(reading.errors.into_iter().map(FactsFault::from));
+    let found = find(paths, &Exclude::nothing(), stdin);
+    let read = read_objects(&found.sources, false, || {});
+    let mut errors = found.errors;
+    errors.extend(read.errors);
     let mut facts = 0_usize;
-    for (place, decoded) in reading.objects {
-        match decoded {
-            None => {}
-            Some((_, Ok(mut object))) => {
-                facts += 1;
-                place_in_default_namespace(&mut object);
-                cluster.apply(object);
-            }
-            Some((kind, Err(reason))) => {
-                let at = spot(&found.sources[place.source], &place);
-                let kind = kind.name();
-                faults.push(match reason {
-                    Fault::Nameless => FactsFault::Nameless { at, kind },
-                    Fault::Malformed(reason) => FactsFault::Malformed { at, kind, reason },
-                });
-            }
+    for mut item in read.items {
+        facts += 1;
+        if item.reference.name.is_empty() {
+            errors.push(nameless(&found.sources, &item));
+            continue;
         }
+        place_in_default_namespace(&mut item.object);
+        cluster.apply(item.object);
     }
-    if faults.is_empty() && facts == 0 {
+    if !errors.is_empty() {
+        return Err(FactsError::Unreadable(errors));
+    }
+    if facts == 0 {
         let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
         let paths = paths.join(", ");
-        faults.push(FactsFault::Nothing { paths });
+        return Err(FactsError::Nothing { paths });
     }
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(FactsError(faults))
+    Ok(())
+}
+
+fn nameless(sources: &[Source], item: &Item) -> ReadError {
+    let source = &sources[item.place.source];
+    let text = source.text().unwrap_or_default();
+    let (line, column) = line_and_column(&text, item.start);
+    ReadError {
+        file: source.name.clone(),
+        line: Some(line),
+        column: Some(column),
+        problem: Problem::Nameless {
+            kind: item.reference.kind.to_string(),
+        },
     }
-}
-
-enum Fault {
-    Nameless,
-    Malformed(DecodeError),
-}
-
-fn decode(manifest: &Manifest<'_, '_>) -> Option<(ObjectKind, Result<Object, Fault>)> {
-    let kind = ObjectKind::of_manifest(manifest.api_version, manifest.kind)?;
-    let decoded = manifest
-        .tree
-        .decode_seed(manifest.id, kind)
-        .map_err(Fault::Malformed)
-        .and_then(|object| {
-            if is_named(&object) {
-                Ok(object)
-            } else {
-                Err(Fault::Nameless)
-            }
-        });
-    Some((kind, decoded))
-}
-
-fn is_named(object: &Object) -> bool {
-    let name = match object {
-        Object::Volume(volume) => &volume.name,
-        Object::StorageClass(class) => &class.name,
-        Object::CsiDriver(driver) => &driver.name,
-        Object::Node(node) => &node.name,
-        Object::Workload(_)
-        | Object::Claim(_)
-        | Object::Namespace(_)
-        | Object::Autoscaler(_)
-        | Object::Scale(_) => {
-            return object.metadata().is_some_and(|metadata| {
-                !metadata.name.is_empty() || !metadata.generate_name.is_empty()
-            });
-        }
-    };
-    !name.is_empty()
 }
 
 fn place_in_default_namespace(object: &mut Object) {
-    if matches!(object, Object::Namespace(_)) {
-        return;
-    }
-    if let Some(metadata) = object.metadata_mut()
+    if !matches!(object, Object::Namespace(_))
+        && let Some(metadata) = object.metadata_mut()
         && metadata.namespace.is_empty()
     {
         metadata.namespace = DEFAULT_NAMESPACE.into();
-    }
-}
-
-/// Where an object starts. The file is read again: only objects at fault need it.
-fn spot(source: &Source, place: &Place) -> Spot {
-    let line_and_column = || {
-        let text = source.text().ok()?;
-        let part = parts(&text).into_iter().nth(place.part)?;
-        let tree = Tree::parse(part.text).ok()??;
-        let node = tree.node(object_at(&tree, &place.items)?);
-        let (line, column) = line_and_column(part.text, node.start as usize);
-        Some((line + part.line - 1, column))
-    };
-    let (line, column) = line_and_column().unwrap_or((1, 1));
-    Spot {
-        file: source.name.clone(),
-        line,
-        column,
     }
 }
 
@@ -235,6 +116,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::Lookup;
+    use crate::model::object::ObjectKind;
     use crate::model::workload::WorkloadKind;
 
     fn folder(files: &[(&str, &str)]) -> TempDir {
@@ -282,12 +164,12 @@ mod tests {
     #[test]
     fn every_fault_is_told_with_its_place() {
         let cases: [(&str, &str, &str); 5] = [
-            ("not YAML", "kind: [Node", "f.yaml:1:"),
+            ("not YAML", "apiVersion: v1\nkind: Node\na: [", "f.yaml:3:"),
             (
                 "a field of the wrong type",
                 "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\n# a class\napiVersion: storage.k8s.io/v1\n\
                  kind: StorageClass\nmetadata: {name: c}\nprovisioner: [x]\n",
-                "f.yaml:6:1: This StorageClass cannot be read as a fact: invalid type: sequence",
+                "f.yaml:9:14: This StorageClass cannot be read: invalid type: sequence",
             ),
             (
                 "an item of a list",
@@ -305,7 +187,8 @@ mod tests {
             let error = load_folder(&folder(&[("f.yaml", text)])).unwrap_err();
             assert!(error.contains(expected), "{name}: {error}");
         }
-        let both = load_folder(&folder(&[("a.yaml", "a: ["), ("b.yaml", "b: [")])).unwrap_err();
+        let broken = "apiVersion: v1\nkind: Node\na: [";
+        let both = load_folder(&folder(&[("a.yaml", broken), ("b.yaml", broken)])).unwrap_err();
         assert!(
             both.contains("a.yaml:") && both.contains("b.yaml:"),
             "{both}"

@@ -143,18 +143,16 @@ fn text_underlines_the_field() {
 fn exit_codes_say_what_happened() {
     let fine = DEPLOYMENT.replace("RollingUpdate", "Recreate");
     let warned = DEPLOYMENT.replace("claimName: data", "claimName: elsewhere");
-    let table: [(&str, &str, &[&str], i32); 8] = [
+    let broken = DEPLOYMENT.replace("replicas: 1", "replicas: [1]");
+    let both = format!("{DEPLOYMENT}---\n{broken}");
+    let table: [(&str, &str, &[&str], i32); 9] = [
         ("clean", &fine, &[], 0),
         ("an error", DEPLOYMENT, &[], 1),
         ("a warning", &warned, &[], 0),
         ("a warning that counts", &warned, &["--fail-on", "warn"], 1),
-        ("not YAML", "a: [1", &[], 2),
-        (
-            "a wrong field",
-            &DEPLOYMENT.replace("replicas: 1", "replicas: [1]"),
-            &[],
-            2,
-        ),
+        ("not YAML", "apiVersion: v1\nkind: Pod\na: [1", &[], 2),
+        ("a wrong field", &broken, &[], 2),
+        ("an error beside a wrong field", &both, &[], 1),
         ("an unknown option", &fine, &["--what"], 2),
         ("fix and diff at once", &fine, &["--fix", "--diff"], 2),
     ];

@@ -43,7 +43,11 @@ spec:
   replicas: 1
   strategy:   # we like it rolling
     type: RollingUpdate
+  selector:
+    matchLabels: {app: web}
   template:
+    metadata:
+      labels: {app: web}
     spec:
       volumes:
         - name: data

@@ -6,14 +6,11 @@ use std::path::PathBuf;
 use super::progress::Progress;
 use super::repository::Repository;
 use crate::cluster::{BatchOrder, Cluster};
-use crate::manifest::cut::Cut;
-use crate::manifest::objects::Manifest;
-use crate::manifest::place::line_and_column;
-use crate::manifest::read::{Place, read};
-use crate::manifest::source::{Source, find};
-use crate::model::Text;
-use crate::model::metadata::Metadata;
-use crate::model::object::{Object, ObjectKind, ObjectRef};
+use crate::manifest::error::ReadError;
+use crate::manifest::outline::Outline;
+use crate::manifest::read::{Item, Note, Place, read_objects};
+use crate::manifest::source::{Exclude, Source, find};
+use crate::model::object::{Object, ObjectRef};
 use crate::report::{Summary, Unread};
 
 /// The namespace of objects that name none, as for kubectl.
@@ -25,8 +22,10 @@ pub(super) struct Member {
     /// The object as its manifest names it, without a namespace it does not say.
     pub(super) reference: ObjectRef,
     pub(super) object: Object,
-    /// What need not be read again to say where a finding stands.
-    pub(super) cut: Option<Cut>,
+    pub(super) outline: Outline,
+    /// The Helm template it was rendered from.
+    pub(super) template: Option<Box<str>>,
+    pub(super) notes: Vec<Note>,
 }
 
 /// All that was read.
@@ -40,109 +39,86 @@ pub(super) struct Gathered {
     pub(super) summary: Summary,
 }
 
-/// What is made of one object while its file is at hand.
-enum Read {
-    Skipped(Text),
-    Malformed {
-        line: usize,
-        column: usize,
-        message: String,
-    },
-    Object {
-        reference: ObjectRef,
-        object: Box<Object>,
-        cut: Option<Cut>,
-    },
-}
-
 impl Gathered {
-    /// Reads everything under `paths`; what is found there is added to `cluster`.
-    pub(super) fn read(paths: &[PathBuf], cluster: Cluster, repository: &Repository) -> Self {
-        let found = find(paths, &mut io::stdin().lock());
-        let unread: Vec<Unread> = found
+    /// Reads everything under `paths`, but for what is excluded; what is found there
+    /// is added to `cluster`.
+    pub(super) fn read(
+        paths: &[PathBuf],
+        exclude: &Exclude,
+        cluster: Cluster,
+        repository: &Repository,
+    ) -> Self {
+        let found = find(paths, exclude, &mut io::stdin().lock());
+        let unread = found
             .errors
             .into_iter()
-            .map(|error| Unread {
-                path: Some(repository.path_of(error.file.as_ref())),
-                at: error.line.zip(error.column),
-                message: error.problem.to_string(),
-                file: error.file,
-            })
+            .map(|error| unread(error, &[], repository))
             .collect();
-        Self::of_sources(found.sources, unread, cluster, repository)
+        let summary = Summary {
+            links: found.links,
+            ..Summary::default()
+        };
+        Self::of_sources(found.sources, unread, summary, cluster, repository)
     }
 
     /// Reads the same files again, after they were changed.
     pub(super) fn again(self, cluster: Cluster, repository: &Repository) -> Self {
-        Self::of_sources(self.sources, Vec::new(), cluster, repository)
+        let summary = Summary {
+            links: self.summary.links,
+            ..Summary::default()
+        };
+        Self::of_sources(self.sources, Vec::new(), summary, cluster, repository)
     }
 
     fn of_sources(
         sources: Vec<Source>,
-        mut unread: Vec<Unread>,
+        mut unread_files: Vec<Unread>,
+        mut summary: Summary,
         mut cluster: Cluster,
         repository: &Repository,
     ) -> Self {
         let progress = Progress::of(sources.len());
-        let reading = read(&sources, read_object, || progress.step());
+        let read = read_objects(&sources, true, || progress.step());
         drop(progress);
 
-        let path_of = |source: &Source| source.real_path().map(|path| repository.path_of(path));
-        let mut summary = Summary {
-            files: sources.len() + unread.len(),
-            others: reading.others,
-            ..Summary::default()
-        };
-        unread.extend(reading.errors.into_iter().map(|error| {
-            let source = sources.iter().find(|source| source.name == error.file);
-            Unread {
-                path: source.and_then(path_of),
-                at: error.line.zip(error.column),
-                message: error.problem.to_string(),
-                file: error.file,
-            }
-        }));
+        summary.files = sources.len() + unread_files.len();
+        summary.others = read.others;
+        summary.templates = read.templates;
+        summary.skipped = read.skipped;
+        let errors = read.errors.into_iter();
+        unread_files.extend(errors.map(|error| unread(error, &sources, repository)));
         let mut members = Vec::new();
-        for (place, read) in reading.objects {
-            match read {
-                Read::Skipped(kind) => {
-                    *summary.skipped.entry(kind.into()).or_default() += 1;
-                }
-                Read::Malformed {
-                    line,
-                    column,
-                    message,
-                } => {
-                    let source = &sources[place.source];
-                    unread.push(Unread {
-                        file: source.name.clone(),
-                        path: path_of(source),
-                        at: Some((line, column)),
-                        message,
-                    });
-                }
-                Read::Object {
+        for item in read.items {
+            let Item {
+                place,
+                reference,
+                mut object,
+                missing,
+                template,
+                outline,
+                notes,
+                ..
+            } = item;
+            if missing.is_some() {
+                summary.fragments += 1;
+                continue;
+            }
+            place_in_default_namespace(&mut object);
+            cluster.apply(object.clone());
+            match outline {
+                Some(outline) if is_judged(&object) => members.push(Member {
+                    place,
                     reference,
                     object,
-                    cut,
-                } if is_judged(&object) => {
-                    let object = *object;
-                    cluster.apply(object.clone());
-                    members.push(Member {
-                        place,
-                        reference,
-                        object,
-                        cut,
-                    });
-                }
-                Read::Object { object, .. } => {
-                    summary.facts += 1;
-                    cluster.apply(*object);
-                }
+                    outline,
+                    template,
+                    notes,
+                }),
+                _ => summary.facts += 1,
             }
         }
         summary.judged = members.len();
-        summary.unreadable = unread.len();
+        summary.unreadable = unread_files.len();
         let objects = members.iter().map(|member| &member.object);
         let order = BatchOrder::of(objects.enumerate());
         Self {
@@ -150,9 +126,23 @@ impl Gathered {
             members,
             order,
             cluster,
-            unread,
+            unread: unread_files,
             summary,
         }
+    }
+}
+
+fn unread(error: ReadError, sources: &[Source], repository: &Repository) -> Unread {
+    let source = sources.iter().find(|source| source.name == error.file);
+    let path = match source {
+        Some(source) => source.real_path().map(|path| repository.path_of(path)),
+        None => Some(repository.path_of(error.file.as_ref())),
+    };
+    Unread {
+        path,
+        at: error.line.zip(error.column),
+        message: error.problem.to_string(),
+        file: error.file,
     }
 }
 
@@ -163,53 +153,11 @@ const fn is_judged(object: &Object) -> bool {
     )
 }
 
-fn read_object(manifest: &Manifest<'_, '_>) -> Read {
-    let Some(kind) = ObjectKind::of_manifest(manifest.api_version, manifest.kind) else {
-        return Read::Skipped(manifest.kind.into());
-    };
-    match manifest.tree.decode_seed(manifest.id, kind) {
-        Ok(mut object) => {
-            let reference = reference(manifest, &object);
-            if !matches!(object, Object::Namespace(_))
-                && let Some(metadata) = object.metadata_mut()
-                && metadata.namespace.is_empty()
-            {
-                metadata.namespace = DEFAULT_NAMESPACE.into();
-            }
-            let cut = match &object {
-                Object::Workload(workload) if !workload.template.volumes.is_empty() => {
-                    let containers = format!("{}.containers", workload.kind.pod_spec_path());
-                    Cut::of(manifest.tree, manifest.id, &containers)
-                }
-                _ => None,
-            };
-            Read::Object {
-                reference,
-                object: Box::new(object),
-                cut,
-            }
-        }
-        Err(error) => {
-            let start = manifest.tree.node(manifest.id).start as usize;
-            let at = error.at().unwrap_or(start);
-            let (line, column) = line_and_column(manifest.part.text, at);
-            Read::Malformed {
-                line: line + manifest.part.line - 1,
-                column,
-                message: format!("This {} cannot be read: {error}.", manifest.kind),
-            }
-        }
-    }
-}
-
-fn reference(manifest: &Manifest<'_, '_>, object: &Object) -> ObjectRef {
-    let metadata = object.metadata();
-    ObjectRef {
-        api_version: manifest.api_version.into(),
-        kind: manifest.kind.into(),
-        namespace: metadata
-            .map(|metadata| metadata.namespace.clone())
-            .filter(|namespace| !namespace.is_empty()),
-        name: metadata.map(Metadata::shown_name).unwrap_or_default(),
+fn place_in_default_namespace(object: &mut Object) {
+    if !matches!(object, Object::Namespace(_))
+        && let Some(metadata) = object.metadata_mut()
+        && metadata.namespace.is_empty()
+    {
+        metadata.namespace = DEFAULT_NAMESPACE.into();
     }
 }

@@ -1,56 +1,47 @@
 //! From objects to findings, each with its line.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
+use rayon::prelude::*;
 use serde_json::Value;
 
 use super::gather::{Gathered, Member};
 use super::repository::Repository;
 use crate::cluster::{Beside, View};
-use crate::manifest::cut::Cut;
-use crate::manifest::decode::LeftOut;
-use crate::manifest::locate::locate;
-use crate::manifest::objects::object_at;
-use crate::manifest::parallel::in_order;
+use crate::manifest::locate::Spot;
+use crate::manifest::outline::Outline;
 use crate::manifest::place::Lines;
-use crate::manifest::split::{Part, parts};
-use crate::manifest::tree::{Id, Tree};
 use crate::report::{Format, Judged, Located, Notice, Place, Report};
 use crate::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
 
-/// Parts of documents that no remedy and no rule reads, and that are most of them.
-const UNREAD: &[LeftOut] = &[
-    ("spec", "containers"),
-    ("spec", "initContainers"),
-    ("spec", "ephemeralContainers"),
-    ("volumes", "configMap"),
-    ("volumes", "secret"),
-    ("volumes", "projected"),
-    ("volumes", "downwardAPI"),
-    ("volumes", "emptyDir"),
-    ("metadata", "managedFields"),
-    ("", "status"),
-];
+/// The document of a member, but for its bulk; made when it is asked for.
+pub(super) struct Document<'m> {
+    outline: &'m Outline,
+    value: OnceCell<Value>,
+}
 
-/// A member's document.
-pub(super) struct Document(pub(super) Value);
-
-impl Raw for Document {
-    fn object(&self) -> Option<&Value> {
-        Some(&self.0)
+impl<'m> Document<'m> {
+    pub(super) fn of(member: &'m Member) -> Self {
+        Self {
+            outline: &member.outline,
+            value: OnceCell::new(),
+        }
     }
 
-    fn old(&self) -> Option<&Value> {
-        None
+    pub(super) fn value(&self) -> &Value {
+        self.value.get_or_init(|| self.outline.document())
+    }
+
+    /// Where the field stands in the file.
+    fn spot(&self, field: &str) -> Spot {
+        self.outline.locate(self.value(), field)
     }
 }
 
-/// No document: nothing is to be patched.
-struct NoDocument;
-
-impl Raw for NoDocument {
+impl Raw for Document<'_> {
     fn object(&self) -> Option<&Value> {
-        None
+        Some(self.value())
     }
 
     fn old(&self) -> Option<&Value> {
@@ -63,7 +54,7 @@ pub(super) fn verdict(
     gathered: &Gathered,
     number: usize,
     settings: &Settings,
-    raw: &dyn Raw,
+    document: &Document<'_>,
     aim: Aim,
 ) -> Verdict {
     let member = &gathered.members[number];
@@ -72,7 +63,7 @@ pub(super) fn verdict(
         old: None,
         reference: &member.reference,
         scaled: None,
-        raw,
+        raw: document,
         aim,
     };
     let beside = Beside {
@@ -82,22 +73,12 @@ pub(super) fn verdict(
     evaluate(&review, View::new(&gathered.cluster, &beside), settings)
 }
 
-/// The members in which something is found, those of one file together: most
-/// files are clean and need not be read again.
-pub(super) fn suspects(gathered: &Gathered, settings: &Settings) -> Vec<Vec<usize>> {
-    let found = in_order(gathered.members.len(), |number| {
-        let verdict = verdict(gathered, number, settings, &NoDocument, Aim::Judge);
-        !verdict.findings.is_empty() || !verdict.notices.is_empty()
-    });
-    let mut files: Vec<Vec<usize>> = Vec::new();
-    for (number, _) in found.iter().enumerate().filter(|(_, found)| **found) {
-        let source = |number: usize| gathered.members[number].place.source;
-        match files.last_mut() {
-            Some(file) if source(file[0]) == source(number) => file.push(number),
-            _ => files.push(vec![number]),
-        }
-    }
-    files
+/// What there is to tell of one member, and where each of it stands.
+struct Told {
+    number: usize,
+    verdict: Verdict,
+    findings: Vec<Spot>,
+    annotations: Spot,
 }
 
 /// Judges everything and says where it stands.
@@ -107,16 +88,25 @@ pub(super) fn report(
     repository: &Repository,
     format: Format,
 ) -> Report {
-    let files = suspects(gathered, settings);
-    let told = in_order(files.len(), |at| {
-        of_file(gathered, settings, repository, &files[at])
-    });
+    let told: Vec<Told> = (0..gathered.members.len())
+        .into_par_iter()
+        .filter_map(|number| tell(gathered, settings, number))
+        .collect();
+    let files: Vec<&[Told]> = told
+        .chunk_by(|a, b| {
+            gathered.members[a.number].place.source == gathered.members[b.number].place.source
+        })
+        .collect();
+    let placed: Vec<(Vec<Located>, Vec<Notice>)> = files
+        .into_par_iter()
+        .map(|told| of_file(gathered, repository, told))
+        .collect();
     let mut report = Report {
         unread: gathered.unread.clone(),
         summary: gathered.summary.clone(),
         ..Report::default()
     };
-    for (findings, notices) in told {
+    for (findings, notices) in placed {
         for located in &findings {
             report.summary.count(&located.finding);
         }
@@ -141,106 +131,84 @@ fn judged(gathered: &Gathered, member: &Member) -> Judged {
     }
 }
 
-/// The findings and notices of the members `numbers`, all of one file.
+/// What there is to tell of the member; `None` for most of them.
+fn tell(gathered: &Gathered, settings: &Settings, number: usize) -> Option<Told> {
+    let member = &gathered.members[number];
+    let document = Document::of(member);
+    let verdict = verdict(gathered, number, settings, &document, Aim::Propose);
+    if verdict.findings.is_empty() && verdict.notices.is_empty() && member.notes.is_empty() {
+        return None;
+    }
+    let findings = verdict
+        .findings
+        .iter()
+        .map(|finding| document.spot(&finding.field_path))
+        .collect();
+    Some(Told {
+        number,
+        findings,
+        annotations: document.spot("metadata.annotations"),
+        verdict,
+    })
+}
+
+/// The findings and notices of members of one file, which is read again for their
+/// lines.
 fn of_file(
     gathered: &Gathered,
-    settings: &Settings,
     repository: &Repository,
-    numbers: &[usize],
+    told: &[Told],
 ) -> (Vec<Located>, Vec<Notice>) {
-    let source = &gathered.sources[gathered.members[numbers[0]].place.source];
+    let source = &gathered.sources[gathered.members[told[0].number].place.source];
     let path = source.real_path().map(|path| repository.path_of(path));
     let text = source.text().unwrap_or_default();
-    let parts = parts(&text);
+    let lines = Lines::of(&text);
     let (mut findings, mut notices) = (Vec::new(), Vec::new());
-    let part_of = |number: usize| gathered.members[number].place.part;
-    for together in numbers.chunk_by(|a, b| part_of(*a) == part_of(*b)) {
-        let part = parts.get(part_of(together[0]));
-        let cut = match together {
-            [alone] => gathered.members[*alone].cut,
-            _ => None,
+    for told in told {
+        let member = &gathered.members[told.number];
+        let place = |spot: Spot| {
+            let (line, column) = lines.line_and_column(spot.start);
+            let (_, end_column) = lines.line_and_column(spot.end);
+            // Somebody may have changed the file in the meantime.
+            let text = text.get(line_around(&text, spot.start));
+            Some(Place {
+                file: source.name.clone(),
+                path: path.clone(),
+                line,
+                column,
+                end_column: end_column.max(column + 1),
+                text: text.unwrap_or_default().to_owned(),
+                template: member.template.as_deref().map(str::to_owned),
+            })
         };
-        let short = part.and_then(|part| cut?.apply(part.text));
-        let document = part.and_then(|part| match &short {
-            Some(short) => Written::read(part, short, cut),
-            None => Written::read(part, part.text, None),
-        });
-        for number in together.iter().copied() {
-            let member = &gathered.members[number];
-            let written = document.as_ref().and_then(|written| {
-                Some((written, object_at(&written.tree, &member.place.items)?))
-            });
-            let verdict = match written {
-                Some((written, id)) => {
-                    let document = Document(written.tree.value_without(id, UNREAD));
-                    verdict(gathered, number, settings, &document, Aim::Propose)
-                }
-                // Somebody changed the file in the meantime.
-                None => verdict(gathered, number, settings, &NoDocument, Aim::Judge),
-            };
-            let place = |field: &str| {
-                let (written, id) = written?;
-                Some(written.place(id, source.name.clone(), path.clone(), field))
-            };
-            findings.extend(verdict.findings.into_iter().map(|finding| {
-                let place = place(&finding.field_path);
-                Located::new(finding, place)
-            }));
-            notices.extend(verdict.notices.into_iter().map(|text| Notice {
-                object: member.reference.clone(),
-                place: place("metadata.annotations"),
-                text,
-            }));
-        }
+        let spots = told.findings.iter().copied();
+        let placed = told.verdict.findings.iter().zip(spots);
+        findings.extend(placed.map(|(it, spot)| Located::new(it.clone(), place(spot))));
+        let notice = |text: &str, spot| Notice {
+            object: member.reference.clone(),
+            place: place(spot),
+            text: text.to_owned(),
+        };
+        let of_policy = told.verdict.notices.iter();
+        notices.extend(of_policy.map(|text| notice(text, told.annotations)));
+        let of_writing = member.notes.iter();
+        notices.extend(of_writing.map(|note| notice(&note.text, note.spot)));
     }
     (findings, notices)
 }
 
-/// A document as it stands in its file.
-struct Written<'t> {
-    part: &'t Part<'t>,
-    lines: Lines<'t>,
-    /// What the tree lacks of the part.
-    cut: Option<Cut>,
-    tree: Tree<'t>,
-}
-
-impl<'t> Written<'t> {
-    fn read(part: &'t Part<'t>, text: &'t str, cut: Option<Cut>) -> Option<Self> {
-        let tree = Tree::parse(text).ok()??;
-        let lines = Lines::of(part.text);
-        Some(Self {
-            part,
-            lines,
-            cut,
-            tree,
-        })
-    }
-
-    fn place(&self, id: Id, file: String, path: Option<String>, field: &str) -> Place {
-        let part = self.part;
-        let spot = locate(&self.tree, id, field);
-        let original = |at| self.cut.map_or(at, |cut| cut.original(at));
-        let (start, end) = (original(spot.start), original(spot.end));
-        let (line, column) = self.lines.line_and_column(start);
-        let (_, end_column) = self.lines.line_and_column(end);
-        Place {
-            file,
-            path,
-            line: line + part.line - 1,
-            column,
-            end_column: end_column.max(column + 1),
-            text: part.text[line_around(part.text, start)].to_owned(),
-            template: part.template().map(str::to_owned),
-        }
-    }
-}
-
 /// The line that the byte `at` is on, without its end.
 fn line_around(text: &str, at: usize) -> Range<usize> {
-    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    let end = text[at..]
-        .find('\n')
-        .map_or(text.len(), |newline| at + newline);
-    start..start + text[start..end].trim_end_matches('\r').len()
+    let bytes = text.as_bytes();
+    let at = at.min(bytes.len());
+    let before = bytes[..at].iter().rposition(|byte| *byte == b'\n');
+    let start = before.map_or(0, |newline| newline + 1);
+    let after = bytes[at..].iter().position(|byte| *byte == b'\n');
+    let end = after.map_or(bytes.len(), |newline| at + newline);
+    let end = if end > start && bytes[end - 1] == b'\r' {
+        end - 1
+    } else {
+        end
+    };
+    start..end
 }

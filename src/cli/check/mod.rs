@@ -23,6 +23,7 @@ use clap::{Args, ValueEnum};
 use super::cluster::{self, ClusterError};
 use super::policy_file::{self, PolicyFileError};
 use crate::cluster::Cluster;
+use crate::manifest::source::{Exclude, ExcludeError};
 use crate::report::{self, Format, Report, Style, Summary};
 use crate::verdict::Settings;
 use crate::view::facts::{self, FactsError};
@@ -38,6 +39,10 @@ pub struct CheckOptions {
     /// Files and directories to check; "-" reads standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+
+    /// Leave out what matches when directories are searched, as in a .gitignore; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
 
     /// The policy file [default: .multi-attach-guard.yaml at the root of the repository]
     #[arg(long, value_name = "FILE")]
@@ -100,6 +105,9 @@ impl FailOn {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
+    /// A glob cannot be understood.
+    #[error(transparent)]
+    Exclude(#[from] ExcludeError),
     /// The policy cannot be used.
     #[error(transparent)]
     Policy(#[from] PolicyFileError),
@@ -133,7 +141,8 @@ pub(super) fn run(options: &CheckOptions) -> ExitCode {
 fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     let repository = Repository::around_here();
     let settings = settings(options, &repository)?;
-    let mut gathered = Gathered::read(&options.paths, facts(options)?, &repository);
+    let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
+    let mut gathered = Gathered::read(&options.paths, &exclude, facts(options)?, &repository);
     if !options.fix && !options.diff {
         let mut report = judge::report(&gathered, &settings, &repository, options.format);
         report.hints = ways_out::of(&report, options);
@@ -206,10 +215,12 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
         let colour = out.is_terminal();
         write_report(options, report, colour, &mut io::BufWriter::new(out.lock()))?;
     }
-    Ok(if !report.unread.is_empty() {
-        2
+    Ok(if options.fail_on.fails(&report.summary) {
+        1
+    } else if report.unread.is_empty() {
+        0
     } else {
-        u8::from(options.fail_on.fails(&report.summary))
+        2
     })
 }
 

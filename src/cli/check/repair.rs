@@ -8,14 +8,12 @@ use std::path::Path;
 use json_patch::Patch;
 use similar::TextDiff;
 
-use super::gather::Gathered;
-use super::judge::{Document, suspects, verdict};
+use super::gather::{Gathered, Member};
+use super::judge::{Document, verdict};
 use super::merge_patch;
 use crate::manifest::edit;
-use crate::manifest::objects::object_at;
 use crate::manifest::source::Source;
 use crate::manifest::split::{Part, parts};
-use crate::manifest::tree::Tree;
 use crate::report::{Report, Unread};
 use crate::verdict::{Aim, Settings};
 
@@ -33,23 +31,18 @@ pub(super) struct Edits {
 }
 
 /// A member for which there is a remedy.
-struct Ailing {
-    number: usize,
-    document: Document,
+struct Repairable<'g> {
+    member: &'g Member,
+    document: Document<'g>,
     patch: Patch,
     /// The names of the remedies in the patch.
     remedies: String,
 }
 
-impl Ailing {
-    fn of(
-        gathered: &Gathered,
-        settings: &Settings,
-        number: usize,
-        tree: &Tree<'_>,
-    ) -> Option<Self> {
-        let id = object_at(tree, &gathered.members[number].place.items)?;
-        let document = Document(tree.value(id));
+impl<'g> Repairable<'g> {
+    fn of(gathered: &'g Gathered, settings: &Settings, number: usize) -> Option<Self> {
+        let member = &gathered.members[number];
+        let document = Document::of(member);
         let verdict = verdict(gathered, number, settings, &document, Aim::Repair);
         let remedies: Vec<&str> = verdict
             .findings
@@ -58,7 +51,7 @@ impl Ailing {
             .map(|proposal| proposal.remedy.name)
             .collect();
         Some(Self {
-            number,
+            member,
             document,
             patch: verdict.patch?,
             remedies: remedies.join(", "),
@@ -75,25 +68,27 @@ pub(super) fn refused(edits: Edits, report: &mut Report) {
 /// Repairs every member for which there is a remedy. With `dry`, the files stay
 /// as they are and the output holds diffs.
 pub(super) fn repair(gathered: &Gathered, settings: &Settings, dry: bool) -> Edits {
+    let all: Vec<Repairable<'_>> = (0..gathered.members.len())
+        .filter_map(|number| Repairable::of(gathered, settings, number))
+        .collect();
     let mut edits = Edits::default();
-    for numbers in suspects(gathered, settings) {
-        edits.file(gathered, settings, &numbers, dry);
+    for of_file in all.chunk_by(|a, b| a.member.place.source == b.member.place.source) {
+        edits.file(gathered, of_file, dry);
     }
     edits
 }
 
 impl Edits {
-    fn file(&mut self, gathered: &Gathered, settings: &Settings, numbers: &[usize], dry: bool) {
-        let source = &gathered.sources[gathered.members[numbers[0]].place.source];
+    fn file(&mut self, gathered: &Gathered, repairable: &[Repairable<'_>], dry: bool) {
+        let source = &gathered.sources[repairable[0].member.place.source];
         let Ok(before) = source.text() else { return };
         let parts = parts(&before);
         let mut texts: Vec<Cow<'_, str>> = parts.iter().map(|part| part.text.into()).collect();
         let mut done = Vec::new();
-        let part_of = |number: usize| gathered.members[number].place.part;
-        for together in numbers.chunk_by(|a, b| part_of(*a) == part_of(*b)) {
-            let at = part_of(together[0]);
+        for of_part in repairable.chunk_by(|a, b| a.member.place.part == b.member.place.part) {
+            let at = of_part[0].member.place.part;
             let Some(part) = parts.get(at) else { continue };
-            if let Some(edited) = self.part(gathered, settings, together, part, &mut done) {
+            if let Some(edited) = self.part(source, of_part, part, &mut done) {
                 texts[at] = edited.into();
             }
         }
@@ -124,38 +119,31 @@ impl Edits {
     /// it is.
     fn part(
         &mut self,
-        gathered: &Gathered,
-        settings: &Settings,
-        numbers: &[usize],
+        source: &Source,
+        repairable: &[Repairable<'_>],
         part: &Part<'_>,
         done: &mut Vec<String>,
     ) -> Option<String> {
-        let tree = Tree::parse(part.text).ok()??;
-        let ailing: Vec<Ailing> = numbers
-            .iter()
-            .filter_map(|number| Ailing::of(gathered, settings, *number, &tree))
-            .collect();
-        let source = &gathered.sources[gathered.members[numbers[0]].place.source];
         if source.path().is_none() || part.template().is_some() {
-            for ailing in &ailing {
-                self.patch(gathered, ailing, part.template());
+            for it in repairable {
+                self.patch(it);
             }
             return None;
         }
-        let changes: Vec<edit::Change<'_>> = ailing
+        let changes: Vec<edit::Change<'_>> = repairable
             .iter()
-            .map(|ailing| (&*gathered.members[ailing.number].place.items, &ailing.patch))
+            .map(|it| (&*it.member.place.items, &it.patch))
             .collect();
         let (edited, came_of) = edit::apply_each(part.text, &changes);
-        for (ailing, came_of) in ailing.iter().zip(came_of) {
-            let object = &gathered.members[ailing.number].reference;
+        for (it, came_of) in repairable.iter().zip(came_of) {
+            let object = &it.member.reference;
             match came_of {
                 Ok(()) => done.push(format!(
                     "{}: repaired {object} with {}.",
-                    source.name, ailing.remedies
+                    source.name, it.remedies
                 )),
                 Err(refusal) => {
-                    self.patch(gathered, ailing, None);
+                    self.patch(it);
                     self.fail(
                         source,
                         format!("{object} is not edited: {refusal} Apply the patch by hand."),
@@ -166,14 +154,15 @@ impl Edits {
         Some(edited)
     }
 
-    fn patch(&mut self, gathered: &Gathered, ailing: &Ailing, template: Option<&str>) {
-        let before = &ailing.document.0;
+    fn patch(&mut self, repairable: &Repairable<'_>) {
+        let before = repairable.document.value();
         let mut after = before.clone();
-        if json_patch::patch(&mut after, &ailing.patch).is_err() {
+        if json_patch::patch(&mut after, &repairable.patch).is_err() {
             return;
         }
-        let object = &gathered.members[ailing.number].reference;
+        let object = &repairable.member.reference;
         let patch = merge_patch::strategic(object, before, &after);
+        let template = repairable.member.template.as_deref();
         let origin = template.map_or_else(String::new, |template| {
             format!(", rendered from {template}")
         });

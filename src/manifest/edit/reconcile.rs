@@ -87,7 +87,7 @@ impl Reconciler<'_, '_> {
     ) -> Result<(), Refusal> {
         let tree = self.tree;
         let entries: Vec<(Id, Id)> = tree.written_entries(id).collect();
-        let merges = matches!(tree.node(id).shape, Shape::Mapping { merges: true, .. });
+        let overlaid = matches!(tree.node(id).shape, Shape::Mapping { overlaid: true, .. });
         let effective = tree.entries(id);
         let name_of = |key: Id| tree.key_text(key).unwrap_or_default().into_owned();
 
@@ -140,7 +140,7 @@ impl Reconciler<'_, '_> {
         }
         for (name, value) in added {
             self.field.clone_from(name);
-            let before = if merges {
+            let before = if overlaid {
                 entries.len()
             } else {
                 place_for(name, &written)

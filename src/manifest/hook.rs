@@ -1,0 +1,57 @@
+//! Helm hooks: objects of a chart that are not there all the time.
+
+use super::tree::{Id, Tree};
+
+/// When an object that is a Helm hook is there, beside the objects of its release.
+///
+/// Source: <https://helm.sh/docs/topics/charts_hooks/>.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    /// Only before the release is installed or after it is deleted.
+    Apart,
+    /// When somebody runs `helm test`.
+    Test,
+    /// While the release is there, for a time.
+    Beside,
+}
+
+impl Hook {
+    /// The hook that the object `id` is, if it is one.
+    pub(super) fn of(tree: &Tree<'_>, id: Id) -> Option<Self> {
+        let annotations = tree.at(id, &["metadata", "annotations"])?;
+        let hooks = tree.string(annotations, "helm.sh/hook")?;
+        let mut hooks = hooks.split(',').map(str::trim);
+        Some(if hooks.clone().all(|it| it.starts_with("test")) {
+            Self::Test
+        } else if hooks.all(|it| matches!(it, "pre-install" | "post-delete" | "crd-install")) {
+            Self::Apart
+        } else {
+            Self::Beside
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_say_when_an_object_is_there() {
+        for (hooks, expected) in [
+            ("pre-install", Some(Hook::Apart)),
+            ("pre-install, post-delete", Some(Hook::Apart)),
+            ("pre-install,pre-upgrade", Some(Hook::Beside)),
+            ("post-install", Some(Hook::Beside)),
+            ("test", Some(Hook::Test)),
+            ("test-success", Some(Hook::Test)),
+        ] {
+            let text = format!("metadata: {{annotations: {{helm.sh/hook: \"{hooks}\"}}}}");
+            let tree = Tree::parse(&text).unwrap().unwrap();
+            assert_eq!(Hook::of(&tree, tree.root()), expected, "{hooks}");
+        }
+        let tree = Tree::parse("metadata: {annotations: {a: b}}")
+            .unwrap()
+            .unwrap();
+        assert_eq!(Hook::of(&tree, tree.root()), None);
+    }
+}
