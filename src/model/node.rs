@@ -1,11 +1,14 @@
 //! Nodes, what selects them, and what pods tolerate.
 
+use std::fmt;
+
 use serde::Deserialize;
-use serde::de::Deserializer;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::Text;
 use super::de::nullable;
 use super::labels::Labels;
+use super::quantity::Quantity;
 use super::selector::Requirement;
 
 /// A node: its labels and the taints that last.
@@ -16,10 +19,59 @@ pub struct Node {
     /// All labels.
     pub labels: Labels,
     /// The taints that keep pods away for good. Those Kubernetes sets and lifts
-    /// by itself (`node.kubernetes.io/…`: cordon, not ready, pressure) are left
-    /// out, as they come and go, and so is `PreferNoSchedule`, which keeps
-    /// nobody away.
+    /// by itself ([`PASSING_TAINTS`]) are left out, and so is
+    /// `PreferNoSchedule`, which keeps nobody away.
     pub taints: Box<[Taint]>,
+    /// The extended resources it has; `None` where it does not say what it has.
+    pub extended_resources: Option<ExtendedResources>,
+}
+
+/// The taints that Kubernetes or an administrator sets and lifts as things come
+/// and go: cordons, health, pressure (`staging/src/k8s.io/api/core/v1/well_known_taints.go`).
+pub const PASSING_TAINTS: [&str; 8] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/out-of-service",
+];
+
+/// The names of resources that only some nodes have, `example.com/gpu` for
+/// example, those of which there are none left out.
+///
+/// Source: `IsExtendedResourceName` in `pkg/apis/core/v1/helper`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtendedResources(pub Box<[Text]>);
+
+impl<'de> Deserialize<'de> for ExtendedResources {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Names;
+
+        impl<'de> Visitor<'de> for Names {
+            type Value = ExtendedResources;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("resources by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut names = Vec::new();
+                while let Some(name) = map.next_key::<Text>()? {
+                    if !name.contains('/') || name.contains("kubernetes.io/") {
+                        map.next_value::<IgnoredAny>()?;
+                    } else if map.next_value::<Quantity>()? != Quantity(0) {
+                        names.push(name);
+                    }
+                }
+                Ok(ExtendedResources(names.into_boxed_slice()))
+            }
+        }
+
+        deserializer.deserialize_map(Names)
+    }
 }
 
 /// A taint.
@@ -81,6 +133,14 @@ impl Toleration {
 }
 
 impl Node {
+    /// Whether the node has, as far as it says, every resource of `names`.
+    #[must_use]
+    pub fn has(&self, names: &[Text]) -> bool {
+        self.extended_resources
+            .as_ref()
+            .is_none_or(|has| names.iter().all(|name| has.0.contains(name)))
+    }
+
     /// Whether pods with `tolerations` can be put on the node in spite of its taints.
     #[must_use]
     pub fn admits(&self, tolerations: &[Toleration]) -> bool {
@@ -100,6 +160,8 @@ impl<'de> Deserialize<'de> for Node {
             metadata: super::metadata::Metadata,
             #[serde(default, deserialize_with = "nullable")]
             spec: Spec,
+            #[serde(default, deserialize_with = "nullable")]
+            status: Status,
         }
 
         #[derive(Default, Deserialize)]
@@ -109,15 +171,22 @@ impl<'de> Deserialize<'de> for Node {
             taints: Vec<Taint>,
         }
 
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Status {
+            allocatable: Option<ExtendedResources>,
+        }
+
         let wire = Wire::deserialize(deserializer)?;
         let lasting = |taint: &Taint| {
             matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
-                && !taint.key.starts_with("node.kubernetes.io/")
+                && !PASSING_TAINTS.contains(&taint.key.as_str())
         };
         Ok(Self {
             name: wire.metadata.name,
             labels: wire.metadata.labels,
             taints: wire.spec.taints.into_iter().filter(lasting).collect(),
+            extended_resources: wire.status.allocatable,
         })
     }
 }
@@ -211,12 +280,13 @@ mod tests {
             r#"{"metadata":{"name":"n","labels":{"zone":"a"}},"spec":{"taints":[
                 {"key":"node.kubernetes.io/unschedulable","effect":"NoSchedule"},
                 {"key":"spot","effect":"PreferNoSchedule"},
+                {"key":"node.kubernetes.io/os","value":"windows","effect":"NoSchedule"},
                 {"key":"gpu","value":"yes","effect":"NoExecute"}]}}"#,
         )
         .unwrap();
-        assert_eq!(node.taints.len(), 1);
+        assert_eq!(node.taints.len(), 2);
         assert!(!node.admits(&[]));
-        assert!(node.admits(&[toleration(r#"{"key":"gpu","operator":"Exists"}"#)]));
+        assert!(node.admits(&[toleration(r#"{"operator":"Exists"}"#)]));
     }
 
     #[test]
@@ -225,6 +295,7 @@ mod tests {
             name: "n1".into(),
             labels: [("zone", "a")].into_iter().collect(),
             taints: Box::default(),
+            extended_resources: None,
         };
         let cases = [
             (r#"{"nodeSelectorTerms":[]}"#, false),

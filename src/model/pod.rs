@@ -1,4 +1,5 @@
-//! What a pod template says about nodes and volumes. Containers are not read.
+//! What a pod template says about nodes and volumes. Of containers, only what
+//! decides where a pod can be is read: host ports and extended resources.
 
 use std::fmt;
 
@@ -6,10 +7,11 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Text;
+use super::amount::Amount;
 use super::de::nullable;
 use super::in_tree::InTreeType;
 use super::labels::Labels;
-use super::node::{NodeSelector, Toleration};
+use super::node::{ExtendedResources, NodeSelector, Toleration};
 use super::selector::LabelSelector;
 
 /// The label that holds a node's host name.
@@ -37,6 +39,13 @@ pub struct PodTemplate {
     pub spread: Box<[TopologySpread]>,
     /// The volumes that may be attached to a node; the others are not kept.
     pub volumes: Box<[PodVolume]>,
+    /// The resources that only some nodes have (a GPU for example) and the pods
+    /// ask for, in order.
+    pub extended_resources: Box<[Text]>,
+    /// Whether the pods take a port of their node, which then no other of them can have.
+    pub takes_host_port: bool,
+    /// Whether the pods run to an end (`restartPolicy` Never or OnFailure).
+    pub ends: bool,
 }
 
 /// One required term of pod affinity or anti-affinity.
@@ -89,6 +98,9 @@ pub struct TopologySpread {
         deserialize_with = "do_not_schedule"
     )]
     pub hard: bool,
+    /// With fewer places than this, the emptiest counts as one without pods.
+    #[serde(default)]
+    pub min_domains: Option<i64>,
     /// The pods that are counted; `None` counts none.
     #[serde(default)]
     pub label_selector: Option<LabelSelector>,
@@ -201,12 +213,77 @@ pub(super) struct PodSpec {
     topology_spread_constraints: Box<[TopologySpread]>,
     #[serde(deserialize_with = "nullable")]
     volumes: Volumes,
+    #[serde(deserialize_with = "nullable")]
+    containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
+    init_containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
+    host_network: bool,
+    restart_policy: Option<Text>,
+}
+
+/// What is read of a container.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Container {
+    #[serde(deserialize_with = "nullable")]
+    ports: Vec<Port>,
+    #[serde(deserialize_with = "nullable")]
+    resources: Resources,
+    /// `Always` for an init container that keeps running beside the others.
+    restart_policy: Option<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Port {
+    host_port: Option<Amount>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Resources {
+    #[serde(deserialize_with = "nullable")]
+    limits: ExtendedResources,
+    #[serde(deserialize_with = "nullable")]
+    requests: ExtendedResources,
+}
+
+impl PodSpec {
+    fn takes_host_port(&self) -> bool {
+        let always = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+        self.containers
+            .iter()
+            .chain(self.init_containers.iter().filter(always))
+            .flat_map(|container| &container.ports)
+            // With the node's own network, every port of a container is one of the node.
+            .any(|port| {
+                self.host_network
+                    || matches!(port.host_port, Some(Amount::Count(number)) if number != 0)
+            })
+    }
+
+    fn extended_resources(&self) -> Box<[Text]> {
+        let mut names: Vec<Text> = self
+            .containers
+            .iter()
+            .chain(&self.init_containers)
+            .flat_map(|container| [&container.resources.limits, &container.resources.requests])
+            .flat_map(|resources| resources.0.iter().cloned())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_boxed_slice()
+    }
 }
 
 impl PodSpec {
     /// The template these fields and `labels` make.
     pub(super) fn with_labels(self, labels: Labels) -> PodTemplate {
         PodTemplate {
+            extended_resources: self.extended_resources(),
+            takes_host_port: self.takes_host_port(),
+            ends: matches!(self.restart_policy.as_deref(), Some("Never" | "OnFailure")),
             labels,
             node_name: self.node_name.filter(|name| !name.is_empty()),
             node_selector: self.node_selector,

@@ -140,6 +140,8 @@ pub struct Workload {
     pub first_ordinal: i64,
     /// Whether a Deployment is paused.
     pub paused: bool,
+    /// Whether a Job or CronJob is suspended, and makes no pods meanwhile.
+    pub suspended: bool,
     /// Whether it has run to its end and holds nothing any more.
     pub finished: bool,
 }
@@ -148,7 +150,18 @@ impl Workload {
     /// Whether the workload has, or will have, a pod at all.
     #[must_use]
     pub fn has_pods(&self) -> bool {
-        self.replicas > 0 && !self.finished && !self.metadata.deleting
+        self.replicas > 0 && !self.finished && !self.suspended && !self.metadata.deleting
+    }
+
+    /// Whether the pods run to an end, so that whoever waits for one of them
+    /// does not wait for good.
+    #[must_use]
+    pub const fn ends(&self) -> bool {
+        match self.kind {
+            WorkloadKind::Job | WorkloadKind::CronJob => true,
+            WorkloadKind::Pod => self.template.ends,
+            _ => false,
+        }
     }
 
     /// Whether another object that is judged by itself made this one: the
@@ -178,7 +191,10 @@ impl Workload {
         let Some((stem, ordinal)) = claim.rsplit_once('-') else {
             return false;
         };
-        let Ok(ordinal) = ordinal.parse::<i64>() else {
+        // The controller writes `%d`: neither `00` nor `+0` is one of its own.
+        let Some(ordinal) =
+            (ordinal.parse::<i64>().ok()).filter(|number| number.to_string() == ordinal)
+        else {
             return false;
         };
         (self.first_ordinal..self.first_ordinal.saturating_add(self.replicas)).contains(&ordinal)
@@ -206,12 +222,16 @@ impl Workload {
             spec,
             status,
         } = Wire::deserialize(deserializer)?;
-        let (parallelism, completions, template) = match kind {
+        let (parallelism, completions, template, suspended) = match kind {
             WorkloadKind::CronJob => {
                 let job = spec.job_template.spec;
-                (job.parallelism, job.completions, job.template)
+                let suspended = spec.suspend || job.suspend;
+                (job.parallelism, job.completions, job.template, suspended)
             }
-            _ => (spec.parallelism, spec.completions, spec.template),
+            _ => {
+                let suspended = spec.suspend && kind == WorkloadKind::Job;
+                (spec.parallelism, spec.completions, spec.template, suspended)
+            }
         };
         let replicas = match kind {
             WorkloadKind::Job | WorkloadKind::CronJob => {
@@ -243,6 +263,7 @@ impl Workload {
                 .collect(),
             first_ordinal: spec.ordinals.start,
             paused: spec.paused,
+            suspended,
             finished: kind == WorkloadKind::Job && status.finished(),
         })
     }
@@ -274,6 +295,8 @@ struct Spec {
     job_template: JobTemplate,
     #[serde(deserialize_with = "nullable")]
     paused: bool,
+    #[serde(deserialize_with = "nullable")]
+    suspend: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -309,6 +332,8 @@ struct JobTemplate {
 struct JobSpec {
     parallelism: Option<i64>,
     completions: Option<i64>,
+    #[serde(deserialize_with = "nullable")]
+    suspend: bool,
     template: PodTemplate,
 }
 
@@ -367,6 +392,7 @@ impl BarePod {
             claim_templates: Box::default(),
             first_ordinal: 0,
             paused: false,
+            suspended: false,
             finished: matches!(self.status.phase.as_str(), "Succeeded" | "Failed"),
         }
     }
@@ -418,6 +444,40 @@ mod tests {
     }
 
     #[test]
+    fn of_containers_host_ports_and_extended_resources_are_kept() {
+        let template = |spec: &str| {
+            let text = format!(r#"{{"spec":{{"template":{{"spec":{spec}}}}}}}"#);
+            read(WorkloadKind::Deployment, &text).template
+        };
+        let cases = [
+            (
+                r#"{"containers":[{"ports":[{"containerPort":80}]}]}"#,
+                false,
+            ),
+            (r#"{"containers":[{"ports":[{"hostPort":80}]}]}"#, true),
+            (r#"{"containers":[{"ports":[{"hostPort":0}]}]}"#, false),
+            (
+                r#"{"hostNetwork":true,"containers":[{"ports":[{"containerPort":80}]}]}"#,
+                true,
+            ),
+            (r#"{"hostNetwork":true,"containers":[{}]}"#, false),
+            (r#"{"initContainers":[{"ports":[{"hostPort":80}]}]}"#, false),
+            (
+                r#"{"initContainers":[{"restartPolicy":"Always","ports":[{"hostPort":80}]}]}"#,
+                true,
+            ),
+        ];
+        for (spec, expected) in cases {
+            assert_eq!(template(spec).takes_host_port, expected, "{spec}");
+        }
+        let asking = template(
+            r#"{"containers":[{"resources":{"limits":{"cpu":"1","example.com/gpu":2},
+                "requests":{"example.com/gpu":"2","example.com/none":0,"kubernetes.io/x":1}}}]}"#,
+        );
+        assert_eq!(*asking.extended_resources, ["example.com/gpu"]);
+    }
+
+    #[test]
     fn pods_are_counted_as_each_kind_makes_them() {
         let cases = [
             (
@@ -440,6 +500,9 @@ mod tests {
         }
         assert!(!read(WorkloadKind::Deployment, r#"{"spec":{"replicas":-1}}"#).has_pods());
         assert!(!read(WorkloadKind::Pod, r#"{"status":{"phase":"Succeeded"}}"#).has_pods());
+        assert!(!read(WorkloadKind::Job, r#"{"spec":{"suspend":true}}"#).has_pods());
+        assert!(!read(WorkloadKind::CronJob, r#"{"spec":{"suspend":true}}"#).has_pods());
+        assert!(read(WorkloadKind::CronJob, "{}").has_pods());
     }
 
     #[test]
@@ -451,6 +514,7 @@ mod tests {
         assert!(set.makes_claim("data-postgres-0"));
         assert!(set.makes_claim("data-postgres-1"));
         assert!(!set.makes_claim("data-postgres-2"));
+        assert!(!set.makes_claim("data-postgres-00"));
         assert!(!set.makes_claim("logs-postgres-0"));
         assert!(!set.makes_claim("data"));
     }

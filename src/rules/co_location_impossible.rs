@@ -2,14 +2,18 @@
 //!
 //! # Fires on
 //!
-//! Workloads with an exclusive volume where
+//! Workloads with an exclusive volume, or with one that keeps its pods on one
+//! node, where
 //!
-//! * more than one pod is wanted, and required anti-affinity to themselves or a
-//!   hard topology spread keeps them apart: `stuck`;
-//! * something keeps the pods of a Deployment on one node, and anti-affinity, a
-//!   hard spread over host names, or one over zones (where the nodes are in
-//!   several) forbids one more there, so that the new pod of a rolling update may
-//!   neither stay nor go: `deadlock`.
+//! * more than one pod is wanted, and something of the pods' own keeps them
+//!   apart: required anti-affinity to themselves, over host names or whatever
+//!   else all eligible nodes are labelled with; a hard topology spread,
+//!   `minDomains` included; a host port, which with `hostNetwork` every port of a
+//!   container is; or an inline disk that the scheduler gives to one pod a node:
+//!   `stuck`, or `delay` for pods that run to an end;
+//! * something keeps the pods of a Deployment on one node, and one of these
+//!   forbids one more there, so that the new pod of a rolling update may neither
+//!   stay nor go: `deadlock`.
 //!
 //! # Why
 //!
@@ -44,13 +48,14 @@
 //! # Silent on
 //!
 //! Constraints that select other pods only, soft constraints, a spread that
-//! allows as many pods on one node as there are, and a spread over places of
-//! which only one is eligible.
+//! allows as many pods on one node as there are, a spread over places of which
+//! only one is eligible, and affinity and spread of pods that name their node,
+//! as those never meet the scheduler.
 
 use super::hazard::Hazard;
 use super::{On, Outcome, Rule, words};
-use crate::situation::Situation;
-use crate::situation::constraints::{Constraint, Contradiction, Together, contradiction};
+use crate::situation::constraints::{Contradiction, Together, contradiction};
+use crate::situation::{Situation, UsedVolume};
 
 pub(super) const RULE: Rule = Rule {
     code: "co-location-impossible",
@@ -59,49 +64,59 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    found.extend(
-        contradiction(situation).map(|Contradiction { pods, constraint }| match pods {
-            Together::Replicas(pods) => stuck(situation, pods, &constraint),
-            Together::Rollout => deadlock(situation, &constraint),
-        }),
-    );
-}
-
-fn stuck(situation: &Situation<'_>, pods: i64, constraint: &Constraint) -> Hazard {
-    Hazard {
-        extent: pods,
-        what: format!(
-            "{}, so its {pods} pods must share a node, but {} keeps them apart: all but the first can never start.",
-            words::volumes(situation.exclusive()),
-            constraint.text
+    let Some(Contradiction { pods, constraint }) = contradiction(situation) else {
+        return;
+    };
+    let (outcome, extent, consequence) = match pods {
+        Together::Replicas(pods) if situation.workload.ends() => (
+            Outcome::Delay,
+            pods,
+            format!(
+                "its {pods} pods must share a node, but {constraint} keeps them apart: each waits until the one before it has ended"
+            ),
         ),
-        ..blank(situation, Outcome::Stuck, constraint)
-    }
-}
-
-fn deadlock(situation: &Situation<'_>, constraint: &Constraint) -> Hazard {
-    Hazard {
-        what: format!(
-            "{} and its pods are held on one node, where {} allows no further pod: the new pod of a rolling update has nowhere to go and the rollout can never finish.",
-            words::volumes(situation.exclusive()),
-            constraint.text
+        Together::Replicas(pods) => (
+            Outcome::Stuck,
+            pods,
+            format!(
+                "its {pods} pods must share a node, but {constraint} keeps them apart: all but the first can never start"
+            ),
         ),
-        ..blank(situation, Outcome::Deadlock, constraint)
-    }
-}
-
-fn blank(situation: &Situation<'_>, outcome: Outcome, constraint: &Constraint) -> Hazard {
-    Hazard {
+        Together::Rollout => (
+            Outcome::Deadlock,
+            0,
+            format!(
+                "its pods are held on one node, where {constraint} allows no further pod: the new pod of a rolling update has nowhere to go and the rollout can never finish"
+            ),
+        ),
+    };
+    found.push(Hazard {
         rule: RULE.code,
         outcome,
-        field_path: constraint.field.clone(),
-        volumes: words::names(situation.exclusive()),
-        extent: 0,
-        what: String::new(),
-        advice: "Remove the constraint that spreads the pods, or use one replica with strategy Recreate, or use a volume that many nodes can have.".to_owned(),
+        field_path: constraint.field,
+        volumes: words::names(situation.volumes_in_one_place()),
+        extent,
+        what: format!("{}; {consequence}.", seen(situation)),
+        advice: "Remove what keeps the pods apart, or use one replica with strategy Recreate, or use a volume that many nodes can have.".to_owned(),
         brief: format!(
             "{} needs the pods on one node, which their own constraints forbid",
-            words::first_of(situation.exclusive())
+            words::first_of(situation.volumes_in_one_place())
         ),
+    });
+}
+
+/// The volumes, and what makes them matter.
+fn seen(situation: &Situation<'_>) -> String {
+    if situation.exclusive().next().is_some() {
+        return words::volumes(situation.exclusive());
+    }
+    let stays = situation
+        .volumes_in_one_place()
+        .any(UsedVolume::keeps_its_node);
+    let volumes = words::first_of(situation.volumes_in_one_place());
+    if stays {
+        format!("{volumes} can be used on one node alone")
+    } else {
+        format!("{volumes} is used")
     }
 }

@@ -6,7 +6,8 @@
 //! `volumeClaimTemplates`), DaemonSets, Jobs (the smaller of parallelism and
 //! completions) and CronJobs (their Job) with more than one pod on an exclusive
 //! volume, where the pods may be on different nodes. The outcome is `stuck`:
-//! every pod on a second node stays in `ContainerCreating` for good.
+//! every pod on a second node stays in `ContainerCreating` for good. The pods of
+//! Jobs and CronJobs run to an end, so theirs is `delay`.
 //!
 //! # Why
 //!
@@ -39,8 +40,8 @@
 //! # Silent on
 //!
 //! Pods that cannot be on two nodes, volumes many nodes may have, claims a
-//! StatefulSet makes for each pod, generic ephemeral volumes, and runs of a
-//! CronJob that may overlap.
+//! StatefulSet makes for each pod, generic ephemeral volumes, Jobs and CronJobs
+//! that are suspended, and runs of a CronJob that may overlap.
 
 use super::hazard::Hazard;
 use super::{On, Outcome, Rule, words};
@@ -63,14 +64,25 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         WorkloadKind::Job | WorkloadKind::CronJob => format!("runs {pods} pods at a time"),
         _ => format!("asks for {pods} replicas"),
     };
+    let (outcome, consequence) = if situation.workload.ends() {
+        (
+            Outcome::Delay,
+            "a pod on a second node waits with a Multi-Attach error until those on the first have ended",
+        )
+    } else {
+        (
+            Outcome::Stuck,
+            "every pod on a second node stays in ContainerCreating with a Multi-Attach error",
+        )
+    };
     found.push(Hazard {
         rule: RULE.code,
-        outcome: Outcome::Stuck,
+        outcome,
         field_path: words::pods_field(kind).to_owned(),
         volumes: words::names(situation.exclusive()),
         extent: words::pods_extent(situation),
         what: format!(
-            "{} and the {kind} {wanted}; {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
+            "{} and the {kind} {wanted}; {}, so {consequence}.",
             words::volumes(situation.exclusive()),
             situation.placement.eligible,
         ),
@@ -80,8 +92,13 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
             words::shared_class(situation)
         ),
         brief: format!(
-            "{} serves one node, but the pods may be on several; the others never start",
-            words::first_of(situation.exclusive())
+            "{} serves one node, but the pods may be on several; the others {}",
+            words::first_of(situation.exclusive()),
+            if outcome == Outcome::Delay {
+                "wait"
+            } else {
+                "never start"
+            }
         ),
     });
 }

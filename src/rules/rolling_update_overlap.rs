@@ -8,6 +8,12 @@
 //! old pods before a new one is ready (for one replica: `maxUnavailable` comes to
 //! 0 and `maxSurge` to 1 or more), else `delay`.
 //!
+//! Also an update that moves pods which are otherwise kept on one node: a
+//! `nodeSelector`, `nodeName` or node affinity added or changed, a toleration
+//! dropped, affinity replaced by a node. The old pod is where the template before
+//! the update let it be, and keeps the volume there. Moving under `Recreate` is
+//! safe.
+//!
 //! # Why
 //!
 //! ReadWriteOnce speaks of nodes, not of pods. As long as the new pod lands on
@@ -51,6 +57,7 @@ use super::hazard::Hazard;
 use super::{On, Outcome, Rule, words};
 use crate::model::strategy::Room;
 use crate::situation::Situation;
+use crate::situation::moved::Move;
 
 pub(super) const RULE: Rule = Rule {
     code: "rolling-update-overlap",
@@ -65,10 +72,11 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     let Some(room) = situation.rolling_update() else {
         return;
     };
-    let hazard = if situation.rolling_update_deadlocks(room) {
-        deadlock(situation, room)
-    } else {
-        delay(situation)
+    let deadlocks = situation.rolling_update_deadlocks(room);
+    let hazard = match &situation.placement.moved {
+        Some(moved) => of_move(situation, moved, room, deadlocks),
+        None if deadlocks => deadlock(situation, room),
+        None => delay(situation),
     };
     found.push(Hazard {
         advice: format!("{}{}", hazard.advice, words::shared_class(situation)),
@@ -105,6 +113,47 @@ fn deadlock(situation: &Situation<'_>, room: Room) -> Hazard {
             "{}: a rollout to another node never ends; use Recreate or maxSurge 0",
             words::first_of(situation.exclusive())
         ),
+    }
+}
+
+/// The hazard of an update that moves pods which are otherwise kept on one node.
+fn of_move(situation: &Situation<'_>, moved: &Move, room: Room, deadlocks: bool) -> Hazard {
+    let seen = format!(
+        "{}; the old pod may be on {}, and the new one must be on {}",
+        words::volumes(situation.exclusive()),
+        moved.from,
+        moved.to
+    );
+    let claim = words::first_of(situation.exclusive());
+    let (outcome, what, advice, brief) = if deadlocks {
+        (
+            Outcome::Deadlock,
+            format!(
+                "{seen}; RollingUpdate starts the new pod before the old one stops (surge {}, unavailable {}), so the rollout can never finish.",
+                room.surge, room.unavailable
+            ),
+            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, before the pods move or with the same update.",
+            format!(
+                "{claim}: this update moves the pod, and never ends; use Recreate or maxSurge 0"
+            ),
+        )
+    } else {
+        (
+            Outcome::Delay,
+            format!("{seen}, where it waits for the volume until the old pod is gone."),
+            "Nothing breaks.",
+            format!("{claim}: the new pod moves, and waits until the old one is gone"),
+        )
+    };
+    Hazard {
+        rule: RULE.code,
+        outcome,
+        field_path: "spec.strategy".to_owned(),
+        volumes: words::names(situation.exclusive()),
+        extent: 0,
+        what,
+        advice: advice.to_owned(),
+        brief,
     }
 }
 

@@ -5,7 +5,7 @@
 //! Pods that use a claim with the access mode ReadWriteOncePod: a Deployment
 //! whose rolling update may not stop the old pod first (`maxUnavailable` comes
 //! to 0 and `maxSurge` to 1 or more) is a `deadlock`; more than one replica is
-//! `stuck`.
+//! `stuck`, or `delay` for Jobs and CronJobs, whose pods run to an end.
 //!
 //! # Why
 //!
@@ -68,20 +68,33 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
 
 fn several_pods(situation: &Situation<'_>) -> Hazard {
     let pods = situation.pods();
+    let (outcome, consequence, brief) = if situation.workload.ends() {
+        (
+            Outcome::Delay,
+            "each stays Pending until the one before it has ended",
+            "run one after another",
+        )
+    } else {
+        (
+            Outcome::Stuck,
+            "all but one stay Pending",
+            "can never run together",
+        )
+    };
     Hazard {
         rule: RULE.code,
-        outcome: Outcome::Stuck,
+        outcome,
         field_path: words::pods_field(situation.workload.kind).to_owned(),
         volumes: words::names(situation.single_pod()),
         extent: words::pods_extent(situation),
         what: format!(
-            "{}, which only one pod in the whole cluster may use at a time, but {pods} pods are wanted, so all but one stay Pending.",
+            "{}, which only one pod in the whole cluster may use at a time, but {pods} pods are wanted, so {consequence}.",
             words::volumes(situation.single_pod())
         ),
         advice: "Use one pod, or another access mode if several pods must have the data."
             .to_owned(),
         brief: format!(
-            "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
+            "{} is ReadWriteOncePod: {pods} pods {brief}",
             words::first_of(situation.single_pod())
         ),
     }

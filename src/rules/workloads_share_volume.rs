@@ -5,8 +5,8 @@
 //! A workload whose claim another workload with pods uses too, where the volume
 //! is exclusive and their pods may be on different nodes, or where it is
 //! ReadWriteOncePod; and a request to scale such a workload up from 0. The
-//! outcome is `stuck`; for a Job or CronJob that shares an exclusive volume with
-//! none but its like it is `delay`, as their pods run to an end. It is reported
+//! outcome is `stuck`; for a Job, CronJob or bare pod that runs to an end and
+//! shares an exclusive volume with none but its like it is `delay`. It is reported
 //! once for each claim, on the object that comes later, with the names of the
 //! others. A claim with the name that a StatefulSet's template makes
 //! (`data-postgres-0`) is that StatefulSet's.
@@ -48,8 +48,8 @@
 //! Workloads that are always on the same node: both pinned to it, a Job or
 //! CronJob that follows the other by affinity, or both held by affinity that
 //! ties them in both directions. A Deployment that merely follows another one is
-//! not: the other may move while it stays. Jobs and CronJobs that wait for each
-//! other's ReadWriteOncePod volume.
+//! not: the other may move while it stays. Pods that run to an end and wait for
+//! each other's ReadWriteOncePod volume.
 
 use super::hazard::Hazard;
 use super::{On, Outcome, Rule, Scaling, words};
@@ -96,7 +96,7 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
     };
     let single_pod = volume.hold == Hold::SinglePod;
     // Whoever runs to an end waits for its like, and no longer.
-    let passing = users::passes(situation.workload) && apart.iter().all(|it| users::passes(it));
+    let passing = situation.workload.ends() && apart.iter().all(|it| it.ends());
     if passing && single_pod {
         return None;
     }

@@ -1,6 +1,6 @@
 //! When required pod affinity really keeps pods on one node.
 //!
-//! Three words, of workloads whose terms look at host names:
+//! Three words, of workloads with such terms:
 //!
 //! * A workload's *leaders* are the other workloads whose pods match all of its
 //!   terms at once: its pods go to a node where some of theirs are.
@@ -19,12 +19,13 @@
 //! may move at any time. Preferred terms keep nothing together, and terms over
 //! wider topologies only where each place has one node for the pods.
 
-use super::World;
+use super::eligibility::Eligibility;
+use super::{NodeAssumption, World};
 use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
-use crate::model::workload::Workload;
+use crate::model::workload::{Workload, WorkloadKind};
 
 /// What a workload's affinity to its own pods keeps on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub fn self_affinity(
 ) -> Together {
     let mut together = Together {
         // Nobody else has the label of its revision.
-        replicas: looks_at_hosts(workload)
+        replicas: looks_at_nodes(workload, world)
             && looks_at_revisions(workload)
             && matches_its_own_terms(workload, world),
         rollouts: false,
@@ -101,7 +102,7 @@ pub fn has_only_leaders(
 }
 
 fn is_follower(workload: &Workload, world: World<'_>) -> bool {
-    binds(workload) && !matches_its_own_terms(workload, world)
+    binds(workload, world) && !matches_its_own_terms(workload, world)
 }
 
 /// Whether a term of `workload` that looks at host names demands, or for
@@ -119,6 +120,42 @@ pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, world: World<
             .mismatch_label_keys
             .iter()
             .any(|key| has_label(workload, key))
+        && !tells_pods_apart(term, workload)
+}
+
+/// Whether a term of `workload` matches its pods of every revision but the pod's own.
+#[must_use]
+pub fn matches_other_revisions(
+    term: &PodAffinityTerm,
+    workload: &Workload,
+    world: World<'_>,
+) -> bool {
+    let is_revision = |key: &Text| workload.kind.revision_label() == Some(key.as_str());
+    if !term.mismatch_label_keys.iter().any(is_revision) {
+        return false;
+    }
+    let others = term
+        .mismatch_label_keys
+        .iter()
+        .filter(|key| !is_revision(key));
+    let term = PodAffinityTerm {
+        mismatch_label_keys: others.cloned().collect(),
+        ..term.clone()
+    };
+    matches_itself(&term, workload, world)
+}
+
+/// Whether the term looks at labels of which each pod has its own value, so that
+/// it matches no two of them (`updateIdentity` in the Kubernetes source's
+/// `stateful_set_utils.go`).
+fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
+    workload.kind == WorkloadKind::StatefulSet
+        && term.match_label_keys.iter().any(|key| {
+            matches!(
+                key.as_str(),
+                "apps.kubernetes.io/pod-index" | "statefulset.kubernetes.io/pod-name"
+            )
+        })
 }
 
 /// Whether the term tells one revision's pods from another's.
@@ -132,15 +169,22 @@ pub fn by_revision(term: &PodAffinityTerm, workload: &Workload) -> bool {
 
 /// Whether the workload's affinity binds all its pods, of every revision, to
 /// nodes where others are.
-fn binds(workload: &Workload) -> bool {
-    looks_at_hosts(workload)
+fn binds(workload: &Workload, world: World<'_>) -> bool {
+    looks_at_nodes(workload, world)
         && !looks_at_revisions(workload)
         && (workload.template.affinity.iter()).all(|term| term.mismatch_label_keys.is_empty())
 }
 
-fn looks_at_hosts(workload: &Workload) -> bool {
-    let mut terms = workload.template.affinity.iter();
-    terms.any(|term| term.topology_key == HOSTNAME)
+/// Whether a term's places are single nodes. A pod that names its node never
+/// meets the scheduler, which alone looks at terms.
+fn looks_at_nodes(workload: &Workload, world: World<'_>) -> bool {
+    let template = &workload.template;
+    template.node_name.is_none()
+        && template.affinity.iter().any(|term| {
+            term.topology_key == HOSTNAME
+                || (world.nodes != NodeAssumption::Always
+                    && Eligibility::new(template, None).is_one_for_each(&term.topology_key, world))
+        })
 }
 
 fn looks_at_revisions(workload: &Workload) -> bool {
@@ -170,14 +214,14 @@ fn any_group(
         };
         group.is_in_one_place() && accept(&group)
     };
-    if !binds(workload) {
+    if !binds(workload, world) {
         return false;
     }
     if matches_its_own_terms(workload, world) {
         return takes(workload);
     }
     any_leader(workload, world, &mut |leader| {
-        binds(leader)
+        binds(leader, world)
             && matches_its_own_terms(leader, world)
             && has_leader(leader, workload, world)
             && takes(leader)
@@ -213,7 +257,7 @@ impl Group<'_> {
 
     fn is_in_one_place(&self) -> bool {
         self.all_members(&mut |member| {
-            binds(member)
+            binds(member, self.world)
                 && has_leader(member, self.anchor, self.world)
                 && (self.has_the_terms_of(member) || self.holds(member))
         })

@@ -1,11 +1,13 @@
 //! What the pods' own constraints forbid on one node.
 
-use super::affinity::{by_revision, matches_itself};
+use std::fmt;
+
+use super::affinity::{by_revision, matches_itself, matches_other_revisions};
 use super::eligibility::Eligibility;
-use super::{NodeAssumption, Situation};
+use super::{Hold, NodeAssumption, Situation, UsedVolume};
 use crate::model::Text;
 use crate::model::node::Node;
-use crate::model::pod::{HOSTNAME, TopologySpread};
+use crate::model::pod::{HOSTNAME, PodAffinityTerm, TopologySpread};
 use crate::model::workload::WorkloadKind;
 
 /// Pods that must share a node, and the constraint of theirs that forbids it.
@@ -25,17 +27,20 @@ pub enum Together {
     Rollout,
 }
 
-/// The contradiction in which the workload's pods are caught: an exclusive
-/// volume wants them on one node, and they themselves forbid it.
+/// The contradiction in which the workload's pods are caught: something keeps
+/// them on one node, and they themselves forbid it.
 #[must_use]
 pub fn contradiction(situation: &Situation<'_>) -> Option<Contradiction> {
     // The pods of a DaemonSet are apart by their nature, with or without constraints.
-    if situation.exclusive().next().is_none() || situation.workload.kind == WorkloadKind::DaemonSet
+    if situation.volumes_in_one_place().next().is_none()
+        || situation.workload.kind == WorkloadKind::DaemonSet
     {
         return None;
     }
     let pods = situation.pods();
+    let share = situation.exclusive().next().is_some() || situation.placement.pins_replicas();
     if pods > 1
+        && share
         && let Some(constraint) = forbids(situation, pods, Revisions::One)
     {
         return Some(Contradiction {
@@ -66,27 +71,53 @@ enum Revisions {
 pub struct Constraint {
     /// The field it stands in, `spec.template.spec.affinity.podAntiAffinity` for example.
     pub field: String,
-    /// What it is, as part of a sentence.
-    pub text: String,
+    text: String,
+}
+
+/// What it is, as part of a sentence.
+impl fmt::Display for Constraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 /// The constraint that forbids `pods` pods on one node, where there is one.
 fn forbids(situation: &Situation<'_>, pods: i64, revisions: Revisions) -> Option<Constraint> {
-    let (workload, world) = (situation.workload, situation.world);
-    let path = workload.kind.pod_spec_path();
-    let apart = workload.template.anti_affinity.iter().any(|term| {
-        term.topology_key == HOSTNAME
-            && matches_itself(term, workload, world)
-            && !(revisions == Revisions::Two && by_revision(term, workload))
-    });
-    if apart {
-        return Some(Constraint {
-            field: format!("{path}.affinity.podAntiAffinity"),
-            text: "required anti-affinity to its own pods".to_owned(),
-        });
+    let template = &situation.workload.template;
+    let path = situation.workload.kind.pod_spec_path();
+    let constraint = |field: &str, text: &str| Constraint {
+        field: format!("{path}.{field}"),
+        text: text.to_owned(),
+    };
+    if template.takes_host_port {
+        return Some(constraint(
+            "containers",
+            "the host port that each of them takes",
+        ));
     }
-    workload
-        .template
+    let lonely = |volume: &&UsedVolume| volume.one_pod_a_node && volume.hold == Hold::Free;
+    if let Some(volume) = situation.volumes.iter().find(lonely) {
+        return Some(constraint(
+            &format!("volumes[{}]", volume.index),
+            "the scheduler, which puts no two pods with such a disk on one node,",
+        ));
+    }
+    // A pod that names its node never meets the scheduler, which alone looks at
+    // the rest.
+    if template.node_name.is_some() {
+        return None;
+    }
+    if template
+        .anti_affinity
+        .iter()
+        .any(|term| keeps_apart(term, situation, revisions))
+    {
+        return Some(constraint(
+            "affinity.podAntiAffinity",
+            "their required anti-affinity to each other",
+        ));
+    }
+    template
         .spread
         .iter()
         .enumerate()
@@ -94,16 +125,43 @@ fn forbids(situation: &Situation<'_>, pods: i64, revisions: Revisions) -> Option
             spread.hard
                 && pods > spread.max_skew
                 && counts_own_pods(spread, situation, revisions)
-                && keeps_apart(spread, situation)
-                && has_several_places(spread, situation)
+                && (spread.topology_key == HOSTNAME || situation.placement.pins_replicas())
+                && has_emptier_places(spread, situation)
         })
-        .map(|(at, spread)| Constraint {
-            field: format!("{path}.topologySpreadConstraints[{at}]"),
-            text: format!(
-                "a hard topology spread over {} (maxSkew {})",
-                spread.topology_key, spread.max_skew
-            ),
+        .map(|(at, spread)| {
+            constraint(
+                &format!("topologySpreadConstraints[{at}]"),
+                &format!(
+                    "their hard topology spread over {} (maxSkew {})",
+                    spread.topology_key, spread.max_skew
+                ),
+            )
         })
+}
+
+/// Whether a term of required anti-affinity keeps the workload's own pods off
+/// one node.
+fn keeps_apart(term: &PodAffinityTerm, situation: &Situation<'_>, revisions: Revisions) -> bool {
+    let (workload, world) = (situation.workload, situation.world);
+    let matches = match revisions {
+        Revisions::One => matches_itself(term, workload, world),
+        Revisions::Two => {
+            (matches_itself(term, workload, world) && !by_revision(term, workload))
+                || matches_other_revisions(term, workload, world)
+        }
+    };
+    matches && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, situation))
+}
+
+/// Whether the eligible nodes are known and all carry the label: anti-affinity
+/// over a label that a node does not have forbids nothing there.
+fn every_node_has(key: &str, situation: &Situation<'_>) -> bool {
+    let mut all = false;
+    Eligibility::new(&situation.workload.template, None).visit(situation.world, &mut |node| {
+        all = node.labels.get(key).is_some();
+        all
+    });
+    all
 }
 
 fn counts_own_pods(
@@ -123,18 +181,14 @@ fn counts_own_pods(
         && !(per_revision && revisions == Revisions::Two)
 }
 
-/// Whether the spread is one that a single node cannot satisfy: over host names
-/// always, over anything wider only where something holds the pods on one node.
-fn keeps_apart(spread: &TopologySpread, situation: &Situation<'_>) -> bool {
-    spread.topology_key == HOSTNAME || situation.placement.pins_replicas()
-}
-
-/// Whether the nodes over which the spread counts are in more than one place.
-fn has_several_places(spread: &TopologySpread, situation: &Situation<'_>) -> bool {
+/// Whether the spread counts a place without pods beside theirs: the nodes over
+/// which it counts are in several places, or in fewer than it demands
+/// (`minMatch` in `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`).
+fn has_emptier_places(spread: &TopologySpread, situation: &Situation<'_>) -> bool {
     let nodes = Eligibility::new(&situation.workload.template, None);
     let mut first: Option<Text> = None;
     let mut several = false;
-    let known = nodes.visit_counted(spread, situation.world.view, &mut |node: &Node| {
+    let known = nodes.visit_counted(spread, situation.world, &mut |node: &Node| {
         if let Some(place) = node.labels.get(&spread.topology_key) {
             match &first {
                 None => first = Some(place.into()),
@@ -143,8 +197,9 @@ fn has_several_places(spread: &TopologySpread, situation: &Situation<'_>) -> boo
         }
         !several
     });
+    let demanded = spread.min_domains.unwrap_or(1);
     if known && situation.world.nodes != NodeAssumption::Always {
-        return several;
+        return several || (first.is_some() && demanded > 1);
     }
     // Zones are not assumed where no node is known.
     several

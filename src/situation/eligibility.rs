@@ -1,6 +1,7 @@
 //! The nodes to which a workload's pods can go.
 
-use crate::cluster::{Lookup, NodeHint, View};
+use super::World;
+use crate::cluster::{Lookup, NodeHint};
 use crate::model::Text;
 use crate::model::node::{Node, NodeSelector};
 use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
@@ -49,13 +50,16 @@ impl<'a> Eligibility<'a> {
             .is_none_or(|name| *name == node.name)
             && self.selects(node)
             && self.reach.iter().all(|selector| selector.matches(node))
+            && node.has(&template.extended_resources)
             && node.admits(&template.tolerations)
     }
 
     /// Calls `visit` for the eligible nodes until it returns `false`; `false`
     /// where no node is known at all.
-    pub fn visit(&self, view: View<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
-        self.visit_where(view, &mut |node| !self.admits(node) || visit(node))
+    pub fn visit(&self, world: World<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
+        Self::visit_near(self.pair().as_ref(), world, &mut |node| {
+            !self.admits(node) || visit(node)
+        })
     }
 
     /// The same for the nodes over which `spread` counts. By default those are
@@ -65,7 +69,7 @@ impl<'a> Eligibility<'a> {
     pub fn visit_counted(
         &self,
         spread: &TopologySpread,
-        view: View<'_>,
+        world: World<'_>,
         visit: &mut dyn FnMut(&Node) -> bool,
     ) -> bool {
         let counts = |node: &Node| {
@@ -77,19 +81,15 @@ impl<'a> Eligibility<'a> {
         } else {
             self.pair()
         };
-        Self::visit_near(pair.as_ref(), view, &mut |node| {
+        Self::visit_near(pair.as_ref(), world, &mut |node| {
             !counts(node) || visit(node)
         })
-    }
-
-    fn visit_where(&self, view: View<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
-        Self::visit_near(self.pair().as_ref(), view, visit)
     }
 
     /// Calls `visit` for nodes that have the pair, or one of the pairs.
     fn visit_near(
         pair: Option<&Pair<'_>>,
-        view: View<'_>,
+        world: World<'_>,
         visit: &mut dyn FnMut(&Node) -> bool,
     ) -> bool {
         let own: [Text; 1];
@@ -101,19 +101,48 @@ impl<'a> Eligibility<'a> {
             Some(Pair::Many(key, values)) => Some(NodeHint { key, values }),
             None => None,
         };
-        let known = view.visit_nodes(hint.as_ref(), visit);
+        let known = world.view.visit_nodes(hint.as_ref(), visit);
         matches!(known, Lookup::Found(()))
     }
 
     /// How many nodes are eligible, at most [`COUNTED`]; `None` where no node is known.
     #[must_use]
-    pub fn count(&self, view: View<'_>) -> Option<usize> {
+    pub fn count(&self, world: World<'_>) -> Option<usize> {
         let mut count = 0;
-        self.visit(view, &mut |_| {
+        self.visit(world, &mut |_| {
             count += 1;
             count < COUNTED
         })
         .then_some(count)
+    }
+
+    /// The name of an eligible node.
+    #[must_use]
+    pub fn first(&self, world: World<'_>) -> Option<Text> {
+        let mut name = None;
+        self.visit(world, &mut |node| {
+            name = Some(node.name.clone());
+            false
+        });
+        name
+    }
+
+    /// Whether the eligible nodes are known, and no two of them have the same
+    /// value of the label `key`, so that one value means one node.
+    #[must_use]
+    pub fn is_one_for_each(&self, key: &str, world: World<'_>) -> bool {
+        let mut values: Vec<Text> = Vec::new();
+        let mut distinct = true;
+        let known = self.visit(world, &mut |node| {
+            distinct = values.len() < COUNTED
+                && node.labels.get(key).is_some_and(|value| {
+                    let is_new = !values.iter().any(|other| other.as_str() == value);
+                    values.push(value.into());
+                    is_new
+                });
+            distinct
+        });
+        known && distinct
     }
 
     /// The one node to which the constraints lead by its name, whatever nodes
@@ -172,7 +201,7 @@ fn only_values(selector: &NodeSelector) -> Option<(&str, &[Text])> {
 }
 
 /// The host to which every term of the selector leads.
-fn only_host(selector: &NodeSelector) -> Option<&str> {
+pub(super) fn only_host(selector: &NodeSelector) -> Option<&str> {
     let mut hosts = selector.node_selector_terms.iter().map(|term| {
         term.match_expressions
             .iter()

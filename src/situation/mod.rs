@@ -5,6 +5,7 @@
 pub mod affinity;
 pub mod constraints;
 pub mod eligibility;
+pub mod moved;
 pub mod placement;
 mod pods;
 pub mod users;
@@ -77,6 +78,17 @@ impl<'a> Situation<'a> {
         self.volumes
             .iter()
             .filter(|volume| matches!(volume.hold, Hold::Exclusive { .. }))
+    }
+
+    /// The volumes because of which pods must share a node, or cannot: exclusive
+    /// ones, those that keep their pods on one node, and disks of which the
+    /// scheduler allows one pod a node.
+    pub fn volumes_in_one_place(&self) -> impl Iterator<Item = &UsedVolume> {
+        self.volumes.iter().filter(|volume| {
+            matches!(volume.hold, Hold::Exclusive { .. })
+                || volume.one_pod_a_node
+                || volume.keeps_its_node()
+        })
     }
 
     /// The volumes that one pod at a time may have.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::affinity::{self, Together};
 use super::eligibility::{COUNTED, Eligibility};
+use super::moved::Move;
 use super::volumes::{self, UsedVolume};
 use super::{NodeAssumption, World};
 use crate::model::Text;
@@ -21,6 +22,8 @@ pub struct Placement {
     pub affinity: Together,
     /// How many nodes the pods can go to.
     pub eligible: Eligible,
+    /// Where the update under way moves pods that are otherwise kept on one node.
+    pub moved: Option<Move>,
 }
 
 /// Why all pods are on one node.
@@ -29,65 +32,101 @@ pub enum OneNode {
     /// A field names the node, only that node is eligible, or affinity leads to
     /// workloads of which that is true.
     Named(Text),
-    /// The volume stays on the node where it was made.
-    VolumeStays,
+    /// The volume of that name stays where it was made, and one node reaches it.
+    VolumeStays(Text),
     /// No eligible node is there.
     Nowhere,
     /// The policy says to assume a single node.
     Assumed,
 }
 
-impl OneNode {
-    /// What the nodes themselves leave, of which `counted` are known to be eligible.
-    fn of(
-        eligibility: &Eligibility<'_>,
-        counted: Option<usize>,
-        volumes: &[UsedVolume],
-        world: World<'_>,
-    ) -> Option<Self> {
-        if let Some(name) = eligibility.named_node() {
-            return Some(Self::Named(name.into()));
+/// The nodes on which the pods of one revision may be, each by itself.
+pub(super) struct Range<'a> {
+    pub(super) eligibility: Eligibility<'a>,
+    /// How many nodes are eligible, at most [`COUNTED`]; `None` where no node is known.
+    pub(super) counted: Option<usize>,
+    /// Why it is one node, where it is.
+    pub(super) one_node: Option<OneNode>,
+}
+
+impl<'a> Range<'a> {
+    /// The range of the workload's pods, its leaders taken into account.
+    pub(super) fn of(workload: &'a Workload, volumes: &'a [UsedVolume], world: World<'_>) -> Self {
+        let mut range = Self::alone(workload, volumes, world);
+        if range.one_node.is_none() {
+            range.one_node = leaders_node(workload, world);
         }
-        if volumes.iter().any(|volume| volume.stays_on_its_node) {
-            return Some(Self::VolumeStays);
-        }
-        match (world.nodes, counted) {
-            (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
-            (NodeAssumption::Never, None) => Some(Self::Assumed),
-            (_, Some(0)) => Some(Self::Nowhere),
-            (_, Some(1)) => {
-                let mut name = Text::default();
-                eligibility.visit(world.view, &mut |node| {
-                    name = node.name.clone();
-                    false
-                });
-                Some(Self::Named(name))
-            }
-            (_, Some(_)) => None,
-        }
+        range
     }
 
-    /// The node to which required affinity leads, where all the workloads it
-    /// leads to are bound to one and the same.
-    fn by_leaders(workload: &Workload, world: World<'_>) -> Option<Self> {
-        // The pods of a DaemonSet are bound to their nodes one by one.
-        if workload.kind == WorkloadKind::DaemonSet {
-            return None;
-        }
-        let mut node = None;
-        affinity::has_only_leaders(workload, world, &mut |leader| {
-            let volumes = volumes::of(leader, world);
-            let eligibility = eligibility(leader, &volumes);
-            let counted = eligibility.count(world.view);
-            let theirs = Self::of(&eligibility, counted, &volumes, world)
-                .filter(|place| matches!(place, Self::Named(_)));
-            let agrees = theirs.is_some() && (node.is_none() || node == theirs);
-            node = theirs;
-            agrees
-        })
-        .then_some(node)
-        .flatten()
+    /// The same by its own constraints and its volumes' alone.
+    fn alone(workload: &'a Workload, volumes: &'a [UsedVolume], world: World<'_>) -> Self {
+        let eligibility = Eligibility::new(
+            &workload.template,
+            volumes.iter().filter_map(|volume| volume.reach.as_ref()),
+        );
+        let counted = eligibility.count(world);
+        let mut range = Self {
+            eligibility,
+            counted,
+            one_node: None,
+        };
+        range.one_node = range.one_node(workload.kind, volumes, world);
+        range
     }
+
+    fn one_node(
+        &self,
+        kind: WorkloadKind,
+        volumes: &[UsedVolume],
+        world: World<'_>,
+    ) -> Option<OneNode> {
+        if let Some(name) = self.eligibility.named_node() {
+            // A host name is a label: only the node knows what it is called.
+            let node = (self.counted == Some(1)).then(|| self.eligibility.first(world));
+            return Some(OneNode::Named(
+                node.flatten().unwrap_or_else(|| name.into()),
+            ));
+        }
+        let stays = |volume: &&UsedVolume| volume.stays_on_its_node;
+        if let Some(volume) = volumes.iter().find(stays) {
+            return Some(OneNode::VolumeStays(volume.shown_name().clone()));
+        }
+        match (world.nodes, self.counted) {
+            (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
+            (NodeAssumption::Never, None) => Some(OneNode::Assumed),
+            (_, Some(0)) => Some(OneNode::Nowhere),
+            (_, Some(1)) => self.eligibility.first(world).map(OneNode::Named),
+            // Wherever such a volume is made, one of these nodes reaches it.
+            (_, Some(_)) => volumes
+                .iter()
+                // A DaemonSet wants a pod in the other zones as well.
+                .find(|volume| volume.stays_in_its_zone && kind != WorkloadKind::DaemonSet)
+                .filter(|_| self.eligibility.is_one_for_each(ZONE, world))
+                .map(|volume| OneNode::VolumeStays(volume.shown_name().clone())),
+        }
+    }
+}
+
+/// The node to which required affinity leads, where all the workloads it leads
+/// to are bound to one and the same.
+fn leaders_node(workload: &Workload, world: World<'_>) -> Option<OneNode> {
+    // The pods of a DaemonSet are bound to their nodes one by one.
+    if workload.kind == WorkloadKind::DaemonSet {
+        return None;
+    }
+    let mut node = None;
+    affinity::has_only_leaders(workload, world, &mut |leader| {
+        let volumes = volumes::of(leader, world);
+        let theirs = Range::alone(leader, &volumes, world)
+            .one_node
+            .filter(|place| matches!(place, OneNode::Named(_)));
+        let agrees = theirs.is_some() && (node.is_none() || node == theirs);
+        node = theirs;
+        agrees
+    })
+    .then_some(node)
+    .flatten()
 }
 
 /// How many nodes the pods can go to.
@@ -121,6 +160,7 @@ impl Placement {
             one_node: None,
             affinity: Together::default(),
             eligible: Eligible::ManyAssumed,
+            moved: None,
         }
     }
 
@@ -132,19 +172,20 @@ impl Placement {
         volumes: &[UsedVolume],
         world: World<'_>,
     ) -> Self {
-        let eligibility = eligibility(workload, volumes);
-        let counted = eligibility.count(world.view);
-        let one_node = OneNode::of(&eligibility, counted, volumes, world)
-            .or_else(|| OneNode::by_leaders(workload, world));
+        let range = Range::of(workload, volumes, world);
+        let affinity = affinity::self_affinity(workload, previous, world);
         Self {
-            affinity: affinity::self_affinity(workload, previous, world),
-            eligible: match counted {
+            affinity,
+            eligible: match range.counted {
                 Some(count) if count > 1 || world.nodes != NodeAssumption::Always => {
                     Eligible::Nodes(count)
                 }
                 _ => Eligible::ManyAssumed,
             },
-            one_node,
+            moved: previous
+                .filter(|_| range.one_node.is_some() || affinity.rollouts)
+                .and_then(|old| Move::of(old, workload, volumes, &range, world)),
+            one_node: range.one_node,
         }
     }
 
@@ -157,7 +198,7 @@ impl Placement {
     /// Whether the pods of one revision and the next cannot be on two nodes.
     #[must_use]
     pub const fn pins_rollouts(&self) -> bool {
-        self.one_node.is_some() || self.affinity.rollouts
+        (self.one_node.is_some() || self.affinity.rollouts) && self.moved.is_none()
     }
 
     /// How many pods a DaemonSet has: one on each eligible node. Affinity does
@@ -170,11 +211,4 @@ impl Placement {
             (None, Eligible::ManyAssumed) => 2,
         }
     }
-}
-
-fn eligibility<'a>(workload: &'a Workload, volumes: &'a [UsedVolume]) -> Eligibility<'a> {
-    Eligibility::new(
-        &workload.template,
-        volumes.iter().filter_map(|volume| volume.reach.as_ref()),
-    )
 }

@@ -4,7 +4,7 @@ use super::affinity::{follows, in_one_place, same};
 use super::placement::OneNode;
 use super::{Placement, Situation, UsedVolume};
 use crate::cluster::Turn;
-use crate::model::workload::{Workload, WorkloadKind};
+use crate::model::workload::Workload;
 
 /// The other workloads with pods that use `claim`, those left out that are
 /// judged later and will name this one then.
@@ -31,23 +31,16 @@ pub fn together(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume
         return true;
     }
     let theirs = Situation::of(other, None, world).placement;
-    if let (Some(a), Some(b)) = (&situation.placement.one_node, &theirs.one_node) {
-        match (a, b) {
-            (OneNode::Named(a), OneNode::Named(b)) if a != b => {}
-            _ => return true,
-        }
+    match (&situation.placement.one_node, &theirs.one_node) {
+        (Some(OneNode::Nowhere | OneNode::Assumed), Some(_))
+        | (Some(_), Some(OneNode::Nowhere | OneNode::Assumed)) => return true,
+        // Two volumes that stay where they are may be on two nodes.
+        (Some(ours), Some(theirs)) if ours == theirs => return true,
+        _ => {}
     }
     in_one_place(own, other, world)
-        || (passes(own) && stays_together(other, &theirs) && follows(own, other, world))
-        || (passes(other)
-            && stays_together(own, &situation.placement)
-            && follows(other, own, world))
-}
-
-/// Whether the workload's pods run to an end, so that they do not hold the
-/// volume for good when the workload they follow moves on.
-pub const fn passes(workload: &Workload) -> bool {
-    matches!(workload.kind, WorkloadKind::Job | WorkloadKind::CronJob)
+        || (own.ends() && stays_together(other, &theirs) && follows(own, other, world))
+        || (other.ends() && stays_together(own, &situation.placement) && follows(other, own, world))
 }
 
 /// Whether the workload's own pods are in one place, so that following them

@@ -1,6 +1,7 @@
 //! Which volumes a workload holds, and how tightly.
 
 use super::World;
+use super::eligibility::only_host;
 use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes};
@@ -11,7 +12,7 @@ use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
-use crate::storage::Attach;
+use crate::storage::{Attach, Reach};
 
 /// A volume of a pod template, and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,9 @@ pub struct UsedVolume {
     pub reach: Option<NodeSelector>,
     /// Whether it lives on one node and keeps its pods there.
     pub stays_on_its_node: bool,
+    /// Whether it will be made in a zone that is not known yet, which its pods
+    /// cannot leave then.
+    pub stays_in_its_zone: bool,
     /// Whether the scheduler keeps a second pod with it off the same node, so
     /// that nothing is won by putting the pods together (inline disks only).
     pub one_pod_a_node: bool,
@@ -91,8 +95,14 @@ pub enum Missing {
 impl UsedVolume {
     /// Whether there is any need to look at nodes because of it.
     #[must_use]
-    pub const fn may_hold_a_node(&self) -> bool {
-        !matches!(self.hold, Hold::Free)
+    pub fn may_hold_a_node(&self) -> bool {
+        !matches!(self.hold, Hold::Free) || self.one_pod_a_node || self.keeps_its_node()
+    }
+
+    /// Whether it keeps its pods on one node, exclusive or not.
+    #[must_use]
+    pub fn keeps_its_node(&self) -> bool {
+        self.stays_on_its_node || self.reach.as_ref().and_then(only_host).is_some()
     }
 
     /// What messages call it: the claim's name, or the volume's own.
@@ -138,6 +148,7 @@ fn used(volume: &PodVolume, namespace: &str, world: World<'_>) -> UsedVolume {
         driver: Text::default(),
         reach: None,
         stays_on_its_node: false,
+        stays_in_its_zone: false,
         one_pod_a_node: false,
     };
     match &volume.source {
@@ -169,7 +180,11 @@ fn inline(
         one_pod_a_node,
     } = in_tree.inline(read_only);
     if !access_modes.contains(AccessMode::ReadWriteOnce) {
-        return blank;
+        return UsedVolume {
+            driver: csi_driver_of(in_tree.provisioner).into(),
+            one_pod_a_node,
+            ..blank
+        };
     }
     UsedVolume {
         hold: hold(access_modes, attach_in_tree(in_tree, world), Basis::Inline),
@@ -336,6 +351,10 @@ fn by_class(
         driver: class.provisioner.clone(),
         reach: class.allowed_nodes.clone(),
         stays_on_its_node: stays_on_its_node(&class.provisioner, world),
+        stays_in_its_zone: world
+            .catalog
+            .get(&class.provisioner)
+            .is_some_and(|entry| entry.reach == Some(Reach::Zone)),
         ..blank
     }
 }

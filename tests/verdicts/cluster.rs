@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Cluster {
-    /// Node name → its labels beside host name and zone, and `taints`.
+    /// Node name → its labels beside the host name, and its `taints` and what is
+    /// `allocatable` there.
     nodes: BTreeMap<String, Value>,
     /// Claim name → what it is.
     claims: BTreeMap<String, Claim>,
@@ -200,9 +201,15 @@ impl Cluster {
                 .as_object_mut()
                 .and_then(|it| it.remove("taints"))
                 .unwrap_or(json!([]));
-            labels["kubernetes.io/hostname"] = json!(name);
+            let allocatable = labels
+                .as_object_mut()
+                .and_then(|it| it.remove("allocatable"));
+            if labels.get("kubernetes.io/hostname").is_none() {
+                labels["kubernetes.io/hostname"] = json!(name);
+            }
             objects.push(json!({"apiVersion": "v1", "kind": "Node",
-                "metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}}));
+                "metadata": {"name": name, "labels": labels}, "spec": {"taints": taints},
+                "status": {"allocatable": allocatable}}));
         }
         for (name, claim) in &self.claims {
             let class = claim.class.as_deref().unwrap_or("disk");

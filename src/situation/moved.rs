@@ -1,0 +1,150 @@
+//! Updates that move a workload's pods.
+//!
+//! Whatever keeps the pods of one revision on one node says nothing of the pods
+//! that still run: those are where the template before the update let them be.
+
+use std::fmt;
+
+use super::World;
+use super::placement::{OneNode, Range};
+use super::volumes::{self, UsedVolume};
+use crate::model::Text;
+use crate::model::workload::Workload;
+
+/// So many nodes are named; of more only the number is told.
+const NAMED: usize = 3;
+
+/// An update after which the new pods may not be where the old ones are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Where the old pods may be.
+    pub from: Places,
+    /// Where the new pods must be.
+    pub to: Places,
+}
+
+/// Nodes, for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// One of these nodes.
+    Nodes(Vec<Text>),
+    /// One of so many nodes.
+    Several(usize),
+    /// The node of a volume that stays where it was made.
+    NodeOf(Text),
+    /// Any node: none is known.
+    Any,
+}
+
+/// `n1`, `n1, n2 or n3`, `one of 7 nodes`: what stands after "on".
+impl fmt::Display for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nodes(names) => match &**names {
+                [rest @ .., before, last] => {
+                    for name in rest {
+                        write!(f, "{name}, ")?;
+                    }
+                    write!(f, "{before} or {last}")
+                }
+                [name] => f.write_str(name),
+                [] => f.write_str("no node"),
+            },
+            Self::Several(count) => write!(f, "one of {count} nodes"),
+            Self::NodeOf(volume) => write!(f, "the node of volume \"{volume}\""),
+            Self::Any => f.write_str("any node"),
+        }
+    }
+}
+
+impl Places {
+    fn of(range: &Range<'_>, world: World<'_>) -> Self {
+        match (&range.one_node, range.counted) {
+            (Some(OneNode::Named(name)), _) => Self::Nodes(vec![name.clone()]),
+            (Some(OneNode::VolumeStays(volume)), _) => Self::NodeOf(volume.clone()),
+            (_, Some(count @ ..=NAMED)) => {
+                let mut names = Vec::with_capacity(count);
+                range.eligibility.visit(world, &mut |node| {
+                    names.push(node.name.clone());
+                    true
+                });
+                names.sort_unstable();
+                Self::Nodes(names)
+            }
+            (_, Some(count)) => Self::Several(count),
+            (_, None) => Self::Any,
+        }
+    }
+}
+
+impl Move {
+    /// Where the update from `old` to `new` moves pods whose own range is `to`;
+    /// `None` where the new pods can only be where old ones that hold one of
+    /// `volumes` are, or where there are none.
+    pub(super) fn of(
+        old: &Workload,
+        new: &Workload,
+        volumes: &[UsedVolume],
+        to: &Range<'_>,
+        world: World<'_>,
+    ) -> Option<Self> {
+        if !old.has_pods()
+            || is_placed_alike(old, new)
+            || !hold_one_volume(old, new, volumes)
+            || matches!(to.one_node, Some(OneNode::Nowhere | OneNode::Assumed))
+        {
+            return None;
+        }
+        let theirs = volumes::of(old, world);
+        let from = Range::of(old, &theirs, world);
+        let stays_with_both = theirs.iter().any(|theirs| {
+            theirs.stays_on_its_node
+                && volumes.iter().any(|ours| {
+                    ours.stays_on_its_node && ours.claim.is_some() && ours.claim == theirs.claim
+                })
+        });
+        let stay = match (&from.one_node, &to.one_node) {
+            (Some(OneNode::Nowhere | OneNode::Assumed), _) => true,
+            (Some(from), Some(to)) => from == to || stays_with_both,
+            (None, Some(_)) => false,
+            // Affinity leads the new pods to the old ones, as far as they may go there.
+            (_, None) => {
+                let mut within = true;
+                from.eligibility.visit(world, &mut |node| {
+                    within = to.eligibility.admits(node);
+                    within
+                });
+                within
+            }
+        };
+        (!stay).then(|| Self {
+            from: Places::of(&from, world),
+            to: Places::of(to, world),
+        })
+    }
+}
+
+/// Whether both templates say the same of everything that decides where pods go.
+fn is_placed_alike(old: &Workload, new: &Workload) -> bool {
+    let (old, new) = (&old.template, &new.template);
+    old.node_name == new.node_name
+        && old.node_selector == new.node_selector
+        && old.node_affinity == new.node_affinity
+        && old.affinity == new.affinity
+        && old.tolerations == new.tolerations
+        && old.volumes == new.volumes
+}
+
+/// Whether the old pods hold one of the volumes that matter to the new ones.
+fn hold_one_volume(old: &Workload, new: &Workload, volumes: &[UsedVolume]) -> bool {
+    new.template.volumes.iter().any(|volume| {
+        volumes
+            .iter()
+            .any(|used| used.index == volume.index && used.may_hold_a_node())
+            && old
+                .template
+                .volumes
+                .iter()
+                .any(|other| other.source == volume.source)
+    })
+}
