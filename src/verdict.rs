@@ -92,6 +92,18 @@ impl Verdict {
             .unwrap_or(Action::Ignore)
     }
 
+    /// The same with warnings in place of denials, and a sentence that says why.
+    #[must_use]
+    pub fn without_denials(mut self, why: String) -> Self {
+        for finding in &mut self.findings {
+            if finding.action == Action::Deny {
+                finding.action = Action::Warn;
+            }
+        }
+        self.notices.push(finding::shortened(why));
+        self
+    }
+
     /// The findings with that action.
     pub fn with(&self, action: Action) -> impl Iterator<Item = &Finding> {
         self.findings

@@ -1,87 +1,252 @@
-//! Single objects that the API server is asked for on behalf of one judgement.
+//! What the API server is asked for on behalf of one judgement.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
+use super::store::Cluster;
 use super::stored::{Stored, Typed};
+use super::table::Key;
 use super::view::Lookup;
 use crate::model::Text;
 use crate::model::object::ObjectKind;
 
-/// Names one object that is asked for.
+/// Names one object that is asked for, or all of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Question {
-    /// The object's kind.
+    /// The kind of object.
     pub kind: ObjectKind,
-    /// Empty for objects that have none.
+    /// Empty for objects that have none and, where all are asked for, for those
+    /// of all namespaces.
     pub namespace: Text,
-    /// The object's name.
+    /// The object's name; empty where all objects are asked for.
     pub name: Text,
 }
 
-/// The answers to single questions, and the questions that a judgement met and
-/// nobody has asked yet. As long as there are any, its result may not stand.
+/// As in "PersistentVolumeClaim shop/data" or "all Node objects".
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, namespace, name) = (self.kind.name(), &self.namespace, &self.name);
+        match (namespace.is_empty(), name.is_empty()) {
+            (true, true) => write!(f, "all {kind} objects"),
+            (false, true) => write!(f, "all {kind} objects in {namespace}"),
+            (true, false) => write!(f, "{kind} {name}"),
+            (false, false) => write!(f, "{kind} {namespace}/{name}"),
+        }
+    }
+}
+
+impl Question {
+    fn of(key: Key<'_>) -> Self {
+        Self {
+            kind: key.kind,
+            namespace: key.namespace.into(),
+            name: key.name.into(),
+        }
+    }
+
+    fn all(kind: ObjectKind, namespace: &str) -> Self {
+        Self::of(Key {
+            kind,
+            namespace,
+            name: "",
+        })
+    }
+}
+
+/// The answers to the questions of one judgement, and the questions that nobody
+/// has asked yet. As long as there are any, its result may not stand.
 #[derive(Debug, Default)]
 pub struct Asked {
-    answers: HashMap<Question, Lookup<Arc<Stored>>>,
+    /// Whether what the cluster holds is doubted as well, not only what it lacks.
+    doubts: bool,
+    answers: HashMap<Question, Answer>,
+    /// The objects of the answers.
+    heard: Cluster,
     open: RefCell<Vec<Question>>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// What is not among the objects heard of is absent.
+    Heard,
+    /// The cluster is up to date in this.
+    Confirmed,
+    /// No answer.
+    None,
+}
+
+/// Open questions beyond these are not noted: nobody would ask so many.
+const MOST_OPEN: usize = 64;
+
+/// Nodes that a visit notes: most visits end at the second that fits.
+const MOST_NODES: usize = 8;
+
 impl Asked {
+    /// Asks about everything a judgement uses, not only what the cluster lacks:
+    /// a cache may be behind.
+    #[must_use]
+    pub fn doubting() -> Self {
+        Self {
+            doubts: true,
+            ..Self::default()
+        }
+    }
+
     /// The open questions, which are none from then on.
     pub fn take_open(&mut self) -> Vec<Question> {
         std::mem::take(self.open.get_mut())
     }
 
-    /// Adds answers.
-    pub fn extend(&mut self, answers: impl IntoIterator<Item = (Question, Lookup<Arc<Stored>>)>) {
-        self.answers.extend(answers);
-    }
-
-    /// Whether an object of that kind is worth a question where it is not known:
-    /// what a review names is there in nearly every case. Classes and CSI drivers
-    /// are not, as many claims live well without either.
-    pub(super) const fn is_worth(kind: ObjectKind) -> bool {
-        matches!(
-            kind,
-            ObjectKind::Claim
-                | ObjectKind::Volume
-                | ObjectKind::Namespace
-                | ObjectKind::Workload(_)
-        )
-    }
-
-    /// What was answered about the object; without an answer the question is
-    /// open, and it is not known whether the object is there.
-    pub(super) fn look_up<T: Typed>(
-        &self,
-        kind: ObjectKind,
-        namespace: &str,
-        name: &str,
-    ) -> Lookup<&T> {
-        let in_a_namespace = matches!(kind, ObjectKind::Claim | ObjectKind::Workload(_));
-        if !is_name(name) || (in_a_namespace && !is_name(namespace)) {
-            return Lookup::Absent;
-        }
-        let question = Question {
-            kind,
-            namespace: namespace.into(),
-            name: name.into(),
-        };
-        match self.answers.get(&question) {
-            Some(Lookup::Found(object)) => T::of(object).map_or(Lookup::NotSynced, Lookup::Found),
-            Some(Lookup::Absent) => Lookup::Absent,
-            Some(Lookup::NotSynced) => Lookup::NotSynced,
-            None => {
-                let mut open = self.open.borrow_mut();
-                if !open.contains(&question) {
-                    open.push(question);
-                }
-                Lookup::NotSynced
+    /// Notes what was found of one object.
+    pub fn found(&mut self, question: Question, object: Lookup<Arc<Stored>>) {
+        let answer = match object {
+            Lookup::Found(object) => {
+                self.heard.hold(Stored::clone(&object));
+                Answer::Heard
             }
+            Lookup::Absent => Answer::Heard,
+            Lookup::NotSynced => Answer::None,
+        };
+        self.answers.insert(question, answer);
+    }
+
+    /// Notes all objects of a kind.
+    pub fn listed(&mut self, question: Question, objects: Vec<Stored>) {
+        for object in objects {
+            self.heard.put(object);
+        }
+        self.answers.insert(question, Answer::Heard);
+    }
+
+    /// Notes that the cluster knows all objects of a kind.
+    pub fn confirmed(&mut self, question: Question) {
+        self.answers.insert(question, Answer::Confirmed);
+    }
+
+    /// A question that got no answer.
+    #[must_use]
+    pub fn unanswered(&self) -> Option<&Question> {
+        self.answers
+            .iter()
+            .find(|(_, answer)| **answer == Answer::None)
+            .map(|(question, _)| question)
+    }
+
+    /// Whether the cluster's own answers stand as they are.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.doubts && self.answers.is_empty()
+    }
+
+    /// The objects of the answers, to be looked through beside the cluster's.
+    pub(super) const fn heard(&self) -> &Cluster {
+        &self.heard
+    }
+
+    /// The answer about one object of which the cluster says `cached`; without
+    /// an answer the question is open.
+    pub(super) fn look_up<'a, T: Typed>(
+        &'a self,
+        key: Key<'_>,
+        cached: Lookup<&'a T>,
+    ) -> Lookup<&'a T> {
+        let is_asked = match cached {
+            Lookup::Found(_) => self.doubts,
+            Lookup::Absent => self.doubts || is_worth(key.kind),
+            // Of what is not followed nothing is believed that could be old.
+            Lookup::NotSynced => is_worth(key.kind),
+        };
+        if !is_asked {
+            return cached;
+        }
+        let in_a_namespace = matches!(key.kind, ObjectKind::Claim | ObjectKind::Workload(_));
+        if !is_name(key.name) || (in_a_namespace && !is_name(key.namespace)) {
+            return match cached {
+                Lookup::Found(_) => cached,
+                Lookup::Absent | Lookup::NotSynced => Lookup::Absent,
+            };
+        }
+        match self.answer(key) {
+            Some(Answer::Heard) => {
+                return self.heard.get(key).map_or(Lookup::Absent, Lookup::Found);
+            }
+            Some(Answer::Confirmed) => return cached,
+            Some(Answer::None) => {}
+            None => self.note(Question::of(key)),
+        }
+        match cached {
+            Lookup::Absent if is_worth(key.kind) => Lookup::NotSynced,
+            cached => cached,
         }
     }
+
+    /// Whether an object that the cluster holds is to be shown as it holds it;
+    /// otherwise it is among those heard of, or gone.
+    pub(super) fn shows(&self, key: Key<'_>) -> bool {
+        self.answer(key) != Some(Answer::Heard)
+    }
+
+    /// Says that a judgement uses an object that the cluster holds.
+    pub(super) fn uses(&self, key: Key<'_>) {
+        if self.doubts && self.answer(key).is_none() && !self.has_nodes_enough(key.kind) {
+            self.note(Question::of(key));
+        }
+    }
+
+    /// Says that a judgement uses that there are no more objects of a kind than
+    /// those known.
+    pub(super) fn uses_all(&self, kind: ObjectKind, namespace: &str) {
+        let question = Question::all(kind, namespace);
+        if self.doubts && !self.answers.contains_key(&question) {
+            self.note(question);
+        }
+    }
+
+    /// Whether all objects of that kind are among those heard of.
+    pub(super) fn has_heard_all(&self, kind: ObjectKind) -> bool {
+        self.answers.get(&Question::all(kind, "")) == Some(&Answer::Heard)
+    }
+
+    fn has_nodes_enough(&self, kind: ObjectKind) -> bool {
+        let is_node = |question: &&Question| question.kind == ObjectKind::Node;
+        kind == ObjectKind::Node
+            && (self.open.borrow().iter().filter(is_node).count()
+                + self.answers.keys().filter(is_node).count())
+                > MOST_NODES
+    }
+
+    fn answer(&self, key: Key<'_>) -> Option<Answer> {
+        if self.answers.is_empty() {
+            return None;
+        }
+        let heard = |question| {
+            let answer = self.answers.get(&question).copied();
+            answer.filter(|answer| *answer == Answer::Heard)
+        };
+        self.answers
+            .get(&Question::of(key))
+            .copied()
+            .or_else(|| heard(Question::all(key.kind, key.namespace)))
+            .or_else(|| heard(Question::all(key.kind, "")))
+    }
+
+    fn note(&self, question: Question) {
+        let mut open = self.open.borrow_mut();
+        if open.len() < MOST_OPEN && !open.contains(&question) {
+            open.push(question);
+        }
+    }
+}
+
+/// Whether an object of that kind is worth a question where it is not known:
+/// what a review names is there in nearly every case. Classes and CSI drivers
+/// are not, as many claims live well without either.
+const fn is_worth(kind: ObjectKind) -> bool {
+    matches!(
+        kind,
+        ObjectKind::Claim | ObjectKind::Volume | ObjectKind::Namespace | ObjectKind::Workload(_)
+    )
 }
 
 /// Whether an object can have that name (RFC 1123 subdomain, as Kubernetes

@@ -70,6 +70,11 @@ impl Cluster {
         changed
     }
 
+    /// Puts an object in that is asked for by its name alone.
+    pub(super) fn hold(&mut self, object: Stored) {
+        self.objects.put(object);
+    }
+
     /// Whether putting `object` in would change nothing. Asked first by those
     /// who must lock the cluster for a change.
     pub(crate) fn knows(&self, object: &Stored) -> bool {
@@ -142,16 +147,16 @@ impl Cluster {
     }
 
     /// The objects that may have that trait.
-    pub(super) fn with<T: Typed>(&self, wanted: Trait<'_>) -> impl Iterator<Item = &T> {
-        self.objects.with(wanted).filter_map(T::of)
+    pub(super) fn with(&self, wanted: Trait<'_>) -> impl Iterator<Item = &Stored> {
+        self.objects.with(wanted)
     }
 
     /// The objects that may have all of those traits; without any, every object.
-    pub(super) fn with_shortest<'t, T: Typed>(
+    pub(super) fn with_shortest<'t>(
         &self,
         wanted: impl Iterator<Item = Trait<'t>>,
-    ) -> impl Iterator<Item = &T> {
-        self.objects.with_shortest(wanted).filter_map(T::of)
+    ) -> impl Iterator<Item = &Stored> {
+        self.objects.with_shortest(wanted)
     }
 
     /// Whether nodes are known, as [`View::visit_nodes`] says it.
@@ -164,12 +169,16 @@ impl Cluster {
     }
 
     pub(super) fn default_class(&self) -> Lookup<&StorageClass> {
-        match &self.default_class {
-            Some(name) if self.synced.has(ObjectKind::StorageClass) => {
-                self.look_up(Key::global(ObjectKind::StorageClass, name))
-            }
+        match self.known_default_class() {
+            Some(class) if self.synced.has(ObjectKind::StorageClass) => Lookup::Found(class),
             _ => self.missing(ObjectKind::StorageClass),
         }
+    }
+
+    /// The default class of those held, which need not be all.
+    pub(super) fn known_default_class(&self) -> Option<&StorageClass> {
+        let name = self.default_class.as_ref()?;
+        self.get(Key::global(ObjectKind::StorageClass, name))
     }
 
     fn choose_default_class(&mut self, changed: ObjectKind) {
@@ -178,7 +187,8 @@ impl Cluster {
         }
         self.default_class = self
             .with(Trait::Kind(ObjectKind::StorageClass))
-            .filter(|class: &&StorageClass| class.is_default)
+            .filter_map(StorageClass::of)
+            .filter(|class| class.is_default)
             .max_by(|a, b| a.created.cmp(&b.created).then_with(|| b.name.cmp(&a.name)))
             .map(|class| class.name.clone());
     }

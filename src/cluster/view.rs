@@ -124,9 +124,12 @@ impl<'a> View<'a> {
     /// The persistent volumes of `class` (empty: of none) that no claim has taken.
     #[must_use]
     pub fn free_volumes(&self, class: &str) -> Vec<&'a Volume> {
-        let clusters = self.beside.nearer.iter().chain([&self.cluster]);
-        clusters
-            .flat_map(|cluster| cluster.with::<Volume>(Trait::FreeOfClass(class)))
+        self.uses_all(ObjectKind::Volume, "");
+        let free = Trait::FreeOfClass(class);
+        let nearer = self.beside.nearer.iter();
+        nearer
+            .flat_map(|cluster| cluster.with(free).filter_map(Volume::of))
+            .chain(self.members(free))
             .filter(|volume| volume.claim.is_none() && volume.class == class)
             .collect()
     }
@@ -140,20 +143,24 @@ impl<'a> View<'a> {
     /// newest is, then the first by name (`GetDefaultClass` in the Kubernetes
     /// source).
     pub fn default_storage_class(&self) -> Lookup<&'a StorageClass> {
-        let known = self.cluster.default_class();
-        match known {
-            Lookup::Found(class) => self.find(ObjectKind::StorageClass, "", &class.name),
-            _ => known,
+        self.uses_all(ObjectKind::StorageClass, "");
+        match self.beside.asked {
+            Some(asked) if asked.has_heard_all(ObjectKind::StorageClass) => asked
+                .heard()
+                .known_default_class()
+                .map_or(Lookup::Absent, Lookup::Found),
+            _ => match self.cluster.default_class() {
+                Lookup::Found(class) => self.find(ObjectKind::StorageClass, "", &class.name),
+                missing => missing,
+            },
         }
     }
 
     /// Every storage class, by name.
     #[must_use]
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
-        let mut classes: Vec<&StorageClass> = self
-            .cluster
-            .with(Trait::Kind(ObjectKind::StorageClass))
-            .collect();
+        let classes = self.cluster.with(Trait::Kind(ObjectKind::StorageClass));
+        let mut classes: Vec<&StorageClass> = classes.filter_map(StorageClass::of).collect();
         classes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         classes
     }
@@ -176,19 +183,19 @@ impl<'a> View<'a> {
         wanted: Option<&NodeHint<'_>>,
         visit: &mut dyn FnMut(&'a Node) -> bool,
     ) -> Lookup<()> {
-        let cluster = self.cluster;
-        let known = cluster.nodes_known();
+        let known = self.cluster.nodes_known();
         if !matches!(known, Lookup::Found(())) {
             return known;
         }
+        self.uses_all(ObjectKind::Node, "");
         match wanted {
             None => {
-                cluster.with(Trait::Kind(ObjectKind::Node)).all(visit);
+                self.members(Trait::Kind(ObjectKind::Node)).all(visit);
             }
             Some(hint) if hint.key == NODE_NAME => {
                 hint.values
                     .iter()
-                    .filter_map(|name| cluster.get(Key::global(ObjectKind::Node, name)))
+                    .filter_map(|name| self.find(ObjectKind::Node, "", name).found())
                     .all(visit);
             }
             Some(hint) => {
@@ -196,9 +203,8 @@ impl<'a> View<'a> {
                 hint.values
                     .iter()
                     .flat_map(|value| {
-                        cluster
-                            .with::<Node>(Trait::NodeLabel { key, value })
-                            .filter(move |node| node.labels.get(key) == Some(value))
+                        self.members(Trait::NodeLabel { key, value })
+                            .filter(move |node: &&Node| node.labels.get(key) == Some(value))
                     })
                     .all(visit);
             }
@@ -227,20 +233,18 @@ impl<'a> View<'a> {
             )
         };
         let by_name = self
-            .cluster
-            .with(Trait::Claim { namespace, claim })
+            .members(Trait::Claim { namespace, claim })
             .filter(|workload| uses(workload));
         let stem = claim.rsplit_once('-').map(|(stem, _)| stem);
         let by_template = stem
             .into_iter()
-            .flat_map(|stem| {
-                self.cluster
-                    .with::<Workload>(Trait::ClaimStem { namespace, stem })
-            })
-            .filter(|workload| workload.makes_claim(claim) && !uses(workload));
+            .flat_map(|stem| self.members(Trait::ClaimStem { namespace, stem }))
+            .filter(|workload: &&Workload| workload.makes_claim(claim) && !uses(workload));
         by_name
             .chain(by_template)
-            .filter(|workload| workload.metadata.namespace == namespace)
+            .filter(|workload| {
+                workload.metadata.namespace == namespace && !workload.owner_is_judged()
+            })
             .collect()
     }
 
@@ -253,16 +257,31 @@ impl<'a> View<'a> {
         labels: &Labels,
         visit: &mut dyn FnMut(&'a Workload) -> bool,
     ) {
+        for kind in WorkloadKind::ALL {
+            self.uses_all(ObjectKind::Workload(kind), namespace.unwrap_or_default());
+        }
         // The shortest list that holds them all.
-        let traits = labels
-            .iter()
-            .map(|(key, value)| Trait::PodLabel { key, value })
-            .chain(namespace.map(Trait::Namespace));
-        self.cluster
-            .with_shortest(traits)
-            .filter(|workload: &&Workload| {
+        let traits = || {
+            labels
+                .iter()
+                .map(|(key, value)| Trait::PodLabel { key, value })
+                .chain(namespace.map(Trait::Namespace))
+        };
+        let asked = self.answered();
+        let heard = asked
+            .into_iter()
+            .flat_map(|asked| asked.heard().with_shortest(traits()));
+        let cached = self
+            .cluster
+            .with_shortest(traits())
+            .filter(|object| asked.is_none_or(|asked| asked.shows(object.key())));
+        heard
+            .chain(cached)
+            .filter_map(Workload::of)
+            .filter(|workload| {
                 namespace.is_none_or(|namespace| workload.metadata.namespace == namespace)
                     && labels.is_subset(&workload.template.labels)
+                    && !workload.owner_is_judged()
             })
             .all(visit);
     }
@@ -280,8 +299,7 @@ impl<'a> View<'a> {
             kind: kind.name(),
             name,
         };
-        self.cluster
-            .with(target)
+        self.members(target)
             .filter(|autoscaler: &&Autoscaler| {
                 autoscaler.metadata.namespace == namespace
                     && autoscaler.target_name == name
@@ -319,11 +337,41 @@ impl<'a> View<'a> {
         if let Some(object) = nearer {
             return Lookup::Found(object);
         }
-        match (self.cluster.look_up(key), self.beside.asked) {
-            (Lookup::Absent | Lookup::NotSynced, Some(asked)) if Asked::is_worth(kind) => {
-                asked.look_up(kind, namespace, name)
-            }
-            (known, _) => known,
+        let cached = self.cluster.look_up(key);
+        match self.beside.asked {
+            Some(asked) => asked.look_up(key, cached),
+            None => cached,
         }
+    }
+
+    /// The objects that may have that trait, those that were asked for as they
+    /// are now.
+    fn members<T: Typed>(&self, wanted: Trait<'_>) -> impl Iterator<Item = &'a T> {
+        let asked = self.answered();
+        let heard = asked
+            .into_iter()
+            .flat_map(move |asked| asked.heard().with(wanted));
+        let cached = self.cluster.with(wanted).filter(move |object| {
+            asked.is_none_or(|asked| {
+                asked.uses(object.key());
+                asked.shows(object.key())
+            })
+        });
+        heard.chain(cached).filter_map(T::of)
+    }
+
+    /// Says that a judgement uses that there are no more objects of a kind than
+    /// those known.
+    fn uses_all(&self, kind: ObjectKind, namespace: &str) {
+        if let Some(asked) = self.answered()
+            && self.cluster.is_synced(kind)
+        {
+            asked.uses_all(kind, namespace);
+        }
+    }
+
+    /// What was asked, where it can make a difference to the cluster's objects.
+    fn answered(&self) -> Option<&'a Asked> {
+        self.beside.asked.filter(|asked| !asked.is_idle())
     }
 }

@@ -47,6 +47,8 @@ struct Inner {
     lists: HashMap<String, usize>,
     selectors: HashMap<String, String>,
     version: u64,
+    /// Lists whose watches hear of nothing for now.
+    silent: HashSet<String>,
     /// Every event, by list path and version.
     events: Vec<(String, u64, String)>,
 }
@@ -122,9 +124,35 @@ impl FakeApiServer {
         let line = event_line(event, &object);
         let version = inner.version;
         inner.events.push((list.to_owned(), version, line.clone()));
+        if inner.silent.contains(list) {
+            return;
+        }
         for watch in inner.watches.get(list).into_iter().flatten() {
             let _ = watch.send(line.clone());
         }
+    }
+
+    /// Tells the watches of the list nothing more; lists and single questions are
+    /// answered as ever.
+    pub(super) fn silence(&self, list: &str) {
+        self.lock().silent.insert(list.to_owned());
+    }
+
+    /// Tells the watches of the list all that they have not heard.
+    pub(super) fn speak(&self, list: &str, since: u64) {
+        let mut inner = self.lock();
+        inner.silent.remove(list);
+        let unheard = |(of, version, _): &&(String, u64, String)| of == list && *version > since;
+        for (_, _, line) in inner.events.iter().filter(unheard) {
+            for watch in inner.watches.get(list).into_iter().flatten() {
+                let _ = watch.send(line.clone());
+            }
+        }
+    }
+
+    /// The version of the last change.
+    pub(super) fn version(&self) -> u64 {
+        self.lock().version
     }
 
     /// Puts an object in of which no watch is told.
@@ -263,11 +291,24 @@ fn list(inner: &Inner, path: &str, query: &HashMap<&str, &str>) -> Response<Body
         .get("continue")
         .map_or(0, |from| from.parse().unwrap());
     let limit: usize = query["limit"].parse().unwrap();
+    // The list of one namespace is a part of that of all.
+    let parts: Vec<&str> = path.split('/').collect();
+    let (of_all, namespace) = match parts[..] {
+        [.., "namespaces", namespace, plural] => {
+            let version = path.split("/namespaces/").next().unwrap();
+            (format!("{version}/{plural}"), Some(namespace))
+        }
+        _ => (path.to_owned(), None),
+    };
+    let is_in = |object: &&Value| {
+        namespace.is_none_or(|namespace| object["metadata"]["namespace"] == namespace)
+    };
     let objects: Vec<&Value> = inner
         .objects
-        .get(path)
+        .get(&of_all)
         .into_iter()
         .flat_map(BTreeMap::values)
+        .filter(is_in)
         .collect();
     let page: Vec<_> = objects.iter().skip(from).take(limit).collect();
     let next = from + page.len();
@@ -276,7 +317,11 @@ fn list(inner: &Inner, path: &str, query: &HashMap<&str, &str>) -> Response<Body
     } else {
         String::new()
     };
-    let metadata = json!({"resourceVersion": inner.version.to_string(), "continue": continue_at});
+    let mut metadata =
+        json!({"resourceVersion": inner.version.to_string(), "continue": continue_at});
+    if next < objects.len() && !query.contains_key("labelSelector") {
+        metadata["remainingItemCount"] = json!(objects.len() - next);
+    }
     json_response(
         StatusCode::OK,
         &json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": page}),

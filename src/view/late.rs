@@ -7,7 +7,9 @@
 //! time the answers are there. The usual review misses nothing and pays nothing.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use kube::{Api, Client};
@@ -22,16 +24,45 @@ use super::resource::{Raw, WATCHED};
 /// within their deadline. A flood of reviews must not become one of questions.
 const AT_ONCE: usize = 32;
 
+/// How many of them may be about one namespace: whoever floods the guard with
+/// absent names waits for himself.
+const OF_A_NAMESPACE: usize = 8;
+
+const SHARES: usize = 64;
+
+/// An object that was missed this often within [`MEMORY`] is not asked for again
+/// in that time. Twice is what somebody needs who creates it between two reviews.
+const REPEATED: u32 = 3;
+
+const MEMORY: Duration = Duration::from_secs(1);
+
+/// Misses that are remembered at the same time.
+const MOST_MISSES: usize = 4096;
+
 type Answer = Lookup<Arc<Stored>>;
 
 /// Asks the API server for single objects, each question once however many ask.
 ///
-/// Nothing is remembered: an answer that is kept is a cache again, behind like
-/// the other one, and the moment at which a missing object is created is the
-/// very moment at which it is asked for.
+/// No object is remembered: an answer that is kept is a cache again, behind like
+/// the other one. That an object is absent is remembered for a moment where it
+/// was missed again and again, and never by those who ask for a [`Age::New`]
+/// answer.
 pub(super) struct LateObjects {
     asked: Mutex<HashMap<Question, Arc<OnceCell<Answer>>>>,
     turns: Semaphore,
+    /// What the questions about one namespace may have of the turns. Namespaces
+    /// share them by chance, so that their number does not matter.
+    shares: [Semaphore; SHARES],
+    misses: Misses,
+}
+
+/// How old an answer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Age {
+    /// It may come from a question of another review that is under way.
+    Any,
+    /// It is asked for from now on.
+    New,
 }
 
 impl Default for LateObjects {
@@ -39,6 +70,8 @@ impl Default for LateObjects {
         Self {
             asked: Mutex::default(),
             turns: Semaphore::new(AT_ONCE),
+            shares: std::array::from_fn(|_| Semaphore::new(OF_A_NAMESPACE)),
+            misses: Misses::default(),
         }
     }
 }
@@ -50,19 +83,31 @@ impl LateObjects {
         &self,
         client: &Client,
         questions: Vec<Question>,
+        age: Age,
         deadline: Instant,
     ) -> Vec<(Question, Answer)> {
         let answers = questions.into_iter().map(|question| async move {
-            let answer = timeout_at(deadline, self.ask_one(client, &question)).await;
+            let answer = timeout_at(deadline, self.ask_one(client, &question, age)).await;
             (question, answer.unwrap_or(Lookup::NotSynced))
         });
         join_all(answers).await
     }
 
-    async fn ask_one(&self, client: &Client, question: &Question) -> Answer {
+    async fn ask_one(&self, client: &Client, question: &Question, age: Age) -> Answer {
+        if age == Age::Any && self.misses.is_repeated(question) {
+            return Lookup::Absent;
+        }
+        let answer = self.ask_api_server(client, question, age).await;
+        if answer == Lookup::Absent {
+            self.misses.add(question);
+        }
+        answer
+    }
+
+    async fn ask_api_server(&self, client: &Client, question: &Question, age: Age) -> Answer {
         let (cell, own) = self.join(question);
         let answer = self.settle(&cell, client, question).await;
-        if own || answer != Lookup::Absent {
+        if own || (age == Age::Any && answer != Lookup::Absent) {
             return answer;
         }
         // Somebody else's question may have been answered just before the object
@@ -97,7 +142,9 @@ impl LateObjects {
         };
         let answer = cell
             .get_or_init(|| async {
-                let Ok(_turn) = self.turns.acquire().await else {
+                let share = &self.shares[share(&question.namespace)];
+                let (Ok(_share), Ok(_turn)) = (share.acquire().await, self.turns.acquire().await)
+                else {
                     return Lookup::NotSynced;
                 };
                 get(client, question).await
@@ -110,6 +157,46 @@ impl LateObjects {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Question, Arc<OnceCell<Answer>>>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn share(namespace: &str) -> usize {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(namespace) as usize % SHARES
+}
+
+/// The objects that were asked for and absent a moment ago.
+#[derive(Default)]
+struct Misses(Mutex<HashMap<Question, Miss>>);
+
+struct Miss {
+    since: Instant,
+    times: u32,
+}
+
+impl Misses {
+    fn is_repeated(&self, question: &Question) -> bool {
+        let misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        misses
+            .get(question)
+            .is_some_and(|miss| miss.times >= REPEATED && miss.since.elapsed() < MEMORY)
+    }
+
+    fn add(&self, question: &Question) {
+        let mut misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if misses.len() >= MOST_MISSES {
+            misses.retain(|_, miss| miss.since.elapsed() < MEMORY);
+        }
+        if let Some(miss) = misses.get_mut(question)
+            && miss.since.elapsed() < MEMORY
+        {
+            miss.times += 1;
+        } else if misses.len() < MOST_MISSES || misses.contains_key(question) {
+            let miss = Miss {
+                since: Instant::now(),
+                times: 1,
+            };
+            misses.insert(question.clone(), miss);
+        }
     }
 }
 

@@ -3,15 +3,17 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use kube::{Client, Config};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::cluster::{Asked, Beside, Cluster, Lookup, View};
+use crate::cluster::{Asked, Beside, Cluster, Lookup, Question, View};
 use crate::model::object::ObjectKind;
 
 use super::connect::{Access, ConnectError, client};
-use super::late::LateObjects;
+use super::late::{Age, LateObjects};
+use super::list::{Listed, list};
 use super::shared::SharedCluster;
 use super::status::{KindStatus, Link, Statuses};
 use super::watch::follow;
@@ -24,6 +26,10 @@ const CONFIG_PAUSE: Duration = Duration::from_secs(2);
 /// lacks. What an object names it names at once, so the first time is enough
 /// unless what is found leads on: a claim to its volume.
 const ROUNDS: usize = 3;
+
+/// Objects that one review may ask for because the cache lacks them; the rest of
+/// what it names stays unknown. A review may name thousands.
+const MOST_LATE: usize = 16;
 
 /// A view of a cluster as it is now. Dropping it ends all watches.
 ///
@@ -113,21 +119,75 @@ impl LiveView {
     /// Where `judge` misses nothing, this never waits.
     pub async fn answer<T>(&self, deadline: Instant, mut judge: impl FnMut(View<'_>) -> T) -> T {
         let mut asked = Asked::default();
+        let mut left = MOST_LATE;
         for _ in 0..ROUNDS {
             let judged = self.judge(&asked, &mut judge);
-            let questions = asked.take_open();
+            let mut questions = asked.take_open();
             if questions.is_empty() {
                 return judged;
             }
-            asked.extend(match self.shared.client.get() {
-                Some(client) => self.late_objects.ask(client, questions, deadline).await,
-                None => questions
-                    .into_iter()
-                    .map(|question| (question, Lookup::NotSynced))
-                    .collect(),
-            });
+            for question in questions.split_off(questions.len().min(left)) {
+                asked.found(question, Lookup::NotSynced);
+            }
+            left -= questions.len();
+            self.ask(questions, Age::Any, &mut asked, deadline).await;
         }
         self.judge(&asked, &mut judge)
+    }
+
+    /// Judges once more by facts that are no older than this call: whatever
+    /// `judge` uses is asked for, and where it is another by now, `judge` is
+    /// called with that. Beside the result stands what the API server has not
+    /// answered by `deadline`.
+    ///
+    /// Of a kind with many objects, those that `judge` uses are asked for, and
+    /// whether there are as many as the cache knows.
+    pub async fn confirm<T>(
+        &self,
+        deadline: Instant,
+        mut judge: impl FnMut(View<'_>) -> T,
+    ) -> (T, Option<Question>) {
+        let mut asked = Asked::doubting();
+        let mut judged = self.judge(&asked, &mut judge);
+        for _ in 0..ROUNDS {
+            let questions = asked.take_open();
+            if questions.is_empty() {
+                break;
+            }
+            self.ask(questions, Age::New, &mut asked, deadline).await;
+            judged = self.judge(&asked, &mut judge);
+        }
+        (judged, asked.unanswered().cloned())
+    }
+
+    async fn ask(&self, questions: Vec<Question>, age: Age, asked: &mut Asked, deadline: Instant) {
+        let Some(client) = self.shared.client.get() else {
+            for question in questions {
+                asked.found(question, Lookup::NotSynced);
+            }
+            return;
+        };
+        let (single, all): (Vec<_>, Vec<_>) = questions
+            .into_iter()
+            .partition(|question| !question.name.is_empty());
+        let lists = all.into_iter().map(async |question| {
+            let listed = list(client, &self.shared.cluster, &question, deadline).await;
+            (question, listed)
+        });
+        let (objects, lists) = tokio::join!(
+            self.late_objects.ask(client, single, age, deadline),
+            join_all(lists)
+        );
+        for (question, object) in objects {
+            asked.found(question, object);
+        }
+        for (question, listed) in lists {
+            match listed {
+                Listed::All(objects) => asked.listed(question, objects),
+                Listed::Confirmed => asked.confirmed(question),
+                Listed::Unanswered => asked.found(question, Lookup::NotSynced),
+            }
+        }
     }
 
     /// Nobody may change the cluster as long as `judge` runs, and it never waits.

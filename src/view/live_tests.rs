@@ -391,3 +391,243 @@ async fn without_a_cluster_the_view_says_why() {
         "{error}"
     );
 }
+
+const VOLUMES: &str = "/api/v1/persistentvolumes";
+const NAMESPACES: &str = "/api/v1/namespaces";
+const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
+const DRIVERS: &str = "/apis/storage.k8s.io/v1/csidrivers";
+const DEPLOYMENTS: &str = "/apis/apps/v1/deployments";
+const AUTOSCALERS: &str = "/apis/autoscaling/v2/horizontalpodautoscalers";
+
+struct NoDocument;
+
+impl crate::verdict::Raw for NoDocument {
+    fn object(&self) -> Option<&Value> {
+        None
+    }
+
+    fn old(&self) -> Option<&Value> {
+        None
+    }
+}
+
+fn class(provisioner: &str) -> Value {
+    json!({"metadata": {"name": "fast"}, "provisioner": provisioner})
+}
+
+fn claim_of_class(mode: &str) -> Value {
+    json!({"metadata": {"namespace": "shop", "name": "data"},
+        "spec": {"accessModes": [mode], "storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}}})
+}
+
+/// A Deployment in `shop` that uses the claim `data`.
+fn deployment(name: &str, strategy: &str, affinity: &Value) -> Value {
+    json!({"metadata": {"namespace": "shop", "name": name}, "spec": {"replicas": 1, "strategy": {"type": strategy},
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"affinity": affinity,
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}}})
+}
+
+fn denies(deployment: &Value, view: View<'_>) -> bool {
+    use crate::policy::{Action, Policy};
+    use crate::storage::Catalog;
+    use crate::verdict::{Aim, Review, Settings, evaluate};
+    use serde::de::DeserializeSeed;
+
+    let settings = Settings::new(Policy::default(), Catalog::embedded().unwrap()).unwrap();
+    let kind = ObjectKind::Workload(WorkloadKind::Deployment);
+    let object = kind.deserialize(deployment.clone()).unwrap();
+    let reference = crate::model::object::ObjectRef {
+        api_version: "apps/v1".into(),
+        kind: "Deployment".into(),
+        namespace: Some("shop".into()),
+        name: "web".into(),
+    };
+    let review = Review {
+        object: &object,
+        old: None,
+        reference: &reference,
+        scaled: None,
+        raw: &NoDocument,
+        aim: Aim::Judge,
+    };
+    evaluate(&review, view, &settings).action() == Action::Deny
+}
+
+/// What a review is about, what the cluster holds more than usual, which watch
+/// is behind, and the change of which it has not told yet.
+type Late = (
+    &'static str,
+    Value,
+    Vec<(&'static str, Value)>,
+    &'static str,
+    fn(&FakeApiServer),
+);
+
+fn late_cases() -> Vec<Late> {
+    let rolling = || deployment("web", "RollingUpdate", &Value::Null);
+    let recreated = || deployment("web", "Recreate", &Value::Null);
+    let other = || deployment("other", "Recreate", &Value::Null);
+    let together = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}]}});
+    let mut stranger = other();
+    stranger["spec"]["template"]["spec"]["volumes"] = json!([]);
+    let autoscaler = json!({"metadata": {"namespace": "shop", "name": "web"}, "spec": {"maxReplicas": 3,
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
+    vec![
+        ("a claim made anew", rolling(), vec![], CLAIMS, |server| {
+            server.put(CLAIMS, claim_of_class("ReadWriteMany"));
+        }),
+        (
+            "a claim bound by now",
+            rolling(),
+            vec![],
+            CLAIMS,
+            |server| {
+                let mut bound = claim_of_class("ReadWriteOnce");
+                bound["spec"]["volumeName"] = json!("pv");
+                server.put_unheard(VOLUMES, json!({"metadata": {"name": "pv"}, "spec": {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "nfs": {},
+                "capacity": {"storage": "1Gi"}, "claimRef": {"namespace": "shop", "name": "data"}}}));
+                server.put(CLAIMS, bound);
+            },
+        ),
+        ("a volume that fits", rolling(), vec![], VOLUMES, |server| {
+            server.put(
+                VOLUMES,
+                json!({"metadata": {"name": "pv"}, "spec": {"accessModes": ["ReadWriteOnce"],
+                "storageClassName": "fast", "capacity": {"storage": "1Gi"}, "nfs": {}}}),
+            );
+        }),
+        ("a class made anew", rolling(), vec![], CLASSES, |server| {
+            server.put(CLASSES, class("efs.csi.aws.com"));
+        }),
+        (
+            "a driver that does not attach",
+            rolling(),
+            vec![],
+            DRIVERS,
+            |server| {
+                server.put(DRIVERS, json!({"metadata": {"name": "ebs.csi.aws.com"}, "spec": {"attachRequired": false}}));
+            },
+        ),
+        (
+            "the last but one node",
+            rolling(),
+            vec![],
+            NODES,
+            |server| {
+                server.delete(NODES, node("n2"));
+            },
+        ),
+        (
+            "a label of the namespace",
+            rolling(),
+            vec![],
+            NAMESPACES,
+            |server| {
+                server.put(NAMESPACES, json!({"metadata": {"name": "shop",
+                "annotations": {"multi-attach-guard.dev/action": "warn", "multi-attach-guard.dev/reason": "r"}}}));
+            },
+        ),
+        (
+            "another workload that is gone",
+            recreated(),
+            vec![(DEPLOYMENTS, other())],
+            DEPLOYMENTS,
+            |server| server.delete(DEPLOYMENTS, deployment("other", "Recreate", &Value::Null)),
+        ),
+        (
+            "a stranger among those kept together",
+            deployment("web", "RollingUpdate", &together),
+            vec![(DEPLOYMENTS, stranger)],
+            DEPLOYMENTS,
+            |server| server.delete(DEPLOYMENTS, deployment("other", "Recreate", &Value::Null)),
+        ),
+        (
+            "an autoscaler that is gone",
+            recreated(),
+            vec![(AUTOSCALERS, autoscaler)],
+            AUTOSCALERS,
+            |server| {
+                let gone = json!({"metadata": {"namespace": "shop", "name": "web"}});
+                server.delete(AUTOSCALERS, gone);
+            },
+        ),
+    ]
+}
+
+async fn small_cluster(more: Vec<(&'static str, Value)>) -> (FakeApiServer, LiveView) {
+    let server = FakeApiServer::new();
+    server.put(NODES, node("n1"));
+    server.put(NODES, node("n2"));
+    server.put(NAMESPACES, json!({"metadata": {"name": "shop"}}));
+    server.put(CLASSES, class("ebs.csi.aws.com"));
+    server.put(CLAIMS, claim_of_class("ReadWriteOnce"));
+    for (list, object) in more {
+        server.put(list, object);
+    }
+    let view = follow_all(&server);
+    view.synced(deadline()).await.unwrap();
+    (server, view)
+}
+
+#[tokio::test]
+async fn no_denial_rests_on_a_watch_that_is_behind() {
+    for (name, reviewed, more, behind, change) in late_cases() {
+        let (server, view) = small_cluster(more).await;
+        let judge = |view: View<'_>| denies(&reviewed, view);
+        let confirmed = view.confirm(deadline(), judge).await;
+        assert_eq!(confirmed, (true, None), "{name}: before");
+
+        server.silence(behind);
+        change(&server);
+        assert!(view.answer(deadline(), judge).await, "{name}: unheard of");
+        let confirmed = view.confirm(deadline(), judge).await;
+        assert_eq!(confirmed, (false, None), "{name}: confirmed");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_confirmed_is_said() {
+    let (mut server, view) = small_cluster(vec![]).await;
+    let reviewed = deployment("web", "RollingUpdate", &Value::Null);
+    let judge = |view: View<'_>| denies(&reviewed, view);
+    let since = server.version();
+    server.silence(NODES);
+    server.put(NODES, node("n3"));
+    let soon = Instant::now() + Duration::from_millis(200);
+    let (denied, doubt) = view.confirm(soon, judge).await;
+    assert!(denied);
+    assert!(doubt.is_some());
+    let (confirmed, ()) = tokio::join!(view.confirm(deadline(), judge), async {
+        server.speak(NODES, since);
+    });
+    assert_eq!(confirmed, (true, None), "once the watch has caught up");
+
+    server.stop();
+    let lost = |view: &LiveView| matches!(view.fitness(), Fitness::Stale(_));
+    until(&view, "the loss is noticed", lost).await;
+    let (denied, doubt) = view.confirm(deadline(), judge).await;
+    assert!(denied && doubt.is_some());
+}
+
+#[tokio::test]
+async fn a_review_asks_for_few_objects_and_nobody_asks_again_and_again() {
+    let server = FakeApiServer::new();
+    let view = follow_claims(&server);
+    view.synced(deadline()).await.unwrap();
+    let absent = view
+        .answer(deadline(), |view| {
+            let absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
+            (0..1000).filter(absent).count()
+        })
+        .await;
+    assert_eq!(absent, MOST_LATE);
+    assert_eq!(*server.gets().borrow(), MOST_LATE);
+    for _ in 0..50 {
+        assert_eq!(ask(&view, "c0").await, Lookup::Absent);
+    }
+    let repeated = *server.gets().borrow() - MOST_LATE;
+    assert!(repeated < 50, "{repeated} questions about one name");
+}

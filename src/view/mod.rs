@@ -7,6 +7,7 @@ pub mod facts;
 #[cfg(test)]
 mod fake_api_server;
 mod late;
+mod list;
 pub mod live;
 mod resource;
 mod shared;

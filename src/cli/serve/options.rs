@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use jiff::SignedDuration;
 
 use crate::cli::logging::LogOptions;
@@ -36,6 +36,10 @@ pub struct ServeOptions {
     #[arg(long, value_name = "PATH", num_args = 1..)]
     pub facts: Vec<PathBuf>,
 
+    /// What becomes of a denial that the API server cannot confirm, because it does not answer
+    #[arg(long, value_enum, default_value_t = Stale::Warn)]
+    pub stale: Stale,
+
     /// How long to keep answering after readiness went off, as in "5s"
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub shutdown_delay: Duration,
@@ -47,6 +51,15 @@ pub struct ServeOptions {
     /// What is logged, and how.
     #[command(flatten)]
     pub log: LogOptions,
+}
+
+/// What becomes of a denial by facts that may be old.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stale {
+    /// It stands
+    Deny,
+    /// It becomes a warning that says why
+    Warn,
 }
 
 /// Where the certificate of the webhook port comes from: exactly one source.

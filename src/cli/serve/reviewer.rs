@@ -2,7 +2,6 @@
 //! of the moment.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
@@ -26,10 +25,6 @@ pub(super) fn kinds() -> Vec<&'static str> {
         .collect()
 }
 
-/// The longest a review waits for a fact that the view lacks, should the API
-/// server that asks be slow to answer itself.
-const LONGEST_WAIT: Duration = Duration::from_secs(3);
-
 /// Answers what the server receives with what admission decides.
 pub(super) struct AdmissionReviewer {
     pub(super) settings: Arc<ArcSwap<Settings>>,
@@ -47,14 +42,7 @@ impl Reviewer for AdmissionReviewer {
             tracing::warn!(%malformed, "A body was refused.");
         })?;
         let judge = |view: cluster::View<'_>| received.judge(endpoint, view, &self.settings.load());
-        let verdict = self.view.answer(wait_until(deadline), judge).await;
+        let verdict = self.view.verdict(deadline, judge).await;
         Ok(received.answer(endpoint, &verdict))
     }
-}
-
-/// Half of the time that is left is for waiting, the other half for answering.
-fn wait_until(deadline: Instant) -> Instant {
-    let now = Instant::now();
-    let left = deadline.saturating_duration_since(now);
-    now + (left / 2).min(LONGEST_WAIT)
 }

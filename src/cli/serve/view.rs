@@ -2,12 +2,15 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::options::ServeOptions;
+use super::options::{ServeOptions, Stale};
 use crate::cluster::{self, Cluster};
+use crate::policy::Action;
 use crate::server::{Condition, HealthSource, Metrics, ViewGauges};
+use crate::verdict::Verdict;
 use crate::view::connect::Access;
 use crate::view::facts::{self, FactsError};
 use crate::view::live::{Fitness, LiveView};
@@ -16,12 +19,16 @@ use crate::view::status::{KindStatus, Link};
 /// The name of the condition on the view.
 const NAME: &str = "view";
 
+/// The longest a review waits for facts at a time, should the API server that
+/// asks be slow to answer itself.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+
 /// Where facts come from.
 pub(super) enum View {
     /// Files, which stand for a whole cluster.
     Files(Box<Cluster>),
     /// A cluster, followed.
-    Live(Box<LiveView>),
+    Live(Box<LiveView>, Stale),
 }
 
 impl View {
@@ -30,22 +37,36 @@ impl View {
     pub(super) fn open(options: &ServeOptions) -> Result<Self, FactsError> {
         if options.facts.is_empty() {
             let live = LiveView::start(Access::default());
-            return Ok(Self::Live(Box::new(live)));
+            return Ok(Self::Live(Box::new(live), options.stale));
         }
         let cluster = facts::load(&options.facts, &mut io::stdin().lock())?;
         Ok(Self::Files(Box::new(cluster)))
     }
 
     /// Judges by the view; `judge` may be called again with more facts. Waits
-    /// for facts until `deadline` at most, and in most cases not at all.
-    pub(super) async fn answer<T>(
+    /// for facts half of the time until `deadline`, and in most cases not at all.
+    ///
+    /// A cache may be behind, so a denial is confirmed by the API server.
+    pub(super) async fn verdict(
         &self,
         deadline: Instant,
-        judge: impl Fn(cluster::View<'_>) -> T,
-    ) -> T {
-        match self {
-            Self::Files(cluster) => judge(cluster.view()),
-            Self::Live(live) => live.answer(deadline, judge).await,
+        judge: impl Fn(cluster::View<'_>) -> Verdict,
+    ) -> Verdict {
+        let (live, stale) = match self {
+            Self::Files(cluster) => return judge(cluster.view()),
+            Self::Live(live, stale) => (live, *stale),
+        };
+        let verdict = live.answer(wait_until(deadline), &judge).await;
+        if verdict.action() != Action::Deny {
+            return verdict;
+        }
+        let (verdict, unanswered) = live.confirm(wait_until(deadline), &judge).await;
+        match unanswered {
+            Some(question) if stale == Stale::Warn && verdict.action() == Action::Deny => verdict
+                .without_denials(format!(
+                    "Not denied, as the API server did not confirm in time what is known of {question}."
+                )),
+            _ => verdict,
         }
     }
 
@@ -56,13 +77,20 @@ impl View {
         Arc::new(move || {
             vec![match &*view {
                 Self::Files(_) => Condition::ready(NAME, "The facts come from files."),
-                Self::Live(live) => {
+                Self::Live(live, _) => {
                     gauge(&live.statuses(), &metrics);
                     condition(live.fitness())
                 }
             }]
         })
     }
+}
+
+/// Half of the time that is left is for waiting, the other half for answering.
+fn wait_until(deadline: Instant) -> Instant {
+    let now = Instant::now();
+    let left = deadline.saturating_duration_since(now);
+    now + (left / 2).min(LONGEST_WAIT)
 }
 
 fn condition(fitness: Fitness) -> Condition {
