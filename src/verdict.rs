@@ -11,10 +11,13 @@
 
 mod claim;
 mod finding;
+mod owner;
 mod ratchet;
 mod repair;
 mod scaling;
 mod workload;
+
+use std::borrow::Cow;
 
 use json_patch::Patch;
 use serde_json::Value;
@@ -37,6 +40,11 @@ pub trait Raw {
 
     /// The object before the update.
     fn old(&self) -> Option<&Value>;
+
+    /// The account that asks for it; `None` where nobody does, as for files.
+    fn requester(&self) -> Option<Cow<'_, str>> {
+        None
+    }
 }
 
 /// What is to be judged.
@@ -208,11 +216,13 @@ impl Evaluation<'_> {
     }
 
     /// Gathers what the policy says of an object, lets `decide` use it, and adds
-    /// what the policy has to tell.
+    /// what the policy has to tell. `controlled` says whether the object has a
+    /// controller that would fight back.
     fn with_policy(
         &self,
         metadata: &Metadata,
         kind: &str,
+        controlled: bool,
         decide: impl FnOnce(&Resolved<'_>) -> Verdict,
     ) -> Verdict {
         let namespace = self.world.view.namespace(&metadata.namespace).found();
@@ -224,7 +234,7 @@ impl Evaluation<'_> {
             kind,
             name: &shown,
             annotations: &metadata.annotations,
-            controlled: metadata.controller.is_some(),
+            controlled,
         };
         let resolved = self.policy.resolve(&target);
         let mut verdict = decide(&resolved);

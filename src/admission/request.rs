@@ -429,4 +429,29 @@ impl Raw for Documents<'_> {
     fn old(&self) -> Option<&Value> {
         self.parsed().1.as_ref()
     }
+
+    fn requester(&self) -> Option<Cow<'_, str>> {
+        #[derive(Deserialize)]
+        struct Whole<'a> {
+            #[serde(borrow)]
+            request: Asked<'a>,
+        }
+
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Asked<'a> {
+            #[serde(default, borrow)]
+            user_info: Account<'a>,
+        }
+
+        #[derive(Default, Deserialize)]
+        struct Account<'a> {
+            #[serde(default, borrow)]
+            username: Cow<'a, str>,
+        }
+
+        let whole = serde_json::from_slice::<Whole<'_>>(self.body).ok()?;
+        let account = whole.request.user_info.username;
+        (!account.is_empty()).then_some(account)
+    }
 }

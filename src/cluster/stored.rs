@@ -114,7 +114,7 @@ fn of_workload(workload: &Workload, add: &mut dyn FnMut(Trait<'_>)) {
         }
     }
     for template in &workload.claim_templates {
-        let stem = format!("{template}-{}", workload.metadata.name);
+        let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
         add(Trait::ClaimStem {
             namespace,
             stem: &stem,

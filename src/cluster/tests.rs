@@ -212,7 +212,11 @@ fn workloads_whose_owner_is_judged_are_not_kept() {
                 "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}),
         )
     };
-    let owned = || pod(json!([{"kind": "ReplicaSet", "name": "r", "controller": true}]));
+    let owned = || {
+        pod(
+            json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "controller": true}]),
+        )
+    };
     let mut cluster = Cluster::complete();
     assert!(!cluster.apply(owned()));
     assert!(cluster.view().workloads_using("shop", "data").is_empty());

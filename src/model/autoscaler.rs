@@ -20,6 +20,22 @@ pub struct Autoscaler {
     pub target_name: Text,
     /// The most replicas it may set.
     pub max_replicas: i64,
+    /// Whether it never adds replicas (`behavior.scaleUp.selectPolicy: Disabled`).
+    pub never_scales_up: bool,
+}
+
+impl Autoscaler {
+    /// The most replicas it leaves a workload that asks for `replicas`. At 0 it
+    /// does not scale at all (`reconcileAutoscaler` in
+    /// `pkg/controller/podautoscaler/horizontal.go`).
+    #[must_use]
+    pub const fn most(&self, replicas: i64) -> i64 {
+        if replicas <= 0 || (self.never_scales_up && replicas < self.max_replicas) {
+            replicas
+        } else {
+            self.max_replicas
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Autoscaler {
@@ -39,6 +55,22 @@ impl<'de> Deserialize<'de> for Autoscaler {
             scale_target_ref: Target,
             #[serde(deserialize_with = "nullable")]
             max_replicas: i64,
+            #[serde(deserialize_with = "nullable")]
+            behavior: Behavior,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Behavior {
+            #[serde(deserialize_with = "nullable")]
+            scale_up: ScaleUp,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct ScaleUp {
+            #[serde(deserialize_with = "nullable")]
+            select_policy: Text,
         }
 
         #[derive(Default, Deserialize)]
@@ -63,6 +95,7 @@ impl<'de> Deserialize<'de> for Autoscaler {
             target_kind: target.kind,
             target_name: target.name,
             max_replicas: spec.max_replicas,
+            never_scales_up: spec.behavior.scale_up.select_policy == "Disabled",
         })
     }
 }

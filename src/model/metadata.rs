@@ -65,6 +65,8 @@ impl Metadata {
 /// The owner whose controller writes the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controller {
+    /// The owner's API group, `apps` for example, empty for the core one.
+    pub group: Text,
     /// The owner's kind, `Deployment` for example.
     pub kind: Text,
     /// The owner's name.
@@ -88,6 +90,8 @@ fn controller<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Box<Controller>>, D::Error> {
     #[derive(Deserialize)]
     struct Owner {
+        #[serde(default, rename = "apiVersion")]
+        api_version: Text,
         #[serde(default)]
         kind: Text,
         #[serde(default)]
@@ -102,6 +106,10 @@ fn controller<'de, D: Deserializer<'de>>(
         .find(|owner| owner.controller == Some(true))
         .map(|owner| {
             Box::new(Controller {
+                group: owner
+                    .api_version
+                    .split_once('/')
+                    .map_or_else(Text::default, |(group, _)| group.into()),
                 kind: owner.kind,
                 name: owner.name,
             })

@@ -21,7 +21,7 @@ pub enum Strategy {
         /// Whether a `rollingUpdate` block was left beside it, which the API server refuses.
         leftover: bool,
     },
-    /// A word Kubernetes does not know; the API server refuses it.
+    /// Any other word: `OnDelete` of a DaemonSet, or one that the API server refuses.
     Unknown,
 }
 
@@ -35,6 +35,21 @@ pub struct Room {
 }
 
 impl Strategy {
+    /// The same with the defaults of a DaemonSet: no surge, one pod unavailable.
+    #[must_use]
+    pub fn of_daemon_set(self) -> Self {
+        match self {
+            Self::RollingUpdate {
+                max_surge,
+                max_unavailable,
+            } => Self::RollingUpdate {
+                max_surge: max_surge.or(Some(Amount::Count(0))),
+                max_unavailable: max_unavailable.or(Some(Amount::Count(1))),
+            },
+            other => other,
+        }
+    }
+
     /// What a rolling update may do with `replicas` pods; `None` where there is
     /// no rolling update, or one that the API server refuses.
     ///

@@ -1,11 +1,13 @@
 //! Workloads: every object that makes pods, reduced to one shape.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde::de::Deserializer;
 
 use super::Text;
+use super::claim::Claim;
 use super::de::{nullable, present};
 use super::metadata::Metadata;
 use super::pod::{PodSpec, PodTemplate};
@@ -26,19 +28,22 @@ pub enum WorkloadKind {
     Job,
     /// `batch/v1` CronJob.
     CronJob,
+    /// `v1` ReplicationController.
+    ReplicationController,
     /// `v1` Pod.
     Pod,
 }
 
 impl WorkloadKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::StatefulSet,
         Self::DaemonSet,
         Self::Job,
         Self::CronJob,
+        Self::ReplicationController,
         Self::Pod,
     ];
 
@@ -52,6 +57,7 @@ impl WorkloadKind {
             Self::DaemonSet => "DaemonSet",
             Self::Job => "Job",
             Self::CronJob => "CronJob",
+            Self::ReplicationController => "ReplicationController",
             Self::Pod => "Pod",
         }
     }
@@ -78,7 +84,7 @@ impl WorkloadKind {
         match self {
             Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::DaemonSet => "apps/v1",
             Self::Job | Self::CronJob => "batch/v1",
-            Self::Pod => "v1",
+            Self::ReplicationController | Self::Pod => "v1",
         }
     }
 
@@ -88,7 +94,7 @@ impl WorkloadKind {
         match self {
             Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::DaemonSet => "apps",
             Self::Job | Self::CronJob => "batch",
-            Self::Pod => "",
+            Self::ReplicationController | Self::Pod => "",
         }
     }
 
@@ -108,7 +114,11 @@ impl WorkloadKind {
         match self {
             Self::Deployment => Some("pod-template-hash"),
             Self::StatefulSet | Self::DaemonSet => Some("controller-revision-hash"),
-            Self::ReplicaSet | Self::Job | Self::CronJob | Self::Pod => None,
+            Self::ReplicaSet
+            | Self::Job
+            | Self::CronJob
+            | Self::ReplicationController
+            | Self::Pod => None,
         }
     }
 }
@@ -130,12 +140,13 @@ pub struct Workload {
     /// smaller of parallelism and completions, a CronJob its Job. 0 and less
     /// means no pods. A DaemonSet has 1 here: its nodes decide.
     pub replicas: i64,
-    /// How pods are replaced; the default for kinds without a strategy.
+    /// How a Deployment's or DaemonSet's pods are replaced; the default for
+    /// other kinds.
     pub strategy: Strategy,
     /// The pods.
     pub template: PodTemplate,
-    /// The names of a StatefulSet's own claim templates.
-    pub claim_templates: Box<[Text]>,
+    /// A StatefulSet's own claim templates: each pod gets a claim like each of them.
+    pub claim_templates: Box<[Claim]>,
     /// The number of a StatefulSet's first pod.
     pub first_ordinal: i64,
     /// Whether a Deployment is paused.
@@ -165,20 +176,19 @@ impl Workload {
     }
 
     /// Whether another object that is judged by itself made this one: the
-    /// ReplicaSet of a Deployment, the Job of a CronJob, the Pod of anything.
+    /// ReplicaSet of a Deployment, the Job of a CronJob, the Pod of a workload.
+    /// The pods of controllers that are not known here have no such owner.
     #[must_use]
     pub fn owner_is_judged(&self) -> bool {
-        let Some(controller) = &self.metadata.controller else {
-            return false;
-        };
-        match self.kind {
-            WorkloadKind::ReplicaSet => controller.kind == "Deployment",
-            WorkloadKind::Job => controller.kind == "CronJob",
-            WorkloadKind::Pod => true,
-            WorkloadKind::Deployment
-            | WorkloadKind::StatefulSet
-            | WorkloadKind::DaemonSet
-            | WorkloadKind::CronJob => false,
+        let owner = self.metadata.controller.as_ref().and_then(|controller| {
+            WorkloadKind::from_name(&controller.kind)
+                .filter(|kind| kind.group() == controller.group.as_str())
+        });
+        match (self.kind, owner) {
+            (WorkloadKind::ReplicaSet, Some(owner)) => owner == WorkloadKind::Deployment,
+            (WorkloadKind::Job, Some(owner)) => owner == WorkloadKind::CronJob,
+            (WorkloadKind::Pod, Some(owner)) => owner != WorkloadKind::Pod,
+            _ => false,
         }
     }
 
@@ -188,21 +198,30 @@ impl Workload {
     /// Source: `getPersistentVolumeClaimName` in the StatefulSet controller.
     #[must_use]
     pub fn makes_claim(&self, claim: &str) -> bool {
-        let Some((stem, ordinal)) = claim.rsplit_once('-') else {
-            return false;
-        };
+        self.template_of_claim(claim).is_some()
+    }
+
+    /// The claim template that makes `claim` for one of the pods.
+    #[must_use]
+    pub fn template_of_claim(&self, claim: &str) -> Option<&Claim> {
+        let (stem, ordinal) = claim.rsplit_once('-')?;
+        let number: i64 = ordinal.parse().ok()?;
         // The controller writes `%d`: neither `00` nor `+0` is one of its own.
-        let Some(ordinal) =
-            (ordinal.parse::<i64>().ok()).filter(|number| number.to_string() == ordinal)
-        else {
-            return false;
-        };
-        (self.first_ordinal..self.first_ordinal.saturating_add(self.replicas)).contains(&ordinal)
-            && self.claim_templates.iter().any(|template| {
-                stem.strip_suffix(self.metadata.name.as_str())
-                    .and_then(|rest| rest.strip_suffix('-'))
-                    == Some(template)
-            })
+        if !self.ordinals().contains(&number) || number.to_string() != ordinal {
+            return None;
+        }
+        let template = stem
+            .strip_suffix(self.metadata.name.as_str())?
+            .strip_suffix('-')?;
+        self.claim_templates
+            .iter()
+            .find(|claim| claim.metadata.name == template)
+    }
+
+    /// The numbers of a StatefulSet's pods.
+    #[must_use]
+    pub const fn ordinals(&self) -> Range<i64> {
+        self.first_ordinal..self.first_ordinal.saturating_add(self.replicas)
     }
 
     /// Reads an object of `kind`.
@@ -239,9 +258,10 @@ impl Workload {
                 completions.map_or(parallelism, |completions| parallelism.min(completions))
             }
             WorkloadKind::DaemonSet | WorkloadKind::Pod => 1,
-            WorkloadKind::Deployment | WorkloadKind::ReplicaSet | WorkloadKind::StatefulSet => {
-                spec.replicas.unwrap_or(1)
-            }
+            WorkloadKind::Deployment
+            | WorkloadKind::ReplicaSet
+            | WorkloadKind::StatefulSet
+            | WorkloadKind::ReplicationController => spec.replicas.unwrap_or(1),
         };
         let mut template = template;
         if kind == WorkloadKind::Job && !metadata.name.is_empty() {
@@ -254,13 +274,12 @@ impl Workload {
             kind,
             metadata,
             replicas,
-            strategy: spec.strategy,
+            strategy: match kind {
+                WorkloadKind::DaemonSet => spec.update_strategy.of_daemon_set(),
+                _ => spec.strategy,
+            },
             template,
-            claim_templates: spec
-                .volume_claim_templates
-                .into_iter()
-                .map(|template| template.metadata.name)
-                .collect(),
+            claim_templates: spec.volume_claim_templates,
             first_ordinal: spec.ordinals.start,
             paused: spec.paused,
             suspended,
@@ -284,9 +303,10 @@ struct Wire {
 struct Spec {
     replicas: Option<i64>,
     strategy: Strategy,
+    update_strategy: Strategy,
     template: PodTemplate,
     #[serde(deserialize_with = "nullable")]
-    volume_claim_templates: Vec<ClaimTemplate>,
+    volume_claim_templates: Box<[Claim]>,
     #[serde(deserialize_with = "nullable")]
     ordinals: Ordinals,
     parallelism: Option<i64>,
@@ -297,20 +317,6 @@ struct Spec {
     paused: bool,
     #[serde(deserialize_with = "nullable")]
     suspend: bool,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ClaimTemplate {
-    #[serde(deserialize_with = "nullable")]
-    metadata: ClaimTemplateMetadata,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ClaimTemplateMetadata {
-    #[serde(deserialize_with = "nullable")]
-    name: Text,
 }
 
 #[derive(Default, Deserialize)]

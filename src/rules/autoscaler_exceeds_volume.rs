@@ -33,8 +33,9 @@
 //!
 //! # Silent on
 //!
-//! Scaling down, workloads that are not there, and workloads that have the same
-//! hazard without the autoscaler.
+//! Scaling down, workloads that are not there, workloads that have the same
+//! hazard without the autoscaler or have no replicas, which an autoscaler leaves
+//! alone, and autoscalers that never scale up (`selectPolicy: Disabled`).
 
 use super::hazard::Hazard;
 use super::{On, Outcome, Rule, Scaling, words};
@@ -92,7 +93,7 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         return;
     };
     let scaled = Workload {
-        replicas: autoscaler.max_replicas,
+        replicas: autoscaler.most(workload.replicas),
         ..workload.clone()
     };
     found.extend(find(

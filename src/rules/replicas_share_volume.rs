@@ -2,7 +2,7 @@
 //!
 //! # Fires on
 //!
-//! Deployments, ReplicaSets, StatefulSets (a claim in the pod template, not in
+//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets (a claim in the pod template, not in
 //! `volumeClaimTemplates`), DaemonSets, Jobs (the smaller of parallelism and
 //! completions) and CronJobs (their Job) with more than one pod on an exclusive
 //! volume, where the pods may be on different nodes. The outcome is `stuck`:
@@ -41,7 +41,8 @@
 //!
 //! Pods that cannot be on two nodes, volumes many nodes may have, claims a
 //! StatefulSet makes for each pod, generic ephemeral volumes, Jobs and CronJobs
-//! that are suspended, and runs of a CronJob that may overlap.
+//! that are suspended, and runs of a CronJob that may overlap. Where an autoscaler
+//! allows fewer replicas than the manifest asks for, its number counts.
 
 use super::hazard::Hazard;
 use super::{On, Outcome, Rule, words};

@@ -2,10 +2,11 @@
 //!
 //! # Fires on
 //!
-//! Pods that use a claim with the access mode ReadWriteOncePod: a Deployment
-//! whose rolling update may not stop the old pod first (`maxUnavailable` comes
-//! to 0 and `maxSurge` to 1 or more) is a `deadlock`; more than one replica is
-//! `stuck`, or `delay` for Jobs and CronJobs, whose pods run to an end.
+//! Pods that use a claim with the access mode ReadWriteOncePod: a Deployment or
+//! DaemonSet whose rolling update may not stop the old pod first
+//! (`maxUnavailable` comes to 0 and `maxSurge` to 1 or more) is a `deadlock`;
+//! more than one replica is `stuck`, or `delay` for Jobs and CronJobs, whose pods
+//! run to an end.
 //!
 //! # Why
 //!
@@ -43,6 +44,7 @@
 
 use super::hazard::Hazard;
 use super::{On, Outcome, Rule, words};
+use crate::model::workload::WorkloadKind;
 use crate::situation::Situation;
 
 pub(super) const RULE: Rule = Rule {
@@ -58,10 +60,7 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     if situation.replicas_share_single_pod() {
         found.push(several_pods(situation));
     }
-    if situation
-        .rolling_update()
-        .is_some_and(|room| room.unavailable == 0)
-    {
+    if situation.starts_before_it_stops() {
         found.push(rollout(situation));
     }
 }
@@ -101,19 +100,29 @@ fn several_pods(situation: &Situation<'_>) -> Hazard {
 }
 
 fn rollout(situation: &Situation<'_>) -> Hazard {
+    let (field, advice) = match situation.workload.kind {
+        WorkloadKind::DaemonSet => (
+            "spec.updateStrategy",
+            "Set maxSurge to 0 and maxUnavailable to 1 in spec.updateStrategy.",
+        ),
+        _ => (
+            "spec.strategy",
+            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1. Affinity does not help here.",
+        ),
+    };
     Hazard {
         rule: RULE.code,
         outcome: Outcome::Deadlock,
-        field_path: "spec.strategy".to_owned(),
+        field_path: field.to_owned(),
         volumes: words::names(situation.single_pod()),
         extent: 0,
         what: format!(
             "{}, which only one pod in the whole cluster may use at a time; RollingUpdate starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish.",
             words::volumes(situation.single_pod())
         ),
-        advice: "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1. Affinity does not help here.".to_owned(),
+        advice: advice.to_owned(),
         brief: format!(
-            "{} is ReadWriteOncePod: no rollout ends; use Recreate or maxSurge 0",
+            "{} is ReadWriteOncePod: no rollout ends without maxSurge 0 or Recreate",
             words::first_of(situation.single_pod())
         ),
     }

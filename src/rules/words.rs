@@ -145,7 +145,10 @@ pub(super) fn advice_for_several_pods(situation: &Situation<'_>) -> String {
         WorkloadKind::Deployment if situation.rolling_update().is_some() => {
             "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set replicas to 1 and spec.strategy to Recreate, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."
         }
-        WorkloadKind::Deployment | WorkloadKind::ReplicaSet | WorkloadKind::Pod => {
+        WorkloadKind::Deployment
+        | WorkloadKind::ReplicaSet
+        | WorkloadKind::ReplicationController
+        | WorkloadKind::Pod => {
             "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set replicas to 1, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."
         }
     }

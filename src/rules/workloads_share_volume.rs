@@ -7,9 +7,11 @@
 //! ReadWriteOncePod; and a request to scale such a workload up from 0. The
 //! outcome is `stuck`; for a Job, CronJob or bare pod that runs to an end and
 //! shares an exclusive volume with none but its like it is `delay`. It is reported
-//! once for each claim, on the object that comes later, with the names of the
-//! others. A claim with the name that a StatefulSet's template makes
-//! (`data-postgres-0`) is that StatefulSet's.
+//! once for each claim, with the names of the others, on the object that comes
+//! later; in files, on the one that comes and goes. A claim with the name that a
+//! StatefulSet's template makes (`data-postgres-0`) is that StatefulSet's, whether
+//! it exists yet or not. Bare pods and those of controllers that are not known
+//! here are users like any other.
 //!
 //! # Why
 //!
@@ -46,14 +48,16 @@
 //! # Silent on
 //!
 //! Workloads that are always on the same node: both pinned to it, a Job or
-//! CronJob that follows the other by affinity, or both held by affinity that
+//! CronJob that follows the other (or the very pod of a StatefulSet, by the label
+//! `statefulset.kubernetes.io/pod-name`) by affinity, or both held by affinity that
 //! ties them in both directions. A Deployment that merely follows another one is
 //! not: the other may move while it stays. Pods that run to an end and wait for
 //! each other's ReadWriteOncePod volume.
 
 use super::hazard::Hazard;
 use super::{On, Outcome, Rule, Scaling, words};
-use crate::situation::{Hold, Situation, UsedVolume, users};
+use crate::model::workload::Workload;
+use crate::situation::{Hold, Situation, UsedVolume, users, volumes};
 
 pub(super) const RULE: Rule = Rule {
     code: "workloads-share-volume",
@@ -72,8 +76,22 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
 }
 
 fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    if situation.workload.owner_is_judged() || !situation.workload.has_pods() {
+    let workload = situation.workload;
+    if !workload.has_pods() {
         return;
+    }
+    for (at, claim) in users::made_claims(workload) {
+        if let Some(template) = workload.claim_templates.get(at)
+            && !users::others(situation, &claim).is_empty()
+        {
+            let namespace = &workload.metadata.namespace;
+            let volume = volumes::of_template(&claim, template, namespace, situation.world);
+            let hazard = find(&situation.with_only(volume.clone()), &volume, &claim);
+            found.extend(hazard.map(|hazard| Hazard {
+                field_path: format!("spec.volumeClaimTemplates[{at}]"),
+                ..hazard
+            }));
+        }
     }
     for (at, volume) in situation.volumes.iter().enumerate() {
         let mentioned = situation.volumes[..at]
@@ -112,7 +130,7 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         others.truncate(NAMED);
         others.push(format!("{} more", count - NAMED));
     }
-    let others = others.join(", ");
+    let others = words::list(others);
     let (consequence, brief) = if single_pod {
         (
             "one pod in the whole cluster may use it, so the later one stays Pending",
@@ -140,17 +158,38 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         volumes: vec![claim.into()],
         extent: i64::try_from(count).unwrap_or(i64::MAX),
         what: format!(
-            "{} and is used by {others} too; {consequence}.",
+            "{} and is also used by {others}; {consequence}.",
             words::volumes(std::iter::once(volume))
         ),
         advice: if single_pod {
             "Give each workload a claim of its own, or use another access mode.".to_owned()
         } else {
             format!(
-                "Keep both on one node (required pod affinity on kubernetes.io/hostname to the pods that hold the volume), or give each a claim of its own.{}",
+                "{}, or give each workload a claim of its own.{}",
+                keep_together(situation.workload, &apart, claim),
                 words::shared_class(situation)
             )
         },
-        brief: format!("claim \"{claim}\" is used by {first} too; {brief}"),
+        brief: format!("claim \"{claim}\" is also used by {first}; {brief}"),
     })
+}
+
+/// What keeps the pods of `workload` and those of the others on one node: who
+/// comes and goes follows who stays.
+fn keep_together(workload: &Workload, others: &[&Workload], claim: &str) -> String {
+    let pair = if workload.ends() {
+        let stays = others.iter().find(|other| !other.ends());
+        stays.map(|leader| (workload, *leader))
+    } else {
+        let passes = others.iter().find(|other| other.ends());
+        passes.map(|follower| (*follower, workload))
+    };
+    match pair.and_then(|(follower, leader)| Some((follower, users::marks(leader, claim)?))) {
+        Some((follower, labels)) => format!(
+            "Give the pods of {} {} required pod affinity on kubernetes.io/hostname to those with {labels}, so that they run where the volume is",
+            follower.kind,
+            follower.metadata.shown_name()
+        ),
+        None => "Pin all of their pods to one node".to_owned(),
+    }
 }

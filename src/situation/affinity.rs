@@ -27,6 +27,9 @@ use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
 use crate::model::workload::{Workload, WorkloadKind};
 
+/// The label that holds the name of a StatefulSet's pod.
+pub const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
+
 /// What a workload's affinity to its own pods keeps on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Together {
@@ -84,6 +87,27 @@ pub fn follows(follower: &Workload, leader: &Workload, world: World<'_>) -> bool
         && all_leaders(follower, world, &mut |other| {
             same(other, leader) || in_one_place(leader, other, world)
         })
+}
+
+/// Whether `follower`'s pods go to the node of the StatefulSet's pod of that name,
+/// which they ask for by the label it carries, and to no other.
+#[must_use]
+pub fn follows_pod(follower: &Workload, set: &Workload, pod: &str, world: World<'_>) -> bool {
+    let labels = set.template.labels.with(POD_NAME, pod);
+    let terms = &follower.template.affinity;
+    let names_it = terms.iter().any(|term| {
+        (term.label_selector.as_ref())
+            .is_some_and(|selector| selector.match_labels.get(POD_NAME) == Some(pod))
+    });
+    let selects_it = terms.iter().all(|term| {
+        let (own, namespace) = (&follower.metadata.namespace, &set.metadata.namespace);
+        selects(term, follower, &labels) && covers(term, own, namespace, world)
+    });
+    set.kind == WorkloadKind::StatefulSet
+        && names_it
+        && selects_it
+        && is_follower(follower, world)
+        && all_leaders(follower, world, &mut |_| false)
 }
 
 /// Whether the workload is a follower with leaders, all of which `accept` takes.
@@ -150,12 +174,10 @@ pub fn matches_other_revisions(
 /// `stateful_set_utils.go`).
 fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
     workload.kind == WorkloadKind::StatefulSet
-        && term.match_label_keys.iter().any(|key| {
-            matches!(
-                key.as_str(),
-                "apps.kubernetes.io/pod-index" | "statefulset.kubernetes.io/pod-name"
-            )
-        })
+        && term
+            .match_label_keys
+            .iter()
+            .any(|key| matches!(key.as_str(), "apps.kubernetes.io/pod-index" | POD_NAME))
 }
 
 /// Whether the term tells one revision's pods from another's.

@@ -98,6 +98,17 @@ impl<'a> Situation<'a> {
             .filter(|volume| matches!(volume.hold, Hold::SinglePod))
     }
 
+    /// The same for one volume alone, of whatever it is that the rest is not.
+    #[must_use]
+    pub fn with_only(&self, volume: UsedVolume) -> Self {
+        let volumes = vec![volume];
+        Self {
+            placement: Placement::of(self.workload, None, &volumes, self.world),
+            volumes,
+            ..*self
+        }
+    }
+
     /// The same with every volume of which too little is known taken as
     /// exclusive; `None` where all are known.
     #[must_use]

@@ -48,6 +48,17 @@ impl Situation<'_> {
         workload.strategy.room(workload.replicas)
     }
 
+    /// Whether a rolling update starts a new pod and stops no old one before that
+    /// is ready. A DaemonSet's does so on each node.
+    #[must_use]
+    pub fn starts_before_it_stops(&self) -> bool {
+        let room = match self.workload.kind {
+            WorkloadKind::DaemonSet if self.workload.has_pods() => self.workload.strategy.room(1),
+            _ => self.rolling_update(),
+        };
+        room.is_some_and(|room| room.unavailable == 0)
+    }
+
     /// Whether a rolling update waits for a new pod while an old one keeps an
     /// exclusive volume that the new one needs on another node, or on none. With
     /// one pod, or pods that are stuck apart anyway, that is so where none may be

@@ -1,24 +1,52 @@
 //! Who else uses a volume, and whether they are on the same node.
 
-use super::affinity::{follows, in_one_place, same};
+use super::affinity::{POD_NAME, follows, follows_pod, in_one_place, same};
 use super::placement::OneNode;
-use super::{Placement, Situation, UsedVolume};
+use super::{Placement, Situation, UsedVolume, World, volumes};
 use crate::cluster::Turn;
 use crate::model::workload::Workload;
 
-/// The other workloads with pods that use `claim`, those left out that are
-/// judged later and will name this one then.
+/// The claims of so many of a StatefulSet's pods are looked up: a bound to the
+/// work that one object can ask for.
+const PODS: usize = 64;
+
+/// The claims that a StatefulSet's templates make for its pods: the number of
+/// the template, and the claim's name.
+pub fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)> {
+    let templates = workload.claim_templates.iter().enumerate();
+    templates.flat_map(|(at, template)| {
+        let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
+        workload
+            .ordinals()
+            .take(PODS)
+            .map(move |ordinal| (at, format!("{stem}-{ordinal}")))
+    })
+}
+
+/// The other users of `claim` that have pods: workloads, StatefulSets by their
+/// templates, bare pods and those of controllers that are not known here. Left
+/// out are further pods of the same controller, which alone knows what it does
+/// with them; and of two that are judged together, one names the other: the one
+/// that runs to an end, else the later one.
 #[must_use]
 pub fn others<'a>(situation: &Situation<'a>, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let view = situation.world.view;
+    let controller = &workload.metadata.controller;
+    let is_sibling =
+        |other: &Workload| controller.is_some() && other.metadata.controller == *controller;
     view.workloads_using(&workload.metadata.namespace, claim)
         .into_iter()
         .filter(|other| {
             other.has_pods()
                 && !same(other, workload)
                 && !other.owner_is_judged()
-                && view.workload_turn(other) != Turn::Later
+                && !is_sibling(other)
+                && match view.workload_turn(other) {
+                    Turn::Never => true,
+                    Turn::Earlier => workload.ends() || !other.ends(),
+                    Turn::Later => workload.ends() && !other.ends(),
+                }
         })
         .collect()
 }
@@ -30,7 +58,7 @@ pub fn together(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume
     if volume.stays_on_its_node {
         return true;
     }
-    let theirs = Situation::of(other, None, world).placement;
+    let theirs = Placement::of(other, None, &volumes::of(other, world), world);
     match (&situation.placement.one_node, &theirs.one_node) {
         (Some(OneNode::Nowhere | OneNode::Assumed), Some(_))
         | (Some(_), Some(OneNode::Nowhere | OneNode::Assumed)) => return true,
@@ -39,8 +67,44 @@ pub fn together(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume
         _ => {}
     }
     in_one_place(own, other, world)
+        || (own.ends() && follows_maker(own, other, volume, world))
+        || (other.ends() && follows_maker(other, own, volume, world))
         || (own.ends() && stays_together(other, &theirs) && follows(own, other, world))
         || (other.ends() && stays_together(own, &situation.placement) && follows(other, own, world))
+}
+
+/// The labels by which the pods of `workload` that hold `claim` are found, as text;
+/// `None` where they have none, or too many for a sentence.
+#[must_use]
+pub fn marks(workload: &Workload, claim: &str) -> Option<String> {
+    if let Some(pod) = pod_of_claim(workload, claim) {
+        return Some(format!("{POD_NAME}={pod}"));
+    }
+    let labels = workload.template.labels.iter();
+    let labels: Vec<String> = labels
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    (1..=3).contains(&labels.len()).then(|| labels.join(","))
+}
+
+/// The pod for which the StatefulSet `set` makes `claim`.
+fn pod_of_claim<'a>(set: &Workload, claim: &'a str) -> Option<&'a str> {
+    let template = set.template_of_claim(claim)?;
+    claim
+        .strip_prefix(template.metadata.name.as_str())?
+        .strip_prefix('-')
+}
+
+/// Whether `follower` goes to the node of the pod for which the StatefulSet makes
+/// the volume's claim.
+fn follows_maker(
+    follower: &Workload,
+    set: &Workload,
+    volume: &UsedVolume,
+    world: World<'_>,
+) -> bool {
+    let claim = volume.claim.as_deref().unwrap_or_default();
+    pod_of_claim(set, claim).is_some_and(|pod| follows_pod(follower, set, pod, world))
 }
 
 /// Whether the workload's own pods are in one place, so that following them

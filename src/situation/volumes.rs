@@ -133,9 +133,33 @@ pub fn of(workload: &Workload, world: World<'_>) -> Vec<UsedVolume> {
         .template
         .volumes
         .iter()
-        .filter(|volume| !workload.claim_templates.contains(&volume.name))
+        .filter(|volume| {
+            let mut own = workload.claim_templates.iter();
+            own.all(|claim| claim.metadata.name != volume.name)
+        })
         .map(|volume| used(volume, &workload.metadata.namespace, world))
         .collect()
+}
+
+/// The claim `name`, which `template` of a StatefulSet makes for one of its pods.
+#[must_use]
+pub fn of_template(name: &str, template: &Claim, namespace: &str, world: World<'_>) -> UsedVolume {
+    let volume = PodVolume {
+        index: 0,
+        name: template.metadata.name.clone(),
+        source: PodVolumeSource::Claim { name: name.into() },
+    };
+    let found = used(&volume, namespace, world);
+    match found.hold {
+        Hold::Unknown(Missing::Claim | Missing::ClaimsNotSynced) => {
+            let blank = UsedVolume {
+                hold: Hold::Free,
+                ..found
+            };
+            claimed(template, blank, world)
+        }
+        _ => found,
+    }
 }
 
 fn used(volume: &PodVolume, namespace: &str, world: World<'_>) -> UsedVolume {
@@ -157,10 +181,16 @@ fn used(volume: &PodVolume, namespace: &str, world: World<'_>) -> UsedVolume {
                 claim: Some(name.clone()),
                 ..blank
             };
-            match world.view.claim(namespace, name) {
-                Lookup::Found(claim) => claimed(claim, blank, world),
-                Lookup::Absent => unknown(Missing::Claim, blank),
-                Lookup::NotSynced => unknown(Missing::ClaimsNotSynced, blank),
+            let missing = match world.view.claim(namespace, name) {
+                Lookup::Found(claim) => return claimed(claim, blank, world),
+                Lookup::Absent => Missing::Claim,
+                Lookup::NotSynced => Missing::ClaimsNotSynced,
+            };
+            // A StatefulSet will make it like its template.
+            let users = world.view.workloads_using(namespace, name);
+            match users.iter().find_map(|it| it.template_of_claim(name)) {
+                Some(template) => claimed(template, blank, world),
+                None => unknown(missing, blank),
             }
         }
         PodVolumeSource::Inline { in_tree, read_only } => inline(in_tree, *read_only, blank, world),

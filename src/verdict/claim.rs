@@ -24,9 +24,12 @@ impl Evaluation<'_> {
         let mut verdict = if hazards.is_empty() {
             Verdict::default()
         } else {
-            self.with_policy(&claim.metadata, "PersistentVolumeClaim", |resolved| {
-                self.plain(&hazards, resolved)
-            })
+            self.with_policy(
+                &claim.metadata,
+                "PersistentVolumeClaim",
+                self.owner_is_real(&claim.metadata),
+                |resolved| self.plain(&hazards, resolved),
+            )
         };
         if old.is_none() {
             self.waiting_workloads(claim, &mut verdict);
@@ -79,9 +82,12 @@ impl Evaluation<'_> {
             if hazards.is_empty() {
                 continue;
             }
-            let found = self.with_policy(&workload.metadata, workload.kind.name(), |resolved| {
-                self.about_waiting(&hazards, resolved)
-            });
+            let found = self.with_policy(
+                &workload.metadata,
+                workload.kind.name(),
+                workload.metadata.controller.is_some(),
+                |resolved| self.about_waiting(&hazards, resolved),
+            );
             verdict.findings.extend(found.findings);
             verdict.notices.extend(found.notices);
         }

@@ -18,6 +18,7 @@ pub(super) fn starts_a_rollout(new: &Workload, old: &Workload, raw: &dyn Raw) ->
         WorkloadKind::ReplicaSet
         | WorkloadKind::Job
         | WorkloadKind::CronJob
+        | WorkloadKind::ReplicationController
         | WorkloadKind::Pod => return false,
     }
     if old.paused && !new.paused {

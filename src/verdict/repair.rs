@@ -8,6 +8,7 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use super::Proposal;
+use super::scaling::capped;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::Workload;
 use crate::policy::RemedyChoice;
@@ -92,6 +93,7 @@ impl<'a> Judged<'a> {
         // What the request said beside the object counts for the patched one too.
         workload.metadata.namespace = self.workload.metadata.namespace.clone();
         workload.metadata.name = self.workload.metadata.name.clone();
+        let workload = capped(Cow::Owned(workload), self.world);
         let situation = Situation::of(&workload, self.previous, self.world);
         if !remedy.works(&situation) {
             return None;
@@ -108,7 +110,7 @@ impl<'a> Judged<'a> {
             remedy,
             patch,
             result: Judged {
-                workload: Cow::Owned(workload),
+                workload: Cow::Owned(workload.into_owned()),
                 document: Cow::Owned(document),
                 hazards,
                 previous: self.previous,

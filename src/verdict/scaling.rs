@@ -1,5 +1,7 @@
 //! Judging what sets a workload's replicas from outside.
 
+use std::borrow::Cow;
+
 use super::{Evaluation, Verdict, ratchet};
 use crate::cluster::Lookup;
 use crate::model::autoscaler::{Autoscaler, Scale};
@@ -7,7 +9,30 @@ use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
 use crate::rules::{Hazard, Scaling, judge_scaling};
-use crate::situation::Situation;
+use crate::situation::{Situation, World};
+
+/// The workload as its autoscaler leaves it: one that asks for more replicas
+/// than that allows is brought down at once.
+pub(super) fn capped<'a>(workload: Cow<'a, Workload>, world: World<'_>) -> Cow<'a, Workload> {
+    if workload.replicas <= 1 || workload.template.volumes.is_empty() {
+        return workload;
+    }
+    let metadata = &workload.metadata;
+    let most = world
+        .view
+        .autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
+        .iter()
+        .map(|autoscaler| autoscaler.max_replicas)
+        .filter(|most| (1..workload.replicas).contains(most))
+        .min();
+    match most {
+        Some(replicas) => Cow::Owned(Workload {
+            replicas,
+            ..workload.into_owned()
+        }),
+        None => workload,
+    }
+}
 
 impl Evaluation<'_> {
     pub(super) fn autoscaler(&self, autoscaler: &Autoscaler) -> Verdict {
@@ -23,10 +48,14 @@ impl Evaluation<'_> {
         ) else {
             return Verdict::default();
         };
-        let hazards = self.scaled(workload, autoscaler.max_replicas, Some(autoscaler));
+        let hazards = self.scaled(
+            workload,
+            autoscaler.most(workload.replicas),
+            Some(autoscaler),
+        );
         let before = match self.review.old {
             Some(Object::Autoscaler(old)) if old.target_name == autoscaler.target_name => {
-                self.scaled(workload, old.max_replicas, Some(old))
+                self.scaled(workload, old.most(workload.replicas), Some(old))
             }
             _ => Vec::new(),
         };
@@ -36,6 +65,7 @@ impl Evaluation<'_> {
         self.with_policy(
             &autoscaler.metadata,
             "HorizontalPodAutoscaler",
+            self.owner_is_real(&autoscaler.metadata),
             |resolved| {
                 let mut verdict = self.plain(&hazards, resolved);
                 for (finding, hazard) in verdict.findings.iter_mut().zip(&hazards) {
@@ -60,6 +90,9 @@ impl Evaluation<'_> {
         else {
             return Verdict::default();
         };
+        if workload.owner_is_judged() {
+            return Verdict::default();
+        }
         // The request knows better than a cache how many replicas there are.
         let current = match self.review.old {
             Some(Object::Scale(old)) => Workload {
@@ -72,9 +105,12 @@ impl Evaluation<'_> {
         if hazards.is_empty() {
             return Verdict::default();
         }
-        self.with_policy(&workload.metadata, workload.kind.name(), |resolved| {
-            self.plain(&hazards, resolved)
-        })
+        self.with_policy(
+            &workload.metadata,
+            workload.kind.name(),
+            workload.metadata.controller.is_some(),
+            |resolved| self.plain(&hazards, resolved),
+        )
     }
 
     /// What comes of `replicas` pods of `workload`.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use json_patch::Patch;
 
 use super::repair::{Judged, Repair};
+use super::scaling::capped;
 use super::{Aim, Evaluation, Finding, Proposal, Verdict, ratchet, reason};
 use crate::model::object::Object;
 use crate::model::workload::Workload;
@@ -14,47 +15,54 @@ use crate::situation::Situation;
 
 impl Evaluation<'_> {
     pub(super) fn workload(&self, workload: &Workload) -> Verdict {
-        if workload.owner_is_judged() {
+        if workload.owner_is_judged() && self.owner_is_real(&workload.metadata) {
             return Verdict::default();
         }
+        let controlled = self.owner_is_real(&workload.metadata);
+        let capped = capped(Cow::Borrowed(workload), self.world);
         let previous = match self.review.old {
             Some(Object::Workload(old)) => Some(old),
             _ => None,
         };
-        let hazards = judge_workload(&Situation::of(workload, previous, self.world));
+        let hazards = judge_workload(&Situation::of(&capped, previous, self.world));
         if hazards.is_empty() {
             return Verdict::default();
         }
-        let spared = self.spared(workload, previous, &hazards);
-        self.with_policy(&workload.metadata, workload.kind.name(), |resolved| {
-            let decisions = Decisions {
-                resolved,
-                spared: &spared,
-                aim: self.review.aim,
-            };
-            let needs_document = match self.review.aim {
-                Aim::Judge => false,
-                Aim::Propose | Aim::Repair => true,
-                Aim::Admit => hazards
-                    .iter()
-                    .any(|hazard| decisions.of(hazard).action == Action::Fix),
-            };
-            let document = needs_document.then(|| self.review.raw.object()).flatten();
-            let Some(document) = document else {
-                return self.judged(&hazards, &decisions);
-            };
-            let judged = Judged {
-                workload: Cow::Borrowed(workload),
-                document: Cow::Borrowed(document),
-                hazards,
-                previous,
-                world: self.world,
-            };
-            match self.review.aim {
-                Aim::Propose => self.proposed(&judged, &decisions),
-                Aim::Judge | Aim::Admit | Aim::Repair => self.repaired(judged, &decisions),
-            }
-        })
+        let spared = self.spared(&capped, previous, &hazards);
+        self.with_policy(
+            &workload.metadata,
+            workload.kind.name(),
+            controlled,
+            |resolved| {
+                let decisions = Decisions {
+                    resolved,
+                    spared: &spared,
+                    aim: self.review.aim,
+                };
+                let needs_document = match self.review.aim {
+                    Aim::Judge => false,
+                    Aim::Propose | Aim::Repair => true,
+                    Aim::Admit => hazards
+                        .iter()
+                        .any(|hazard| decisions.of(hazard).action == Action::Fix),
+                };
+                let document = needs_document.then(|| self.review.raw.object()).flatten();
+                let Some(document) = document else {
+                    return self.judged(&hazards, &decisions);
+                };
+                let judged = Judged {
+                    workload: Cow::Borrowed(&*capped),
+                    document: Cow::Borrowed(document),
+                    hazards,
+                    previous,
+                    world: self.world,
+                };
+                match self.review.aim {
+                    Aim::Propose => self.proposed(&judged, &decisions),
+                    Aim::Judge | Aim::Admit | Aim::Repair => self.repaired(judged, &decisions),
+                }
+            },
+        )
     }
 
     /// The hazards for which the update under way is not to blame: they were
@@ -68,7 +76,8 @@ impl Evaluation<'_> {
         let Some(old) = previous else {
             return Vec::new();
         };
-        let mut before = judge_workload(&Situation::of(old, None, self.world));
+        let capped = capped(Cow::Borrowed(old), self.world);
+        let mut before = judge_workload(&Situation::of(&capped, None, self.world));
         if workload.replicas < old.replicas {
             // Percentages mean something else for fewer pods; scaling down is
             // not to blame for that.

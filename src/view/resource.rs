@@ -31,7 +31,7 @@ const NOT_OF_A_DEPLOYMENT: &str = "!pod-template-hash";
 const NOT_OF_A_WORKLOAD: &str = "!pod-template-hash,!controller-revision-hash,!job-name";
 
 /// Every resource, those first on which most verdicts depend.
-pub(super) const WATCHED: [Watched; 14] = [
+pub(super) const WATCHED: [Watched; 15] = [
     core(ObjectKind::Claim, "persistentvolumeclaims"),
     core(ObjectKind::Volume, "persistentvolumes"),
     watched(
@@ -47,6 +47,10 @@ pub(super) const WATCHED: [Watched; 14] = [
     workload(WorkloadKind::StatefulSet, "statefulsets"),
     workload(WorkloadKind::DaemonSet, "daemonsets"),
     workload(WorkloadKind::ReplicaSet, "replicasets").only(NOT_OF_A_DEPLOYMENT),
+    workload(
+        WorkloadKind::ReplicationController,
+        "replicationcontrollers",
+    ),
     workload(WorkloadKind::Job, "jobs"),
     workload(WorkloadKind::CronJob, "cronjobs"),
     workload(WorkloadKind::Pod, "pods").only(NOT_OF_A_WORKLOAD),

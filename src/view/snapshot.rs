@@ -142,6 +142,14 @@ fn node(node: &Node) -> Value {
     set(&mut spec, "taints", Value::Array(taints));
     let mut manifest = object("v1", "Node", metadata);
     set(&mut manifest, "spec", Value::Object(spec));
+    if let Some(resources) = &node.extended_resources {
+        let there: Map<String, Value> = resources
+            .0
+            .iter()
+            .map(|name| (name.to_string(), json!("1")))
+            .collect();
+        manifest.insert("status".to_owned(), json!({"allocatable": there}));
+    }
     Value::Object(manifest)
 }
 

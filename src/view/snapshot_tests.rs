@@ -113,7 +113,8 @@ fn cluster() -> impl Strategy<Value = Vec<(ObjectKind, Value)>> {
     );
     let node = (pairs(), word()).prop_map(|(labels, word)| {
         json!({"metadata": {"name": "node", "labels": labels},
-            "spec": {"taints": [{"key": word, "value": word, "effect": "NoSchedule"}]}})
+            "spec": {"taints": [{"key": word, "value": word, "effect": "NoSchedule"}]},
+            "status": {"allocatable": {"cpu": "4", "example.com/gpu": "2"}}})
     });
     let source = proptest::sample::select(vec!["csi", "nfs", "local", "other"]);
     let volume = (pairs(), modes(), word(), nodes(), source, any::<bool>()).prop_map(

@@ -158,7 +158,7 @@ struct Shorthand {
     /// Required affinity to pods labelled `app` with this value, on the hostname.
     #[serde(default)]
     beside: Option<String>,
-    /// The kind of its controller.
+    /// The kind of its controller, whose account then asks for it.
     #[serde(default)]
     owner: Option<String>,
     /// Merged into the pods' spec.
@@ -232,7 +232,11 @@ impl Shorthand {
         }
         if let Some(kind) = &self.owner {
             object["metadata"]["ownerReferences"] = json!([{
-                "apiVersion": "example.com/v1",
+                "apiVersion": match kind.as_str() {
+                    "Deployment" | "ReplicaSet" => "apps/v1",
+                    "CronJob" => "batch/v1",
+                    _ => "example.com/v1",
+                },
                 "kind": kind,
                 "name": "owner",
                 "uid": "00000000-0000-4000-8000-000000000000",

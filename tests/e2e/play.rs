@@ -135,7 +135,11 @@ impl Stage<'_> {
                 words("apply --dry-run=server -f -"),
                 Some(self.list(objects)),
             ),
-            Command::Create(objects) => (words("create -f -"), Some(self.list(objects))),
+            Command::Create(objects) => {
+                let mut arguments = words("create -f -");
+                arguments.extend(self.as_controller(objects));
+                (arguments, Some(self.list(objects)))
+            }
             Command::CreateRaw(object) => {
                 let path = format!("/apis/apps/v1/namespaces/{}/deployments", self.namespace);
                 let query = if dry { "?dryRun=All" } else { "" };
@@ -158,6 +162,24 @@ impl Stage<'_> {
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         Ok(self.world.plane.kubectl(&arguments, input.as_deref()))
+    }
+
+    /// Who creates objects that have a controller: its account.
+    fn as_controller(&self, objects: &[Object]) -> Vec<String> {
+        let group = objects.iter().find_map(|object| {
+            let manifest = object.manifest(&self.namespace);
+            let owner = manifest.pointer("/metadata/ownerReferences/0/apiVersion")?;
+            Some(owner.as_str()?.to_owned())
+        });
+        let account = match group.as_deref() {
+            None => return Vec::new(),
+            Some("example.com/v1") => "system:serviceaccount:operators:operator",
+            Some(_) => "system:kube-controller-manager",
+        };
+        vec![
+            format!("--as={account}"),
+            "--as-group=system:masters".to_owned(),
+        ]
     }
 
     /// The objects as one file.

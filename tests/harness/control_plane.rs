@@ -97,10 +97,13 @@ impl ControlPlane {
         let (api_server, port) = launch.api_server(etcd_port, options)?;
         let url = format!("https://127.0.0.1:{port}");
         let kubeconfig = folder.join("kube-apiserver/kubeconfig");
-        write_kubeconfig(&kubeconfig, &url, &pki);
+        write_kubeconfig(&kubeconfig, &url, &pki, "admin");
         let client = runtime.block_on(client_from(&kubeconfig))?;
         let (controller_manager, scheduler) = if options.controllers {
-            let manager = launch.controller_manager(&kubeconfig, options)?;
+            // Its requests are told from a user's by its account.
+            let own = folder.join("kube-apiserver/controller-manager.kubeconfig");
+            write_kubeconfig(&own, &url, &pki, "system:kube-controller-manager");
+            let manager = launch.controller_manager(&own, options)?;
             (Some(manager), Some(launch.scheduler(&kubeconfig)?))
         } else {
             (None, None)
@@ -389,21 +392,21 @@ impl Program {
     }
 }
 
-fn write_kubeconfig(file: &Path, url: &str, pki: &Pki) {
-    let admin = pki.client("admin", "system:masters");
+fn write_kubeconfig(file: &Path, url: &str, pki: &Pki, user: &str) {
+    let account = pki.client(user, "system:masters");
     // JSON is YAML, and needs no quoting rules of ours.
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "test",
-        "contexts": [{ "name": "test", "context": { "cluster": "test", "user": "admin" } }],
+        "contexts": [{ "name": "test", "context": { "cluster": "test", "user": user } }],
         "clusters": [{ "name": "test", "cluster": {
             "server": url,
             "certificate-authority": pki.authority_file(),
         }}],
-        "users": [{ "name": "admin", "user": {
-            "client-certificate": admin.certificate,
-            "client-key": admin.key,
+        "users": [{ "name": user, "user": {
+            "client-certificate": account.certificate,
+            "client-key": account.key,
         }}],
     });
     std::fs::write(file, serde_json::to_vec_pretty(&config).unwrap()).unwrap();

@@ -125,6 +125,9 @@ impl Shorthand {
             "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => {
                 object["spec"] = json!({"selector": {"matchLabels": labels}, "template": template});
             }
+            "ReplicationController" => {
+                object["spec"] = json!({"selector": labels, "template": template});
+            }
             "Job" => object["spec"] = json!({"template": template}),
             "CronJob" => {
                 object["spec"] = json!({"jobTemplate": {"spec": {"template": template}}});

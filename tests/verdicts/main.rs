@@ -13,6 +13,7 @@
 mod cluster;
 mod ratchet;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -38,6 +39,9 @@ struct Case {
     /// The same object before the update: a merge patch on the new one.
     #[serde(default)]
     old: Option<Value>,
+    /// The account that asks for it; without, nobody does, as for files.
+    #[serde(default)]
+    requester: Option<String>,
     /// The policy file's text.
     #[serde(default)]
     policy: String,
@@ -52,15 +56,23 @@ struct Case {
     remedies: Option<Vec<String>>,
 }
 
-struct Documents(pub Value, pub Option<Value>);
+struct Documents<'a> {
+    object: &'a Value,
+    old: Option<&'a Value>,
+    requester: Option<&'a str>,
+}
 
-impl Raw for Documents {
+impl Raw for Documents<'_> {
     fn object(&self) -> Option<&Value> {
-        Some(&self.0)
+        Some(self.object)
     }
 
     fn old(&self) -> Option<&Value> {
-        self.1.as_ref()
+        self.old
+    }
+
+    fn requester(&self) -> Option<Cow<'_, str>> {
+        self.requester.map(Cow::Borrowed)
     }
 }
 
@@ -74,6 +86,18 @@ fn settings(policy: &str) -> Settings {
 
 /// Judges `raw` in `cluster`.
 fn judge(raw: &Value, old: Option<&Value>, cluster: &Cluster, policy: &str, aim: Aim) -> Verdict {
+    judge_asked(raw, old, cluster, policy, aim, None)
+}
+
+/// The same, with somebody who asks for it.
+fn judge_asked(
+    raw: &Value,
+    old: Option<&Value>,
+    cluster: &Cluster,
+    policy: &str,
+    aim: Aim,
+    requester: Option<&str>,
+) -> Verdict {
     // Copying the catalog takes longer than judging.
     static BUILT_IN: LazyLock<Settings> = LazyLock::new(|| settings(""));
     let own;
@@ -110,7 +134,11 @@ fn judge(raw: &Value, old: Option<&Value>, cluster: &Cluster, policy: &str, aim:
         old: old_object.as_ref(),
         reference: &reference,
         scaled: WorkloadKind::from_name(text("/scaled")),
-        raw: &Documents(raw.clone(), old.cloned()),
+        raw: &Documents {
+            object: raw,
+            old,
+            requester,
+        },
         aim,
     };
     evaluate(&review, cluster.facts().view(), settings)
@@ -134,12 +162,13 @@ fn every_case_gets_its_verdict() {
             json_patch::merge(&mut old, patch);
             old
         });
-        let verdict = judge(
+        let verdict = judge_asked(
             &raw,
             old.as_ref(),
             &case.cluster,
             &case.policy,
             Aim::Propose,
+            case.requester.as_deref(),
         );
         let found: BTreeMap<String, String> = verdict
             .findings

@@ -154,7 +154,7 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
             "exemptions:\n- kinds: [Deployments]\n  reason: r\n",
             "2:11: \"Deployments\" is not known here; did you mean \"Deployment\"? \
              Known are CronJob, DaemonSet, Deployment, HorizontalPodAutoscaler, Job, \
-             PersistentVolumeClaim, Pod, ReplicaSet and StatefulSet",
+             PersistentVolumeClaim, Pod, ReplicaSet, ReplicationController and StatefulSet",
         ),
         (
             "unknown access mode",

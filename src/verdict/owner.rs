@@ -1,0 +1,53 @@
+//! Whether the owner that an object names is real.
+//!
+//! What a controller writes is spared, as its owner was judged or as the
+//! controller would fight back. Anybody can write an owner reference, though.
+
+use super::Evaluation;
+use crate::cluster::Lookup;
+use crate::model::metadata::Metadata;
+use crate::model::object::Object;
+use crate::model::workload::WorkloadKind;
+
+/// Whether the account is one of the control plane's own controllers, which run
+/// under one account together or under one each (`--use-service-account-credentials`
+/// of kube-controller-manager).
+fn is_control_plane(account: &str) -> bool {
+    account == "system:kube-controller-manager"
+        || account.starts_with("system:serviceaccount:kube-system:")
+}
+
+impl Evaluation<'_> {
+    /// Whether the object under review has an owner that controls it: one of the
+    /// control plane's controllers or, for an owner of a kind that is not known
+    /// here, any service account asks for it, or the owner is there. Where
+    /// nobody asks for it, as in files, owners are believed.
+    pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
+        let Some(owner) = &metadata.controller else {
+            return false;
+        };
+        let Some(account) = self.review.raw.requester() else {
+            return true;
+        };
+        // What it said before was judged when it was said.
+        let before = self.review.old.and_then(Object::metadata);
+        if before.is_some_and(|before| before.controller == metadata.controller) {
+            return true;
+        }
+        if is_control_plane(&account) {
+            return true;
+        }
+        let kind = WorkloadKind::from_name(&owner.kind)
+            .filter(|kind| kind.group() == owner.group.as_str());
+        match kind {
+            Some(kind) => {
+                let view = self.world.view;
+                !matches!(
+                    view.workload(kind, &metadata.namespace, &owner.name),
+                    Lookup::Absent
+                )
+            }
+            None => account.starts_with("system:serviceaccount:"),
+        }
+    }
+}
