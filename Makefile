@@ -63,6 +63,14 @@ bench: ## The ratios that must stay low
 rules: ## Write docs/rules.md from the rules' own documentation
 	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md
 
+.PHONY: chart
+chart: ## Bring the chart's copies and its README up to date
+	cp manifests/base/rbac.yaml manifests/base/webhooks.yaml certs/cert-manager.yaml \
+		manifests/components/monitoring/pod-monitor.yaml \
+		manifests/components/monitoring/prometheus-rule.yaml \
+		manifests/components/monitoring/dashboard.json manifests/chart/files/
+	manifests/chart/readme > manifests/chart/README.md
+
 .PHONY: dist
 dist: ## The program, shell completions and manual pages, in target/dist
 	$(CARGO) build --locked --release

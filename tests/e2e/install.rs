@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::harness::ControlPlane;
-use crate::said::Said;
-use crate::world::{UNGUARDED, World};
+use crate::world::UNGUARDED;
 
 /// The account of `manifests/base/rbac.yaml`, and the groups Kubernetes puts it in.
 const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
@@ -63,70 +62,4 @@ pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
     user["as"] = json!(ACCOUNT);
     user["as-groups"] = json!(GROUPS);
     plane.write_file("kubeconfig-of-the-guard", &config.to_string())
-}
-
-/// Everything in `manifests/base/` is what the API server takes.
-pub(crate) fn is_accepted(world: &World) -> Result<(), String> {
-    let definitions = ["Certificate", "Issuer"].map(definition).concat();
-    world.plane.apply("default", &definitions);
-    for name in ["certificates", "issuers"] {
-        let definition = format!("crd/{name}.cert-manager.io");
-        world
-            .plane
-            .kubectl(
-                &[
-                    "wait",
-                    "--for=condition=Established",
-                    &definition,
-                    "--timeout=60s",
-                ],
-                None,
-            )
-            .success();
-    }
-    let folder = file("").display().to_string();
-    let output = world
-        .plane
-        .kubectl(&["apply", "-k", &folder, "--dry-run=server"], None);
-    if !Said::of(&output).is(&Said::default()) {
-        return Err(format!("{output:#?}"));
-    }
-    for kind in [
-        "clusterrole",
-        "configmap",
-        "deployment.apps",
-        "service",
-        "mutatingwebhookconfiguration",
-        "validatingwebhookconfiguration",
-    ] {
-        if !output.stdout.contains(kind) {
-            return Err(format!("There is no {kind} in manifests/base: {output:#?}"));
-        }
-    }
-    Ok(())
-}
-
-/// A kind of cert-manager, of which only the name is known here.
-fn definition(kind: &str) -> String {
-    let singular = kind.to_lowercase();
-    let definition = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{singular}s.cert-manager.io") },
-        "spec": {
-            "group": "cert-manager.io",
-            "scope": "Namespaced",
-            "names": { "kind": kind, "plural": format!("{singular}s"), "singular": singular },
-            "versions": [{
-                "name": "v1",
-                "served": true,
-                "storage": true,
-                "schema": { "openAPIV3Schema": {
-                    "type": "object",
-                    "x-kubernetes-preserve-unknown-fields": true,
-                }},
-            }],
-        },
-    });
-    format!("---\n{definition}\n")
 }

@@ -72,10 +72,6 @@ fn main() {
             world::with_controllers().map(play)
         }));
     }
-    let name = ["manifests/", "kubectl apply -k --dry-run=server", "silent"].map(str::to_owned);
-    trials.push(trial(&results, trials.len(), name, || {
-        world::without_controllers().map(install::is_accepted)
-    }));
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);
     print_table(&results, started);

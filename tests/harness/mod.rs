@@ -84,15 +84,22 @@ pub(crate) fn require_control_plane(needs: Needs) -> Option<&'static ControlPlan
 /// A control plane for the caller alone; otherwise as [`require_control_plane`].
 #[track_caller]
 pub(crate) fn start_control_plane(needs: Needs) -> Option<ControlPlane> {
+    start_control_plane_with(needs, &Options::of(needs))
+}
+
+/// The same with options of the caller's.
+#[track_caller]
+pub(crate) fn start_control_plane_with(needs: Needs, options: &Options) -> Option<ControlPlane> {
     let programs = require_programs(needs)?;
-    match ControlPlane::start(programs, &Options::of(needs)) {
+    match ControlPlane::start(programs, options) {
         Ok(plane) => Some(plane),
         Err(reason) => panic!("The control plane did not start. {reason}"),
     }
 }
 
+/// The programs alone, for tests that start none of them as a server.
 #[track_caller]
-fn require_programs(needs: Needs) -> Option<&'static programs::Programs> {
+pub(crate) fn require_programs(needs: Needs) -> Option<&'static programs::Programs> {
     let programs = match programs::locate() {
         programs::Located::Found(programs) => programs,
         programs::Located::Missing(reason) => return skip(&reason),

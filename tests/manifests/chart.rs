@@ -1,0 +1,156 @@
+//! The chart beyond its defaults.
+
+use std::fs;
+use std::process::Command;
+
+use crate::harness::{self, Needs};
+use crate::rendered::{documents, helm, objects, printed, templated};
+use crate::repository;
+
+#[test]
+fn lint_has_nothing_to_say() {
+    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
+        return;
+    };
+    printed(
+        helm(programs)
+            .args(["lint", "--strict"])
+            .arg(repository("manifests/chart")),
+    );
+}
+
+#[test]
+fn values_reach_the_objects() {
+    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
+        return;
+    };
+    let kinds = ["Deployment", "ConfigMap", "ValidatingWebhookConfiguration"];
+    let cases = [
+        (0, "replicas=3", "/spec/replicas", "3"),
+        (
+            0,
+            "image.repository=registry.shop/guard",
+            "/spec/template/spec/containers/0/image",
+            "\"registry.shop/guard:0.1.0\"",
+        ),
+        (
+            0,
+            "image.digest=sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            "/spec/template/spec/containers/0/image",
+            "\"multi-attach-guard@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"",
+        ),
+        (
+            0,
+            "priorityClassName=high",
+            "/spec/template/spec/priorityClassName",
+            "\"high\"",
+        ),
+        (
+            0,
+            "nodeSelector.pool=system",
+            "/spec/template/spec/nodeSelector",
+            r#"{"pool":"system"}"#,
+        ),
+        (
+            1,
+            "policy.nodes=always",
+            "/data/policy.yaml",
+            r#""nodes: always\n""#,
+        ),
+        (2, "timeoutSeconds=5", "/webhooks/4/timeoutSeconds", "5"),
+        (
+            2,
+            "exemptNamespaces={kube-system,istio-system}",
+            "/webhooks/0/namespaceSelector/matchExpressions/0/values",
+            r#"["kube-system","istio-system","multi-attach-guard"]"#,
+        ),
+    ];
+    for (kind, value, pointer, expected) in cases {
+        let objects = objects(&templated(programs, &[value]));
+        let key = (kinds[kind].to_owned(), "multi-attach-guard".to_owned());
+        let found = objects[&key].pointer(pointer).map(ToString::to_string);
+        assert_eq!(found.as_deref(), Some(expected), "{value}");
+    }
+}
+
+#[test]
+fn a_secret_of_ones_own_needs_no_cert_manager() {
+    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
+        return;
+    };
+    let values = [
+        "certificates.source=secret",
+        "certificates.secretName=own",
+        "certificates.caBundle=Zm9v",
+    ];
+    let rendered = templated(programs, &values);
+    assert!(!rendered.contains("cert-manager"), "{rendered}");
+    let webhooks: Vec<_> = documents(&rendered)
+        .into_iter()
+        .filter_map(|it| it["webhooks"].as_array().cloned())
+        .flatten()
+        .collect();
+    assert!(webhooks.len() > 1);
+    for webhook in webhooks {
+        assert_eq!(webhook["clientConfig"]["caBundle"], "Zm9v", "{webhook}");
+    }
+}
+
+#[test]
+fn values_that_contradict_each_other_are_refused() {
+    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
+        return;
+    };
+    let cases = [
+        ("replicas=1,failurePolicy=Fail", "/replicas"),
+        ("replicas=0", "/replicas"),
+        ("certificates.source=secret", "/certificates/caBundle"),
+        ("certificates.caBundle=Zm9v", "/certificates/caBundle"),
+        ("image.repository=guard:1", "/image/repository"),
+        ("image.digest=latest", "/image/digest"),
+        ("failurePolicy=fail", "/failurePolicy"),
+        ("timeoutSeconds=60", "/timeoutSeconds"),
+        ("replicaCount=2", "replicaCount"),
+    ];
+    for (values, at) in cases {
+        let output = helm(programs)
+            .args(["template", "multi-attach-guard"])
+            .arg(repository("manifests/chart"))
+            .arg(format!("--set={values}"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{values} was taken");
+        assert!(said.contains(at), "{values}: {said}");
+    }
+}
+
+/// Helm packs only what is inside the chart's folder, so it holds copies.
+#[test]
+fn copies_in_the_chart_are_up_to_date() {
+    let folder = repository("manifests/chart/files");
+    let mut copies = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let copy = entry.unwrap();
+        let sources = ["manifests/base", "manifests/components/monitoring", "certs"];
+        let source = sources
+            .iter()
+            .map(|it| repository(it).join(copy.file_name()))
+            .find(|it| it.exists())
+            .unwrap_or_else(|| panic!("{:?} is a copy of nothing", copy.file_name()));
+        let [was, is] = [&source, &copy.path()].map(|path| fs::read_to_string(path).unwrap());
+        assert!(was == is, "{} has changed: make chart", source.display());
+        copies += 1;
+    }
+    assert!(copies > 0);
+}
+
+#[test]
+fn the_readme_is_the_one_that_the_values_make() {
+    let written = printed(&mut Command::new(repository("manifests/chart/readme")));
+    let readme = fs::read_to_string(repository("manifests/chart/README.md")).unwrap();
+    assert!(
+        written == readme,
+        "values.yaml or Chart.yaml has changed: make chart"
+    );
+}

@@ -1,0 +1,227 @@
+//! What a real API server makes of the manifests.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+
+use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, Output};
+use crate::rendered::{OVERLAYS, built, helm, objects, printed, templated};
+use crate::repository;
+
+/// Nothing here takes this long.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The kinds of others that the manifests use; of each only the name is known here.
+const DEFINITIONS: [(&str, &str, &str); 4] = [
+    ("cert-manager.io", "v1", "Certificate"),
+    ("cert-manager.io", "v1", "Issuer"),
+    ("monitoring.coreos.com", "v1", "PodMonitor"),
+    ("monitoring.coreos.com", "v1", "PrometheusRule"),
+];
+
+/// A server that talks to the API server with the rights of its ServiceAccount
+/// alone, and with the arguments of the Deployment but for addresses and files.
+pub(crate) fn guard(plane: &ControlPlane) -> Guard {
+    let token = [
+        "create",
+        "token",
+        "multi-attach-guard",
+        "-n=multi-attach-guard",
+    ];
+    let token = plane.kubectl(&token, None).success().stdout;
+    let view = ["config", "view", "--raw", "-o=json"];
+    let mut config: Value =
+        serde_json::from_str(&plane.kubectl(&view, None).success().stdout).unwrap();
+    config["users"][0]["user"] = json!({"token": token.trim()});
+    let kubeconfig = plane.write_file("kubeconfig-of-the-guard", &config.to_string());
+    let path = kubeconfig.display().to_string();
+    plane.guard(
+        "deployed",
+        &GuardOptions {
+            arguments: vec!["--log-format=json".to_owned()],
+            environment: vec![("KUBECONFIG".to_owned(), path)],
+        },
+    )
+}
+
+/// Registers the webhooks of the base, changed only in where the server is, and waits
+/// until they are in force.
+pub(crate) fn register(plane: &ControlPlane, guard: &Guard) {
+    let programs = harness::require_programs(Needs::ApiServer).unwrap();
+    for (_, mut object) in objects(&built(programs, "cert-manager")) {
+        let Some(webhooks) = object["webhooks"].as_array_mut() else {
+            continue;
+        };
+        for webhook in webhooks {
+            let service = &webhook["clientConfig"]["service"];
+            assert_eq!(service["name"], "multi-attach-guard");
+            assert_eq!(service["namespace"], "multi-attach-guard");
+            let path = service["path"].as_str().unwrap();
+            webhook["clientConfig"] = json!({
+                "url": format!("{}{path}", guard.url),
+                "caBundle": ByteString(plane.pki.authority_pem().into_bytes()),
+            });
+        }
+        let apply = ["apply", "--validate=strict", "-f", "-"];
+        plane.kubectl(&apply, Some(&object.to_string())).success();
+    }
+    // The API server learns of webhooks through a cache.
+    harness::wait_until("the webhooks to be asked", DEADLINE, || {
+        let said = smoke_test(plane);
+        // The mutating one removes the leftover, the validating one misses the claim.
+        let both = said.stderr.contains("leftover-rolling-update")
+            && said.stderr.contains("unresolved-claim");
+        (both && said.status == 0)
+            .then_some(())
+            .ok_or_else(|| format!("{said:#?}"))
+    })
+    .unwrap();
+}
+
+/// What the install page has everybody try.
+fn smoke_test(plane: &ControlPlane) -> Output {
+    let file = repository("examples/smoke-test.yaml");
+    let file = file.to_str().unwrap();
+    plane.kubectl(&["apply", "--dry-run=server", "-f", file], None)
+}
+
+pub(crate) fn metrics(plane: &ControlPlane, guard: &Guard) -> String {
+    let url = format!("{}/metrics", guard.admin_url);
+    plane.block_on(async {
+        let answer = plane.http().get(url).send().await.unwrap();
+        answer.text().await.unwrap()
+    })
+}
+
+fn value(metrics: &str, series: &str) -> u64 {
+    metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+        .unwrap_or_else(|| panic!("no series {series} in\n{metrics}"))
+}
+
+/// The namespace and the account that the guard runs as.
+pub(crate) fn account(plane: &ControlPlane) {
+    for name in ["namespace.yaml", "rbac.yaml"] {
+        let file = repository("manifests/base").join(name);
+        let apply = ["apply", "--validate=strict", "-f", file.to_str().unwrap()];
+        plane.kubectl(&apply, None).success();
+    }
+}
+
+/// The server became ready, so its rights suffice; none is there for nothing,
+/// and none lets it write.
+#[test]
+fn rights_are_those_the_view_needs() {
+    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
+        return;
+    };
+    account(plane);
+    let guard = guard(plane);
+    let get = ["get", "clusterrole", "multi-attach-guard", "-o=json"];
+    let role: Value = serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
+    let rules = role["rules"].as_array().unwrap();
+    let strings = |value: &Value| -> BTreeSet<String> {
+        let items = value.as_array().unwrap().iter();
+        items
+            .map(|item| item.as_str().unwrap().to_owned())
+            .collect()
+    };
+    for rule in rules {
+        let reading = ["get", "list", "watch"].map(str::to_owned).into();
+        assert_eq!(strings(&rule["verbs"]), reading);
+    }
+    let granted: BTreeSet<String> = rules
+        .iter()
+        .flat_map(|rule| strings(&rule["resources"]))
+        .collect();
+    let metrics = metrics(plane, &guard);
+    let followed: BTreeSet<String> = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("multi_attach_guard_view_synced{resource=\""))
+        .filter_map(|line| Some(line.strip_suffix("\"} 1")?.to_owned()))
+        .collect();
+    assert_eq!(followed, granted);
+    assert_eq!(value(&metrics, "multi_attach_guard_view_connected"), 1);
+}
+
+/// Makes the kinds of others known.
+fn define(plane: &ControlPlane) {
+    for (group, version, kind) in DEFINITIONS {
+        let singular = kind.to_lowercase();
+        let name = format!("{singular}s.{group}");
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": name},
+            "spec": {
+                "group": group,
+                "scope": "Namespaced",
+                "names": {"kind": kind, "plural": format!("{singular}s"), "singular": singular},
+                "versions": [{
+                    "name": version,
+                    "served": true,
+                    "storage": true,
+                    "schema": {"openAPIV3Schema": schema},
+                }],
+            },
+        });
+        let apply = ["apply", "-f", "-"];
+        plane
+            .kubectl(&apply, Some(&definition.to_string()))
+            .success();
+        let crd = format!("crd/{name}");
+        let established = ["wait", "--for=condition=Established", &crd, "--timeout=60s"];
+        plane.kubectl(&established, None).success();
+    }
+}
+
+/// A control plane of its own: what is installed here is for the whole cluster.
+#[test]
+fn overlays_and_chart_are_taken_installed_and_removed() {
+    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
+        return;
+    };
+    let programs = harness::require_programs(Needs::ApiServer).unwrap();
+    define(&plane);
+    account(&plane);
+    for (overlay, values) in OVERLAYS {
+        let apply = ["apply", "--dry-run=server", "--validate=strict", "-f", "-"];
+        for rendered in [built(programs, overlay), templated(programs, values)] {
+            let taken = plane.kubectl(&apply, Some(&rendered)).success();
+            assert_eq!(taken.stderr, "", "{overlay}");
+        }
+    }
+
+    // What kubectl made is not Helm's to take over.
+    let removed = ["delete", "-f", "-"];
+    let rbac = std::fs::read_to_string(repository("manifests/base/rbac.yaml")).unwrap();
+    plane.kubectl(&removed, Some(&rbac)).success();
+    let chart = repository("manifests/chart");
+    let run = |arguments: &[&str]| {
+        let mut helm = helm(programs);
+        let kubeconfig = plane.kubeconfig();
+        helm.args(arguments)
+            .args(["--namespace=multi-attach-guard"]);
+        printed(helm.arg("--kubeconfig").arg(kubeconfig))
+    };
+    let (name, chart) = ("multi-attach-guard", chart.to_str().unwrap());
+    let all = "--set=monitoring.enabled=true";
+    run(&["install", name, chart, all, "--dry-run=server"]);
+    let notes = run(&["install", name, chart, all]);
+    assert!(notes.contains("examples/smoke-test.yaml"), "{notes}");
+    run(&["upgrade", name, chart, "--set=failurePolicy=Fail"]);
+    let get = ["get", "validatingwebhookconfiguration", name, "-o=json"];
+    let stored: Value = serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
+    assert_eq!(stored["webhooks"][0]["failurePolicy"], "Fail");
+    run(&["uninstall", name]);
+    let left = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,\
+                clusterrolebindings,priorityclasses,deployments,services,secrets,podmonitors";
+    let left = ["get", left, "-A", "-o=name"];
+    let left = plane.kubectl(&left, None).success().stdout;
+    let own: Vec<&str> = left.lines().filter(|it| it.contains(name)).collect();
+    assert!(own.is_empty(), "{own:?} are left");
+}

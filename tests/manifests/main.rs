@@ -1,0 +1,26 @@
+//! What `manifests/` and `certs/` hold: that it renders, that kustomize and Helm render
+//! the same, that a real API server takes it, and that it does there what it says.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failed step of a helper fails its test"
+)]
+
+mod alternatives;
+mod chart;
+mod development_certificates;
+#[path = "../harness/mod.rs"]
+mod harness;
+mod installed;
+mod monitoring;
+mod rendered;
+mod requests;
+
+use std::path::{Path, PathBuf};
+
+/// A file or folder of the repository.
+fn repository(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}

@@ -1,0 +1,151 @@
+//! What the overlay `monitoring` asks of Prometheus and Grafana.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::{self, ControlPlane, Needs};
+use crate::installed::{account, guard, metrics};
+use crate::rendered::{documents, printed};
+use crate::repository;
+
+const FOLDER: &str = "manifests/components/monitoring";
+
+fn rule_file() -> Value {
+    let text = fs::read_to_string(repository(FOLDER).join("prometheus-rule.yaml")).unwrap();
+    documents(&text)[0]["spec"].clone()
+}
+
+fn rules() -> Vec<Value> {
+    rule_file()["groups"][0]["rules"]
+        .as_array()
+        .unwrap()
+        .clone()
+}
+
+/// Every expression of the rules and the dashboard.
+fn expressions() -> Vec<String> {
+    let text = fs::read_to_string(repository(FOLDER).join("dashboard.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&text).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().unwrap());
+    let rules = rules();
+    let asked = targets.chain(&rules).map(|it| &it["expr"]).cloned();
+    asked.map(|it| it.as_str().unwrap().to_owned()).collect()
+}
+
+/// promtool of a distribution's package, or as `.ci/run` unpacks it.
+fn promtool() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(
+        || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache"),
+        PathBuf::from,
+    );
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .chain([cache.join("multi-attach-guard/bin")])
+        .map(|folder| folder.join("promtool"))
+        .find(|it| it.exists());
+    if found.is_none() {
+        let reason = "there is no promtool; it is part of Debian's package prometheus";
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "With CI set nothing is left out: {reason}."
+        );
+        eprintln!("SKIPPED what asks promtool: {reason}.");
+    }
+    found
+}
+
+#[test]
+fn promtool_takes_the_rules_and_they_fire_when_they_should() {
+    let Some(promtool) = promtool() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rules.yaml");
+    fs::write(&file, rule_file().to_string()).unwrap();
+    printed(
+        Command::new(&promtool)
+            .args(["check", "rules", "--lint-fatal"])
+            .arg(&file),
+    );
+    let mut cases: Value = serde_saphyr::from_str(include_str!("alerts.yaml")).unwrap();
+    cases["rule_files"] = json!(["rules.yaml"]);
+    let tests = folder.path().join("tests.yaml");
+    fs::write(&tests, cases.to_string()).unwrap();
+    printed(Command::new(&promtool).args(["test", "rules"]).arg(&tests));
+    let fired: BTreeSet<&str> = cases["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|it| it["alert_rule_test"].as_array().unwrap())
+        .filter(|it| !it["exp_alerts"].as_array().unwrap().is_empty())
+        .map(|it| it["alertname"].as_str().unwrap())
+        .collect();
+    for rule in rules() {
+        let name = rule["alert"].as_str().unwrap();
+        assert!(fired.contains(name), "no case makes {name} fire");
+    }
+}
+
+/// The names in the exposition of a server that follows a cluster.
+fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
+    account(plane);
+    let text = metrics(plane, &guard(plane));
+    let described = text.lines().filter_map(|it| it.strip_prefix("# TYPE "));
+    described
+        .flat_map(|line| {
+            let (name, kind) = line.split_once(' ').unwrap();
+            match kind {
+                "counter" => vec![format!("{name}_total")],
+                "info" => vec![format!("{name}_info")],
+                "histogram" => ["bucket", "count", "sum"]
+                    .map(|it| format!("{name}_{it}"))
+                    .to_vec(),
+                _ => vec![name.to_owned()],
+            }
+        })
+        .collect()
+}
+
+/// The metrics that an expression names: of the guard, and of the API server.
+fn named(expression: &str) -> impl Iterator<Item = &str> {
+    expression
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .filter(|it| it.starts_with("multi_attach_guard_") || it.starts_with("apiserver_"))
+}
+
+/// Of the API server: `staging/src/k8s.io/apiserver/pkg/admission/metrics/metrics.go`.
+const OF_THE_API_SERVER: [&str; 1] = ["apiserver_admission_webhook_fail_open_count"];
+
+#[test]
+fn every_metric_that_is_asked_for_exists() {
+    let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
+        return;
+    };
+    let exposed = exposed(plane);
+    let expressions = expressions();
+    let named: BTreeSet<&str> = expressions.iter().flat_map(|it| named(it)).collect();
+    assert!(named.len() > 10, "{named:?}");
+    for name in named {
+        assert!(
+            exposed.contains(name) || OF_THE_API_SERVER.contains(&name),
+            "{name} is not among {exposed:#?}"
+        );
+    }
+}
+
+#[test]
+fn every_alert_is_explained() {
+    let text = fs::read_to_string(repository("docs/operations.md")).unwrap();
+    for rule in rules() {
+        let name = rule["alert"].as_str().unwrap();
+        assert!(
+            text.contains(&format!("### {name}\n")),
+            "docs/operations.md does not explain {name}"
+        );
+    }
+}

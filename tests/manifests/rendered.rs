@@ -1,0 +1,123 @@
+//! Manifests as kustomize and Helm write them out.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::harness::programs::Programs;
+use crate::harness::{self, Needs};
+use crate::repository;
+
+/// Objects by kind and name.
+pub(crate) type Objects = BTreeMap<(String, String), Value>;
+
+/// The overlays, and the values with which the chart renders the same.
+pub(crate) const OVERLAYS: [(&str, &[&str]); 4] = [
+    ("cert-manager", &[]),
+    ("strict", &["failurePolicy=Fail"]),
+    (
+        "warn-only",
+        &[
+            "policy.defaults.outcomes.data-loss=warn",
+            "policy.defaults.outcomes.deadlock=warn",
+            "policy.defaults.outcomes.stuck=warn",
+            "policy.defaults.outcomes.refused=warn",
+            "policy.defaults.rules.leftover-rolling-update=warn",
+        ],
+    ),
+    ("monitoring", &["monitoring.enabled=true"]),
+];
+
+/// What a program prints.
+///
+/// # Panics
+///
+/// When it ends with another code than 0, with what it said.
+pub(crate) fn printed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:#?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+pub(crate) fn helm(programs: &Programs) -> Command {
+    let mut command = Command::new(programs.path("helm"));
+    // No plugins and no repositories of whoever runs the tests.
+    let nowhere = concat!(env!("CARGO_TARGET_TMPDIR"), "/helm");
+    for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+        command.env(variable, nowhere);
+    }
+    command
+}
+
+/// What the chart renders with these values.
+pub(crate) fn templated(programs: &Programs, values: &[&str]) -> String {
+    let mut command = helm(programs);
+    command
+        .args(["template", "multi-attach-guard"])
+        .arg(repository("manifests/chart"))
+        .arg("--namespace=multi-attach-guard");
+    command.args(values.iter().map(|value| format!("--set={value}")));
+    printed(&mut command)
+}
+
+pub(crate) fn built(programs: &Programs, overlay: &str) -> String {
+    let mut command = Command::new(programs.path("kustomize"));
+    let folder = repository("manifests/overlays").join(overlay);
+    printed(command.arg("build").arg(folder))
+}
+
+pub(crate) fn documents(yaml: &str) -> Vec<Value> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
+    documents.into_iter().filter(|it| !it.is_null()).collect()
+}
+
+pub(crate) fn objects(yaml: &str) -> Objects {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let objects = documents(yaml).into_iter();
+    objects
+        .map(|it| ((text(&it["kind"]), text(&it["metadata"]["name"])), it))
+        .collect()
+}
+
+/// The policy as a value: comments and an empty file mean what `{}` means.
+fn read_policy(objects: &mut Objects) {
+    let key = ("ConfigMap".to_owned(), "multi-attach-guard".to_owned());
+    let policy = &mut objects.get_mut(&key).unwrap()["data"]["policy.yaml"];
+    let read: Option<BTreeMap<String, Value>> =
+        serde_saphyr::from_str(policy.as_str().unwrap()).unwrap();
+    *policy = serde_json::to_value(read.unwrap_or_default()).unwrap();
+}
+
+#[test]
+fn kustomize_and_helm_render_the_same_objects() {
+    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
+        return;
+    };
+    for (overlay, values) in OVERLAYS {
+        let mut kustomized = objects(&built(programs, overlay));
+        let mut templated = objects(&templated(programs, values));
+        // Helm makes the namespace by itself, with --create-namespace.
+        let namespace = ("Namespace".to_owned(), "multi-attach-guard".to_owned());
+        assert!(kustomized.remove(&namespace).is_some());
+        read_policy(&mut kustomized);
+        read_policy(&mut templated);
+        let names = |objects: &Objects| objects.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(&kustomized), names(&templated), "{overlay}");
+        for (name, object) in kustomized {
+            assert_eq!(object, templated[&name], "{overlay}: {name:?}");
+        }
+    }
+}
+
+#[test]
+fn strict_fails_in_every_entry() {
+    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
+        return;
+    };
+    let objects = objects(&built(programs, "strict"));
+    let entries = objects.values().filter_map(|it| it["webhooks"].as_array());
+    let policies: Vec<&Value> = entries.flatten().map(|it| &it["failurePolicy"]).collect();
+    assert!(policies.len() > 1);
+    assert!(policies.iter().all(|it| **it == "Fail"), "{policies:?}");
+}

@@ -1,0 +1,444 @@
+//! What the API server asks the guard about, counted by both.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::harness::fake_nodes::ATTACHING_DRIVER;
+use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options};
+use crate::installed::{DEADLINE, account, guard, metrics, register};
+
+/// Reviews by the name of the webhook, as the API server counts them, and how many the
+/// guard has answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Asked {
+    by_webhook: BTreeMap<String, u64>,
+    answered: u64,
+}
+
+impl Asked {
+    fn now(plane: &ControlPlane, guard: &Guard) -> Self {
+        let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
+        let mut by_webhook = BTreeMap::new();
+        for (labels, value) in series(
+            &exposition.stdout,
+            "apiserver_admission_webhook_request_total",
+        ) {
+            let name = label(labels, "name").strip_suffix(".multi-attach-guard.dev");
+            let kind = label(labels, "type");
+            if let Some(name) = name {
+                *by_webhook.entry(format!("{name} {kind}")).or_default() += value;
+            }
+        }
+        let own = metrics(plane, guard);
+        let answered = series(&own, "multi_attach_guard_reviews_total");
+        Self {
+            by_webhook,
+            answered: answered.map(|(_, value)| value).sum(),
+        }
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        let mut by_webhook = BTreeMap::new();
+        for (name, count) in &self.by_webhook {
+            let count = count - before.by_webhook.get(name).unwrap_or(&0);
+            if count > 0 {
+                by_webhook.insert(name.clone(), count);
+            }
+        }
+        Self {
+            by_webhook,
+            answered: self.answered - before.answered,
+        }
+    }
+}
+
+fn series<'a>(exposition: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
+    exposition.lines().filter_map(move |line| {
+        let (labels, value) = line
+            .strip_prefix(name)?
+            .strip_prefix('{')?
+            .split_once("} ")?;
+        // Counts may be written as 1e+06.
+        let value = value.parse::<f64>().ok()?;
+        Some((labels, value as u64))
+    })
+}
+
+fn label<'a>(labels: &'a str, name: &str) -> &'a str {
+    let after = labels.split_once(&format!("{name}=\"")).map(|it| it.1);
+    after
+        .and_then(|it| it.split('"').next())
+        .unwrap_or_default()
+}
+
+/// A cluster in which rollouts end, with the guard registered as in the manifests.
+struct Cluster {
+    plane: ControlPlane,
+    guard: Guard,
+    namespace: String,
+}
+
+impl Cluster {
+    fn start() -> Option<Self> {
+        // An account for each controller, as in nearly every cluster.
+        let own_accounts = "--use-service-account-credentials=true".to_owned();
+        let options = Options {
+            controller_manager_flags: vec![own_accounts],
+            ..Options::of(Needs::Controllers)
+        };
+        let plane = harness::start_control_plane_with(Needs::Controllers, &options)?;
+        account(&plane);
+        let namespace = plane.namespace("asked");
+        let volumes: Vec<Value> = ["one", "two"].map(|name| volume(name)).into();
+        let claims: Vec<Value> = ["one", "two"].map(|name| claim(name)).into();
+        for object in volumes.iter().chain(&claims) {
+            plane.apply(&namespace, &object.to_string());
+        }
+        let guard = guard(&plane);
+        register(&plane, &guard);
+        Some(Self {
+            plane,
+            guard,
+            namespace,
+        })
+    }
+
+    fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) {
+        let arguments = [&["-n", &self.namespace], arguments].concat();
+        self.plane.kubectl(&arguments, stdin).success();
+    }
+
+    /// What was asked while `act` ran.
+    fn asked(&self, act: impl FnOnce()) -> Asked {
+        let before = Asked::now(&self.plane, &self.guard);
+        act();
+        Asked::now(&self.plane, &self.guard).since(&before)
+    }
+
+    fn until_rolled_out(&self, name: &str) {
+        let deployment = format!("deployment/{name}");
+        let seconds = format!("--timeout={}s", DEADLINE.as_secs());
+        self.kubectl(&["rollout", "status", &deployment, &seconds], None);
+    }
+}
+
+fn volume(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolume",
+        "metadata": {"name": format!("asked-{name}")},
+        "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "",
+            "csi": {"driver": ATTACHING_DRIVER, "volumeHandle": name},
+        },
+    })
+}
+
+fn claim(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "",
+            "volumeName": format!("asked-{name}"),
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    })
+}
+
+fn workload(kind: &str, name: &str, volumes: &Value, with: &Value) -> String {
+    let mut object = json!({
+        "apiVersion": "apps/v1", "kind": kind,
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{"name": "app", "image": "example.com/app:1"}],
+                    "volumes": volumes,
+                },
+            },
+        },
+    });
+    json_patch::merge(&mut object, with);
+    object.to_string()
+}
+
+fn of_claim(name: &str) -> Value {
+    json!([{"name": "data", "persistentVolumeClaim": {"claimName": name}}])
+}
+
+fn counts(expected: &[(&str, u64)]) -> Asked {
+    Asked {
+        by_webhook: expected
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect(),
+        answered: expected.iter().map(|(_, count)| count).sum(),
+    }
+}
+
+#[test]
+fn nothing_is_asked_that_cannot_matter() {
+    let Some(cluster) = Cluster::start() else {
+        return;
+    };
+    let nodes = cluster.plane.fake_nodes();
+    let specs = ["asked-a", "asked-b"].map(|name| NodeSpec {
+        name: name.to_owned(),
+        zone: "zone".to_owned(),
+        taints: Vec::new(),
+        cpus: 4,
+    });
+    nodes.add(&specs);
+    rollouts(&cluster);
+    single_requests(&cluster);
+}
+
+/// Everything that controllers do in a rollout, until it is over.
+fn rollouts(cluster: &Cluster) {
+    let both = |count| [("workloads admit", count), ("workloads validating", count)];
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    for (name, volumes, with, expected) in [
+        ("plain", json!([]), json!({}), counts(&[])),
+        ("stateful", of_claim("one"), recreate, counts(&both(1))),
+    ] {
+        let manifest = workload("Deployment", name, &volumes, &with);
+        let created = cluster.asked(|| {
+            cluster.kubectl(&["create", "-f", "-"], Some(&manifest));
+            cluster.until_rolled_out(name);
+        });
+        assert_eq!(created, expected, "{name}, created");
+        let rolled = cluster.asked(|| {
+            let deployment = format!("deployment/{name}");
+            cluster.kubectl(
+                &["set", "image", &deployment, "app=example.com/app:2"],
+                None,
+            );
+            cluster.until_rolled_out(name);
+        });
+        assert_eq!(rolled, expected, "{name}, rolled out");
+    }
+}
+
+/// A request that is sent, and what is asked because of it.
+type Request = (&'static str, Vec<&'static str>, Option<String>, Asked);
+
+fn single_requests(cluster: &Cluster) {
+    for (what, arguments, stdin, expected) in requests() {
+        let asked = cluster.asked(|| cluster.kubectl(&arguments, stdin.as_deref()));
+        assert_eq!(asked, expected, "{what}");
+    }
+}
+
+fn requests() -> Vec<Request> {
+    const CREATE: [&str; 4] = ["create", "--dry-run=server", "-f", "-"];
+    let nothing = counts(&[]);
+    let both = counts(&[("workloads admit", 1), ("workloads validating", 1)]);
+    let validating = |name| counts(&[(name, 1)]);
+    let by = |account| [&CREATE[..], &[account, "--as-group=system:masters"]].concat();
+    let replica_set = workload("ReplicaSet", "rs", &of_claim("two"), &json!({}));
+    let templates = json!({"spec": {"serviceName": "s", "volumeClaimTemplates": [{
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }]}});
+    let owned = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": true}]);
+    let pod = |volumes: Value| {
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "pod", "ownerReferences": owned},
+            "spec": {"containers": [{"name": "app", "image": "example.com/app"}], "volumes": volumes},
+        });
+        pod.to_string()
+    };
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never",
+            "containers": [{"name": "app", "image": "example.com/app"}],
+            "volumes": of_claim("two"),
+        }}},
+    });
+    let cron = json!({
+        "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "cron"},
+        "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job["spec"]}},
+    });
+    let autoscaler = json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "hpa"},
+        "spec": {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "plain"}},
+    });
+    let leftover = r#"{"spec":{"strategy":{"type":"Recreate"}}}"#;
+    let modes = r#"{"spec":{"resources":{"requests":{"storage":"1Gi"}}}}"#;
+    vec![
+        (
+            "a label",
+            vec!["label", "deployment/stateful", "team=shop"],
+            None,
+            nothing.clone(),
+        ),
+        (
+            "somebody's annotation",
+            vec!["annotate", "deployment/stateful", "a=b"],
+            None,
+            nothing.clone(),
+        ),
+        (
+            "an annotation for the guard",
+            vec![
+                "annotate",
+                "deployment/stateful",
+                "multi-attach-guard.dev/reason=x",
+            ],
+            None,
+            both.clone(),
+        ),
+        (
+            "the same again",
+            vec![
+                "annotate",
+                "--overwrite",
+                "deployment/stateful",
+                "multi-attach-guard.dev/reason=x",
+            ],
+            None,
+            nothing.clone(),
+        ),
+        (
+            "a leftover without any volume",
+            vec![
+                "patch",
+                "deployment/plain",
+                "--dry-run=server",
+                "-p",
+                leftover,
+            ],
+            None,
+            counts(&[("workloads admit", 1)]),
+        ),
+        (
+            "more pods",
+            vec!["scale", "deployment/plain", "--replicas=2"],
+            None,
+            validating("scale validating"),
+        ),
+        (
+            "fewer pods",
+            vec!["scale", "deployment/plain", "--replicas=1"],
+            None,
+            nothing.clone(),
+        ),
+        (
+            "a ReplicaSet",
+            CREATE.into(),
+            Some(replica_set.clone()),
+            both.clone(),
+        ),
+        (
+            "a ReplicaSet of a Deployment",
+            by("--as=system:serviceaccount:kube-system:deployment-controller"),
+            Some(replica_set.clone()),
+            nothing.clone(),
+        ),
+        (
+            "a ReplicaSet where controllers share an account",
+            by("--as=system:kube-controller-manager"),
+            Some(replica_set),
+            nothing.clone(),
+        ),
+        (
+            "a StatefulSet with templates of claims",
+            CREATE.into(),
+            Some(workload("StatefulSet", "s", &json!([]), &templates)),
+            both.clone(),
+        ),
+        (
+            "a StatefulSet without",
+            CREATE.into(),
+            Some(workload("StatefulSet", "s", &json!([]), &json!({}))),
+            nothing.clone(),
+        ),
+        ("a Job", CREATE.into(), Some(job.to_string()), both.clone()),
+        (
+            "a Job of a CronJob",
+            by("--as=system:serviceaccount:kube-system:cronjob-controller"),
+            Some(job.to_string()),
+            nothing.clone(),
+        ),
+        (
+            "a CronJob",
+            CREATE.into(),
+            Some(cron.to_string()),
+            validating("workloads validating"),
+        ),
+        (
+            "a pod with an invented owner",
+            CREATE.into(),
+            Some(pod(of_claim("two"))),
+            validating("pods validating"),
+        ),
+        (
+            "a pod without a claim",
+            CREATE.into(),
+            Some(pod(json!([{"name": "tmp", "emptyDir": {}}]))),
+            nothing.clone(),
+        ),
+        (
+            "a pod of a ReplicaSet",
+            by("--as=system:serviceaccount:kube-system:replicaset-controller"),
+            Some(pod(of_claim("two"))),
+            nothing.clone(),
+        ),
+        (
+            "a claim",
+            CREATE.into(),
+            Some(claim("three").to_string()),
+            validating("claims validating"),
+        ),
+        (
+            "a label of a claim",
+            vec!["label", "pvc/two", "team=shop"],
+            None,
+            nothing.clone(),
+        ),
+        (
+            "a claim that is as it was",
+            vec!["patch", "pvc/two", "-p", modes],
+            None,
+            nothing.clone(),
+        ),
+        (
+            "an autoscaler",
+            vec!["create", "-f", "-"],
+            Some(autoscaler.to_string()),
+            validating("autoscalers validating"),
+        ),
+        (
+            "a label of an autoscaler",
+            vec!["label", "hpa/hpa", "team=shop"],
+            None,
+            nothing.clone(),
+        ),
+        (
+            "an autoscaler's bounds",
+            vec!["patch", "hpa/hpa", "-p", r#"{"spec":{"maxReplicas":3}}"#],
+            None,
+            validating("autoscalers validating"),
+        ),
+        (
+            "deletion",
+            vec!["delete", "deployment/stateful"],
+            None,
+            nothing.clone(),
+        ),
+        (
+            "what is in kube-system",
+            [&CREATE[..], &["-n=kube-system"]].concat(),
+            Some(workload("Deployment", "d", &of_claim("two"), &json!({}))),
+            nothing,
+        ),
+    ]
+}
