@@ -90,8 +90,8 @@ impl Cluster {
         let plane = harness::start_control_plane_with(Needs::Controllers, &options)?;
         account(&plane);
         let namespace = plane.namespace("asked");
-        let volumes: Vec<Value> = ["one", "two"].map(|name| volume(name)).into();
-        let claims: Vec<Value> = ["one", "two"].map(|name| claim(name)).into();
+        let volumes: Vec<Value> = ["one", "two"].map(volume).into();
+        let claims: Vec<Value> = ["one", "two"].map(claim).into();
         for object in volumes.iter().chain(&claims) {
             plane.apply(&namespace, &object.to_string());
         }
