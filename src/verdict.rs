@@ -28,7 +28,7 @@ use crate::cluster::View;
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::WorkloadKind;
-use crate::policy::{Action, Policy, Resolved, SuppressedBy, Suppression, Target};
+use crate::policy::{Action, Policy, RemedyChoice, Resolved, SuppressedBy, Suppression, Target};
 use crate::rules::Hazard;
 use crate::situation::World;
 use crate::storage::{Catalog, OverrideError};
@@ -74,8 +74,12 @@ pub enum Aim {
     Admit,
     /// No patch, but every remedy that helps with each finding.
     Propose,
-    /// A patch wherever a remedy helps, also where the policy says to deny.
-    Repair,
+    /// A patch for what would be denied or fixed, where a remedy helps. Several pods
+    /// are not put on one node unless somebody asked for that.
+    Repair {
+        /// The remedy to take in place of the one that the policy chooses.
+        remedy: Option<RemedyChoice>,
+    },
 }
 
 /// What comes of a review.

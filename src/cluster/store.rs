@@ -129,6 +129,11 @@ impl Cluster {
         self.objects.iter()
     }
 
+    /// Whether an object of that kind and name is held.
+    pub(super) fn holds(&self, key: Key<'_>) -> bool {
+        self.objects.get(key).is_some()
+    }
+
     pub(super) fn get<T: Typed>(&self, key: Key<'_>) -> Option<&T> {
         T::of(self.objects.get(key)?)
     }

@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::batch::{BatchOrder, Turn};
 use super::store::Cluster;
-use super::stored::Typed;
+use super::stored::{Stored, Typed};
 use super::table::{Key, Trait};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
@@ -54,9 +54,8 @@ const NODE_NAME: &str = "metadata.name";
 /// What one judgement knows beside the cluster.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside<'a> {
-    /// Where the same claim, volume, class, driver or namespace is defined more
-    /// than once: clusters whose definition counts before the cluster's own, the
-    /// first of them most.
+    /// Clusters whose objects count before those of the same kind and name in the
+    /// cluster, the first of them most. They hold no nodes.
     pub nearer: &'a [&'a Cluster],
     /// A claim that is about to be there.
     pub arriving: Option<&'a Claim>,
@@ -116,6 +115,18 @@ impl<'a> View<'a> {
         }
     }
 
+    /// The namespaces, by name, in which the cluster has a claim called `name`.
+    #[must_use]
+    pub fn namespaces_with_claim(&self, name: &str) -> Vec<&'a str> {
+        let claims = self.cluster.objects().filter_map(Claim::of);
+        let mut namespaces: Vec<&str> = claims
+            .filter(|claim| claim.metadata.name == name)
+            .map(|claim| claim.metadata.namespace.as_str())
+            .collect();
+        namespaces.sort_unstable();
+        namespaces
+    }
+
     /// The persistent volume `name`.
     pub fn volume(&self, name: &str) -> Lookup<&'a Volume> {
         self.find(ObjectKind::Volume, "", name)
@@ -125,12 +136,8 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn free_volumes(&self, class: &str) -> Vec<&'a Volume> {
         self.uses_all(ObjectKind::Volume, "");
-        let free = Trait::FreeOfClass(class);
-        let nearer = self.beside.nearer.iter();
-        nearer
-            .flat_map(|cluster| cluster.with(free).filter_map(Volume::of))
-            .chain(self.members(free))
-            .filter(|volume| volume.claim.is_none() && volume.class == class)
+        self.members(Trait::FreeOfClass(class))
+            .filter(|volume: &&Volume| volume.claim.is_none() && volume.class == class)
             .collect()
     }
 
@@ -143,6 +150,10 @@ impl<'a> View<'a> {
     /// newest is, then the first by name (`GetDefaultClass` in the Kubernetes
     /// source).
     pub fn default_storage_class(&self) -> Lookup<&'a StorageClass> {
+        let mut nearer = self.beside.nearer.iter();
+        if let Some(class) = nearer.find_map(|it| it.known_default_class()) {
+            return Lookup::Found(class);
+        }
         self.uses_all(ObjectKind::StorageClass, "");
         match self.beside.asked {
             Some(asked) if asked.has_heard_all(ObjectKind::StorageClass) => asked
@@ -159,8 +170,9 @@ impl<'a> View<'a> {
     /// Every storage class, by name.
     #[must_use]
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
-        let classes = self.cluster.with(Trait::Kind(ObjectKind::StorageClass));
-        let mut classes: Vec<&StorageClass> = classes.filter_map(StorageClass::of).collect();
+        let mut classes: Vec<&StorageClass> = self
+            .members(Trait::Kind(ObjectKind::StorageClass))
+            .collect();
         classes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         classes
     }
@@ -275,8 +287,10 @@ impl<'a> View<'a> {
             .cluster
             .with_shortest(traits())
             .filter(|object| asked.is_none_or(|asked| asked.shows(object.key())));
-        heard
-            .chain(cached)
+        let nearer = self.nearer(|cluster| cluster.with_shortest(traits()));
+        let further = heard.chain(cached);
+        nearer
+            .chain(further.filter(|object| !self.is_nearer(object)))
             .filter_map(Workload::of)
             .filter(|workload| {
                 namespace.is_none_or(|namespace| workload.metadata.namespace == namespace)
@@ -357,7 +371,26 @@ impl<'a> View<'a> {
                 asked.shows(object.key())
             })
         });
-        heard.chain(cached).filter_map(T::of)
+        let further = heard.chain(cached);
+        self.nearer(move |cluster| cluster.with(wanted))
+            .chain(further.filter(|object| !self.is_nearer(object)))
+            .filter_map(T::of)
+    }
+
+    /// What is found in the nearer clusters, each object once.
+    fn nearer<I: Iterator<Item = &'a Stored>>(
+        &self,
+        find: impl Fn(&'a Cluster) -> I,
+    ) -> impl Iterator<Item = &'a Stored> {
+        let nearer = self.beside.nearer;
+        nearer.iter().enumerate().flat_map(move |(level, cluster)| {
+            find(cluster).filter(move |object| holder(&nearer[..level], object).is_none())
+        })
+    }
+
+    /// Whether a nearer cluster defines the same object.
+    fn is_nearer(&self, object: &Stored) -> bool {
+        holder(self.beside.nearer, object).is_some()
     }
 
     /// Says that a judgement uses that there are no more objects of a kind than
@@ -374,4 +407,9 @@ impl<'a> View<'a> {
     fn answered(&self) -> Option<&'a Asked> {
         self.beside.asked.filter(|asked| !asked.is_idle())
     }
+}
+
+/// The first of the clusters that holds an object of that kind and name.
+fn holder<'c>(clusters: &[&'c Cluster], object: &Stored) -> Option<&'c Cluster> {
+    clusters.iter().copied().find(|it| it.holds(object.key()))
 }

@@ -12,6 +12,7 @@ pub mod edit;
 pub mod error;
 mod fragment;
 pub mod hook;
+pub mod kustomization;
 pub mod locate;
 pub mod objects;
 pub mod outline;

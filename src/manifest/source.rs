@@ -34,6 +34,9 @@ pub struct Source {
     pub bytes: u64,
     /// Whether it was named itself, not found in a directory.
     pub named: bool,
+    /// Whether it is what a chart or a kustomization was rendered to: all of one
+    /// cluster's, and nobody else's.
+    pub rendered: bool,
     origin: Origin,
 }
 
@@ -57,7 +60,17 @@ impl Source {
             name: name.to_owned(),
             bytes: text.len() as u64,
             named: true,
+            rendered: false,
             origin: Origin::Memory(text),
+        }
+    }
+
+    /// What the chart or kustomization called `name` was rendered to.
+    #[must_use]
+    pub fn rendered(name: &str, text: String) -> Self {
+        Self {
+            rendered: true,
+            ..Self::in_memory(name, text)
         }
     }
 
@@ -210,6 +223,7 @@ impl Found {
 
     fn stream(&mut self, name: &str, from: impl Read) {
         match read(name, from, 0).and_then(|bytes| text_of(name, bytes)) {
+            Ok(text) if text.trim().is_empty() => self.errors.push(whole(name, Problem::Empty)),
             Ok(text) => self.sources.push(Source::in_memory(name, text)),
             Err(error) => self.errors.push(error),
         }
@@ -226,6 +240,7 @@ impl Found {
             name: shown(path),
             bytes,
             named,
+            rendered: false,
             origin: Origin::File {
                 path: path.to_owned(),
                 real,

@@ -9,7 +9,7 @@ use super::scaling::capped;
 use super::{Aim, Evaluation, Finding, Proposal, Verdict, ratchet, reason};
 use crate::model::object::Object;
 use crate::model::workload::Workload;
-use crate::policy::{Action, Decision, Resolved};
+use crate::policy::{Action, Decision, RemedyChoice, Resolved};
 use crate::rules::{Hazard, judge_workload};
 use crate::situation::Situation;
 
@@ -41,7 +41,7 @@ impl Evaluation<'_> {
                 };
                 let needs_document = match self.review.aim {
                     Aim::Judge => false,
-                    Aim::Propose | Aim::Repair => true,
+                    Aim::Propose | Aim::Repair { .. } => true,
                     Aim::Admit => hazards
                         .iter()
                         .any(|hazard| decisions.of(hazard).action == Action::Fix),
@@ -59,7 +59,9 @@ impl Evaluation<'_> {
                 };
                 match self.review.aim {
                     Aim::Propose => self.proposed(&judged, &decisions),
-                    Aim::Judge | Aim::Admit | Aim::Repair => self.repaired(judged, &decisions),
+                    Aim::Judge | Aim::Admit | Aim::Repair { .. } => {
+                        self.repaired(judged, &decisions)
+                    }
                 }
             },
         )
@@ -147,7 +149,10 @@ impl Evaluation<'_> {
             .map(|hazard| (hazard, decisions.of(hazard)))
             .filter(|(_, decision)| decision.action == Action::Fix)
             .find_map(|(hazard, decision)| {
-                Some((hazard.clone(), judged.repair(hazard, decision.remedy)?))
+                let repair = judged.repair(hazard, decision.remedy)?;
+                decisions
+                    .asks_for(&repair, decision.remedy)
+                    .then(|| (hazard.clone(), repair))
             })
         {
             let Repair {
@@ -189,6 +194,14 @@ struct Decisions<'a> {
 }
 
 impl Decisions<'_> {
+    /// Whether a repair may be made that `choice` led to. Several pods on one node
+    /// are a decision, which is not taken in a file that somebody else keeps.
+    fn asks_for(&self, repair: &Repair<'_>, choice: RemedyChoice) -> bool {
+        choice != RemedyChoice::Auto
+            || !matches!(self.aim, Aim::Repair { .. })
+            || repair.remedy.name != RemedyChoice::Colocate.name()
+    }
+
     fn of(&self, hazard: &Hazard) -> Decision<'_> {
         let mut decision = self.resolved.decide(hazard.rule, hazard.outcome);
         if self.spared.contains(hazard) {
@@ -196,8 +209,11 @@ impl Decisions<'_> {
                 decision.action = Action::Warn;
                 decision.without_remedy = Action::Warn;
             }
-        } else if self.aim == Aim::Repair && decision.action != Action::Ignore {
-            decision.action = Action::Fix;
+        } else if let Aim::Repair { remedy } = self.aim {
+            if decision.action == Action::Deny {
+                decision.action = Action::Fix;
+            }
+            decision.remedy = remedy.unwrap_or(decision.remedy);
         }
         decision
     }

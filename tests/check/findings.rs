@@ -82,11 +82,11 @@ fn every_kind_of_object_in_the_input_counts() {
             "",
         ),
         (
-            "the only node",
+            "a node, which does not speak for the size of a cluster",
             DEPLOYMENT,
             CLAIM,
             "{apiVersion: v1, kind: Node, metadata: {name: a}}",
-            "",
+            "deny rolling-update-overlap",
         ),
         ("no autoscaler", &recreate, CLAIM, "", ""),
         (
@@ -169,6 +169,26 @@ fn exit_codes_say_what_happened() {
             err(&output)
         );
     }
+    let at_fault = shop();
+    for (arguments, expected) in [
+        (&["check"][..], 1),
+        (&["check", "--exit-zero"], 0),
+        (&["check", "--fail-if-no-objects"], 1),
+        (&["check", "--exclude", "web.yaml"], 0),
+        (&["check", "--exclude", "*.yaml"], 0),
+        (&["check", "--exclude", "*.yaml", "--fail-if-no-objects"], 2),
+        (&["check", "-"], 2),
+        (&["check", "--exclude", "a{b"], 2),
+    ] {
+        let output = run(&at_fault, arguments);
+        assert_eq!(code(&output), expected, "{arguments:?}: {}", err(&output));
+    }
+    let nothing = run(&at_fault, &["check", "-"]);
+    assert!(
+        err(&nothing).starts_with("-: There is nothing to read here. Did the program"),
+        "{}",
+        err(&nothing)
+    );
     let nowhere = run(&shop(), &["check", "nowhere"]);
     assert_eq!(code(&nowhere), 2);
     assert!(err(&nowhere).starts_with("nowhere: This cannot be read: "));
@@ -296,6 +316,23 @@ fn the_policy_of_the_repository_holds_everywhere_in_it() {
     let output = run_with(&deploy, &["check", ".", "--format", "json"], "");
     assert_eq!(findings(&output)[0]["action"], "warn");
     assert_eq!(code(&output), 0);
+    assert_eq!(
+        err(&output)
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .rsplit('/')
+            .next(),
+        Some(".multi-attach-guard.yaml."),
+        "the policy is named: {}",
+        err(&output)
+    );
+    let nearer = deploy.join(".multi-attach-guard.yml");
+    fs::write(&nearer, "defaults: {}\n").unwrap();
+    let from_above = run(&folder, &["check", "deploy"]);
+    assert_eq!(code(&from_above), 1, "the nearest policy counts");
+    assert!(err(&from_above).contains("The policy is deploy/.multi-attach-guard.yml."));
+    fs::remove_file(nearer).unwrap();
 
     let strict = folder.path().join("strict.yaml");
     fs::write(&strict, "defaults: {}\n").unwrap();

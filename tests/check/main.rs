@@ -7,6 +7,7 @@ mod bad_input;
 mod findings;
 mod others;
 mod repair;
+mod scopes;
 #[path = "../written/mod.rs"]
 mod written;
 

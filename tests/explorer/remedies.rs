@@ -87,7 +87,7 @@ impl Trial {
         if !any {
             return;
         }
-        let repaired = engine.judge(configuration, &documents, Aim::Repair);
+        let repaired = engine.judge(configuration, &documents, Aim::Repair { remedy: None });
         for (at, verdict) in repaired.iter().enumerate() {
             let Some(patch) = &verdict.patch else {
                 continue;
@@ -109,7 +109,7 @@ impl Trial {
         let found: Vec<Said> = again.iter().map(said).collect();
         let comparison = compare(after, &found, survey);
         let mut is_repaired_again = || {
-            let again = engine.judge(after, documents, Aim::Repair);
+            let again = engine.judge(after, documents, Aim::Repair { remedy: None });
             again[treatment.at].patch.is_some()
         };
         let broken = if comparison != Comparison::Agrees {

@@ -1,81 +1,102 @@
 //! From files to objects to judge and the facts they are for each other.
 
+use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use super::namespace::Namespaces;
 use super::progress::Progress;
+use super::repair::Edits;
 use super::repository::Repository;
-use crate::cluster::{BatchOrder, Cluster};
+use super::scope::{Member, Scopes};
+use crate::cluster::Cluster;
 use crate::manifest::error::ReadError;
+use crate::manifest::hook::Hook;
+use crate::manifest::kustomization::{FILE_NAMES, Kustomization};
 use crate::manifest::outline::Outline;
 use crate::manifest::read::{Item, Note, Place, read_objects};
-use crate::manifest::source::{Exclude, Source, find};
+use crate::manifest::source::{Exclude, Found, Source, find};
 use crate::model::object::{Object, ObjectRef};
 use crate::report::{Summary, Unread};
 
-/// The namespace of objects that name none, as for kubectl.
-const DEFAULT_NAMESPACE: &str = "default";
-
-/// An object to judge.
-pub(super) struct Member {
+/// An object of a manifest.
+pub(super) struct Known {
     pub(super) place: Place,
     /// The object as its manifest names it, without a namespace it does not say.
     pub(super) reference: ObjectRef,
     pub(super) object: Object,
     pub(super) outline: Outline,
+    pub(super) hook: Option<Hook>,
     /// The Helm template it was rendered from.
     pub(super) template: Option<Box<str>>,
     pub(super) notes: Vec<Note>,
 }
 
+impl Known {
+    pub(super) const fn is_judged(&self) -> bool {
+        matches!(
+            self.object,
+            Object::Workload(_) | Object::Claim(_) | Object::Autoscaler(_)
+        )
+    }
+}
+
 /// All that was read.
 pub(super) struct Gathered {
     pub(super) sources: Vec<Source>,
-    pub(super) members: Vec<Member>,
-    pub(super) order: BatchOrder,
-    pub(super) cluster: Cluster,
+    /// In the order of the sources and of their text.
+    pub(super) objects: Vec<Known>,
+    /// What is known beside the files.
+    pub(super) facts: Cluster,
     pub(super) unread: Vec<Unread>,
     /// The numbers, but for the findings.
     pub(super) summary: Summary,
 }
 
+/// How to read.
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'a> {
+    pub(super) exclude: &'a Exclude,
+    /// The namespace of objects that name none.
+    pub(super) namespace: Option<&'a str>,
+    pub(super) repository: &'a Repository,
+}
+
 impl Gathered {
-    /// Reads everything under `paths`, but for what is excluded; what is found there
-    /// is added to `cluster`.
-    pub(super) fn read(
-        paths: &[PathBuf],
-        exclude: &Exclude,
-        cluster: Cluster,
-        repository: &Repository,
-    ) -> Self {
-        let found = find(paths, exclude, &mut io::stdin().lock());
-        let unread = found
-            .errors
+    /// Reads everything under `paths`. `facts` are known beside it.
+    pub(super) fn read(paths: &[PathBuf], reading: Reading<'_>, facts: Cluster) -> Self {
+        let Found {
+            sources,
+            errors,
+            links,
+            ..
+        } = find(paths, reading.exclude, &mut io::stdin().lock());
+        let unread = errors
             .into_iter()
-            .map(|error| unread(error, &[], repository))
+            .map(|error| unread(error, &[], reading.repository))
             .collect();
         let summary = Summary {
-            links: found.links,
+            links,
             ..Summary::default()
         };
-        Self::of_sources(found.sources, unread, summary, cluster, repository)
+        Self::of_sources(sources, unread, summary, reading, facts)
     }
 
     /// Reads the same files again, after they were changed.
-    pub(super) fn again(self, cluster: Cluster, repository: &Repository) -> Self {
+    pub(super) fn again(self, reading: Reading<'_>) -> Self {
         let summary = Summary {
             links: self.summary.links,
             ..Summary::default()
         };
-        Self::of_sources(self.sources, Vec::new(), summary, cluster, repository)
+        Self::of_sources(self.sources, Vec::new(), summary, reading, self.facts)
     }
 
     fn of_sources(
         sources: Vec<Source>,
         mut unread_files: Vec<Unread>,
         mut summary: Summary,
-        mut cluster: Cluster,
-        repository: &Repository,
+        reading: Reading<'_>,
+        facts: Cluster,
     ) -> Self {
         let progress = Progress::of(sources.len());
         let read = read_objects(&sources, true, || progress.step());
@@ -86,49 +107,149 @@ impl Gathered {
         summary.templates = read.templates;
         summary.skipped = read.skipped;
         let errors = read.errors.into_iter();
-        unread_files.extend(errors.map(|error| unread(error, &sources, repository)));
-        let mut members = Vec::new();
+        unread_files.extend(errors.map(|error| unread(error, &sources, reading.repository)));
+        summary.unreadable = unread_files.len();
+
+        let kustomizations = Kustomizations::among(&sources);
+        let mut objects = Vec::with_capacity(read.items.len());
         for item in read.items {
-            let Item {
-                place,
-                reference,
-                mut object,
-                missing,
-                template,
-                outline,
-                notes,
-                ..
-            } = item;
-            if missing.is_some() {
+            let source = &sources[item.place.source];
+            if item.missing.is_some() || kustomizations.have_as_patch(source) {
                 summary.fragments += 1;
-                continue;
-            }
-            place_in_default_namespace(&mut object);
-            cluster.apply(object.clone());
-            match outline {
-                Some(outline) if is_judged(&object) => members.push(Member {
-                    place,
-                    reference,
-                    object,
-                    outline,
-                    template,
-                    notes,
-                }),
-                _ => summary.facts += 1,
+            } else {
+                objects.extend(known(item));
             }
         }
-        summary.judged = members.len();
-        summary.unreadable = unread_files.len();
-        let objects = members.iter().map(|member| &member.object);
-        let order = BatchOrder::of(objects.enumerate());
+        let namespaces = Namespaces::of(&objects, &sources, reading.namespace);
+        for known in &mut objects {
+            let source = &sources[known.place.source];
+            let beside = kustomizations.namespace_beside(source);
+            namespaces.complete(known, source, beside);
+            bind(&mut known.object, &facts);
+        }
+        summary.judged = objects.iter().filter(|known| known.is_judged()).count();
+        summary.facts = objects.len() - summary.judged;
         Self {
             sources,
-            members,
-            order,
-            cluster,
+            objects,
+            facts,
             unread: unread_files,
             summary,
         }
+    }
+
+    /// Adds what could not be changed.
+    pub(super) fn refuse(&mut self, edits: Edits) {
+        self.unread.extend(edits.failed);
+        self.summary.unreadable = self.unread.len();
+    }
+
+    /// The objects to judge, those of one file together, by their numbers. What is not
+    /// there beside the others is judged apart from them.
+    pub(super) fn judged(&self) -> Vec<Vec<usize>> {
+        let judged = (0..self.objects.len()).filter(|number| self.objects[*number].is_judged());
+        let judged: Vec<usize> = judged.collect();
+        let source = |number: &usize| self.objects[*number].place.source;
+        let passes = |number: &usize| {
+            let hook = self.objects[*number].hook;
+            matches!(hook, Some(Hook::Apart | Hook::Test))
+        };
+        judged
+            .chunk_by(|a, b| source(a) == source(b) && !passes(a) && !passes(b))
+            .map(<[usize]>::to_vec)
+            .collect()
+    }
+
+    pub(super) fn scopes(&self) -> Scopes<'_> {
+        let members = self.objects.iter().map(|known| Member {
+            source: known.place.source,
+            object: &known.object,
+            hook: known.hook,
+            judged: known.is_judged(),
+        });
+        Scopes::new(members.collect(), &self.sources, &self.facts)
+    }
+}
+
+fn known(item: Item) -> Option<Known> {
+    Some(Known {
+        place: item.place,
+        reference: item.reference,
+        object: item.object,
+        outline: item.outline?,
+        hook: item.hook,
+        template: item.template,
+        notes: item.notes,
+    })
+}
+
+/// Adds to a claim of a file what the facts know of the same claim and no manifest
+/// says: the volume that it is bound to, and that one's access modes.
+fn bind(object: &mut Object, facts: &Cluster) {
+    let Object::Claim(claim) = object else { return };
+    let metadata = &claim.metadata;
+    let there = facts.view().claim(&metadata.namespace, &metadata.name);
+    if let Some(there) = there.found()
+        && claim.volume.is_empty()
+    {
+        claim.volume = there.volume.clone();
+        claim.bound_modes = there.bound_modes;
+    }
+}
+
+/// What the kustomizations among the files say of the files beside them.
+struct Kustomizations {
+    /// Each with its folder, without links.
+    all: Vec<(PathBuf, Kustomization)>,
+    /// Files that are patches, without links.
+    patches: HashSet<PathBuf>,
+    /// Folders of components, without links.
+    components: HashSet<PathBuf>,
+}
+
+impl Kustomizations {
+    fn among(sources: &[Source]) -> Self {
+        let all: Vec<(PathBuf, Kustomization)> = sources
+            .iter()
+            .filter_map(|source| {
+                let path = source.real_path()?;
+                let name = path.file_name()?;
+                FILE_NAMES.iter().find(|known| name == **known)?;
+                let read = Kustomization::read(&source.text().ok()?)?;
+                Some((path.parent()?.to_owned(), read))
+            })
+            .collect();
+        let real = |folder: &Path, name: &String| folder.join(name).canonicalize().ok();
+        let (mut patches, mut components) = (HashSet::new(), HashSet::new());
+        for (folder, read) in &all {
+            // A patch may stand in the kustomization itself, and is no name then.
+            let names = read.patches.iter().filter(|name| !name.contains('\n'));
+            patches.extend(names.filter_map(|name| real(folder, name)));
+            components.extend(read.components.iter().filter_map(|it| real(folder, it)));
+            if read.is_component {
+                components.insert(folder.clone());
+            }
+        }
+        Self {
+            all,
+            patches,
+            components,
+        }
+    }
+
+    fn have_as_patch(&self, source: &Source) -> bool {
+        !self.all.is_empty()
+            && source.real_path().is_some_and(|path| {
+                self.patches.contains(path)
+                    || path.ancestors().any(|it| self.components.contains(it))
+            })
+    }
+
+    /// The namespace that the kustomization in the folder of `source` gives.
+    fn namespace_beside(&self, source: &Source) -> Option<&str> {
+        let folder = source.real_path()?.parent()?;
+        let (_, beside) = self.all.iter().find(|(it, _)| it == folder)?;
+        beside.namespace.as_deref()
     }
 }
 
@@ -143,21 +264,5 @@ fn unread(error: ReadError, sources: &[Source], repository: &Repository) -> Unre
         at: error.line.zip(error.column),
         message: error.problem.to_string(),
         file: error.file,
-    }
-}
-
-const fn is_judged(object: &Object) -> bool {
-    matches!(
-        object,
-        Object::Workload(_) | Object::Claim(_) | Object::Autoscaler(_)
-    )
-}
-
-fn place_in_default_namespace(object: &mut Object) {
-    if !matches!(object, Object::Namespace(_))
-        && let Some(metadata) = object.metadata_mut()
-        && metadata.namespace.is_empty()
-    {
-        metadata.namespace = DEFAULT_NAMESPACE.into();
     }
 }

@@ -6,25 +6,31 @@ use std::ops::Range;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::gather::{Gathered, Member};
+use super::gather::{Gathered, Known};
 use super::repository::Repository;
+use super::scope::Surroundings;
 use crate::cluster::{Beside, View};
+use crate::manifest::hook::Hook;
 use crate::manifest::locate::Spot;
 use crate::manifest::outline::Outline;
 use crate::manifest::place::Lines;
+use crate::model::object::Object;
+use crate::policy::Action;
 use crate::report::{Format, Judged, Located, Notice, Place, Report};
-use crate::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
+use crate::rules::Outcome;
+use crate::situation::volumes::claims;
+use crate::verdict::{Aim, Finding, Raw, Review, Settings, Verdict, evaluate};
 
-/// The document of a member, but for its bulk; made when it is asked for.
+/// The document of an object, but for its bulk; made when it is asked for.
 pub(super) struct Document<'m> {
     outline: &'m Outline,
     value: OnceCell<Value>,
 }
 
 impl<'m> Document<'m> {
-    pub(super) fn of(member: &'m Member) -> Self {
+    pub(super) fn of(known: &'m Known) -> Self {
         Self {
-            outline: &member.outline,
+            outline: &known.outline,
             value: OnceCell::new(),
         }
     }
@@ -49,36 +55,38 @@ impl Raw for Document<'_> {
     }
 }
 
-/// Judges the member number `number`.
+/// Judges the object number `number` in its surroundings.
 pub(super) fn verdict(
     gathered: &Gathered,
     number: usize,
+    surroundings: &Surroundings,
     settings: &Settings,
     document: &Document<'_>,
     aim: Aim,
 ) -> Verdict {
-    let member = &gathered.members[number];
+    let known = &gathered.objects[number];
     let review = Review {
-        object: &member.object,
+        object: &known.object,
         old: None,
-        reference: &member.reference,
+        reference: &known.reference,
         scaled: None,
         raw: document,
         aim,
     };
+    let nearer = [&surroundings.cluster];
     let beside = Beside {
-        batch: Some((&gathered.order, number)),
+        nearer: &nearer,
+        batch: Some((&surroundings.order, number)),
         ..Beside::NOTHING
     };
-    evaluate(&review, View::new(&gathered.cluster, &beside), settings)
+    evaluate(&review, View::new(&gathered.facts, &beside), settings)
 }
 
-/// What there is to tell of one member, and where each of it stands.
+/// What there is to tell of one object, and where each of it stands.
 struct Told {
     number: usize,
-    verdict: Verdict,
-    findings: Vec<Spot>,
-    annotations: Spot,
+    findings: Vec<(Finding, Spot)>,
+    notices: Vec<(String, Spot)>,
 }
 
 /// Judges everything and says where it stands.
@@ -88,18 +96,18 @@ pub(super) fn report(
     repository: &Repository,
     format: Format,
 ) -> Report {
-    let told: Vec<Told> = (0..gathered.members.len())
+    let scopes = gathered.scopes();
+    let placed: Vec<(Vec<Located>, Vec<Notice>)> = gathered
+        .judged()
         .into_par_iter()
-        .filter_map(|number| tell(gathered, settings, number))
-        .collect();
-    let files: Vec<&[Told]> = told
-        .chunk_by(|a, b| {
-            gathered.members[a.number].place.source == gathered.members[b.number].place.source
+        .filter_map(|numbers| {
+            let surroundings = scopes.around(&numbers);
+            let told: Vec<Told> = numbers
+                .iter()
+                .filter_map(|number| tell(gathered, settings, &surroundings, *number))
+                .collect();
+            (!told.is_empty()).then(|| of_file(gathered, repository, told))
         })
-        .collect();
-    let placed: Vec<(Vec<Located>, Vec<Notice>)> = files
-        .into_par_iter()
-        .map(|told| of_file(gathered, repository, told))
         .collect();
     let mut report = Report {
         unread: gathered.unread.clone(),
@@ -115,57 +123,127 @@ pub(super) fn report(
         report.notices.extend(notices);
     }
     if format == Format::Junit {
-        report.judged = gathered
-            .members
-            .iter()
-            .map(|it| judged(gathered, it))
-            .collect();
+        let judged = gathered.objects.iter().filter(|known| known.is_judged());
+        report.judged = judged.map(|it| named(gathered, it)).collect();
     }
     report
 }
 
-fn judged(gathered: &Gathered, member: &Member) -> Judged {
+fn named(gathered: &Gathered, known: &Known) -> Judged {
     Judged {
-        object: member.reference.clone(),
-        file: Some(gathered.sources[member.place.source].name.clone()),
+        object: known.reference.clone(),
+        file: Some(gathered.sources[known.place.source].name.clone()),
     }
 }
 
-/// What there is to tell of the member; `None` for most of them.
-fn tell(gathered: &Gathered, settings: &Settings, number: usize) -> Option<Told> {
-    let member = &gathered.members[number];
-    let document = Document::of(member);
-    let verdict = verdict(gathered, number, settings, &document, Aim::Propose);
-    if verdict.findings.is_empty() && verdict.notices.is_empty() && member.notes.is_empty() {
+/// What there is to tell of the object; `None` for most of them.
+fn tell(
+    gathered: &Gathered,
+    settings: &Settings,
+    surroundings: &Surroundings,
+    number: usize,
+) -> Option<Told> {
+    let known = &gathered.objects[number];
+    let document = Document::of(known);
+    let Verdict {
+        findings, notices, ..
+    } = verdict(
+        gathered,
+        number,
+        surroundings,
+        settings,
+        &document,
+        Aim::Propose,
+    );
+    if findings.is_empty() && notices.is_empty() && known.notes.is_empty() {
         return None;
     }
-    let findings = verdict
-        .findings
-        .iter()
-        .map(|finding| document.spot(&finding.field_path))
-        .collect();
-    Some(Told {
+    let mut told = Told {
         number,
-        findings,
-        annotations: document.spot("metadata.annotations"),
-        verdict,
-    })
+        findings: Vec::new(),
+        notices: Vec::new(),
+    };
+    let annotations = document.spot("metadata.annotations");
+    told.notices
+        .extend(notices.into_iter().map(|text| (text, annotations)));
+    let of_writing = known.notes.iter();
+    told.notices
+        .extend(of_writing.map(|note| (note.text.clone(), note.spot)));
+    if !findings.is_empty() {
+        let start = document.spot("");
+        let unclear = surroundings.notes.iter().filter(|(it, _)| *it == number);
+        told.notices
+            .extend(unclear.map(|(_, text)| (text.clone(), start)));
+        let elsewhere = elsewhere(gathered, known, surroundings).into_iter();
+        told.notices.extend(elsewhere.map(|text| (text, start)));
+    }
+    for finding in findings {
+        let spot = document.spot(&finding.field_path);
+        match as_notice(known, &finding) {
+            Some(text) => told.notices.push((text, spot)),
+            None => told.findings.push((finding, spot)),
+        }
+    }
+    Some(told)
 }
 
-/// The findings and notices of members of one file, which is read again for their
+/// What a finding is told as where nobody needs to do anything about it.
+fn as_notice(known: &Known, finding: &Finding) -> Option<String> {
+    if finding.action == Action::Ignore {
+        return None;
+    }
+    if known.hook == Some(Hook::Test) {
+        return Some(format!(
+            "This is a Helm test, which is there only when somebody runs it. {}",
+            finding.message
+        ));
+    }
+    let Object::Workload(workload) = &known.object else {
+        return None;
+    };
+    let chosen = finding.outcome == Outcome::Delay
+        && finding.action == Action::Warn
+        && workload
+            .strategy
+            .room(workload.replicas)
+            .is_some_and(|room| room.surge == 0);
+    chosen.then(|| format!("With maxSurge: 0, as chosen here: {}", finding.message))
+}
+
+/// Says of the claims of a workload that the facts have them in another namespace,
+/// where there is only one.
+fn elsewhere(gathered: &Gathered, known: &Known, surroundings: &Surroundings) -> Vec<String> {
+    let Object::Workload(workload) = &known.object else {
+        return Vec::new();
+    };
+    let facts = gathered.facts.view();
+    let own = &workload.metadata.namespace;
+    claims(workload)
+        .filter(|claim| surroundings.cluster.view().claim(own, claim).found().is_none())
+        .filter(|claim| facts.claim(own, claim).found().is_none())
+        .filter_map(|claim| match facts.namespaces_with_claim(claim)[..] {
+            [only] => Some(format!(
+                "There is no claim \"{claim}\" in namespace {own}, but the facts have one in {only}; if that is meant, say --namespace {only}."
+            )),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The findings and notices of objects of one file, which is read again for their
 /// lines.
 fn of_file(
     gathered: &Gathered,
     repository: &Repository,
-    told: &[Told],
+    told: Vec<Told>,
 ) -> (Vec<Located>, Vec<Notice>) {
-    let source = &gathered.sources[gathered.members[told[0].number].place.source];
+    let source = &gathered.sources[gathered.objects[told[0].number].place.source];
     let path = source.real_path().map(|path| repository.path_of(path));
     let text = source.text().unwrap_or_default();
     let lines = Lines::of(&text);
     let (mut findings, mut notices) = (Vec::new(), Vec::new());
     for told in told {
-        let member = &gathered.members[told.number];
+        let known = &gathered.objects[told.number];
         let place = |spot: Spot| {
             let (line, column) = lines.line_and_column(spot.start);
             let (_, end_column) = lines.line_and_column(spot.end);
@@ -178,21 +256,16 @@ fn of_file(
                 column,
                 end_column: end_column.max(column + 1),
                 text: text.unwrap_or_default().to_owned(),
-                template: member.template.as_deref().map(str::to_owned),
+                template: known.template.as_deref().map(str::to_owned),
             })
         };
-        let spots = told.findings.iter().copied();
-        let placed = told.verdict.findings.iter().zip(spots);
-        findings.extend(placed.map(|(it, spot)| Located::new(it.clone(), place(spot))));
-        let notice = |text: &str, spot| Notice {
-            object: member.reference.clone(),
+        let located = told.findings.into_iter();
+        findings.extend(located.map(|(finding, spot)| Located::new(finding, place(spot))));
+        notices.extend(told.notices.into_iter().map(|(text, spot)| Notice {
+            object: known.reference.clone(),
             place: place(spot),
-            text: text.to_owned(),
-        };
-        let of_policy = told.verdict.notices.iter();
-        notices.extend(of_policy.map(|text| notice(text, told.annotations)));
-        let of_writing = member.notes.iter();
-        notices.extend(of_writing.map(|note| notice(&note.text, note.spot)));
+            text,
+        }));
     }
     (findings, notices)
 }

@@ -9,9 +9,11 @@
 mod gather;
 mod judge;
 mod merge_patch;
+mod namespace;
 mod progress;
 mod repair;
 mod repository;
+mod scope;
 mod ways_out;
 
 use std::io::{self, IsTerminal, Write};
@@ -24,27 +26,26 @@ use super::cluster::{self, ClusterError};
 use super::policy_file::{self, PolicyFileError};
 use crate::cluster::Cluster;
 use crate::manifest::source::{Exclude, ExcludeError};
+use crate::policy::RemedyChoice;
 use crate::report::{self, Format, Report, Style, Summary};
-use crate::verdict::Settings;
+use crate::verdict::Aim;
 use crate::view::facts::{self, FactsError};
-use gather::Gathered;
+use gather::{Gathered, Reading};
 use repository::Repository;
-
-/// The policy of a repository, at its root.
-const POLICY: &str = ".multi-attach-guard.yaml";
 
 /// The options of `check`.
 #[derive(Args, Clone, Debug)]
 pub struct CheckOptions {
     /// Files and directories to check; "-" reads standard input
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(value_name = "PATH", default_value = ".")]
     pub paths: Vec<PathBuf>,
 
     /// Leave out what matches when directories are searched, as in a .gitignore; may be repeated
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
 
-    /// The policy file [default: .multi-attach-guard.yaml at the root of the repository]
+    /// The policy file [default: .multi-attach-guard.yaml or .yml beside what is checked, or in a
+    /// directory above, up to the root of the repository]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -61,6 +62,11 @@ pub struct CheckOptions {
     #[arg(long, value_name = "CONTEXT", requires = "cluster")]
     pub context: Option<String>,
 
+    /// The namespace of objects that name none [default: the only one that is named around them,
+    /// else "default"]
+    #[arg(long, short, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
     /// How to write what was found
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
@@ -73,6 +79,14 @@ pub struct CheckOptions {
     #[arg(long, value_enum, default_value_t = FailOn::Deny)]
     pub fail_on: FailOn,
 
+    /// End with 0 whatever is found
+    #[arg(long, conflicts_with = "fail_on")]
+    pub exit_zero: bool,
+
+    /// End with 2 when there is nothing to judge
+    #[arg(long)]
+    pub fail_if_no_objects: bool,
+
     /// Repair the files in place; print a patch for kustomize where a document came from a template
     /// or standard input
     #[arg(long)]
@@ -81,6 +95,18 @@ pub struct CheckOptions {
     /// Print what --fix would change, and change nothing
     #[arg(long, conflicts_with = "fix")]
     pub diff: bool,
+
+    /// The remedy that --fix and --diff take, in place of the one that the policy chooses; only
+    /// "colocate" keeps several pods together
+    #[arg(long, value_name = "REMEDY", value_parser = remedy)]
+    pub remedy: Option<RemedyChoice>,
+}
+
+fn remedy(name: &str) -> Result<RemedyChoice, String> {
+    RemedyChoice::from_name(name).ok_or_else(|| {
+        let known = RemedyChoice::ALL.map(RemedyChoice::name);
+        format!("there is no such remedy; there are {}", known.join(", "))
+    })
 }
 
 /// The least that makes a check fail.
@@ -140,22 +166,32 @@ pub(super) fn run(options: &CheckOptions) -> ExitCode {
 
 fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     let repository = Repository::around_here();
-    let settings = settings(options, &repository)?;
+    let policy = match &options.config {
+        Some(file) => Some(file.clone()),
+        None => repository.policy_for(&options.paths),
+    };
+    let settings = policy_file::settings(policy.as_deref())?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
-    let mut gathered = Gathered::read(&options.paths, &exclude, facts(options)?, &repository);
-    if !options.fix && !options.diff {
-        let mut report = judge::report(&gathered, &settings, &repository, options.format);
-        report.hints = ways_out::of(&report, options);
-        return finish(options, &report);
+    let reading = Reading {
+        exclude: &exclude,
+        namespace: options.namespace.as_deref(),
+        repository: &repository,
+    };
+    let mut gathered = Gathered::read(&options.paths, reading, facts(options)?);
+    if let Some(policy) = policy.filter(|_| options.config.is_none()) {
+        eprintln!("The policy is {}.", policy.display());
     }
-    let edits = repair::repair(&gathered, &settings, !options.fix);
-    print_edits(options, &edits)?;
-    if edits.written > 0 {
-        gathered = gathered.again(facts(options)?, &repository);
+    if options.fix || options.diff {
+        let remedy = options.remedy;
+        let edits = repair::repair(&gathered, &settings, Aim::Repair { remedy }, options.diff);
+        print_edits(options, &edits)?;
+        if edits.written > 0 {
+            gathered = gathered.again(reading);
+        }
+        gathered.refuse(edits);
     }
     let mut report = judge::report(&gathered, &settings, &repository, options.format);
     report.hints = ways_out::of(&report, options);
-    repair::refused(edits, &mut report);
     finish(options, &report)
 }
 
@@ -168,12 +204,6 @@ fn facts(options: &CheckOptions) -> Result<Cluster, CheckError> {
         return Ok(Cluster::complete());
     }
     Ok(facts::load(&options.facts, &mut io::empty())?)
-}
-
-fn settings(options: &CheckOptions, repository: &Repository) -> Result<Settings, PolicyFileError> {
-    let of_repository = || Some(repository.root().join(POLICY)).filter(|path| path.exists());
-    let config = options.config.clone().or_else(of_repository);
-    policy_file::settings(config.as_deref())
 }
 
 /// Edits go to standard output and the report for people to standard error, so
@@ -215,13 +245,36 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
         let colour = out.is_terminal();
         write_report(options, report, colour, &mut io::BufWriter::new(out.lock()))?;
     }
-    Ok(if options.fail_on.fails(&report.summary) {
+    if report.summary.judged == 0 {
+        eprintln!("{}", nothing(options, report));
+    }
+    Ok(code(options, report))
+}
+
+/// Findings count for more than what could not be read.
+fn code(options: &CheckOptions, report: &Report) -> u8 {
+    let nothing = report.summary.judged == 0;
+    if options.fail_on.fails(&report.summary) && !options.exit_zero {
         1
-    } else if report.unread.is_empty() {
-        0
-    } else {
+    } else if !report.unread.is_empty() || (nothing && options.fail_if_no_objects) {
         2
-    })
+    } else {
+        0
+    }
+}
+
+/// Why nothing was judged.
+fn nothing(options: &CheckOptions, report: &Report) -> String {
+    let paths: Vec<_> = options
+        .paths
+        .iter()
+        .map(|path| path.to_string_lossy())
+        .collect();
+    let seen = match report.summary.files {
+        0 => "there is no YAML or JSON file",
+        _ => "no file holds a workload, a claim or an autoscaler that could be read",
+    };
+    format!("Nothing was judged in {}: {seen}.", paths.join(", "))
 }
 
 fn write_report(

@@ -8,13 +8,13 @@ use std::path::Path;
 use json_patch::Patch;
 use similar::TextDiff;
 
-use super::gather::{Gathered, Member};
+use super::gather::{Gathered, Known};
 use super::judge::{Document, verdict};
 use super::merge_patch;
 use crate::manifest::edit;
 use crate::manifest::source::Source;
 use crate::manifest::split::{Part, parts};
-use crate::report::{Report, Unread};
+use crate::report::Unread;
 use crate::verdict::{Aim, Settings};
 
 /// What came of repairing.
@@ -27,66 +27,57 @@ pub(super) struct Edits {
     /// How many files were written.
     pub(super) written: usize,
     /// What could not be changed.
-    failed: Vec<Unread>,
+    pub(super) failed: Vec<Unread>,
 }
 
-/// A member for which there is a remedy.
+/// An object for which there is a remedy.
 struct Repairable<'g> {
-    member: &'g Member,
+    known: &'g Known,
     document: Document<'g>,
     patch: Patch,
     /// The names of the remedies in the patch.
     remedies: String,
 }
 
-impl<'g> Repairable<'g> {
-    fn of(gathered: &'g Gathered, settings: &Settings, number: usize) -> Option<Self> {
-        let member = &gathered.members[number];
-        let document = Document::of(member);
-        let verdict = verdict(gathered, number, settings, &document, Aim::Repair);
-        let remedies: Vec<&str> = verdict
-            .findings
-            .iter()
-            .flat_map(|finding| &finding.remedies)
-            .map(|proposal| proposal.remedy.name)
-            .collect();
-        Some(Self {
-            member,
-            document,
-            patch: verdict.patch?,
-            remedies: remedies.join(", "),
-        })
-    }
-}
-
-/// Says in the report what could not be changed.
-pub(super) fn refused(edits: Edits, report: &mut Report) {
-    report.summary.unreadable += edits.failed.len();
-    report.unread.extend(edits.failed);
-}
-
-/// Repairs every member for which there is a remedy. With `dry`, the files stay
-/// as they are and the output holds diffs.
-pub(super) fn repair(gathered: &Gathered, settings: &Settings, dry: bool) -> Edits {
-    let all: Vec<Repairable<'_>> = (0..gathered.members.len())
-        .filter_map(|number| Repairable::of(gathered, settings, number))
-        .collect();
+/// Repairs every object for which there is a remedy; `aim` says which. With `dry`, the
+/// files stay as they are and the output holds diffs.
+pub(super) fn repair(gathered: &Gathered, settings: &Settings, aim: Aim, dry: bool) -> Edits {
+    let scopes = gathered.scopes();
     let mut edits = Edits::default();
-    for of_file in all.chunk_by(|a, b| a.member.place.source == b.member.place.source) {
-        edits.file(gathered, of_file, dry);
+    for numbers in gathered.judged() {
+        let surroundings = scopes.around(&numbers);
+        let of_file: Vec<Repairable<'_>> = numbers
+            .iter()
+            .filter_map(|number| {
+                let known = &gathered.objects[*number];
+                let document = Document::of(known);
+                let verdict = verdict(gathered, *number, &surroundings, settings, &document, aim);
+                let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
+                let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
+                Some(Repairable {
+                    known,
+                    patch: verdict.patch?,
+                    remedies: remedies.join(", "),
+                    document,
+                })
+            })
+            .collect();
+        if !of_file.is_empty() {
+            edits.file(gathered, &of_file, dry);
+        }
     }
     edits
 }
 
 impl Edits {
     fn file(&mut self, gathered: &Gathered, repairable: &[Repairable<'_>], dry: bool) {
-        let source = &gathered.sources[repairable[0].member.place.source];
+        let source = &gathered.sources[repairable[0].known.place.source];
         let Ok(before) = source.text() else { return };
         let parts = parts(&before);
         let mut texts: Vec<Cow<'_, str>> = parts.iter().map(|part| part.text.into()).collect();
         let mut done = Vec::new();
-        for of_part in repairable.chunk_by(|a, b| a.member.place.part == b.member.place.part) {
-            let at = of_part[0].member.place.part;
+        for of_part in repairable.chunk_by(|a, b| a.known.place.part == b.known.place.part) {
+            let at = of_part[0].known.place.part;
             let Some(part) = parts.get(at) else { continue };
             if let Some(edited) = self.part(source, of_part, part, &mut done) {
                 texts[at] = edited.into();
@@ -115,7 +106,7 @@ impl Edits {
         }
     }
 
-    /// The text of a document with its members repaired; `None` where it stays as
+    /// The text of a document with its objects repaired; `None` where it stays as
     /// it is.
     fn part(
         &mut self,
@@ -132,11 +123,11 @@ impl Edits {
         }
         let changes: Vec<edit::Change<'_>> = repairable
             .iter()
-            .map(|it| (&*it.member.place.items, &it.patch))
+            .map(|it| (&*it.known.place.items, &it.patch))
             .collect();
         let (edited, came_of) = edit::apply_each(part.text, &changes);
         for (it, came_of) in repairable.iter().zip(came_of) {
-            let object = &it.member.reference;
+            let object = &it.known.reference;
             match came_of {
                 Ok(()) => done.push(format!(
                     "{}: repaired {object} with {}.",
@@ -160,9 +151,9 @@ impl Edits {
         if json_patch::patch(&mut after, &repairable.patch).is_err() {
             return;
         }
-        let object = &repairable.member.reference;
+        let object = &repairable.known.reference;
         let patch = merge_patch::strategic(object, before, &after);
-        let template = repairable.member.template.as_deref();
+        let template = repairable.known.template.as_deref();
         let origin = template.map_or_else(String::new, |template| {
             format!(", rendered from {template}")
         });

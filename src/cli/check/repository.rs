@@ -6,24 +6,45 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Repository {
     root: PathBuf,
+    /// The working directory, without links.
+    here: PathBuf,
 }
+
+/// The names under which a policy is looked for.
+const POLICIES: [&str; 2] = [".multi-attach-guard.yaml", ".multi-attach-guard.yml"];
 
 impl Repository {
     /// The repository of the working directory; without one, the working
     /// directory itself.
     pub(super) fn around_here() -> Self {
         let here = std::env::current_dir().unwrap_or_default();
+        // Files are compared with it by their real paths.
+        let here = here.canonicalize().unwrap_or(here);
         let root = here
             .ancestors()
             .find(|directory| directory.join(".git").exists())
             .unwrap_or(&here);
-        // Files are compared with it by their real paths.
-        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        Self { root }
+        let root = root.to_owned();
+        Self { root, here }
     }
 
-    pub(super) fn root(&self) -> &Path {
-        &self.root
+    /// The policy for what is checked: the nearest one in the directory of the first
+    /// path or above, up to the repository's root. Outside of the repository, only the
+    /// path's own directory counts, as anybody may write to those above.
+    pub(super) fn policy_for(&self, paths: &[PathBuf]) -> Option<PathBuf> {
+        let first = paths.iter().find_map(|path| path.canonicalize().ok());
+        let first = first.unwrap_or_else(|| self.here.clone());
+        let folder = if first.is_dir() {
+            &first
+        } else {
+            first.parent()?
+        };
+        let found = folder
+            .ancestors()
+            .take_while(|it| it.starts_with(&self.root) || *it == folder)
+            .flat_map(|it| POLICIES.iter().map(|name| it.join(name)))
+            .find(|file| file.exists())?;
+        Some(found.strip_prefix(&self.here).unwrap_or(&found).to_owned())
     }
 
     /// The path of `file`, which is without links, from the repository's root

@@ -32,8 +32,8 @@ pub struct ServeOptions {
     #[command(flatten)]
     pub certificate: CertificateOptions,
 
-    /// Take cluster facts from these YAML or JSON files and folders in place of an API server
-    #[arg(long, value_name = "PATH", num_args = 1..)]
+    /// Take cluster facts from this file or directory in place of an API server; may be repeated
+    #[arg(long, value_name = "PATH")]
     pub facts: Vec<PathBuf>,
 
     /// What becomes of a denial that the API server cannot confirm, because it does not answer
@@ -150,7 +150,7 @@ mod tests {
                 ],
                 None,
             ),
-            (&["--self-signed", "--facts", "a", "b"], None),
+            (&["--self-signed", "--facts", "a", "--facts", "b"], None),
             (&["--self-signed", "--facts=a", "--facts=b"], None),
             (
                 &[

@@ -1,0 +1,92 @@
+//! The namespace of objects that name none.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::gather::Known;
+use crate::manifest::source::Source;
+use crate::model::Text;
+use crate::model::object::Object;
+
+/// Where nothing else is said, as for kubectl.
+const DEFAULT: &str = "default";
+
+/// The namespaces that the objects of a file or a folder name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Named {
+    One(Text),
+    Several,
+}
+
+/// What the input says of namespaces.
+pub(super) struct Namespaces<'a> {
+    /// The one that the user asked for.
+    given: Option<&'a str>,
+    of_source: HashMap<usize, Named>,
+    /// By folder, what is inside of it counted in.
+    of_folder: HashMap<PathBuf, Named>,
+}
+
+impl<'a> Namespaces<'a> {
+    pub(super) fn of(objects: &[Known], sources: &[Source], given: Option<&'a str>) -> Self {
+        let mut all = Self {
+            given,
+            of_source: HashMap::new(),
+            of_folder: HashMap::new(),
+        };
+        let named = objects.iter().filter(|known| known.is_judged());
+        for known in named {
+            let Some(namespace) = &known.reference.namespace else {
+                continue;
+            };
+            let number = known.place.source;
+            note(&mut all.of_source, number, namespace);
+            for folder in folders(&sources[number]) {
+                note(&mut all.of_folder, folder.to_owned(), namespace);
+            }
+        }
+        all
+    }
+
+    /// Puts an object that names no namespace into one: that of the kustomization
+    /// beside it, the one that was asked for, else the only one that is named in the
+    /// same file, in the same folder and those inside, or in those above.
+    pub(super) fn complete(&self, known: &mut Known, source: &Source, beside: Option<&str>) {
+        if matches!(known.object, Object::Namespace(_)) {
+            return;
+        }
+        let number = known.place.source;
+        if let Some(metadata) = known.object.metadata_mut()
+            && metadata.namespace.is_empty()
+        {
+            metadata.namespace = match beside.or(self.given) {
+                Some(namespace) => namespace.into(),
+                None => self.inferred(number, source),
+            };
+        }
+    }
+
+    fn inferred(&self, number: usize, source: &Source) -> Text {
+        let of_folders = folders(source).filter_map(|folder| self.of_folder.get(folder));
+        let mut nearest = self.of_source.get(&number).into_iter().chain(of_folders);
+        match nearest.next() {
+            Some(Named::One(namespace)) => namespace.clone(),
+            Some(Named::Several) | None => DEFAULT.into(),
+        }
+    }
+}
+
+/// The folders around a file; none for what was rendered or piped.
+fn folders(source: &Source) -> impl Iterator<Item = &Path> {
+    let path = source.real_path();
+    path.into_iter().flat_map(|path| path.ancestors().skip(1))
+}
+
+fn note<K: Eq + std::hash::Hash>(all: &mut HashMap<K, Named>, key: K, namespace: &Text) {
+    let named = all
+        .entry(key)
+        .or_insert_with(|| Named::One(namespace.clone()));
+    if *named != Named::One(namespace.clone()) {
+        *named = Named::Several;
+    }
+}

@@ -1,0 +1,170 @@
+//! What a `kustomization.yaml` names.
+//!
+//! The fields are those of `kustomize.config.k8s.io/v1beta1` `Kustomization` and
+//! `v1alpha1` `Component`, as kustomize's api/types/kustomization.go declares them.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// The names under which kustomize looks for it in a folder.
+pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// A `kustomization.yaml`, as far as it names other files and folders. The names
+/// stand as they are written: relative paths, URLs, or, for patches, YAML.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kustomization {
+    /// It is a `Component`, which others include and which is nothing by itself.
+    pub is_component: bool,
+    /// The namespace that its objects get.
+    pub namespace: Option<String>,
+    /// Files and folders whose objects it takes.
+    pub resources: Vec<String>,
+    /// Folders of components.
+    pub components: Vec<String>,
+    /// Files with patches, and patches that are written in place.
+    pub patches: Vec<String>,
+    /// The charts it would inflate, by name.
+    pub charts: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Fields {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    namespace: Option<String>,
+    resources: Option<Vec<String>>,
+    bases: Option<Vec<String>>,
+    components: Option<Vec<String>>,
+    patches: Option<Vec<Patch>>,
+    patches_strategic_merge: Option<Vec<String>>,
+    patches_json6902: Option<Vec<Patch>>,
+    helm_charts: Option<Vec<Chart>>,
+    helm_chart_inflation_generator: Option<Vec<IgnoredAny>>,
+}
+
+#[derive(Deserialize)]
+struct Patch {
+    path: Option<String>,
+    patch: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Chart {
+    #[serde(default)]
+    name: String,
+}
+
+impl Kustomization {
+    /// The kustomization in `text`; `None` where it is none, be it that the text
+    /// is not YAML, or that it is an object of another group with the same kind.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let fields: Fields = serde_saphyr::from_str(text).ok()?;
+        let ours = fields.api_version.is_empty()
+            || fields.api_version.starts_with("kustomize.config.k8s.io/");
+        if !ours || !matches!(fields.kind.as_str(), "" | "Kustomization" | "Component") {
+            return None;
+        }
+        let mut resources = fields.resources.unwrap_or_default();
+        resources.extend(fields.bases.unwrap_or_default());
+        let mut patches = fields.patches_strategic_merge.unwrap_or_default();
+        for patch in [fields.patches, fields.patches_json6902]
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            patches.extend(patch.path.or(patch.patch));
+        }
+        let mut charts: Vec<String> = fields
+            .helm_charts
+            .into_iter()
+            .flatten()
+            .map(|chart| chart.name)
+            .collect();
+        charts.extend(
+            fields
+                .helm_chart_inflation_generator
+                .into_iter()
+                .flatten()
+                .map(|_| String::new()),
+        );
+        Some(Self {
+            is_component: fields.kind == "Component",
+            namespace: fields.namespace,
+            resources,
+            components: fields.components.unwrap_or_default(),
+            patches,
+            charts,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kustomization;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn all_that_is_named_is_read() {
+        let text = "\
+resources: [deploy.yaml, ../base]
+bases:
+- ../older
+components: [../parts/tls]
+patches:
+- path: size.yaml
+- target: {kind: Deployment}
+  patch: |-
+    - {op: remove, path: /spec}
+patchesStrategicMerge: [old.yaml]
+patchesJson6902:
+- {target: {kind: Deployment, name: web}, path: ops.json}
+helmCharts:
+- {name: redis, repo: somewhere}
+images: [{name: web, newTag: \"2\"}]
+";
+        let read = Kustomization::read(text).unwrap();
+        assert_eq!(
+            read.resources,
+            words(&["deploy.yaml", "../base", "../older"])
+        );
+        assert_eq!(read.components, words(&["../parts/tls"]));
+        assert_eq!(read.charts, words(&["redis"]));
+        assert_eq!(read.patches.len(), 4);
+        assert!(read.patches.contains(&"ops.json".to_owned()));
+        assert!(!read.is_component);
+    }
+
+    #[test]
+    fn what_is_none_is_told_apart() {
+        let table = [
+            (
+                "kind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n",
+                Some(true),
+            ),
+            (
+                "kind: Kustomization\napiVersion: kustomize.config.k8s.io/v1beta1\n",
+                Some(false),
+            ),
+            ("namespace: shop\n", Some(false)),
+            ("resources:\n", Some(false)),
+            (
+                "kind: Kustomization\napiVersion: kustomize.toolkit.fluxcd.io/v1\nspec: {path: ./apps}\n",
+                None,
+            ),
+            ("kind: Deployment\napiVersion: apps/v1\n", None),
+            ("resources: [\n", None),
+            ("resources: word\n", None),
+        ];
+        for (text, component) in table {
+            let read = Kustomization::read(text);
+            assert_eq!(read.map(|it| it.is_component), component, "{text}");
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Which objects speak for which: folders, facts, namespaces, patches and hooks.
+
+use super::*;
+
+/// A Deployment called `name` that uses the claim `data`.
+fn deployment(name: &str) -> String {
+    DEPLOYMENT.replace("name: web", &format!("name: {name}"))
+}
+
+/// A Deployment that is never at fault alone.
+fn patient(name: &str) -> String {
+    deployment(name).replace("RollingUpdate", "Recreate")
+}
+
+fn shared_claim() -> String {
+    CLAIM
+        .replace("ReadWriteOnce", "ReadWriteMany")
+        .replace("gp3", "nfs")
+}
+
+/// The findings of a check of the files: `action rule object file`, in their order.
+fn found(files: &[(&str, &str)], arguments: &[&str]) -> Vec<String> {
+    let folder = repository(files);
+    let mut all = vec!["check", "in", "--format", "json"];
+    all.extend(arguments);
+    let output = run(&folder, &all);
+    findings(&output)
+        .iter()
+        .map(|it| {
+            let (object, file) = (&it["object"], &it["file"]);
+            format!("{} {} {} {file}", it["action"], it["rule"], object["name"]).replace('"', "")
+        })
+        .collect()
+}
+
+/// What the notices of a check of the files say.
+fn noticed(files: &[(&str, &str)], arguments: &[&str]) -> Vec<String> {
+    let folder = repository(files);
+    let mut all = vec!["check", "in", "--format", "json"];
+    all.extend(arguments);
+    let report: Value = serde_json::from_str(out(&run(&folder, &all))).unwrap();
+    let notices = report["notices"].as_array().cloned().unwrap_or_default();
+    notices
+        .iter()
+        .map(|it| it["message"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_nearest_definition_counts() {
+    let (web, other, shared) = (deployment("web"), patient("other"), shared_claim());
+    let together = |claim: &str, name: &str| format!("{claim}---\n{}", patient(name));
+    type Case<'c> = (&'c str, Vec<(&'c str, String)>, &'c [&'c str]);
+    let overlap = "deny rolling-update-overlap web";
+    let table: Vec<Case<'_>> = vec![
+        (
+            "two environments",
+            vec![
+                ("in/dev/web.yaml", web.clone()),
+                ("in/dev/claim.yaml", CLAIM.to_owned()),
+                ("in/prod/web.yaml", web.clone()),
+                ("in/prod/claim.yaml", shared.clone()),
+            ],
+            &["deny rolling-update-overlap web in/dev/web.yaml"],
+        ),
+        (
+            "a claim in a folder inside, and in one beside",
+            vec![
+                ("in/apps/web.yaml", web.clone()),
+                ("in/apps/storage/claim.yaml", CLAIM.to_owned()),
+                ("in/zoo/claim.yaml", shared.clone()),
+            ],
+            &["deny rolling-update-overlap web in/apps/web.yaml"],
+        ),
+        (
+            "the same definition twice",
+            vec![
+                ("in/base/web.yaml", web.clone()),
+                ("in/dev/claim.yaml", CLAIM.to_owned()),
+                ("in/prod/claim.yaml", CLAIM.to_owned()),
+            ],
+            &["deny rolling-update-overlap web in/base/web.yaml"],
+        ),
+        (
+            "two examples in one folder",
+            vec![
+                ("in/one.yaml", together(CLAIM, "one")),
+                ("in/two.yaml", together(&shared, "two")),
+            ],
+            &[],
+        ),
+        (
+            "one claim, two folders",
+            vec![
+                ("in/a/other.yaml", other.clone()),
+                ("in/b/web.yaml", patient("web")),
+                ("in/storage/claim.yaml", CLAIM.to_owned()),
+            ],
+            &["deny workloads-share-volume web in/b/web.yaml"],
+        ),
+        (
+            "each its own claim, two folders",
+            vec![
+                ("in/a/all.yaml", together(CLAIM, "other")),
+                ("in/b/all.yaml", together(CLAIM, "web")),
+            ],
+            &[],
+        ),
+    ];
+    for (name, files, expected) in table {
+        let mut all = vec![("in/class.yaml", CLASS)];
+        all.extend(files.iter().map(|(name, text)| (*name, text.as_str())));
+        assert_eq!(found(&all, &[]), expected, "{name}");
+    }
+    let ambiguous = [
+        ("in/class.yaml", CLASS),
+        ("in/base/web.yaml", web.as_str()),
+        ("in/dev/claim.yaml", CLAIM),
+        ("in/prod/claim.yaml", shared.as_str()),
+    ];
+    assert!(!found(&ambiguous, &[]).concat().contains(overlap));
+    assert_eq!(
+        noticed(&ambiguous, &[]),
+        [
+            "The claim \"data\" is defined in in/dev/claim.yaml and in/prod/claim.yaml, which are equally near to it, so that none of them is taken. Check one folder at a time."
+        ]
+    );
+}
+
+#[test]
+fn what_nobody_names_speaks_for_its_own_folder_only() {
+    const NODE: &str = "{apiVersion: v1, kind: Node, metadata: {name: a}}";
+    const VOLUME: &str = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {accessModes: [ReadWriteOnce, ReadWriteMany], capacity: {storage: 1Gi}, storageClassName: gp3, csi: {driver: ebs.csi.aws.com, volumeHandle: v}}}";
+    let base = [
+        ("in/class.yaml", CLASS),
+        ("in/app/web.yaml", DEPLOYMENT),
+        ("in/app/claim.yaml", CLAIM),
+    ];
+    let overlap = "deny rolling-update-overlap web in/app/web.yaml";
+    for (name, file, text, arguments, expected) in [
+        ("a node", "in/app/node.yaml", NODE, &[][..], &[overlap][..]),
+        (
+            "a node of the facts",
+            "node.yaml",
+            NODE,
+            &["--facts", "node.yaml"],
+            &[],
+        ),
+        (
+            "a free volume beside",
+            "in/app/volume.yaml",
+            VOLUME,
+            &[],
+            &[],
+        ),
+        ("a free volume above", "in/volume.yaml", VOLUME, &[], &[]),
+        (
+            "a free volume elsewhere",
+            "in/test/volume.yaml",
+            VOLUME,
+            &[],
+            &[overlap],
+        ),
+    ] {
+        let files: Vec<_> = base.iter().copied().chain([(file, text)]).collect();
+        assert_eq!(found(&files, arguments), expected, "{name}");
+    }
+}
+
+/// As every chart does, a claim is rendered again without its volume.
+#[test]
+fn what_the_facts_know_of_a_claim_stays_known() {
+    let bound = format!("{CLAIM}  volumeName: v\nstatus: {{accessModes: [ReadWriteMany]}}\n");
+    let volume = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {accessModes: [ReadWriteMany], storageClassName: gp3, csi: {driver: ebs.csi.aws.com, volumeHandle: v}, claimRef: {namespace: default, name: data}}}";
+    let facts = format!("{CLASS}---\n{bound}---\n{volume}\n---\n{}", patient("web"));
+    let files = [
+        ("in/web.yaml", DEPLOYMENT),
+        ("in/claim.yaml", CLAIM),
+        ("facts.yaml", &facts),
+    ];
+    assert!(found(&files, &["--facts", "facts.yaml"]).is_empty());
+    let unbound = facts.replace(
+        "  volumeName: v\nstatus: {accessModes: [ReadWriteMany]}\n",
+        "",
+    );
+    let unbound = unbound.replace("kind: PersistentVolume,", "kind: ConfigMap,");
+    let files = [files[0], files[1], ("facts.yaml", unbound.as_str())];
+    assert_eq!(
+        found(&files, &["--facts", "facts.yaml"]),
+        ["deny rolling-update-overlap web in/web.yaml"],
+        "the Deployment counts once, as the file has it"
+    );
+}
+
+#[test]
+fn objects_without_a_namespace_find_each_other() {
+    let named = DEPLOYMENT.replace("name: web\n", "name: web\n  namespace: shop\n");
+    let named = named.as_str();
+    let claim = CLAIM.replace("name: data", "name: data, namespace: shop");
+    let other = patient("other").replace("name: other\n", "name: other\n  namespace: bank\n");
+    let overlap = &["deny rolling-update-overlap web in/web.yaml"][..];
+    let kustomization = "namespace: shop\nresources: [web.yaml, claim.yaml]\n";
+    type Case<'c> = (&'c str, Vec<(&'c str, &'c str)>, &'c [&'c str], bool);
+    let table: Vec<Case<'_>> = vec![
+        (
+            "the only one",
+            vec![("in/web.yaml", named), ("in/claim.yaml", CLAIM)],
+            &[],
+            true,
+        ),
+        (
+            "one of two",
+            vec![
+                ("in/web.yaml", named),
+                ("in/claim.yaml", CLAIM),
+                ("in/other.yaml", &other),
+            ],
+            &[],
+            false,
+        ),
+        (
+            "the one that was asked for",
+            vec![
+                ("in/web.yaml", named),
+                ("in/claim.yaml", CLAIM),
+                ("in/other.yaml", &other),
+            ],
+            &["--namespace", "shop"],
+            true,
+        ),
+        (
+            "that of the kustomization beside",
+            vec![
+                ("in/web.yaml", DEPLOYMENT),
+                ("in/claim.yaml", &claim),
+                ("in/other.yaml", &other),
+                ("in/kustomization.yaml", kustomization),
+            ],
+            &["-n", "bank"],
+            true,
+        ),
+    ];
+    for (name, mut files, arguments, overlaps) in table {
+        files.push(("in/class.yaml", CLASS));
+        let found = found(&files, arguments);
+        assert_eq!(found == overlap, overlaps, "{name}: {found:?}");
+    }
+    let facts = format!("{CLASS}---\n{claim}");
+    let files = [("in/web.yaml", DEPLOYMENT), ("facts.yaml", facts.as_str())];
+    assert_eq!(
+        noticed(&files, &["--facts", "facts.yaml"]),
+        [
+            "There is no claim \"data\" in namespace default, but the facts have one in shop; if that is meant, say --namespace shop."
+        ]
+    );
+    assert_eq!(
+        found(&files, &["--facts", "facts.yaml", "-n", "shop"]),
+        overlap
+    );
+}
+
+#[test]
+fn patches_are_neither_judged_nor_facts_nor_edited() {
+    let patch = DEPLOYMENT.replace("  selector:\n    matchLabels: {app: web}\n", "");
+    let kustomization =
+        "resources: [claim.yaml]\npatches: [{path: size.yaml}]\ncomponents: [parts]\n";
+    let files = [
+        ("in/class.yaml", CLASS),
+        ("in/claim.yaml", CLAIM),
+        ("in/kustomization.yaml", kustomization),
+        ("in/part.yaml", &patch),
+        ("in/size.yaml", DEPLOYMENT),
+        (
+            "in/parts/kustomization.yaml",
+            "kind: Component\nresources: [web.yaml]\n",
+        ),
+        ("in/parts/web.yaml", DEPLOYMENT),
+    ];
+    let folder = repository(&files);
+    let output = run(&folder, &["check", "in", "--fix", "--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let report: Value = serde_json::from_str(out(&output)).unwrap();
+    assert_eq!(report["summary"]["fragments"], 3);
+    for (name, text) in files {
+        assert_eq!(fs::read_to_string(folder.path().join(name)).unwrap(), text);
+    }
+}
+
+#[test]
+fn hooks_that_never_run_beside_the_release_share_nothing() {
+    let hook = |hook: &str| {
+        patient("hook").replace(
+            "metadata:\n  name: hook\n",
+            &format!("metadata:\n  name: hook\n  annotations: {{helm.sh/hook: {hook}}}\n"),
+        )
+    };
+    for (kind, findings, notices) in [
+        ("pre-install", 0, 0),
+        ("post-delete", 0, 0),
+        ("post-install", 1, 0),
+        ("test", 0, 1),
+    ] {
+        let text = format!("{CLAIM}---\n{}---\n{}", patient("app"), hook(kind));
+        let files = [("in/class.yaml", CLASS), ("in/all.yaml", text.as_str())];
+        assert_eq!(found(&files, &[]).len(), findings, "{kind}");
+        let told = noticed(&files, &[]);
+        assert_eq!(told.len(), notices, "{kind}: {told:?}");
+    }
+}
+
+#[test]
+fn what_the_author_chose_is_no_warning() {
+    let chosen = DEPLOYMENT.replace(
+        "type: RollingUpdate",
+        "rollingUpdate: {maxSurge: 0, maxUnavailable: 1}",
+    );
+    let files = [
+        ("in/class.yaml", CLASS),
+        ("in/claim.yaml", CLAIM),
+        ("in/web.yaml", chosen.as_str()),
+    ];
+    assert!(found(&files, &[]).is_empty());
+    assert_eq!(noticed(&files, &[]).len(), 1);
+    let folder = repository(&files);
+    let fixed = run(&folder, &["check", "in", "--fix", "--fail-on", "warn"]);
+    assert_eq!(code(&fixed), 0, "{}", err(&fixed));
+    let web = fs::read_to_string(folder.path().join("in/web.yaml")).unwrap();
+    assert_eq!(web, chosen);
+}
+
+/// Several pods on one node are a decision.
+#[test]
+fn several_pods_are_kept_together_only_when_asked_for() {
+    let several = DEPLOYMENT.replace("replicas: 1", "replicas: 3");
+    let files = [
+        ("in/class.yaml", CLASS),
+        ("in/claim.yaml", CLAIM),
+        ("in/web.yaml", several.as_str()),
+    ];
+    for (arguments, edited) in [(&[][..], false), (&["--remedy", "colocate"], true)] {
+        let folder = repository(&files);
+        let mut all = vec!["check", "in", "--fix"];
+        all.extend(arguments);
+        let fixed = run(&folder, &all);
+        assert_eq!(code(&fixed), i32::from(!edited), "{}", err(&fixed));
+        let web = fs::read_to_string(folder.path().join("in/web.yaml")).unwrap();
+        assert_eq!(web != several, edited);
+    }
+    let unknown = run(&repository(&files), &["check", "in", "--remedy", "magic"]);
+    assert_eq!(code(&unknown), 2);
+    assert!(err(&unknown).contains("there is no such remedy; there are auto, recreate, "));
+}
