@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::World;
+use super::eligibility::COUNTED;
 use super::placement::{OneNode, Range};
 use super::volumes::{self, UsedVolume};
 use crate::model::Text;
@@ -50,6 +51,7 @@ impl fmt::Display for Places {
                 [name] => f.write_str(name),
                 [] => f.write_str("no node"),
             },
+            Self::Several(count @ COUNTED..) => write!(f, "one of {count} or more nodes"),
             Self::Several(count) => write!(f, "one of {count} nodes"),
             Self::NodeOf(volume) => write!(f, "the node of volume \"{volume}\""),
             Self::Any => f.write_str("any node"),

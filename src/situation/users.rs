@@ -6,21 +6,21 @@ use super::{Placement, Situation, UsedVolume, World, volumes};
 use crate::cluster::Turn;
 use crate::model::workload::Workload;
 
-/// The claims of so many of a StatefulSet's pods are looked up: a bound to the
-/// work that one object can ask for.
-const PODS: usize = 64;
+/// So many claims of a StatefulSet's pods are looked up: a bound to the work that
+/// one object can ask for.
+const MADE: usize = 256;
 
 /// The claims that a StatefulSet's templates make for its pods: the number of
 /// the template, and the claim's name.
 pub fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)> {
     let templates = workload.claim_templates.iter().enumerate();
-    templates.flat_map(|(at, template)| {
+    let claims = templates.flat_map(|(at, template)| {
         let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
         workload
             .ordinals()
-            .take(PODS)
             .map(move |ordinal| (at, format!("{stem}-{ordinal}")))
-    })
+    });
+    claims.take(MADE)
 }
 
 /// The other users of `claim` that have pods: workloads, StatefulSets by their

@@ -73,7 +73,7 @@ impl Evaluation<'_> {
                 .map(|hazard| Hazard {
                     field_path: "spec.accessModes".to_owned(),
                     what: format!(
-                        "{} {} waits for it; there, {}",
+                        "{} {} waits for it: {}",
                         workload.kind, workload.metadata.name, hazard.what
                     ),
                     ..hazard

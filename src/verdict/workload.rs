@@ -18,7 +18,6 @@ impl Evaluation<'_> {
         if workload.owner_is_judged() && self.owner_is_real(&workload.metadata) {
             return Verdict::default();
         }
-        let controlled = self.owner_is_real(&workload.metadata);
         let capped = capped(Cow::Borrowed(workload), self.world);
         let previous = match self.review.old {
             Some(Object::Workload(old)) => Some(old),
@@ -29,6 +28,7 @@ impl Evaluation<'_> {
             return Verdict::default();
         }
         let spared = self.spared(&capped, previous, &hazards);
+        let controlled = self.owner_is_real(&workload.metadata);
         self.with_policy(
             &workload.metadata,
             workload.kind.name(),
