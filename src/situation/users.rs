@@ -24,24 +24,19 @@ pub fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)>
 }
 
 /// The other users of `claim` that have pods: workloads, StatefulSets by their
-/// templates, bare pods and those of controllers that are not known here. Left
-/// out are further pods of the same controller, which alone knows what it does
-/// with them; and of two that are judged together, one names the other: the one
-/// that runs to an end, else the later one.
+/// templates, bare pods and those of controllers that are not known here. Of two
+/// that are judged together, one names the other: the one that runs to an end,
+/// else the later one.
 #[must_use]
 pub fn others<'a>(situation: &Situation<'a>, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let view = situation.world.view;
-    let controller = &workload.metadata.controller;
-    let is_sibling =
-        |other: &Workload| controller.is_some() && other.metadata.controller == *controller;
     view.workloads_using(&workload.metadata.namespace, claim)
         .into_iter()
         .filter(|other| {
             other.has_pods()
                 && !same(other, workload)
                 && !other.owner_is_judged()
-                && !is_sibling(other)
                 && match view.workload_turn(other) {
                     Turn::Never => true,
                     Turn::Earlier => workload.ends() || !other.ends(),
