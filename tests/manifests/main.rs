@@ -1,5 +1,6 @@
 //! What `manifests/` and `certs/` hold: that it renders, that kustomize and Helm render
-//! the same, that a real API server takes it, and that it does there what it says.
+//! the same, that a real API server takes it, and that it does there what it says; and
+//! what a release is made of.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,6 +16,7 @@ mod development_certificates;
 mod harness;
 mod installed;
 mod monitoring;
+mod release;
 mod rendered;
 mod requests;
 

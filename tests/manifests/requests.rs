@@ -263,6 +263,16 @@ fn requests() -> Vec<Request> {
             "volumes": of_claim("two"),
         }}},
     });
+    let controller = json!({
+        "apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "rc"},
+        "spec": {"selector": {"app": "rc"}, "template": {
+            "metadata": {"labels": {"app": "rc"}},
+            "spec": {
+                "containers": [{"name": "app", "image": "example.com/app"}],
+                "volumes": of_claim("two"),
+            },
+        }},
+    });
     let cron = json!({
         "apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "cron"},
         "spec": {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job["spec"]}},
@@ -360,6 +370,12 @@ fn requests() -> Vec<Request> {
             CREATE.into(),
             Some(workload("StatefulSet", "s", &json!([]), &json!({}))),
             nothing.clone(),
+        ),
+        (
+            "a ReplicationController",
+            CREATE.into(),
+            Some(controller.to_string()),
+            both.clone(),
         ),
         ("a Job", CREATE.into(), Some(job.to_string()), both.clone()),
         (
