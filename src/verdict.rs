@@ -200,7 +200,7 @@ impl Evaluation<'_> {
         let findings = hazards
             .iter()
             .map(|hazard| {
-                let decision = resolved.decide(hazard.rule, hazard.outcome);
+                let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
                 let mut finding = Finding::new(
                     hazard,
                     self.review.reference,

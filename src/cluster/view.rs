@@ -65,6 +65,9 @@ pub struct Beside<'a> {
     /// The objects that are judged together with the present one, and its place
     /// among them.
     pub batch: Option<(&'a BatchOrder, usize)>,
+    /// Whether there may be more in the cluster than is known here, as where files
+    /// stand for it.
+    pub partial: bool,
 }
 
 impl Beside<'_> {
@@ -74,6 +77,7 @@ impl Beside<'_> {
         arriving: None,
         asked: None,
         batch: None,
+        partial: false,
     };
 }
 
@@ -103,6 +107,12 @@ impl<'a> View<'a> {
     #[must_use]
     pub const fn beside(&self) -> &'a Beside<'a> {
         self.beside
+    }
+
+    /// Whether there may be more in the cluster than is in view.
+    #[must_use]
+    pub const fn is_partial(&self) -> bool {
+        self.beside.partial
     }
 
     /// The claim `name` in `namespace`.

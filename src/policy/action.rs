@@ -134,6 +134,17 @@ pub enum Controlled {
     Judge,
 }
 
+/// How an update is treated that is not to blame for what is wrong, and yet
+/// starts a rollout that will meet it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Existing {
+    /// As any other object.
+    Deny,
+    /// What was wrong before is warned about at most.
+    Warn,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

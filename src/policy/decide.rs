@@ -1,10 +1,11 @@
 //! From a finding on an object to what is done about it.
 
-use super::action::{Action, Controlled, Overrides, RemedyChoice};
+use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice};
 use super::overrides::{Honoured, PassedOver};
-use super::{Policy, Section, built_in};
+use super::{Policy, Section, at_most, built_in};
 use crate::model::labels::Labels;
 use crate::rules::Outcome;
+use crate::situation::Certainty;
 
 /// The object a decision is about.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +82,7 @@ impl Policy {
             entry,
             object,
             namespace,
+            object_may_override: overrides == Overrides::Allow,
             passed_over,
         }
     }
@@ -113,6 +115,7 @@ pub struct Resolved<'a> {
     entry: Option<&'a Section>,
     object: Honoured<'a>,
     namespace: Honoured<'a>,
+    object_may_override: bool,
     passed_over: Vec<PassedOver<'a>>,
 }
 
@@ -125,16 +128,17 @@ impl<'a> Resolved<'a> {
 
     /// What is done about a finding of the rule with this code.
     #[must_use]
-    pub fn decide(&self, rule: &str, outcome: Outcome) -> Decision<'a> {
+    pub fn decide(&self, rule: &str, outcome: Outcome, certainty: Certainty) -> Decision<'a> {
         let suppressed = self.suppression(rule);
+        let at_most = self.at_most(certainty);
         let action = if suppressed.is_some() {
             Action::Ignore
         } else {
-            self.softened(self.action(rule, outcome))
+            self.softened(self.action(rule, outcome)).max(at_most)
         };
         Decision {
             action,
-            without_remedy: action.without_remedy(outcome),
+            without_remedy: action.without_remedy(outcome).max(at_most),
             remedy: self.remedy(),
             suppressed,
         }
@@ -185,6 +189,31 @@ impl<'a> Resolved<'a> {
             .or_else(|| self.entry.and_then(|entry| entry.action(rule, outcome)))
             .or_else(|| self.policy.defaults.action(rule, outcome))
             .unwrap_or(built_in(outcome))
+    }
+
+    /// What may be done about findings of that certainty.
+    fn at_most(&self, certainty: Certainty) -> Action {
+        self.entry
+            .and_then(|entry| entry.certainty.get(&certainty))
+            .or_else(|| self.policy.defaults.certainty.get(&certainty))
+            .copied()
+            .unwrap_or(at_most(certainty))
+    }
+
+    /// How an update is treated that starts a rollout and is not to blame for
+    /// what is wrong.
+    #[must_use]
+    pub fn existing(&self) -> Existing {
+        self.entry
+            .and_then(|entry| entry.existing)
+            .or(self.policy.defaults.existing)
+            .unwrap_or(Existing::Deny)
+    }
+
+    /// Whether annotations of the object are heard.
+    #[must_use]
+    pub const fn object_may_override(&self) -> bool {
+        self.object_may_override
     }
 
     /// A controller would undo a fix and retry a refused object for ever.

@@ -14,10 +14,11 @@ use crate::model::Text;
 use crate::model::selector::{Operator, Requirement};
 use crate::model::workload::WorkloadKind;
 use crate::rules::{Outcome, codes};
+use crate::situation::Certainty;
 use crate::storage::{OverrideError, ProvisionerOverride};
 
 use super::Nodes;
-use super::action::{Action, Controlled, Overrides, RemedyChoice};
+use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice};
 use super::matching::{Glob, NamespaceMatch};
 use super::{Exemption, NamespaceEntry, Policy, PolicyError, PolicyProblem, Section};
 
@@ -53,6 +54,8 @@ struct Defaults {
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
+    existing: Option<Existing>,
+    certainty: BTreeMap<Certainty, Action>,
 }
 
 #[derive(Deserialize)]
@@ -66,6 +69,9 @@ struct Entry {
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
+    existing: Option<Existing>,
+    #[serde(default)]
+    certainty: BTreeMap<Certainty, Action>,
 }
 
 #[derive(Deserialize)]
@@ -197,6 +203,8 @@ impl From<Defaults> for Section {
             remedy: read.remedy,
             overrides: read.overrides,
             controlled: read.controlled,
+            existing: read.existing,
+            certainty: read.certainty,
         }
     }
 }
@@ -243,6 +251,8 @@ fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyErr
             remedy: entry.remedy,
             overrides: entry.overrides,
             controlled: entry.controlled,
+            existing: entry.existing,
+            certainty: entry.certainty,
         },
     })
 }

@@ -16,13 +16,14 @@ mod overrides;
 use std::collections::BTreeMap;
 
 pub use crate::situation::NodeAssumption as Nodes;
-pub use action::{Action, Controlled, Overrides, RemedyChoice};
+pub use action::{Action, Controlled, Existing, Overrides, RemedyChoice};
 pub use decide::{Decision, Resolved, SuppressedBy, Suppression, Target};
 pub use error::{PolicyError, PolicyProblem};
 pub use overrides::{OverrideSource, PassedOver};
 
 use crate::model::Text;
 use crate::rules::{Outcome, codes};
+use crate::situation::Certainty;
 use crate::storage::ProvisionerOverride;
 use matching::{Glob, NamespaceMatch};
 
@@ -64,8 +65,8 @@ impl Policy {
     }
 }
 
-/// The built-in policy: deny what can never work, warn about what heals or
-/// could not be verified, repair a leftover `rollingUpdate` block.
+/// The built-in policy: deny what can never work, warn about what heals, is only
+/// assumed or could not be verified, repair a leftover `rollingUpdate` block.
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -78,6 +79,11 @@ impl Default for Policy {
                 remedy: Some(RemedyChoice::Auto),
                 overrides: Some(Overrides::Allow),
                 controlled: Some(Controlled::Warn),
+                existing: Some(Existing::Deny),
+                certainty: Certainty::ALL
+                    .into_iter()
+                    .map(|certainty| (certainty, at_most(certainty)))
+                    .collect(),
             },
             nodes: Nodes::Auto,
             namespaces: Vec::new(),
@@ -94,6 +100,14 @@ const fn built_in(outcome: Outcome) -> Action {
     }
 }
 
+/// What may be done at most about a finding of that certainty.
+const fn at_most(certainty: Certainty) -> Action {
+    match certainty {
+        Certainty::Verified | Certainty::Likely => Action::Deny,
+        Certainty::Assumed => Action::Warn,
+    }
+}
+
 /// What one section of the file says; `None` and missing keys leave it to the wider one.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Section {
@@ -102,6 +116,8 @@ struct Section {
     remedy: Option<RemedyChoice>,
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
+    existing: Option<Existing>,
+    certainty: BTreeMap<Certainty, Action>,
 }
 
 impl Section {
@@ -117,12 +133,15 @@ impl Section {
     fn overlaid(mut self, narrower: Self) -> Self {
         self.outcomes.extend(narrower.outcomes);
         self.rules.extend(narrower.rules);
+        self.certainty.extend(narrower.certainty);
         Self {
             outcomes: self.outcomes,
             rules: self.rules,
             remedy: narrower.remedy.or(self.remedy),
             overrides: narrower.overrides.or(self.overrides),
             controlled: narrower.controlled.or(self.controlled),
+            existing: narrower.existing.or(self.existing),
+            certainty: self.certainty,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Located, Report, Summary};
 use crate::model::object::ObjectRef;
 use crate::policy::Action;
-use crate::rules::Outcome;
+use crate::rules::{Certainty, Outcome};
 use crate::verdict::Proposal;
 
 #[derive(Serialize)]
@@ -30,6 +30,7 @@ struct Finding<'a> {
     rule: &'a str,
     outcome: Outcome,
     action: Action,
+    certainty: Certainty,
     object: &'a ObjectRef,
     field_path: &'a str,
     file: Option<&'a str>,
@@ -115,6 +116,7 @@ fn finding(located: &Located) -> Finding<'_> {
         rule: finding.rule,
         outcome: finding.outcome,
         action: finding.action,
+        certainty: finding.certainty,
         object: &finding.object,
         field_path: &finding.field_path,
         file: place.map(|place| place.file.as_str()),

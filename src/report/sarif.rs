@@ -92,6 +92,7 @@ fn result(located: &Located) -> Value {
         "partialFingerprints": {"objectFieldRule/v1": format!("{} {} {}", finding.rule, finding.object, finding.field_path)},
         "properties": {
             "outcome": finding.outcome,
+            "certainty": finding.certainty,
             "action": finding.action,
             "fieldPath": finding.field_path,
             "remedies": finding.remedies,

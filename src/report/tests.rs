@@ -6,7 +6,7 @@ use super::{
 use crate::model::object::ObjectRef;
 use crate::policy::Action;
 use crate::remedy;
-use crate::rules::{Outcome, codes};
+use crate::rules::{Certainty, Outcome, codes};
 use crate::verdict::{Finding, Proposal};
 
 fn object(kind: &str, name: &str) -> ObjectRef {
@@ -22,6 +22,7 @@ fn finding(rule: &'static str, outcome: Outcome, action: Action, name: &str) -> 
     Finding {
         rule,
         outcome,
+        certainty: Certainty::Verified,
         action,
         object: object("Deployment", name),
         field_path: "spec.strategy".to_owned(),
@@ -184,6 +185,7 @@ fn json_has_the_documented_shape() {
             "rule": "rolling-update-overlap",
             "outcome": "deadlock",
             "action": "deny",
+            "certainty": "verified",
             "object": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"},
             "fieldPath": "spec.strategy",
             "file": "./deploy/a b.yaml",

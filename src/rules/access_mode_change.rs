@@ -31,7 +31,7 @@
 //! Other changes of the claim.
 
 use super::hazard::Hazard;
-use super::{ClaimReview, On, Outcome, Rule, words};
+use super::{Certainty, ClaimReview, On, Outcome, Rule, words};
 
 pub(super) const RULE: Rule = Rule {
     code: "access-mode-change",
@@ -54,6 +54,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     found.push(Hazard {
         rule: RULE.code,
         outcome: Outcome::Refused,
+        certainty: Certainty::Verified,
         field_path: "spec.accessModes".to_owned(),
         volumes: vec![claim.metadata.name.clone()],
         extent: 0,

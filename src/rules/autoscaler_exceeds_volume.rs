@@ -38,7 +38,7 @@
 //! alone, and autoscalers that never scale up (`selectPolicy: Disabled`).
 
 use super::hazard::Hazard;
-use super::{On, Outcome, Rule, Scaling, words};
+use super::{Certainty, On, Outcome, Rule, Scaling, words};
 use crate::cluster::Turn;
 use crate::model::workload::Workload;
 use crate::situation::Situation;
@@ -124,6 +124,7 @@ fn find(
     let blank = Hazard {
         rule: RULE.code,
         outcome: Outcome::Stuck,
+        certainty: Certainty::Verified,
         field_path: field.to_owned(),
         volumes: Vec::new(),
         extent: pods,

@@ -53,7 +53,7 @@
 //! as those never meet the scheduler.
 
 use super::hazard::Hazard;
-use super::{On, Outcome, Rule, words};
+use super::{Certainty, On, Outcome, Rule, words};
 use crate::situation::constraints::{Contradiction, Together, contradiction};
 use crate::situation::{Situation, UsedVolume};
 
@@ -93,6 +93,7 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     found.push(Hazard {
         rule: RULE.code,
         outcome,
+        certainty: Certainty::Verified,
         field_path: constraint.field,
         volumes: words::names(situation.volumes_in_one_place()),
         extent,

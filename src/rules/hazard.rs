@@ -1,6 +1,6 @@
 //! What a rule finds.
 
-use super::Outcome;
+use super::{Certainty, Outcome};
 use crate::model::Text;
 
 /// What a rule finds: facts, what comes of them, and what to do.
@@ -10,6 +10,8 @@ pub struct Hazard {
     pub rule: &'static str,
     /// What comes of it when nobody steps in.
     pub outcome: Outcome,
+    /// How sure it is: as sure as the surest of the volumes that bring it about.
+    pub certainty: Certainty,
     /// The field at fault, `spec.strategy` for example.
     pub field_path: String,
     /// The claims and volumes concerned, by name.

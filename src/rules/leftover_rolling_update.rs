@@ -32,7 +32,7 @@
 //! `rollingUpdate: null`.
 
 use super::hazard::Hazard;
-use super::{On, Outcome, Rule};
+use super::{Certainty, On, Outcome, Rule};
 use crate::model::strategy::Strategy;
 use crate::model::workload::WorkloadKind;
 use crate::situation::Situation;
@@ -53,6 +53,7 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     found.push(Hazard {
         rule: RULE.code,
         outcome: Outcome::Refused,
+        certainty: Certainty::Verified,
         field_path: "spec.strategy.rollingUpdate".to_owned(),
         volumes: Vec::new(),
         extent: 0,

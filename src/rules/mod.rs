@@ -24,7 +24,8 @@ pub use outcome::Outcome;
 
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
-use crate::situation::{Situation, World};
+pub use crate::situation::Certainty;
+use crate::situation::{Situation, UsedVolume, World};
 
 /// A rule: its public name, its documentation and what it judges.
 pub struct Rule {
@@ -118,11 +119,12 @@ rules! {
 /// Everything the rules find in a workload, the gravest first.
 #[must_use]
 pub fn judge_workload(situation: &Situation<'_>) -> Vec<Hazard> {
-    gravest_first(|on, found| {
+    let found = gravest_first(|on, found| {
         if let On::Workload(judge) = on {
             judge(situation, found);
         }
-    })
+    });
+    weighed(found, situation)
 }
 
 /// Everything the rules find in a claim, the gravest first.
@@ -138,11 +140,31 @@ pub fn judge_claim(review: &ClaimReview<'_>) -> Vec<Hazard> {
 /// Everything that comes of scaling a workload, the gravest first.
 #[must_use]
 pub fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
-    gravest_first(|on, found| {
+    let found = gravest_first(|on, found| {
         if let On::Scaled(judge) = on {
             judge(scaling, found);
         }
-    })
+    });
+    weighed(found, &scaling.situation)
+}
+
+/// Says of hazards how sure they are, and of those that are not sure what would
+/// settle it.
+fn weighed(mut found: Vec<Hazard>, situation: &Situation<'_>) -> Vec<Hazard> {
+    for hazard in &mut found {
+        let concerned = |volume: &&UsedVolume| hazard.volumes.contains(volume.shown_name());
+        let surest = situation
+            .volumes
+            .iter()
+            .filter(concerned)
+            .filter_map(UsedVolume::grounds)
+            .min_by_key(|grounds| grounds.certainty());
+        if let Some(grounds) = surest {
+            hazard.certainty = grounds.certainty();
+            hazard.advice.push_str(&words::what_would_settle(grounds));
+        }
+    }
+    found
 }
 
 fn gravest_first(judge: impl Fn(&On, &mut Vec<Hazard>)) -> Vec<Hazard> {

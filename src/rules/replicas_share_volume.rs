@@ -45,7 +45,7 @@
 //! allows fewer replicas than the manifest asks for, its number counts.
 
 use super::hazard::Hazard;
-use super::{On, Outcome, Rule, words};
+use super::{Certainty, On, Outcome, Rule, words};
 use crate::model::workload::WorkloadKind;
 use crate::situation::Situation;
 
@@ -79,6 +79,7 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     found.push(Hazard {
         rule: RULE.code,
         outcome,
+        certainty: Certainty::Verified,
         field_path: words::pods_field(kind).to_owned(),
         volumes: words::names(situation.exclusive()),
         extent: words::pods_extent(situation),

@@ -54,7 +54,7 @@
 //! that cannot be on two nodes, and Deployments with no replicas.
 
 use super::hazard::Hazard;
-use super::{On, Outcome, Rule, words};
+use super::{Certainty, On, Outcome, Rule, words};
 use crate::model::strategy::Room;
 use crate::situation::Situation;
 use crate::situation::moved::Move;
@@ -93,6 +93,7 @@ fn deadlock(situation: &Situation<'_>, room: Room) -> Hazard {
     Hazard {
         rule: RULE.code,
         outcome: Outcome::Deadlock,
+        certainty: Certainty::Verified,
         field_path: "spec.strategy".to_owned(),
         volumes: words::names(situation.exclusive()),
         extent: 0,
@@ -148,6 +149,7 @@ fn of_move(situation: &Situation<'_>, moved: &Move, room: Room, deadlocks: bool)
     Hazard {
         rule: RULE.code,
         outcome,
+        certainty: Certainty::Verified,
         field_path: "spec.strategy".to_owned(),
         volumes: words::names(situation.exclusive()),
         extent: 0,
@@ -161,6 +163,7 @@ fn delay(situation: &Situation<'_>) -> Hazard {
     Hazard {
         rule: RULE.code,
         outcome: Outcome::Delay,
+        certainty: Certainty::Verified,
         field_path: "spec.strategy".to_owned(),
         volumes: words::names(situation.exclusive()),
         extent: 0,

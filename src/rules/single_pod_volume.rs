@@ -43,7 +43,7 @@
 //! Rollouts that may stop the old pod first, and Deployments with no replicas.
 
 use super::hazard::Hazard;
-use super::{On, Outcome, Rule, words};
+use super::{Certainty, On, Outcome, Rule, words};
 use crate::model::workload::WorkloadKind;
 use crate::situation::Situation;
 
@@ -83,6 +83,7 @@ fn several_pods(situation: &Situation<'_>) -> Hazard {
     Hazard {
         rule: RULE.code,
         outcome,
+        certainty: Certainty::Verified,
         field_path: words::pods_field(situation.workload.kind).to_owned(),
         volumes: words::names(situation.single_pod()),
         extent: words::pods_extent(situation),
@@ -113,6 +114,7 @@ fn rollout(situation: &Situation<'_>) -> Hazard {
     Hazard {
         rule: RULE.code,
         outcome: Outcome::Deadlock,
+        certainty: Certainty::Verified,
         field_path: field.to_owned(),
         volumes: words::names(situation.single_pod()),
         extent: 0,

@@ -2,11 +2,12 @@
 //!
 //! # Fires on
 //!
-//! A workload, an autoscaler or a request to scale that another rule would find
-//! at fault if one of its volumes were exclusive, where that cannot be told: the
-//! claim, its class or its volume is missing, the cache has not heard of it yet,
-//! or the class's provisioner is neither a CSI driver nor in the catalog. The
-//! outcome is `unknown`, and it is never denied by default.
+//! A workload that would be at fault if one of its volumes were exclusive, where
+//! that cannot even be assumed: there is no such claim; its volume is not there,
+//! or has to be made by hand (class `""` or `kubernetes.io/no-provisioner`) and
+//! none fits; the class's provisioner is neither a CSI driver nor in the catalog;
+//! or, in a live cluster, the class does not exist. It is reported once for each
+//! workload. The outcome is `unknown`, and it is never denied by default.
 //!
 //! # Why
 //!
@@ -28,16 +29,19 @@
 //!
 //! # What to do
 //!
-//! Create the claim first, or pass its manifest to `check` too, or give `check`
-//! the cluster's facts with `--facts`.
+//! Create what is missing, or check its manifest together with the workload's, or
+//! give `check` the cluster's facts with `--facts`.
 //!
 //! # Silent on
 //!
 //! Workloads for which the answer makes no difference: one pod that is never
-//! replaced while it runs, pods that cannot be on two nodes, no replicas.
+//! replaced while it runs, pods that cannot be on two nodes, no replicas. A class
+//! that is not among the checked files: its volumes are taken for what its name
+//! says, or else for attached ones, and what follows is reported as likely or
+//! assumed under its own rule.
 
 use super::hazard::Hazard;
-use super::{On, Outcome, Rule, Scaling, judge_scaling, judge_workload, words};
+use super::{Certainty, On, Outcome, Rule, Scaling, judge_scaling, judge_workload, words};
 use crate::situation::volumes::Missing;
 use crate::situation::{Hold, Situation, UsedVolume};
 
@@ -60,76 +64,106 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
             ..*scaling
         });
         let field = hazards.first().map(|hazard| hazard.field_path.clone());
-        found.extend(unresolved(&scaling.situation, &hazards, field.as_deref()));
+        found.extend(unresolved(&scaling.situation, &hazards, field));
     }
 }
 
 /// What cannot be told of the volumes on which `hazards` rest. `field` is the
 /// field at fault, where it is not the one that names the volume.
-fn unresolved(situation: &Situation<'_>, hazards: &[Hazard], field: Option<&str>) -> Vec<Hazard> {
+fn unresolved(
+    situation: &Situation<'_>,
+    hazards: &[Hazard],
+    field: Option<String>,
+) -> Option<Hazard> {
     let rests_on = |volume: &UsedVolume| {
         let name = volume.shown_name();
         hazards.iter().any(|hazard| hazard.volumes.contains(name))
     };
-    situation
+    let open: Vec<(&UsedVolume, &Missing)> = situation
         .volumes
         .iter()
         .filter_map(|volume| match &volume.hold {
-            Hold::Unknown(missing) if rests_on(volume) => {
-                let mut hazard = hazard(situation, volume, missing);
-                if let Some(field) = field {
-                    field.clone_into(&mut hazard.field_path);
-                }
-                Some(hazard)
-            }
+            Hold::Unknown(missing) if rests_on(volume) => Some((volume, missing)),
             _ => None,
         })
-        .collect()
-}
-
-fn hazard(situation: &Situation<'_>, volume: &UsedVolume, missing: &Missing) -> Hazard {
-    let claim = words::quoted(volume);
-    let (seen, advice) = match missing {
-        Missing::Claim => (
-            format!("{claim} does not exist yet"),
-            "Create the claim, or check its manifest together with this one.".to_owned(),
-        ),
-        Missing::ClaimsNotSynced => (
-            format!("{claim} could not be looked up, as the cluster's claims are not known yet"),
-            "Try again in a moment.".to_owned(),
-        ),
-        Missing::Class(class) => (
-            format!("{claim} names StorageClass \"{class}\", which is not known"),
-            "Create the class, or pass the cluster's facts with --facts.".to_owned(),
-        ),
-        Missing::DefaultClass => (
-            format!("{claim} names no StorageClass and no default one is known"),
-            "Name the class in the claim, or pass the cluster's facts with --facts.".to_owned(),
-        ),
-        Missing::FittingVolume => (
-            format!("{claim} wants a volume made by hand and none that fits is known"),
-            "Create the volume, or pass the cluster's facts with --facts.".to_owned(),
-        ),
-        Missing::Provisioner(name) => (
-            format!("{claim} will be made by \"{name}\", of which nothing is known"),
-            "Describe it under `provisioners` in the policy, or pass the facts once the claim is bound.".to_owned(),
-        ),
-        Missing::Volume(name) => (
-            format!("{claim} is bound to volume \"{name}\", which is not known"),
-            "Pass the cluster's facts with --facts, or try again in a moment.".to_owned(),
-        ),
+        .collect();
+    let partial = situation.world.view.is_partial();
+    let (first, missing) = open.first()?;
+    let (seen, mut advice): (Vec<String>, Vec<&str>) = open
+        .iter()
+        .map(|(volume, missing)| about(&words::quoted(volume), missing, partial))
+        .unzip();
+    advice.dedup();
+    let volumes = if open.len() == 1 {
+        "its volume"
+    } else {
+        "their volumes"
     };
-    Hazard {
+    let more = match open.len() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    Some(Hazard {
         rule: RULE.code,
         outcome: Outcome::Unknown,
-        field_path: situation.volume_path(volume),
-        volumes: vec![volume.shown_name().clone()],
+        certainty: Certainty::Verified,
+        field_path: field.unwrap_or_else(|| situation.volume_path(first)),
+        volumes: open
+            .iter()
+            .map(|(volume, _)| volume.shown_name().clone())
+            .collect(),
         extent: 0,
         what: format!(
-            "{seen}, so it could not be verified that several nodes may have its volume at once, which this {} needs.",
+            "{}, so it could not be verified that several nodes may have {volumes} at once, which this {} needs.",
+            words::list(seen),
             situation.workload.kind
         ),
-        advice,
-        brief: format!("{claim}: not verified, as something it depends on is not known"),
-    }
+        advice: advice.join(" "),
+        brief: format!("{}{more}", about(&words::quoted(first), missing, partial).0),
+    })
+}
+
+/// What is missing, and what to do about it. `partial`: there may be more in the
+/// cluster than is in view.
+fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str) {
+    let (seen, advice) = match missing {
+        Missing::Claim if partial => (
+            "is not among the checked files".to_owned(),
+            "Check its manifest together with this one, or add it to the facts about the cluster.",
+        ),
+        Missing::Claim => ("does not exist".to_owned(), "Create the claim."),
+        Missing::ClaimsNotSynced => (
+            "could not be looked up, as the cluster's claims are not known yet".to_owned(),
+            "Try again in a moment.",
+        ),
+        Missing::Class(class) => (
+            format!("names StorageClass \"{class}\", which does not exist"),
+            "Create the class, or name another one in the claim.",
+        ),
+        Missing::DefaultClass => (
+            "names no StorageClass and there is no default one".to_owned(),
+            "Name a class in the claim.",
+        ),
+        Missing::FittingVolume => (
+            "wants a volume made by hand and none that fits is known".to_owned(),
+            if partial {
+                "Check the volume's manifest together with this one, or add it to the facts about the cluster."
+            } else {
+                "Create the volume."
+            },
+        ),
+        Missing::Provisioner(name) => (
+            format!("will be made by \"{name}\", of which nothing is known"),
+            "Describe it under `provisioners` in the policy.",
+        ),
+        Missing::Volume(name) if partial => (
+            format!("is bound to volume \"{name}\", which is not among the checked files"),
+            "Check the volume's manifest together with this one, or add it to the facts about the cluster.",
+        ),
+        Missing::Volume(name) => (
+            format!("is bound to volume \"{name}\", which does not exist"),
+            "Try again in a moment.",
+        ),
+    };
+    (format!("{claim} {seen}"), advice)
 }

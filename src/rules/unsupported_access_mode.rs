@@ -5,8 +5,9 @@
 //! A new PersistentVolumeClaim that asks for a mode its class's provisioner
 //! does not have for that volume mode. The outcome is `stuck` where it is
 //! verified, in the driver's code or its documentation, that the provisioner
-//! can never give it; `unknown` where the class's parameters do not ask for
-//! what the provisioner could give, or where the catalog is not sure.
+//! never gives it, or not with the class's parameters and the claim as they are;
+//! `unknown` where it takes something that no object shows, or where the catalog
+//! is not sure.
 //!
 //! # Why
 //!
@@ -36,12 +37,13 @@
 //! knows, and updates.
 
 use super::hazard::Hazard;
-use super::{ClaimReview, On, Outcome, Rule, words};
+use super::{Certainty, ClaimReview, On, Outcome, Rule, words};
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::storage_class::StorageClass;
-use crate::situation::{World, volumes};
-use crate::storage::{ClaimFacts, ClassModes, Support};
+use crate::situation::volumes::{self, Missing};
+use crate::situation::{Grounds, World};
+use crate::storage::{ClaimFacts, ClassModes, Support, likely_classes};
 
 pub(super) const RULE: Rule = Rule {
     code: "unsupported-access-mode",
@@ -54,19 +56,33 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     if review.old.is_some() || !claim.volume.is_empty() || claim.access_modes.is_empty() {
         return;
     }
-    let Ok(class) = volumes::class_of(claim, world) else {
-        return;
-    };
-    if volumes::fitting(claim, &class.name, world).is_some() {
-        return;
-    }
-    let stated = match ClassModes::from_annotations(|key| class.annotations.get(key)) {
-        Ok(stated) => stated,
-        Err(error) => {
-            found.push(unreadable_annotation(claim, class, &error.to_string()));
-            ClassModes::default()
+    match volumes::class_of(claim, world) {
+        Ok(class) if volumes::fitting(claim, &class.name, world).is_none() => {
+            let stated = match ClassModes::from_annotations(|key| class.annotations.get(key)) {
+                Ok(stated) => stated,
+                Err(error) => {
+                    found.push(unreadable_annotation(claim, class, &error.to_string()));
+                    ClassModes::default()
+                }
+            };
+            found.extend(unsupported(claim, class, stated, world));
         }
-    };
+        Err(Missing::Class(name))
+            if world.view.is_partial() && volumes::fitting(claim, &name, world).is_none() =>
+        {
+            found.extend(likely_unsupported(claim, &name, world));
+        }
+        Ok(_) | Err(_) => {}
+    }
+}
+
+/// What a class does not give of what the claim asks for.
+fn unsupported(
+    claim: &Claim,
+    class: &StorageClass,
+    stated: ClassModes,
+    world: World<'_>,
+) -> Option<Hazard> {
     let support = world
         .catalog
         .capability(
@@ -80,12 +96,33 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         .with_stated(stated)
         .judge(claim.access_modes);
     match support {
-        Support::Supported | Support::Unknown => {}
-        Support::Refused { modes } => found.push(refused(claim, class, modes, world)),
-        Support::MissingParameter { modes, hint } | Support::Unproven { modes, hint } => {
-            found.push(doubtful(claim, class, modes, &hint));
+        Support::Supported | Support::Unknown => None,
+        Support::Refused { modes } => Some(refused(claim, class, modes, world)),
+        Support::NotAsConfigured { modes, hint } => {
+            Some(not_as_configured(claim, class, modes, &hint))
         }
+        Support::Unproven { modes, hint } => Some(doubtful(claim, class, modes, &hint)),
     }
+}
+
+/// The same for a class that is not in view and has a name that installations
+/// create: something is wrong only if it is with every meaning of the name.
+fn likely_unsupported(claim: &Claim, name: &str, world: World<'_>) -> Option<Hazard> {
+    let mut hazards = Vec::new();
+    for class in likely_classes(name) {
+        let hazard = unsupported(claim, class, ClassModes::default(), world)?;
+        hazards.push(Some(hazard).filter(|hazard| hazard.outcome == Outcome::Stuck)?);
+    }
+    let first = hazards.into_iter().next()?;
+    Some(Hazard {
+        certainty: Certainty::Likely,
+        advice: format!(
+            "{}{}",
+            first.advice,
+            words::what_would_settle(&Grounds::ClassName(name.into()))
+        ),
+        ..first
+    })
 }
 
 fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, world: World<'_>) -> Hazard {
@@ -105,6 +142,27 @@ fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, world: World
         ),
         advice: format!("Ask for an access mode the class can give, or use another class.{other}"),
         brief: format!("StorageClass \"{}\" cannot give {modes}", class.name),
+        ..blank(claim, Outcome::Stuck, modes)
+    }
+}
+
+fn not_as_configured(
+    claim: &Claim,
+    class: &StorageClass,
+    modes: AccessModes,
+    hint: &str,
+) -> Hazard {
+    Hazard {
+        what: format!(
+            "it asks for {modes}, which StorageClass \"{}\" ({}) does not give for volumeMode {} as things are: {hint}.",
+            class.name, class.provisioner, claim.volume_mode
+        ),
+        advice: "Ask for an access mode the class can give, or use a class that is set up for it."
+            .to_owned(),
+        brief: format!(
+            "StorageClass \"{}\" as it is set up cannot give {modes}",
+            class.name
+        ),
         ..blank(claim, Outcome::Stuck, modes)
     }
 }
@@ -140,6 +198,7 @@ fn blank(claim: &Claim, outcome: Outcome, modes: AccessModes) -> Hazard {
     Hazard {
         rule: RULE.code,
         outcome,
+        certainty: Certainty::Verified,
         field_path: "spec.accessModes".to_owned(),
         volumes: vec![claim.metadata.name.clone()],
         extent: i64::try_from(modes.len()).unwrap_or_default(),

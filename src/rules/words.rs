@@ -6,7 +6,7 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::workload::WorkloadKind;
 use crate::situation::volumes::Basis;
-use crate::situation::{Hold, Situation, UsedVolume, World};
+use crate::situation::{Grounds, Hold, Situation, UsedVolume, World};
 use crate::storage::ClassModes;
 
 /// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
@@ -50,14 +50,10 @@ pub(super) fn list(mut items: Vec<String>) -> String {
 fn predicate(volume: &UsedVolume, several: bool) -> String {
     let modes = volume.modes;
     let are = if several { " are" } else { " is" };
-    let Hold::Exclusive {
-        basis,
-        attach_assumed,
-    } = volume.hold
-    else {
+    let Hold::Exclusive { basis, grounds } = &volume.hold else {
         return format!("{are} {modes}");
     };
-    let mut text = match (basis, several) {
+    let mut text = match (*basis, several) {
         (Basis::Bound | Basis::Inline, _) => format!("{are} {modes}"),
         (Basis::Fitting, false) => {
             format!(" is not bound yet, and the free volume that fits it is {modes}")
@@ -67,17 +63,64 @@ fn predicate(volume: &UsedVolume, several: bool) -> String {
         }
         (Basis::Forecast, _) => format!("{are} not bound yet and will be {modes}"),
     };
-    match (volume.driver.is_empty(), attach_assumed) {
-        (true, true) => text.push_str(" (driver not known, assumed to attach)"),
-        (true, false) => {}
-        (false, true) => {
-            let _ = write!(text, " ({}, assumed to attach)", volume.driver);
+    let driver = &volume.driver;
+    // Writing to a String cannot fail.
+    let _ = match grounds {
+        Grounds::Known if driver.is_empty() => Ok(()),
+        Grounds::Known => write!(text, " ({driver})"),
+        Grounds::NoCsiDriver => {
+            write!(
+                text,
+                " ({driver}, which Kubernetes attaches for want of a CSIDriver object)"
+            )
         }
-        (false, false) => {
-            let _ = write!(text, " ({})", volume.driver);
+        Grounds::ClassName(class) => write!(text, " (StorageClass \"{class}\", likely {driver})"),
+        Grounds::UnknownClass(class) => {
+            write!(
+                text,
+                " (assuming that StorageClass \"{class}\" attaches its volumes)"
+            )
         }
-    }
+        Grounds::UnknownDefaultClass => {
+            write!(
+                text,
+                " (assuming that the default StorageClass attaches its volumes)"
+            )
+        }
+        Grounds::UnknownDriver if driver.is_empty() => {
+            write!(text, " (assuming that its driver attaches volumes)")
+        }
+        Grounds::UnknownDriver => write!(text, " (assuming that {driver} attaches its volumes)"),
+    };
     text
+}
+
+/// A sentence that says what would settle what is not sure, or an empty text.
+pub(super) fn what_would_settle(grounds: &Grounds) -> String {
+    let sight = |what: &str| {
+        format!(
+            " To settle it, add {what} to what is checked, or to the facts about the cluster (`multi-attach-guard snapshot` writes them)."
+        )
+    };
+    match grounds {
+        Grounds::Known | Grounds::NoCsiDriver => String::new(),
+        Grounds::ClassName(class) => format!(
+            " StorageClass \"{class}\" is not among the checked files and is taken for the one that installations create under this name.{}",
+            sight("it")
+        ),
+        Grounds::UnknownClass(class) => format!(
+            " StorageClass \"{class}\" is not among the checked files, and most storage is attached to one node at a time.{}",
+            sight("it")
+        ),
+        Grounds::UnknownDefaultClass => format!(
+            " The claim names no StorageClass and the default one is not among the checked files; most storage is attached to one node at a time.{}",
+            sight("that class")
+        ),
+        Grounds::UnknownDriver => format!(
+            " Nothing is known of the driver, and most drivers attach.{}",
+            sight("its CSIDriver object")
+        ),
+    }
 }
 
 fn noun(volume: &UsedVolume) -> &'static str {

@@ -55,7 +55,7 @@
 //! each other's ReadWriteOncePod volume.
 
 use super::hazard::Hazard;
-use super::{On, Outcome, Rule, Scaling, words};
+use super::{Certainty, On, Outcome, Rule, Scaling, words};
 use crate::model::workload::Workload;
 use crate::situation::{Hold, Situation, UsedVolume, users, volumes};
 
@@ -154,6 +154,7 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         } else {
             Outcome::Stuck
         },
+        certainty: Certainty::Verified,
         field_path: situation.volume_path(volume),
         volumes: vec![claim.into()],
         extent: i64::try_from(count).unwrap_or(i64::MAX),

@@ -3,6 +3,7 @@
 //! judged here.
 
 pub mod affinity;
+mod certainty;
 pub mod constraints;
 pub mod eligibility;
 pub mod moved;
@@ -15,8 +16,9 @@ use crate::cluster::View;
 use crate::model::workload::Workload;
 use crate::storage::Catalog;
 
+pub use certainty::Certainty;
 pub use placement::Placement;
-pub use volumes::{Basis, Hold, UsedVolume};
+pub use volumes::{Basis, Grounds, Hold, UsedVolume};
 
 /// Whether pods are taken to have many nodes to go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
@@ -121,7 +123,7 @@ impl<'a> Situation<'a> {
             hold: match volume.hold {
                 Hold::Unknown(_) => Hold::Exclusive {
                     basis: Basis::Forecast,
-                    attach_assumed: true,
+                    grounds: Grounds::Known,
                 },
                 known => known,
             },

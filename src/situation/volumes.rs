@@ -1,7 +1,7 @@
 //! Which volumes a workload holds, and how tightly.
 
-use super::World;
 use super::eligibility::only_host;
+use super::{Certainty, World};
 use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes};
@@ -12,7 +12,7 @@ use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
-use crate::storage::{Attach, Reach};
+use crate::storage::{self, Attach, Reach};
 
 /// A volume of a pod template, and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,11 +48,10 @@ pub enum Hold {
     Free,
     /// One node at a time may have it: the attach-detach controller refuses a second.
     Exclusive {
-        /// What makes this known.
+        /// What makes its access modes known.
         basis: Basis,
-        /// Whether it is only assumed that the driver attaches its volumes,
-        /// because nothing is known of the driver.
-        attach_assumed: bool,
+        /// What makes it known that it is attached.
+        grounds: Grounds,
     },
     /// One pod at a time may have it: the scheduler refuses a second.
     SinglePod,
@@ -73,6 +72,39 @@ pub enum Basis {
     Inline,
 }
 
+/// What makes it known, or only likely, that a volume is attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grounds {
+    /// The cluster's objects, the policy, the catalog or Kubernetes itself.
+    Known,
+    /// Nothing is known of the CSI driver; without a CSIDriver object Kubernetes
+    /// takes it for one that attaches.
+    NoCsiDriver,
+    /// The name of the class, which is not in view: installations of the driver
+    /// create one of that name.
+    ClassName(Text),
+    /// Nothing: the class of that name is not in view.
+    UnknownClass(Text),
+    /// Nothing: the claim names no class, and the default one is not in view.
+    UnknownDefaultClass,
+    /// Nothing: the driver is not known, and its CSIDriver object may be out of view.
+    UnknownDriver,
+}
+
+impl Grounds {
+    /// How sure this makes it.
+    #[must_use]
+    pub const fn certainty(&self) -> Certainty {
+        match self {
+            Self::Known | Self::NoCsiDriver => Certainty::Verified,
+            Self::ClassName(_) => Certainty::Likely,
+            Self::UnknownClass(_) | Self::UnknownDefaultClass | Self::UnknownDriver => {
+                Certainty::Assumed
+            }
+        }
+    }
+}
+
 /// What is missing to know how tightly a volume is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
@@ -80,7 +112,7 @@ pub enum Missing {
     Claim,
     /// The claims are not known yet.
     ClaimsNotSynced,
-    /// The claim's class does not exist, or is not known.
+    /// The claim's class does not exist.
     Class(Text),
     /// The claim names no class and there is no default one.
     DefaultClass,
@@ -103,6 +135,16 @@ impl UsedVolume {
     #[must_use]
     pub fn keeps_its_node(&self) -> bool {
         self.stays_on_its_node || self.reach.as_ref().and_then(only_host).is_some()
+    }
+
+    /// What makes it known that it is attached; `None` for volumes of which that
+    /// does not decide.
+    #[must_use]
+    pub const fn grounds(&self) -> Option<&Grounds> {
+        match &self.hold {
+            Hold::Exclusive { grounds, .. } => Some(grounds),
+            Hold::Free | Hold::SinglePod | Hold::Unknown(_) => None,
+        }
     }
 
     /// What messages call it: the claim's name, or the volume's own.
@@ -217,7 +259,12 @@ fn inline(
         };
     }
     UsedVolume {
-        hold: hold(access_modes, attach_in_tree(in_tree, world), Basis::Inline),
+        hold: hold(
+            access_modes,
+            attach_in_tree(in_tree, world),
+            Basis::Inline,
+            world,
+        ),
         modes: access_modes,
         driver: csi_driver_of(in_tree.provisioner).into(),
         one_pod_a_node,
@@ -269,11 +316,64 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
     }
     match class {
         Ok(class) => by_class(claim, Some(class), blank, world),
-        Err(missing) => UsedVolume {
-            modes: claim.access_modes,
-            ..unknown(missing, blank)
-        },
+        Err(missing) => without_class(claim, missing, blank, world),
     }
+}
+
+/// A claim whose class is not in view. Where there may be more in the cluster
+/// than is in view, the name of the class may tell what it is; else the volume is
+/// taken for one that is attached, as most are.
+fn without_class(
+    claim: &Claim,
+    missing: Missing,
+    blank: UsedVolume,
+    world: World<'_>,
+) -> UsedVolume {
+    let blank = UsedVolume {
+        modes: claim.access_modes,
+        ..blank
+    };
+    if !world.view.is_partial() {
+        return unknown(missing, blank);
+    }
+    let grounds = match missing {
+        Missing::Class(name) => match likely(claim, &name, &blank, world) {
+            Some(likely) => return likely,
+            None => Grounds::UnknownClass(name),
+        },
+        Missing::DefaultClass => Grounds::UnknownDefaultClass,
+        other => return unknown(other, blank),
+    };
+    UsedVolume {
+        hold: Hold::Exclusive {
+            basis: Basis::Forecast,
+            grounds,
+        },
+        ..blank
+    }
+}
+
+/// What the name of the claim's class tells, where all its meanings agree.
+fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, world: World<'_>) -> Option<UsedVolume> {
+    let mut meanings = storage::likely_classes(class)
+        .iter()
+        .map(|class| by_class(claim, Some(class), blank.clone(), world));
+    let first = meanings.next()?;
+    let agrees = |other: UsedVolume| {
+        other.hold == first.hold && other.stays_on_its_node == first.stays_on_its_node
+    };
+    if !meanings.all(agrees) {
+        return None;
+    }
+    let hold = match first.hold {
+        Hold::Free => Hold::Free,
+        Hold::Exclusive { basis, .. } => Hold::Exclusive {
+            basis,
+            grounds: Grounds::ClassName(class.clone()),
+        },
+        Hold::SinglePod | Hold::Unknown(_) => return None,
+    };
+    Some(UsedVolume { hold, ..first })
 }
 
 /// The class a claim names, or the default one.
@@ -329,7 +429,7 @@ fn persistent(
         }
         VolumeSource::Unknown => match class_of(claim, world) {
             Ok(class) => (class.provisioner.clone(), attach(&class.provisioner, world)),
-            Err(_) => (Text::default(), Attach::Assumed),
+            Err(_) => (Text::default(), Attach::Unforeseen),
         },
     };
     let stays = volume.node_affinity.is_some() && stays_on_its_node(&driver, world);
@@ -338,7 +438,7 @@ fn persistent(
         VolumeSource::Csi(_) | VolumeSource::Unknown => volume.access_modes,
     };
     UsedVolume {
-        hold: hold(modes, attach, basis),
+        hold: hold(modes, attach, basis, world),
         modes,
         driver,
         reach: volume.node_affinity.clone(),
@@ -362,13 +462,13 @@ fn by_class(
     };
     let Some(class) = class else {
         return UsedVolume {
-            hold: hold(modes, Attach::Assumed, basis),
+            hold: hold(modes, Attach::Unforeseen, basis, world),
             modes,
             ..blank
         };
     };
     let attach = attach(&class.provisioner, world);
-    let hold = hold(modes, attach, basis);
+    let hold = hold(modes, attach, basis, world);
     if attach == Attach::Unforeseen && hold != Hold::Free {
         return UsedVolume {
             modes,
@@ -383,8 +483,8 @@ fn by_class(
         stays_on_its_node: stays_on_its_node(&class.provisioner, world),
         stays_in_its_zone: world
             .catalog
-            .get(&class.provisioner)
-            .is_some_and(|entry| entry.reach == Some(Reach::Zone)),
+            .reach(&class.provisioner, class.parameters.iter())
+            == Some(Reach::Zone),
         ..blank
     }
 }
@@ -402,14 +502,17 @@ fn unforeseen(claim: &Claim, class: &StorageClass) -> Missing {
 
 /// Source: `IsMultiAttachAllowed` in `pkg/volume/util/util.go`. A volume without
 /// access modes, or with a shared one among them, may go to many nodes.
-fn hold(modes: AccessModes, attach: Attach, basis: Basis) -> Hold {
-    if modes.is_empty() || is_shared(modes) || !attach.is_required() {
+fn hold(modes: AccessModes, attach: Attach, basis: Basis, world: World<'_>) -> Hold {
+    if modes.is_empty() || is_shared(modes) {
         return Hold::Free;
     }
-    Hold::Exclusive {
-        basis,
-        attach_assumed: matches!(attach, Attach::Assumed | Attach::Unforeseen),
-    }
+    let grounds = match attach {
+        Attach::NotRequired { .. } => return Hold::Free,
+        Attach::Required { .. } => Grounds::Known,
+        Attach::Assumed if !world.view.is_partial() => Grounds::NoCsiDriver,
+        Attach::Assumed | Attach::Unforeseen => Grounds::UnknownDriver,
+    };
+    Hold::Exclusive { basis, grounds }
 }
 
 const fn is_shared(modes: AccessModes) -> bool {

@@ -12,7 +12,7 @@ struct Case {
     mode: VolumeMode,
     parameters: &'static [(&'static str, &'static str)],
     data_source: bool,
-    /// One letter for each of RWO, ROX, RWX, RWOP: Supported, missing
+    /// One letter for each of RWO, ROX, RWX, RWOP: Supported, not with these
     /// Parameter, Refused, Unproven, `?` unknown.
     answers: &'static str,
 }
@@ -77,8 +77,9 @@ const CASES: &[Case] = &[
     case(GOOGLE_PD, Filesystem, &[("type", "hyperdisk-balanced")], "SPRS"),
     cloned(case(GOOGLE_PD, Filesystem, &[("type", "hyperdisk-extreme")], "SPRS")),
     cloned(case(GOOGLE_PD, Filesystem, &[("type", "hyperdisk-balanced-high-availability")], "SPRS")),
-    case(GOOGLE_PD, Block, &[], "SPPS"),
-    cloned(case(GOOGLE_PD, Block, &[], "SSPS")),
+    // No type is pd-standard.
+    case(GOOGLE_PD, Block, &[], "SPSS"),
+    cloned(case(GOOGLE_PD, Block, &[], "SSSS")),
     case(GOOGLE_PD, Block, &[("type", "pd-ssd")], "SPSS"),
     case(GOOGLE_PD, Block, &[("type", "hyperdisk-balanced")], "SPSS"),
     cloned(case(GOOGLE_PD, Block, &[("type", "hyperdisk-balanced-high-availability")], "SPSS")),
@@ -116,7 +117,7 @@ const CASES: &[Case] = &[
 fn letter(support: &Support) -> char {
     match support {
         Support::Supported => 'S',
-        Support::MissingParameter { .. } => 'P',
+        Support::NotAsConfigured { .. } => 'P',
         Support::Refused { .. } => 'R',
         Support::Unproven { .. } => 'U',
         Support::Unknown => '?',

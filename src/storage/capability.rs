@@ -2,7 +2,7 @@
 
 use super::catalog::Catalog;
 use super::condition::{ClaimFacts, Condition, State};
-use super::entry::{Confidence, Entry, Rwop};
+use super::entry::{Confidence, Entry, Reach, Rwop};
 use super::modes::ClassModes;
 use crate::model::access_mode::{AccessModes, VolumeMode};
 
@@ -66,11 +66,31 @@ impl Catalog {
         capability.take_in(entry, &parameters, claim);
         // A user's word on an in-tree name is final; the catalog's is not.
         if entry.modes(volume_mode).is_conditional()
-            && let Some(successor) = entry.replaced_by.as_deref().and_then(|name| self.get(name))
+            && let Some(successor) = self.successor(entry)
         {
             capability.take_in(successor, &parameters, claim);
         }
         capability
+    }
+
+    /// How far a ReadWriteOnce volume of a class with this provisioner and these
+    /// parameters can follow its pod; `None`: not known.
+    pub fn reach<'p>(
+        &self,
+        provisioner: &str,
+        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
+    ) -> Option<Reach> {
+        let entry = self.get(provisioner)?;
+        let entry = self.successor(entry).unwrap_or(entry);
+        met(entry, &parameters.into_iter(), None)
+            .filter_map(|condition| condition.reach)
+            .last()
+            .or(entry.reach)
+    }
+
+    /// The driver that took an in-tree provisioner over.
+    fn successor(&self, entry: &Entry) -> Option<&Entry> {
+        entry.replaced_by.as_deref().and_then(|name| self.get(name))
     }
 }
 
@@ -183,13 +203,9 @@ fn node_local<'p>(
     parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
     claim: Option<ClaimFacts>,
 ) -> NodeLocal {
-    let here = entry
-        .conditions
-        .iter()
-        .filter_map(|condition| condition.node_local.map(|here| (condition, here)))
-        .filter(|(condition, _)| condition.state(parameters.clone(), claim) == State::Met)
-        .map(|(_, here)| here)
-        .next_back()
+    let here = met(entry, parameters, claim)
+        .filter_map(|condition| condition.node_local)
+        .last()
         .unwrap_or(entry.node_local);
     match (here, entry.pv_node_affinity) {
         (false, _) => NodeLocal::No,
@@ -199,9 +215,50 @@ fn node_local<'p>(
     }
 }
 
+/// The conditions of the entry that hold.
+fn met<'e, 'p>(
+    entry: &'e Entry,
+    parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
+    claim: Option<ClaimFacts>,
+) -> impl Iterator<Item = &'e Condition> {
+    entry
+        .conditions
+        .iter()
+        .filter(move |condition| condition.state(parameters.clone(), claim) == State::Met)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reach_follows_the_parameters() {
+        let cases = [
+            ("ebs.csi.aws.com", &[][..], Some(Reach::Zone)),
+            ("disk.csi.azure.com", &[], Some(Reach::Zone)),
+            (
+                "disk.csi.azure.com",
+                &[("skuname", "Premium_ZRS")],
+                Some(Reach::Region),
+            ),
+            (
+                "kubernetes.io/azure-disk",
+                &[("storageaccounttype", "StandardSSD_ZRS")],
+                Some(Reach::Region),
+            ),
+            (
+                "pd.csi.storage.gke.io",
+                &[("replication-type", "regional-pd")],
+                Some(Reach::Region),
+            ),
+            ("unheard.example.com", &[], None),
+        ];
+        for (name, parameters, expected) in cases {
+            let catalog = Catalog::embedded().unwrap();
+            let reach = catalog.reach(name, parameters.iter().copied());
+            assert_eq!(reach, expected, "{name}");
+        }
+    }
 
     #[test]
     fn node_local_follows_the_parameters() {

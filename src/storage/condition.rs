@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
+use super::entry::Reach;
 use super::modes;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
@@ -24,6 +25,8 @@ pub(super) struct Condition {
     pub(super) when: When,
     /// Whether the volumes are bound to one node then; `None`: as without the condition.
     pub(super) node_local: Option<bool>,
+    /// How far the volumes reach then; `None`: as without the condition.
+    pub(super) reach: Option<Reach>,
     /// A sentence for whoever meets the condition.
     pub(super) note: Option<Text>,
     filesystem: Effect,
@@ -225,6 +228,8 @@ struct RawCondition {
     #[serde(default)]
     node_local: Option<bool>,
     #[serde(default)]
+    reach: Option<Reach>,
+    #[serde(default)]
     note: Option<Text>,
 }
 
@@ -256,6 +261,7 @@ impl TryFrom<RawCondition> for Condition {
         Ok(Self {
             when: raw.when.try_into()?,
             node_local: raw.node_local,
+            reach: raw.reach,
             note: raw.note,
             filesystem: Effect {
                 add: raw.filesystem_add.unwrap_or_default(),

@@ -10,13 +10,15 @@
 //!                                       └─▶ attach(CSIDriver)          ─▶ Attach
 //! ```
 //!
-//! Nothing here is denied lightly: [`Support::Refused`] needs an entry whose
-//! modes were read in the driver's code or official documentation, and a mode
-//! that none of its conditions can grant.
+//! Nothing here is denied lightly: [`Support::Refused`] and
+//! [`Support::NotAsConfigured`] need an entry whose modes were read in the driver's
+//! code or official documentation, and a mode that none of its conditions can
+//! grant, or none that may hold.
 
 mod attach;
 mod capability;
 mod catalog;
+mod class_names;
 mod condition;
 mod entry;
 mod glob;
@@ -33,6 +35,7 @@ mod consistency;
 pub use self::attach::{Attach, AttachSource};
 pub use self::capability::{Capability, NodeLocal};
 pub use self::catalog::{Catalog, CatalogError};
+pub use self::class_names::likely_classes;
 pub use self::condition::ClaimFacts;
 pub use self::entry::{Confidence, Entry, ModeList, Reach};
 pub use self::modes::{ClassModes, ModesError};

@@ -12,15 +12,15 @@ use crate::model::access_mode::{AccessMode, AccessModes};
 pub enum Support {
     /// It gives all of them.
     Supported,
-    /// It could, but its parameters, or the claim, do not ask for it.
-    MissingParameter {
+    /// It could, but not with the parameters and the claim at hand.
+    NotAsConfigured {
         /// The modes not given.
         modes: AccessModes,
         /// What it takes: a clause such as `possible only when StorageClass
         /// parameter "type" is "io2"`.
         hint: String,
     },
-    /// It never can. The only answer on which a claim may be denied.
+    /// It never can.
     Refused {
         /// The modes no condition grants.
         modes: AccessModes,
@@ -85,15 +85,17 @@ impl Capability<'_> {
         let outside = missing.minus(possible);
         match hint {
             Some(hint) if outside.is_empty() => {
-                if missing.is_subset(self.grants_in_state(State::Hidden)) {
+                // What no object shows may be so; what the objects show is known.
+                let visible = missing.minus(self.grants_unseen());
+                if visible.is_empty() {
                     Support::Unproven {
                         modes: missing,
                         hint,
                     }
                 } else {
-                    Support::MissingParameter {
-                        modes: missing,
-                        hint,
+                    Support::NotAsConfigured {
+                        hint: self.hint(visible).unwrap_or(hint),
+                        modes: visible,
                     }
                 }
             }
@@ -112,10 +114,12 @@ impl Capability<'_> {
             .fold(AccessModes::EMPTY, AccessModes::union)
     }
 
-    fn grants_in_state(&self, wanted: State) -> AccessModes {
+    /// Modes that some condition grants of which the objects at hand do not show
+    /// whether it holds.
+    fn grants_unseen(&self) -> AccessModes {
         self.conditions()
             .iter()
-            .filter(|(_, state)| *state == wanted)
+            .filter(|(_, state)| matches!(state, State::Hidden | State::UpToClaim))
             .map(|(condition, _)| condition.effect(self.volume_mode()).grants())
             .fold(AccessModes::EMPTY, AccessModes::union)
     }
@@ -187,7 +191,7 @@ mod tests {
 
     fn hint(support: Support) -> String {
         match support {
-            Support::MissingParameter { hint, .. } | Support::Unproven { hint, .. } => hint,
+            Support::NotAsConfigured { hint, .. } | Support::Unproven { hint, .. } => hint,
             other => panic!("{other:?} has no hint"),
         }
     }

@@ -101,7 +101,7 @@ impl Evaluation<'_> {
     fn about_waiting(&self, hazards: &[Hazard], resolved: &Resolved<'_>) -> Verdict {
         let mut verdict = self.plain(hazards, resolved);
         for (finding, hazard) in verdict.findings.iter_mut().zip(hazards) {
-            let decision = resolved.decide(hazard.rule, hazard.outcome);
+            let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
             if decision.action == Action::Fix && hazard.outcome != Outcome::Stuck {
                 finding.action = Action::Warn;
             }

@@ -8,7 +8,7 @@ use crate::model::Text;
 use crate::model::object::ObjectRef;
 use crate::policy::Action;
 use crate::remedy::Remedy;
-use crate::rules::{Hazard, Outcome};
+use crate::rules::{Certainty, Hazard, Outcome};
 
 /// Warnings are cut to this many characters, as the Kubernetes documentation
 /// on admission webhooks asks for.
@@ -21,6 +21,8 @@ pub struct Finding {
     pub rule: &'static str,
     /// What comes of the hazard when nobody steps in.
     pub outcome: Outcome,
+    /// How sure it is.
+    pub certainty: Certainty,
     /// What is done about it.
     pub action: Action,
     /// The object at fault.
@@ -65,6 +67,7 @@ impl Finding {
         Self {
             rule: hazard.rule,
             outcome: hazard.outcome,
+            certainty: hazard.certainty,
             action,
             object: object.clone(),
             field_path: hazard.field_path.clone(),

@@ -7,9 +7,9 @@ use json_patch::Patch;
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
 use super::{Aim, Evaluation, Finding, Proposal, Verdict, ratchet, reason};
-use crate::model::object::Object;
+use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::Workload;
-use crate::policy::{Action, Decision, RemedyChoice, Resolved};
+use crate::policy::{self, Action, Decision, RemedyChoice, Resolved, keys};
 use crate::rules::{Hazard, judge_workload};
 use crate::situation::Situation;
 
@@ -27,7 +27,7 @@ impl Evaluation<'_> {
         if hazards.is_empty() {
             return Verdict::default();
         }
-        let spared = self.spared(&capped, previous, &hazards);
+        let existing = self.existing(&capped, previous, &hazards);
         let controlled = self.owner_is_real(&workload.metadata);
         self.with_policy(
             &workload.metadata,
@@ -36,7 +36,7 @@ impl Evaluation<'_> {
             |resolved| {
                 let decisions = Decisions {
                     resolved,
-                    spared: &spared,
+                    existing: &existing,
                     aim: self.review.aim,
                 };
                 let needs_document = match self.review.aim {
@@ -68,15 +68,15 @@ impl Evaluation<'_> {
     }
 
     /// The hazards for which the update under way is not to blame: they were
-    /// there in full before it, and it starts no rollout.
-    fn spared(
+    /// there in full before it.
+    fn existing(
         &self,
         workload: &Workload,
         previous: Option<&Workload>,
         hazards: &[Hazard],
-    ) -> Vec<Hazard> {
+    ) -> Existing {
         let Some(old) = previous else {
-            return Vec::new();
+            return Existing::default();
         };
         let capped = capped(Cow::Borrowed(old), self.world);
         let mut before = judge_workload(&Situation::of(&capped, None, self.world));
@@ -89,15 +89,16 @@ impl Evaluation<'_> {
             };
             before.extend(judge_workload(&Situation::of(&fewer, None, self.world)));
         }
-        let kept: Vec<Hazard> = hazards
+        let hazards: Vec<Hazard> = hazards
             .iter()
             .filter(|hazard| !ratchet::is_new(hazard, &before))
             .cloned()
             .collect();
-        if kept.is_empty() || ratchet::starts_a_rollout(workload, old, self.review.raw) {
-            return Vec::new();
+        Existing {
+            meets_them: !hazards.is_empty()
+                && ratchet::starts_a_rollout(workload, old, self.review.raw),
+            hazards,
         }
-        kept
     }
 
     /// No more than the findings.
@@ -111,7 +112,7 @@ impl Evaluation<'_> {
                         Action::Fix => decision.without_remedy,
                         action => action,
                     };
-                    self.finding(hazard, action, &decision)
+                    self.finding(hazard, action, decisions)
                 })
                 .collect(),
             ..Verdict::default()
@@ -129,7 +130,7 @@ impl Evaluation<'_> {
             };
             Finding {
                 remedies,
-                ..self.finding(hazard, action, &decision)
+                ..self.finding(hazard, action, decisions)
             }
         };
         Verdict {
@@ -177,19 +178,45 @@ impl Evaluation<'_> {
         }
     }
 
-    fn finding(&self, hazard: &Hazard, action: Action, decision: &Decision<'_>) -> Finding {
-        Finding {
-            suppressed: decision.suppressed.map(reason),
+    fn finding(&self, hazard: &Hazard, action: Action, decisions: &Decisions<'_>) -> Finding {
+        let mut finding = Finding {
+            suppressed: decisions.of(hazard).suppressed.map(reason),
             ..Finding::new(hazard, self.review.reference, action)
+        };
+        if action == Action::Deny
+            && decisions.existing.hazards.contains(hazard)
+            && decisions.resolved.object_may_override()
+        {
+            finding.message.push_str(&emergency(self.review.reference));
         }
+        finding
     }
+}
+
+/// How to get an update past the fault that was there before it.
+fn emergency(object: &ObjectRef) -> String {
+    let namespace = object.namespace.as_deref().unwrap_or_default();
+    format!(
+        " This was so before the update. If the update cannot wait, run `kubectl annotate {} {} -n {namespace} {}=warn {}=\"why it cannot wait\"` first.",
+        object.kind.to_lowercase(),
+        object.name,
+        keys::ACTION,
+        keys::REASON,
+    )
+}
+
+/// What was at fault before the update under way.
+#[derive(Default)]
+struct Existing {
+    hazards: Vec<Hazard>,
+    /// Whether the update starts a rollout, which meets them.
+    meets_them: bool,
 }
 
 /// What the policy says about each hazard of one workload.
 struct Decisions<'a> {
     resolved: &'a Resolved<'a>,
-    /// The hazards for which the update under way is not to blame.
-    spared: &'a [Hazard],
+    existing: &'a Existing,
     aim: Aim,
 }
 
@@ -203,13 +230,26 @@ impl Decisions<'_> {
     }
 
     fn of(&self, hazard: &Hazard) -> Decision<'_> {
-        let mut decision = self.resolved.decide(hazard.rule, hazard.outcome);
-        if self.spared.contains(hazard) {
+        let mut decision = self
+            .resolved
+            .decide(hazard.rule, hazard.outcome, hazard.certainty);
+        let existed = self.existing.hazards.contains(hazard);
+        if existed && !self.existing.meets_them {
             if matches!(decision.action, Action::Deny | Action::Fix) {
                 decision.action = Action::Warn;
                 decision.without_remedy = Action::Warn;
             }
-        } else if let Aim::Repair { remedy } = self.aim {
+            return decision;
+        }
+        if existed && self.resolved.existing() == policy::Existing::Warn {
+            let spared = |action| match action {
+                Action::Deny => Action::Warn,
+                action => action,
+            };
+            decision.action = spared(decision.action);
+            decision.without_remedy = spared(decision.without_remedy);
+        }
+        if let Aim::Repair { remedy } = self.aim {
             if decision.action == Action::Deny {
                 decision.action = Action::Fix;
             }

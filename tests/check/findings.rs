@@ -371,3 +371,61 @@ fn facts_come_from_a_snapshot_too() {
     let wrong = run(&folder, &["check", "web.yaml", "--facts", "nowhere"]);
     assert_eq!(code(&wrong), 2);
 }
+
+/// The example that most repositories have: the class is the cluster's own.
+#[test]
+fn a_class_that_is_not_among_the_files_is_assumed_to_attach() {
+    let claim = CLAIM.replace("gp3", "fast");
+    let folder = repository(&[
+        ("web.yaml", DEPLOYMENT),
+        ("claim.yaml", &claim),
+        ("deny.yaml", "defaults: {certainty: {assumed: deny}}\n"),
+        ("ignore.yaml", "defaults: {certainty: {assumed: ignore}}\n"),
+        ("facts/class.yaml", CLASS),
+    ]);
+    let check = |more: &[&str]| {
+        let arguments = [&["check", "web.yaml", "claim.yaml"], more].concat();
+        run(&folder, &arguments)
+    };
+    let output = check(&[]);
+    assert_eq!(code(&output), 0, "{}", out(&output));
+    assert!(
+        out(&output).contains("warning[rolling-update-overlap]"),
+        "{}",
+        out(&output)
+    );
+    let found = findings(&check(&["--format", "json"]));
+    assert_eq!(found[0]["certainty"], "assumed");
+    assert_eq!(found[0]["outcome"], "deadlock");
+    assert_eq!(found[0]["remedies"][0]["name"], "recreate");
+
+    let denied = check(&["--config", "deny.yaml"]);
+    assert_eq!(code(&denied), 1);
+    assert!(out(&denied).contains("error[rolling-update-overlap]"));
+    let silent = check(&["--config", "ignore.yaml", "--format", "json"]);
+    assert!(findings(&silent).is_empty());
+
+    // Facts that hold classes hold all of them.
+    let known = check(&["--facts", "facts", "--format", "json"]);
+    assert_eq!(findings(&known)[0]["rule"], "unresolved-claim");
+    let message = findings(&known)[0]["message"].to_string();
+    assert!(message.contains("does not exist"), "{message}");
+    assert!(!message.contains("--facts"), "{message}");
+}
+
+#[test]
+fn the_name_of_a_class_tells_what_it_most_likely_is() {
+    let sarif = |class: &str| {
+        let claim = CLAIM.replace("gp3", class);
+        let folder = repository(&[("web.yaml", DEPLOYMENT), ("claim.yaml", &claim)]);
+        let output = run(&folder, &["check", ".", "--format", "sarif"]);
+        let report: Value = serde_json::from_str(out(&output)).unwrap();
+        (code(&output), report["runs"][0]["results"].clone())
+    };
+    let (code, results) = sarif("do-block-storage");
+    assert_eq!(code, 1);
+    assert_eq!(results[0]["properties"]["certainty"], "likely");
+    for silent in ["local-path", "nfs-client", "efs-sc"] {
+        assert_eq!(sarif(silent), (0, json!([])), "{silent}");
+    }
+}

@@ -19,6 +19,8 @@ pub(crate) struct Cluster {
     claims: BTreeMap<String, Claim>,
     /// Whether volumes of `disk.example.com` are attached.
     attach_required: bool,
+    /// Whether files stand for the cluster, which may hold more than they.
+    pub(crate) files: bool,
     /// Other objects: shorthand workloads or whole manifests.
     also: Vec<Shorthand>,
 }
@@ -32,6 +34,7 @@ impl Default for Cluster {
                 .into(),
             claims: BTreeMap::new(),
             attach_required: true,
+            files: false,
             also: Vec::new(),
         }
     }

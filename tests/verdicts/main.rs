@@ -17,9 +17,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use multi_attach_guard::cluster::{Beside, View};
 use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
 use multi_attach_guard::model::workload::WorkloadKind;
 use multi_attach_guard::policy::{Action, Policy};
+use multi_attach_guard::rules::Certainty;
 use multi_attach_guard::storage::Catalog;
 use multi_attach_guard::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
 use serde::Deserialize;
@@ -48,6 +50,9 @@ struct Case {
     /// Rule → outcome, for everything that is found.
     #[serde(default)]
     expect: BTreeMap<String, String>,
+    /// Rule → certainty, where it is not verified.
+    #[serde(default)]
+    certainty: BTreeMap<String, Certainty>,
     /// Rule → action, where it is not what the outcome's default says.
     #[serde(default)]
     actions: BTreeMap<String, String>,
@@ -141,7 +146,11 @@ fn judge_asked(
         },
         aim,
     };
-    evaluate(&review, cluster.facts().view(), settings)
+    let beside = Beside {
+        partial: cluster.files,
+        ..Beside::NOTHING
+    };
+    evaluate(&review, View::new(&cluster.facts(), &beside), settings)
 }
 
 fn cases() -> Vec<Case> {
@@ -182,8 +191,16 @@ fn every_case_gets_its_verdict() {
             ));
         }
         for finding in &verdict.findings {
+            let certainty = case.certainty.get(finding.rule).copied();
+            if finding.certainty != certainty.unwrap_or(Certainty::Verified) {
+                wrong.push(format!(
+                    "{}: {} is {}",
+                    case.name, finding.rule, finding.certainty
+                ));
+            }
             let expected = case.actions.get(finding.rule);
             let usual = match finding.outcome.name() {
+                _ if finding.certainty == Certainty::Assumed => Action::Warn,
                 "delay" | "unknown" => Action::Warn,
                 "refused" if finding.rule == "leftover-rolling-update" => Action::Fix,
                 _ => Action::Deny,
@@ -285,4 +302,72 @@ fn every_rule_has_a_case_that_fires_and_a_case_that_is_silent() {
         );
     }
     assert!(cases.iter().filter(|case| case.expect.is_empty()).count() > 20);
+}
+
+/// The messages of the case with that name.
+fn messages(name: &str) -> Vec<String> {
+    let case = cases()
+        .into_iter()
+        .find(|case| case.name == name)
+        .expect("there is such a case");
+    let raw = case.judge.expand();
+    let old = case.old.as_ref().map(|patch| {
+        let mut old = raw.clone();
+        json_patch::merge(&mut old, patch);
+        old
+    });
+    let verdict = judge(&raw, old.as_ref(), &case.cluster, &case.policy, Aim::Judge);
+    verdict
+        .findings
+        .into_iter()
+        .map(|finding| finding.message)
+        .collect()
+}
+
+#[test]
+fn what_is_not_sure_says_what_it_rests_on_and_what_would_settle_it() {
+    let cases = [
+        (
+            "a class that is not in the files: assumed to attach",
+            "claim \"data\" is not bound yet and will be ReadWriteOnce (assuming that StorageClass \"fast\" attaches its volumes)",
+            "To settle it, add it to what is checked, or to the facts about the cluster",
+        ),
+        (
+            "a class that is not in the files, with the name of one that attaches",
+            "(StorageClass \"gp3\", likely ebs.csi.aws.com)",
+            "StorageClass \"gp3\" is not among the checked files and is taken for the one that installations create under this name.",
+        ),
+        (
+            "several claims that are not in the files, told once",
+            "claim \"data\" is not among the checked files and claim \"logs\" is not among the checked files, so",
+            "Check its manifest together with this one",
+        ),
+    ];
+    for (name, fact, way_out) in cases {
+        let messages = messages(name);
+        let [message] = messages.as_slice() else {
+            panic!("{name}: {messages:?}");
+        };
+        assert!(message.contains(fact), "{name}: {message}");
+        assert!(message.contains(way_out), "{name}: {message}");
+        assert!(!message.contains("--facts"), "{name}: {message}");
+    }
+}
+
+#[test]
+fn a_denied_hotfix_is_told_how_to_get_past() {
+    let command = "kubectl annotate deployment web -n shop multi-attach-guard.dev/action=warn \
+                   multi-attach-guard.dev/reason=\"why it cannot wait\"";
+    let [message] = messages("a hotfix of what was at fault before is denied")
+        .try_into()
+        .expect("one finding");
+    assert!(message.contains(command), "{message}");
+    for name in [
+        "the same where the policy lets what existed pass",
+        "an update that brings it about is denied all the same",
+        "S1 default rolling update",
+    ] {
+        let [message] = messages(name).try_into().expect("one finding");
+        assert!(!message.contains("kubectl annotate"), "{name}: {message}");
+    }
 }

@@ -48,6 +48,9 @@ pub(super) struct Gathered {
     pub(super) objects: Vec<Known>,
     /// What is known beside the files.
     pub(super) facts: Cluster,
+    /// Whether the facts hold the cluster's classes, so that a class which is not
+    /// in view is not in the cluster.
+    pub(super) whole: bool,
     pub(super) unread: Vec<Unread>,
     /// The numbers, but for the findings.
     pub(super) summary: Summary,
@@ -98,6 +101,7 @@ impl Gathered {
         reading: Reading<'_>,
         facts: Cluster,
     ) -> Self {
+        let whole = !facts.view().storage_classes().is_empty();
         let progress = Progress::of(sources.len());
         let read = read_objects(&sources, true, || progress.step());
         drop(progress);
@@ -133,6 +137,7 @@ impl Gathered {
             sources,
             objects,
             facts,
+            whole,
             unread: unread_files,
             summary,
         }

@@ -75,6 +75,7 @@ pub(super) fn verdict(
     };
     let nearer = [&surroundings.cluster];
     let beside = Beside {
+        partial: !gathered.whole,
         nearer: &nearer,
         batch: Some((&surroundings.order, number)),
         ..Beside::NOTHING

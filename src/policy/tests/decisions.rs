@@ -1,17 +1,18 @@
 use super::{Object, labels, policy};
 use crate::policy::{
-    Action, Decision, PassedOver, Policy, RemedyChoice, SuppressedBy, Suppression,
+    Action, Decision, Existing, PassedOver, Policy, RemedyChoice, SuppressedBy, Suppression,
 };
 use crate::rules::Outcome;
 use crate::rules::codes::{
     ACCESS_MODE_CHANGE, LEFTOVER_ROLLING_UPDATE, REPLICAS_SHARE_VOLUME, ROLLING_UPDATE_OVERLAP,
     UNRESOLVED_CLAIM,
 };
+use crate::situation::Certainty;
 
 fn action(policy: &Policy, object: &Object, rule: &str, outcome: Outcome) -> Action {
     policy
         .resolve(&object.target())
-        .decide(rule, outcome)
+        .decide(rule, outcome, Certainty::Verified)
         .action
 }
 
@@ -29,7 +30,9 @@ fn the_built_in_policy_denies_what_cannot_work() {
     let policy = Policy::default();
     for (rule, outcome, expected) in cases {
         let object = Object::default();
-        let decision = policy.resolve(&object.target()).decide(rule, outcome);
+        let decision = policy
+            .resolve(&object.target())
+            .decide(rule, outcome, Certainty::Verified);
         let wanted = Decision {
             action: expected,
             without_remedy: expected.without_remedy(outcome),
@@ -220,9 +223,11 @@ fn remedies_come_from_the_narrowest_scope_that_names_one() {
             namespace,
             ..Object::default()
         };
-        let decision = policy
-            .resolve(&object.target())
-            .decide(ROLLING_UPDATE_OVERLAP, Outcome::Deadlock);
+        let decision = policy.resolve(&object.target()).decide(
+            ROLLING_UPDATE_OVERLAP,
+            Outcome::Deadlock,
+            Certainty::Verified,
+        );
         assert_eq!(decision.remedy, expected, "{namespace}");
     }
 }
@@ -255,7 +260,9 @@ fn what_a_controller_owns_is_warned_about_unless_the_policy_judges_it() {
         };
         let decision = policy(text);
         let target = object.target();
-        let decision = decision.resolve(&target).decide(rule, outcome);
+        let decision = decision
+            .resolve(&target)
+            .decide(rule, outcome, Certainty::Verified);
         assert_eq!(decision.action, expected, "{name}");
         assert_eq!(decision.without_remedy, expected, "{name}");
     }
@@ -289,9 +296,11 @@ fn exemptions_hold_where_every_list_holds() {
         let policy = policy(&text);
         let object = Object::default();
         let target = object.target();
-        let decision = policy
-            .resolve(&target)
-            .decide(REPLICAS_SHARE_VOLUME, Outcome::Stuck);
+        let decision = policy.resolve(&target).decide(
+            REPLICAS_SHARE_VOLUME,
+            Outcome::Stuck,
+            Certainty::Verified,
+        );
         let suppressed = exempt.then_some(Suppression {
             by: SuppressedBy::Exemption { line: 3 },
             reason: "moves in spring",
@@ -299,5 +308,90 @@ fn exemptions_hold_where_every_list_holds() {
         let expected = if exempt { Action::Ignore } else { Action::Deny };
         assert_eq!(decision.suppressed, suppressed, "{lists}");
         assert_eq!(decision.action, expected, "{lists}");
+    }
+}
+
+#[test]
+fn certainty_caps_whatever_else_is_said() {
+    const DEADLOCK: Outcome = Outcome::Deadlock;
+    let fix = "defaults: {outcomes: {deadlock: fix}}";
+    let own = "namespaces: [{match: {names: [shop]}, certainty: {assumed: deny}}]";
+    let cases = [
+        ("", Certainty::Verified, DEADLOCK, Action::Deny),
+        ("", Certainty::Likely, DEADLOCK, Action::Deny),
+        ("", Certainty::Assumed, DEADLOCK, Action::Warn),
+        ("", Certainty::Assumed, Outcome::Delay, Action::Warn),
+        (fix, Certainty::Likely, DEADLOCK, Action::Fix),
+        (fix, Certainty::Assumed, DEADLOCK, Action::Warn),
+        (
+            "defaults: {certainty: {assumed: ignore}}",
+            Certainty::Assumed,
+            DEADLOCK,
+            Action::Ignore,
+        ),
+        (
+            "defaults: {certainty: {assumed: deny}}",
+            Certainty::Assumed,
+            DEADLOCK,
+            Action::Deny,
+        ),
+        (
+            "defaults: {certainty: {likely: warn}}",
+            Certainty::Likely,
+            DEADLOCK,
+            Action::Warn,
+        ),
+        // The cap is no floor.
+        (
+            "defaults: {outcomes: {deadlock: ignore}, certainty: {assumed: deny}}",
+            Certainty::Assumed,
+            DEADLOCK,
+            Action::Ignore,
+        ),
+        (own, Certainty::Assumed, DEADLOCK, Action::Deny),
+    ];
+    for (text, certainty, outcome, expected) in cases {
+        let policy = policy(text);
+        let object = Object::default();
+        let decision =
+            policy
+                .resolve(&object.target())
+                .decide(ROLLING_UPDATE_OVERLAP, outcome, certainty);
+        assert_eq!(decision.action, expected, "{text:?} {certainty} {outcome}");
+        assert!(decision.without_remedy >= decision.action.without_remedy(outcome));
+    }
+}
+
+#[test]
+fn a_fix_that_is_the_most_allowed_never_becomes_a_denial() {
+    let policy = policy("defaults: {outcomes: {deadlock: fix}, certainty: {assumed: fix}}");
+    let object = Object::default();
+    let decision = policy.resolve(&object.target()).decide(
+        ROLLING_UPDATE_OVERLAP,
+        Outcome::Deadlock,
+        Certainty::Assumed,
+    );
+    assert_eq!(decision.action, Action::Fix);
+    assert_eq!(decision.without_remedy, Action::Fix);
+}
+
+#[test]
+fn the_narrower_scope_says_how_existing_faults_are_treated() {
+    let cases = [
+        ("", Existing::Deny),
+        ("defaults: {existing: warn}", Existing::Warn),
+        (
+            "defaults: {existing: warn}\nnamespaces: [{match: {names: [shop]}, existing: deny}]",
+            Existing::Deny,
+        ),
+    ];
+    for (text, expected) in cases {
+        let policy = policy(text);
+        let object = Object::default();
+        assert_eq!(
+            policy.resolve(&object.target()).existing(),
+            expected,
+            "{text}"
+        );
     }
 }

@@ -3,6 +3,7 @@
 use super::{Object, labels, policy};
 use crate::policy::{Action, Policy, RemedyChoice, keys};
 use crate::rules::{Outcome, codes};
+use crate::situation::Certainty;
 use crate::storage::Catalog;
 
 const EXAMPLE: &str = include_str!("../../../examples/policy.yaml");
@@ -28,12 +29,15 @@ fn the_example_is_the_built_in_policy_and_leaves_nothing_out() {
         "remedy",
         "overrides",
         "controlled",
+        "existing",
+        "certainty",
         "nodes",
         "namespaces",
         "exemptions",
         "provisioners",
     ];
-    for key in outcomes.into_iter().chain(keys) {
+    let certainties = Certainty::ALL.map(Certainty::name);
+    for key in outcomes.into_iter().chain(certainties).chain(keys) {
         assert!(said.contains(&key), "{key} is not in the example");
     }
 }
@@ -55,7 +59,7 @@ fn every_yaml_block_of_the_reference_is_good() {
     let (metadata, policies): (Vec<_>, Vec<_>) = blocks(REFERENCE, "yaml")
         .into_iter()
         .partition(|block| block.starts_with("metadata:"));
-    assert_eq!(policies.len(), 4);
+    assert_eq!(policies.len(), 5);
     for block in policies {
         let provisioners = policy(block).provisioners().to_vec();
         let catalog = Catalog::embedded().unwrap();
@@ -78,6 +82,7 @@ fn the_reference_names_every_word() {
     let words = words
         .chain(RemedyChoice::ALL.map(RemedyChoice::name))
         .chain(Outcome::ALL.map(Outcome::name))
+        .chain(Certainty::ALL.map(Certainty::name))
         .chain([keys::ACTION, keys::REMEDY, keys::IGNORE, keys::REASON]);
     for word in words {
         assert!(REFERENCE.contains(&format!("`{word}`")), "{word}");
@@ -106,7 +111,11 @@ fn the_first_example_of_the_reference_does_what_it_says() {
     let action = |object: &Object| {
         let resolved = policy.resolve(&object.target());
         resolved
-            .decide(codes::ROLLING_UPDATE_OVERLAP, Outcome::Deadlock)
+            .decide(
+                codes::ROLLING_UPDATE_OVERLAP,
+                Outcome::Deadlock,
+                Certainty::Verified,
+            )
             .action
     };
     assert_eq!(action(&shop), Action::Fix);

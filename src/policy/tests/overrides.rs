@@ -3,6 +3,7 @@ use crate::policy::keys::{ACTION, IGNORE, REASON, REMEDY};
 use crate::policy::{Action, RemedyChoice, SuppressedBy, Suppression};
 use crate::rules::Outcome;
 use crate::rules::codes::{ROLLING_UPDATE_OVERLAP, UNRESOLVED_CLAIM};
+use crate::situation::Certainty;
 
 type Pairs = &'static [(&'static str, &'static str)];
 
@@ -252,7 +253,7 @@ fn overrides_count_where_they_may_and_are_spoken_of_where_they_do_not() {
         } else {
             ROLLING_UPDATE_OVERLAP
         };
-        let decision = resolved.decide(rule, case.outcome);
+        let decision = resolved.decide(rule, case.outcome, Certainty::Verified);
         let suppressed = case
             .suppressed
             .map(|(by, reason)| Suppression { by, reason });
