@@ -57,7 +57,7 @@ fn decision(view: View<'_>, number: usize) {
         values: &zone,
     };
     let claim = view.claim(&namespace, &name).found().unwrap();
-    black_box(view.volume(&claim.volume));
+    black_box(view.volume(&claim.spec.volume_name));
     black_box(view.storage_class("gp3-encrypted"));
     black_box(view.csi_driver("ebs.csi.aws.com"));
     black_box(view.workloads_using(&namespace, &name));

@@ -113,9 +113,9 @@ fn objects_of_every_kind_arrive() {
         assert_eq!(autoscalers.len(), 1);
         assert!(view.namespace(&namespace).found().is_some());
         let class = view.storage_class("live-view").found().unwrap();
-        assert!(!class.created.is_empty());
+        assert!(!class.metadata.creation_timestamp.is_empty());
         let driver = view.csi_driver("live-view.example.com").found().unwrap();
-        assert!(!driver.attach_required);
+        assert!(!driver.is_attached());
         assert_eq!(view.free_volumes("live-view").len(), 1);
         assert_eq!(view.visit_nodes(None, &mut |_| false), Lookup::Found(()));
     });

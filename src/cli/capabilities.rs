@@ -111,17 +111,17 @@ fn summaries(cluster: &Cluster, catalog: &Catalog) -> Vec<ClassSummary> {
 }
 
 fn summary(cluster: &Cluster, catalog: &Catalog, class: &StorageClass) -> ClassSummary {
-    let (stated, unreadable) = match ClassModes::from_annotations(|key| class.annotations.get(key))
-    {
-        Ok(stated) => (stated, None),
-        Err(error) => (ClassModes::default(), Some(format!("{error}."))),
-    };
+    let (stated, unreadable) =
+        match ClassModes::from_annotations(|key| class.metadata.annotations.get(key)) {
+            Ok(stated) => (stated, None),
+            Err(error) => (ClassModes::default(), Some(format!("{error}."))),
+        };
     let attach = catalog.attach(&class.provisioner, |driver| {
         cluster.view().csi_driver(driver)
     });
     let mut summary = ClassSummary::new(
         catalog,
-        &class.name,
+        &class.metadata.name,
         &class.provisioner,
         class.parameters.iter(),
         stated,

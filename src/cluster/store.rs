@@ -193,8 +193,9 @@ impl Cluster {
         self.default_class = self
             .with(Trait::Kind(ObjectKind::StorageClass))
             .filter_map(StorageClass::of)
-            .filter(|class| class.is_default)
-            .max_by(|a, b| a.created.cmp(&b.created).then_with(|| b.name.cmp(&a.name)))
+            .filter(|class| class.is_default())
+            .map(|class| &class.metadata)
+            .max_by(|a, b| (&a.creation_timestamp, &b.name).cmp(&(&b.creation_timestamp, &a.name)))
             .map(|class| class.name.clone());
     }
 }

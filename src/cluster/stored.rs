@@ -66,10 +66,10 @@ impl Stored {
         match self {
             Self::Workload(it) => Key::of(ObjectKind::Workload(it.kind), &it.metadata),
             Self::Claim(it) => Key::of(ObjectKind::Claim, &it.metadata),
-            Self::Volume(it) => Key::global(ObjectKind::Volume, &it.name),
-            Self::StorageClass(it) => Key::global(ObjectKind::StorageClass, &it.name),
-            Self::CsiDriver(it) => Key::global(ObjectKind::CsiDriver, &it.name),
-            Self::Node(it) => Key::global(ObjectKind::Node, &it.name),
+            Self::Volume(it) => Key::global(ObjectKind::Volume, &it.metadata.name),
+            Self::StorageClass(it) => Key::global(ObjectKind::StorageClass, &it.metadata.name),
+            Self::CsiDriver(it) => Key::global(ObjectKind::CsiDriver, &it.metadata.name),
+            Self::Node(it) => Key::global(ObjectKind::Node, &it.metadata.name),
             Self::Namespace(it) => Key::global(ObjectKind::Namespace, &it.metadata.name),
             Self::Autoscaler(it) => Key::of(ObjectKind::Autoscaler, &it.metadata),
         }
@@ -79,20 +79,20 @@ impl Stored {
     pub(super) fn traits(&self, add: &mut dyn FnMut(Trait<'_>)) {
         match self {
             Self::Workload(workload) => of_workload(workload, add),
-            Self::Volume(volume) if volume.claim.is_none() => {
-                add(Trait::FreeOfClass(&volume.class));
+            Self::Volume(volume) if volume.spec.claim_ref.is_none() => {
+                add(Trait::FreeOfClass(&volume.spec.storage_class_name));
             }
             Self::StorageClass(_) => add(Trait::Kind(ObjectKind::StorageClass)),
             Self::Node(node) => {
                 add(Trait::Kind(ObjectKind::Node));
-                for (key, value) in node.labels.iter() {
+                for (key, value) in node.metadata.labels.iter() {
                     add(Trait::NodeLabel { key, value });
                 }
             }
             Self::Autoscaler(autoscaler) => add(Trait::Target {
                 namespace: &autoscaler.metadata.namespace,
-                kind: &autoscaler.target_kind,
-                name: &autoscaler.target_name,
+                kind: &autoscaler.spec.scale_target_ref.kind,
+                name: &autoscaler.spec.scale_target_ref.name,
             }),
             Self::Claim(_) | Self::Volume(_) | Self::CsiDriver(_) | Self::Namespace(_) => {}
         }

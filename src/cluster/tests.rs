@@ -98,7 +98,7 @@ fn names<'a>(workloads: &[&'a Workload]) -> Vec<&'a str> {
 fn nodes(view: View<'_>, hint: Option<&NodeHint<'_>>) -> (Lookup<()>, Vec<String>) {
     let mut names = Vec::new();
     let known = view.visit_nodes(hint, &mut |node| {
-        names.push(node.name.to_string());
+        names.push(node.metadata.name.to_string());
         true
     });
     names.sort_unstable();
@@ -295,7 +295,10 @@ fn what_is_nearer_counts_before_the_cluster() {
         ..Beside::NOTHING
     };
     let view = View::new(&cluster, &beside);
-    assert_eq!(view.volume("pv1").found().unwrap().class, "slow");
+    assert_eq!(
+        view.volume("pv1").found().unwrap().spec.storage_class_name,
+        "slow"
+    );
     assert!(view.claim("shop", "near").found().is_some());
     assert!(view.claim("shop", "far").found().is_some());
     assert_eq!(view.claim("shop", "none"), Lookup::Absent);
@@ -355,6 +358,7 @@ fn the_default_class_is_the_newest_that_says_so() {
             .default_storage_class()
             .found()
             .unwrap()
+            .metadata
             .name
             .clone()
     };
@@ -371,7 +375,7 @@ fn the_default_class_is_the_newest_that_says_so() {
         .view()
         .storage_classes()
         .iter()
-        .map(|class| class.name.clone())
+        .map(|class| class.metadata.name.clone())
         .collect();
     assert_eq!(all, ["new", "newest", "old"]);
 }
@@ -388,7 +392,7 @@ fn volumes_are_free_until_a_claim_takes_them() {
             .view()
             .free_volumes(class)
             .iter()
-            .map(|volume| volume.name.to_string())
+            .map(|volume| volume.metadata.name.to_string())
             .collect()
     };
     assert_eq!(free(&cluster, "fast"), ["pv1"]);

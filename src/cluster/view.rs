@@ -147,7 +147,9 @@ impl<'a> View<'a> {
     pub fn free_volumes(&self, class: &str) -> Vec<&'a Volume> {
         self.uses_all(ObjectKind::Volume, "");
         self.members(Trait::FreeOfClass(class))
-            .filter(|volume: &&Volume| volume.claim.is_none() && volume.class == class)
+            .filter(|volume: &&Volume| {
+                volume.spec.claim_ref.is_none() && volume.spec.storage_class_name == class
+            })
             .collect()
     }
 
@@ -171,7 +173,9 @@ impl<'a> View<'a> {
                 .known_default_class()
                 .map_or(Lookup::Absent, Lookup::Found),
             _ => match self.cluster.default_class() {
-                Lookup::Found(class) => self.find(ObjectKind::StorageClass, "", &class.name),
+                Lookup::Found(class) => {
+                    self.find(ObjectKind::StorageClass, "", &class.metadata.name)
+                }
                 missing => missing,
             },
         }
@@ -183,7 +187,7 @@ impl<'a> View<'a> {
         let mut classes: Vec<&StorageClass> = self
             .members(Trait::Kind(ObjectKind::StorageClass))
             .collect();
-        classes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        classes.sort_unstable_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         classes
     }
 
@@ -226,7 +230,9 @@ impl<'a> View<'a> {
                     .iter()
                     .flat_map(|value| {
                         self.members(Trait::NodeLabel { key, value })
-                            .filter(move |node: &&Node| node.labels.get(key) == Some(value))
+                            .filter(move |node: &&Node| {
+                                node.metadata.labels.get(key) == Some(value)
+                            })
                     })
                     .all(visit);
             }
@@ -325,10 +331,11 @@ impl<'a> View<'a> {
         };
         self.members(target)
             .filter(|autoscaler: &&Autoscaler| {
+                let target = &autoscaler.spec.scale_target_ref;
                 autoscaler.metadata.namespace == namespace
-                    && autoscaler.target_name == name
-                    && autoscaler.target_kind == kind.name()
-                    && autoscaler.target_group == kind.group()
+                    && target.name == name
+                    && target.kind == kind.name()
+                    && target.group() == kind.group()
             })
             .collect()
     }

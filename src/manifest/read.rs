@@ -336,10 +336,10 @@ fn reference(manifest: &Manifest<'_, '_>, object: &Object) -> ObjectRef {
 
 fn is_nameless(object: &Object) -> bool {
     match object {
-        Object::Volume(volume) => volume.name.is_empty(),
-        Object::StorageClass(class) => class.name.is_empty(),
-        Object::CsiDriver(driver) => driver.name.is_empty(),
-        Object::Node(node) => node.name.is_empty(),
+        Object::Volume(volume) => volume.metadata.name.is_empty(),
+        Object::StorageClass(class) => class.metadata.name.is_empty(),
+        Object::CsiDriver(driver) => driver.metadata.name.is_empty(),
+        Object::Node(node) => node.metadata.name.is_empty(),
         _ => object
             .metadata()
             .is_none_or(|metadata| metadata.shown_name().is_empty()),

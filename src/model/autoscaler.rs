@@ -1,27 +1,54 @@
 //! What changes a workload's replicas from outside: autoscalers and scales.
 
-use serde::Deserialize;
-use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::de::nullable;
 use super::metadata::Metadata;
 
 /// A HorizontalPodAutoscaler, of either version.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Autoscaler {
     /// Name, namespace and the rest.
+    #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// The kind of the workload it scales.
-    pub target_kind: Text,
-    /// The API group of that kind, without the version.
-    pub target_group: Text,
-    /// The name of that workload.
-    pub target_name: Text,
+    /// What it scales, and how far.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: AutoscalerSpec,
+}
+
+/// What an autoscaler scales, and how far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AutoscalerSpec {
+    /// The workload it scales.
+    #[serde(deserialize_with = "nullable")]
+    pub scale_target_ref: ScaleTarget,
     /// The most replicas it may set.
+    #[serde(deserialize_with = "nullable")]
     pub max_replicas: i64,
-    /// Whether it never adds replicas (`behavior.scaleUp.selectPolicy: Disabled`).
-    pub never_scales_up: bool,
+    /// How it scales.
+    #[serde(deserialize_with = "nullable")]
+    pub behavior: ScalingBehavior,
+}
+
+/// How an autoscaler scales.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ScalingBehavior {
+    /// How it adds replicas.
+    #[serde(deserialize_with = "nullable")]
+    pub scale_up: ScalingRules,
+}
+
+/// How an autoscaler adds replicas.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ScalingRules {
+    /// `Disabled` where it never does.
+    #[serde(deserialize_with = "nullable")]
+    pub select_policy: Text,
 }
 
 impl Autoscaler {
@@ -29,109 +56,60 @@ impl Autoscaler {
     /// does not scale at all (`reconcileAutoscaler` in
     /// `pkg/controller/podautoscaler/horizontal.go`).
     #[must_use]
-    pub const fn most(&self, replicas: i64) -> i64 {
-        if replicas <= 0 || (self.never_scales_up && replicas < self.max_replicas) {
+    pub fn most(&self, replicas: i64) -> i64 {
+        let most = self.spec.max_replicas;
+        let never_adds = self.spec.behavior.scale_up.select_policy == "Disabled";
+        if replicas <= 0 || (never_adds && replicas < most) {
             replicas
         } else {
-            self.max_replicas
+            most
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Autoscaler {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Wire {
-            #[serde(default, deserialize_with = "nullable")]
-            metadata: Metadata,
-            #[serde(default, deserialize_with = "nullable")]
-            spec: Spec,
-        }
+/// Names the workload that an autoscaler scales.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ScaleTarget {
+    /// `apps/v1` for example.
+    #[serde(deserialize_with = "nullable")]
+    pub api_version: Text,
+    /// The workload's kind.
+    #[serde(deserialize_with = "nullable")]
+    pub kind: Text,
+    /// The workload's name.
+    #[serde(deserialize_with = "nullable")]
+    pub name: Text,
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Spec {
-            #[serde(deserialize_with = "nullable")]
-            scale_target_ref: Target,
-            #[serde(deserialize_with = "nullable")]
-            max_replicas: i64,
-            #[serde(deserialize_with = "nullable")]
-            behavior: Behavior,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Behavior {
-            #[serde(deserialize_with = "nullable")]
-            scale_up: ScaleUp,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct ScaleUp {
-            #[serde(deserialize_with = "nullable")]
-            select_policy: Text,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Target {
-            #[serde(deserialize_with = "nullable")]
-            api_version: Text,
-            #[serde(deserialize_with = "nullable")]
-            kind: Text,
-            #[serde(deserialize_with = "nullable")]
-            name: Text,
-        }
-
-        let Wire { metadata, spec } = Wire::deserialize(deserializer)?;
-        let target = spec.scale_target_ref;
-        Ok(Self {
-            metadata,
-            target_group: target
-                .api_version
-                .split_once('/')
-                .map_or_else(Text::default, |(group, _)| group.into()),
-            target_kind: target.kind,
-            target_name: target.name,
-            max_replicas: spec.max_replicas,
-            never_scales_up: spec.behavior.scale_up.select_policy == "Disabled",
-        })
+impl ScaleTarget {
+    /// The API group of the kind, without the version; empty for the core.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
     }
 }
 
 /// A request to set a workload's replicas (`kubectl scale`, or an autoscaler's
 /// own). The workload's kind is not in it; the request names the resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Scale {
     /// Name and namespace of the workload.
+    #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// The replicas asked for.
-    pub replicas: i64,
+    /// What is asked for.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: ScaleSpec,
 }
 
-impl<'de> Deserialize<'de> for Scale {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Wire {
-            #[serde(default, deserialize_with = "nullable")]
-            metadata: Metadata,
-            #[serde(default, deserialize_with = "nullable")]
-            spec: Spec,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Spec {
-            // The API server leaves a count of 0 out.
-            #[serde(deserialize_with = "nullable")]
-            replicas: i64,
-        }
-
-        let wire = Wire::deserialize(deserializer)?;
-        Ok(Self {
-            metadata: wire.metadata,
-            replicas: wire.spec.replicas,
-        })
-    }
+/// What a scale asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ScaleSpec {
+    /// The replicas; the API server leaves a count of 0 out.
+    #[serde(deserialize_with = "nullable")]
+    pub replicas: i64,
 }

@@ -1,7 +1,6 @@
 //! Persistent volume claims.
 
-use serde::Deserialize;
-use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::access_mode::{AccessModes, VolumeMode};
@@ -9,99 +8,100 @@ use super::de::{nullable, present};
 use super::metadata::{CLASS_BETA, Metadata};
 use super::quantity::Quantity;
 use super::selector::LabelSelector;
+use super::ser::{is_default, object_if};
 
-/// A claim, reduced to what decides which volume it has or will get.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A persistent volume claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Claim {
     /// Name, namespace and the rest.
+    #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// The access modes asked for.
-    pub access_modes: AccessModes,
-    /// The access modes of the bound volume, as the status repeats them.
-    pub bound_modes: AccessModes,
-    /// The class: `None` takes the default one, an empty name none at all.
-    pub class: Option<Text>,
-    /// The bound volume's name, empty while unbound.
-    pub volume: Text,
-    /// File system or raw block device.
-    pub volume_mode: VolumeMode,
-    /// The size asked for.
-    pub request: Quantity,
-    /// Labels the volume must have, for volumes made beforehand.
-    pub selector: Option<LabelSelector>,
-    /// Whether the volume is to be filled from a snapshot or another claim.
-    pub has_data_source: bool,
+    /// What is asked for.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: ClaimSpec,
+    /// What was got.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub status: ClaimStatus,
 }
 
-impl<'de> Deserialize<'de> for Claim {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Wire {
-            #[serde(default, deserialize_with = "nullable")]
-            metadata: Metadata,
-            #[serde(default, deserialize_with = "nullable")]
-            spec: Spec,
-            #[serde(default, deserialize_with = "nullable")]
-            status: Status,
-        }
+/// What a claim asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ClaimSpec {
+    /// The modes asked for.
+    pub access_modes: AccessModes,
+    /// Filesystem or block device.
+    pub volume_mode: VolumeMode,
+    /// The size asked for.
+    #[serde(deserialize_with = "nullable")]
+    pub resources: ClaimResources,
+    /// The class asked for in the field; see [`Claim::class`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub storage_class_name: Option<Text>,
+    /// The volume the claim is bound to, or asks for by name; empty: none.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub volume_name: Text,
+    /// Restricts the volumes the claim can be bound to. An empty one allows all.
+    #[serde(skip_serializing_if = "is_default")]
+    pub selector: Option<LabelSelector>,
+    /// Whether the volume is filled from another one or from a snapshot.
+    #[serde(
+        deserialize_with = "present",
+        serialize_with = "object_if",
+        skip_serializing_if = "is_default"
+    )]
+    pub data_source: bool,
+    /// The same, in the newer of the two fields.
+    #[serde(
+        deserialize_with = "present",
+        serialize_with = "object_if",
+        skip_serializing_if = "is_default"
+    )]
+    pub data_source_ref: bool,
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Spec {
-            access_modes: AccessModes,
-            storage_class_name: Option<Text>,
-            #[serde(deserialize_with = "nullable")]
-            volume_name: Text,
-            volume_mode: VolumeMode,
-            #[serde(deserialize_with = "nullable")]
-            resources: Resources,
-            selector: Option<LabelSelector>,
-            #[serde(deserialize_with = "present")]
-            data_source: bool,
-            #[serde(deserialize_with = "present")]
-            data_source_ref: bool,
-        }
+/// The resources of a claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClaimResources {
+    /// The least that will do.
+    #[serde(deserialize_with = "nullable")]
+    pub requests: Capacity,
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Resources {
-            #[serde(deserialize_with = "nullable")]
-            requests: Requests,
-        }
+/// An amount of storage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Capacity {
+    /// The size.
+    #[serde(deserialize_with = "nullable")]
+    pub storage: Quantity,
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Requests {
-            #[serde(deserialize_with = "nullable")]
-            storage: Quantity,
-        }
+/// What a claim got.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ClaimStatus {
+    /// The modes of the volume the claim is bound to; empty while it is not.
+    #[serde(skip_serializing_if = "is_default")]
+    pub access_modes: AccessModes,
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Status {
-            access_modes: AccessModes,
-        }
-
-        let Wire {
-            metadata,
-            spec,
-            status,
-        } = Wire::deserialize(deserializer)?;
-        let class = metadata
+impl Claim {
+    /// The class asked for, by the older annotation or the field; empty asks for
+    /// none, `None` for the default one.
+    #[must_use]
+    pub fn class(&self) -> Option<&str> {
+        self.metadata
             .annotations
             .get(CLASS_BETA)
-            .map(Text::from)
-            .or(spec.storage_class_name);
-        Ok(Self {
-            metadata,
-            access_modes: spec.access_modes,
-            bound_modes: status.access_modes,
-            class,
-            volume: spec.volume_name,
-            volume_mode: spec.volume_mode,
-            request: spec.resources.requests.storage,
-            selector: spec.selector,
-            has_data_source: spec.data_source || spec.data_source_ref,
-        })
+            .or(self.spec.storage_class_name.as_deref())
+    }
+
+    /// Whether the volume is filled from another one or from a snapshot.
+    #[must_use]
+    pub const fn has_data_source(&self) -> bool {
+        self.spec.data_source || self.spec.data_source_ref
     }
 }

@@ -1,11 +1,13 @@
 //! What is read of an object's metadata.
 
-use serde::Deserialize;
 use serde::de::Deserializer;
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::de::{nullable, present};
 use super::labels::{Labels, filtered};
+use super::ser::is_default;
 
 /// The prefix of the project's own annotations and labels.
 pub const PREFIX: &str = "multi-attach-guard.dev/";
@@ -22,29 +24,45 @@ pub const DEFAULT_CLASS_BETA: &str = "storageclass.beta.kubernetes.io/is-default
 pub const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// The metadata that decisions and messages use.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Metadata {
     /// The name; empty where the API server will generate one.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub name: Text,
     /// The prefix of a name to be generated.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub generate_name: Text,
     /// The namespace; empty for objects that have none.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub namespace: Text,
+    /// When the object was made, as RFC 3339 in UTC with whole seconds, as the API
+    /// server writes it, so that texts compare like times; empty where unknown.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub creation_timestamp: Text,
     /// All labels.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub labels: Labels,
     /// The annotations that mean something here; the others are not kept.
-    #[serde(default, deserialize_with = "relevant_annotations")]
+    #[serde(
+        deserialize_with = "relevant_annotations",
+        skip_serializing_if = "is_default"
+    )]
     pub annotations: Labels,
     /// Who controls the object, where somebody does. Apart, as few that are kept have one.
-    #[serde(default, rename = "ownerReferences", deserialize_with = "controller")]
+    #[serde(
+        rename = "ownerReferences",
+        with = "owner_references",
+        skip_serializing_if = "is_default"
+    )]
     pub controller: Option<Box<Controller>>,
     /// Whether the object is being deleted.
-    #[serde(default, rename = "deletionTimestamp", deserialize_with = "present")]
+    #[serde(
+        rename = "deletionTimestamp",
+        deserialize_with = "present",
+        serialize_with = "some_time",
+        skip_serializing_if = "is_default"
+    )]
     pub deleting: bool,
 }
 
@@ -74,9 +92,7 @@ pub struct Controller {
 }
 
 /// Reads annotations, keeping those that mean something here.
-pub(super) fn relevant_annotations<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Labels, D::Error> {
+fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
     filtered(deserializer, |key| {
         key.starts_with(PREFIX)
             || key == DEFAULT_CLASS
@@ -85,35 +101,68 @@ pub(super) fn relevant_annotations<'de, D: Deserializer<'de>>(
     })
 }
 
-fn controller<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Box<Controller>>, D::Error> {
-    #[derive(Deserialize)]
+/// Written for the moment at which an object's deletion was asked for: only that
+/// it was is known.
+const SOME_TIME: &str = "1970-01-01T00:00:00Z";
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn some_time<S: Serializer>(_: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(SOME_TIME)
+}
+
+/// Of the owners, the one whose controller writes the object.
+mod owner_references {
+    use serde::de::Deserializer;
+    use serde::ser::Serializer;
+    use serde::{Deserialize, Serialize};
+
+    use super::{Controller, Text};
+
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(default)]
     struct Owner {
-        #[serde(default, rename = "apiVersion")]
+        #[serde(rename = "apiVersion")]
         api_version: Text,
-        #[serde(default)]
         kind: Text,
-        #[serde(default)]
         name: Text,
-        #[serde(default)]
         controller: Option<bool>,
     }
 
-    let owners = Option::<Vec<Owner>>::deserialize(deserializer)?.unwrap_or_default();
-    Ok(owners
-        .into_iter()
-        .find(|owner| owner.controller == Some(true))
-        .map(|owner| {
-            Box::new(Controller {
-                group: owner
-                    .api_version
-                    .split_once('/')
-                    .map_or_else(Text::default, |(group, _)| group.into()),
-                kind: owner.kind,
-                name: owner.name,
-            })
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Box<Controller>>, D::Error> {
+        let owners = Option::<Vec<Owner>>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(owners
+            .into_iter()
+            .find(|owner| owner.controller == Some(true))
+            .map(|owner| {
+                Box::new(Controller {
+                    group: owner
+                        .api_version
+                        .split_once('/')
+                        .map_or_else(Text::default, |(group, _)| group.into()),
+                    kind: owner.kind,
+                    name: owner.name,
+                })
+            }))
+    }
+
+    #[allow(clippy::ref_option, reason = "serde passes references")]
+    pub(super) fn serialize<S: Serializer>(
+        controller: &Option<Box<Controller>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(controller.iter().map(|controller| Owner {
+            // Of the version nothing is kept.
+            api_version: match controller.group.as_str() {
+                "" => "v1".into(),
+                group => format!("{group}/v1").into(),
+            },
+            kind: controller.kind.clone(),
+            name: controller.name.clone(),
+            controller: Some(true),
         }))
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod object;
 pub mod pod;
 pub mod quantity;
 pub mod selector;
+mod ser;
 pub mod storage_class;
 pub mod strategy;
 pub mod volume;

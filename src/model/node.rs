@@ -2,28 +2,48 @@
 
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::de::nullable;
-use super::labels::Labels;
+use super::metadata::Metadata;
 use super::quantity::Quantity;
 use super::selector::Requirement;
+use super::ser::is_default;
 
 /// A node: its labels and the taints that last.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Node {
-    /// The node's name.
-    pub name: Text,
-    /// All labels.
-    pub labels: Labels,
-    /// The taints that keep pods away for good. Those Kubernetes sets and lifts
-    /// by itself ([`PASSING_TAINTS`]) are left out, and so is
-    /// `PreferNoSchedule`, which keeps nobody away.
+    /// Name and labels.
+    #[serde(deserialize_with = "nullable")]
+    pub metadata: Metadata,
+    /// What keeps pods off.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub spec: NodeSpec,
+    /// What it has.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub status: NodeStatus,
+}
+
+/// What keeps pods off a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeSpec {
+    /// Taints that keep pods off, [`PASSING_TAINTS`] left out.
+    #[serde(deserialize_with = "lasting", skip_serializing_if = "is_default")]
     pub taints: Box<[Taint]>,
-    /// The extended resources it has; `None` where it does not say what it has.
-    pub extended_resources: Option<ExtendedResources>,
+}
+
+/// What a node has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeStatus {
+    /// What pods may ask for; `None` where it is not known.
+    #[serde(skip_serializing_if = "is_default")]
+    pub allocatable: Option<ExtendedResources>,
 }
 
 /// The taints that Kubernetes or an administrator sets and lifts as things come
@@ -45,6 +65,13 @@ pub const PASSING_TAINTS: [&str; 8] = [
 /// Source: `IsExtendedResourceName` in `pkg/apis/core/v1/helper`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtendedResources(pub Box<[Text]>);
+
+/// How many there are is not known any more: one of each.
+impl Serialize for ExtendedResources {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|name| (name, "1")))
+    }
+}
 
 impl<'de> Deserialize<'de> for ExtendedResources {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -75,12 +102,16 @@ impl<'de> Deserialize<'de> for ExtendedResources {
 }
 
 /// A taint.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Taint {
     /// Its key.
     pub key: Text,
     /// Its value, empty where there is none.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(
+        default,
+        deserialize_with = "nullable",
+        skip_serializing_if = "is_default"
+    )]
     pub value: Text,
     /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
     pub effect: Text,
@@ -136,7 +167,8 @@ impl Node {
     /// Whether the node has, as far as it says, every resource of `names`.
     #[must_use]
     pub fn has(&self, names: &[Text]) -> bool {
-        self.extended_resources
+        self.status
+            .allocatable
             .as_ref()
             .is_none_or(|has| names.iter().all(|name| has.0.contains(name)))
     }
@@ -144,7 +176,7 @@ impl Node {
     /// Whether pods with `tolerations` can be put on the node in spite of its taints.
     #[must_use]
     pub fn admits(&self, tolerations: &[Toleration]) -> bool {
-        self.taints.iter().all(|taint| {
+        self.spec.taints.iter().all(|taint| {
             tolerations
                 .iter()
                 .any(|toleration| toleration.tolerates(taint))
@@ -152,47 +184,18 @@ impl Node {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Wire {
-            #[serde(default)]
-            metadata: super::metadata::Metadata,
-            #[serde(default, deserialize_with = "nullable")]
-            spec: Spec,
-            #[serde(default, deserialize_with = "nullable")]
-            status: Status,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Spec {
-            #[serde(deserialize_with = "nullable")]
-            taints: Vec<Taint>,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Status {
-            allocatable: Option<ExtendedResources>,
-        }
-
-        let wire = Wire::deserialize(deserializer)?;
-        let lasting = |taint: &Taint| {
-            matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
-                && !PASSING_TAINTS.contains(&taint.key.as_str())
-        };
-        Ok(Self {
-            name: wire.metadata.name,
-            labels: wire.metadata.labels,
-            taints: wire.spec.taints.into_iter().filter(lasting).collect(),
-            extended_resources: wire.status.allocatable,
-        })
-    }
+/// Reads taints, keeping those that last and keep pods off.
+fn lasting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Taint]>, D::Error> {
+    let taints = Option::<Vec<Taint>>::deserialize(deserializer)?.unwrap_or_default();
+    let lasts = |taint: &Taint| {
+        matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
+            && !PASSING_TAINTS.contains(&taint.key.as_str())
+    };
+    Ok(taints.into_iter().filter(lasts).collect())
 }
 
 /// A selector over nodes: it matches where one of its terms does.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSelector {
     /// The terms; none at all match no node.
@@ -201,14 +204,22 @@ pub struct NodeSelector {
 }
 
 /// One term of a node selector; a term without requirements matches no node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSelectorTerm {
     /// Requirements on labels.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(
+        default,
+        deserialize_with = "nullable",
+        skip_serializing_if = "is_default"
+    )]
     pub match_expressions: Box<[Requirement]>,
     /// Requirements on fields; Kubernetes knows `metadata.name` alone.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(
+        default,
+        deserialize_with = "nullable",
+        skip_serializing_if = "is_default"
+    )]
     pub match_fields: Box<[Requirement]>,
 }
 
@@ -231,9 +242,9 @@ impl NodeSelectorTerm {
         }
         self.match_expressions
             .iter()
-            .all(|requirement| requirement.accepts(node.labels.get(&requirement.key)))
+            .all(|requirement| requirement.accepts(node.metadata.labels.get(&requirement.key)))
             && self.match_fields.iter().all(|requirement| {
-                requirement.key == "metadata.name" && requirement.accepts(Some(&node.name))
+                requirement.key == "metadata.name" && requirement.accepts(Some(&node.metadata.name))
             })
     }
 }
@@ -284,7 +295,7 @@ mod tests {
                 {"key":"gpu","value":"yes","effect":"NoExecute"}]}}"#,
         )
         .unwrap();
-        assert_eq!(node.taints.len(), 2);
+        assert_eq!(node.spec.taints.len(), 2);
         assert!(!node.admits(&[]));
         assert!(node.admits(&[toleration(r#"{"operator":"Exists"}"#)]));
     }
@@ -292,10 +303,12 @@ mod tests {
     #[test]
     fn terms_are_alternatives_and_an_empty_one_matches_nothing() {
         let node = Node {
-            name: "n1".into(),
-            labels: [("zone", "a")].into_iter().collect(),
-            taints: Box::default(),
-            extended_resources: None,
+            metadata: Metadata {
+                name: "n1".into(),
+                labels: [("zone", "a")].into_iter().collect(),
+                ..Metadata::default()
+            },
+            ..Node::default()
         };
         let cases = [
             (r#"{"nodeSelectorTerms":[]}"#, false),

@@ -13,7 +13,7 @@ use super::volume::Volume;
 use super::workload::{Workload, WorkloadKind};
 
 /// A namespace: its labels and the project's own annotations.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, Deserialize)]
 pub struct Namespace {
     /// Name, labels and annotations.
     #[serde(default)]

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
 
 /// A size in bytes, rounded up; text that is no quantity reads as 0 and is left
 /// to the API server to refuse.
@@ -72,6 +73,13 @@ impl<'de> Deserialize<'de> for Quantity {
         }
 
         deserializer.deserialize_any(Size)
+    }
+}
+
+/// Written in bytes.
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
     }
 }
 

@@ -5,9 +5,10 @@ use serde::de::{Deserialize, Deserializer};
 use super::Text;
 use super::de::nullable;
 use super::labels::Labels;
+use super::ser::is_default;
 
 /// How a requirement compares a label with its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub enum Operator {
     /// The label has one of the values.
     In,
@@ -40,14 +41,18 @@ impl<'de> Deserialize<'de> for Operator {
 }
 
 /// One requirement on one label.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Requirement {
     /// The label's key.
     pub key: Text,
     /// How the label is compared.
     pub operator: Operator,
     /// What it is compared with.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(
+        default,
+        deserialize_with = "nullable",
+        skip_serializing_if = "is_default"
+    )]
     pub values: Box<[Text]>,
 }
 
@@ -77,14 +82,22 @@ impl Requirement {
 
 /// A selector over labels. An empty one matches everything; where Kubernetes
 /// takes an absent selector for "nothing", it is an `Option` that is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels that must be there as written.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(
+        default,
+        deserialize_with = "nullable",
+        skip_serializing_if = "is_default"
+    )]
     pub match_labels: Labels,
     /// Further requirements, all of which must hold.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(
+        default,
+        deserialize_with = "nullable",
+        skip_serializing_if = "is_default"
+    )]
     pub match_expressions: Box<[Requirement]>,
 }
 

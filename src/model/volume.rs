@@ -1,111 +1,111 @@
 //! Persistent volumes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::access_mode::{AccessModes, VolumeMode};
+use super::claim::Capacity;
 use super::de::nullable;
 use super::in_tree::InTreeType;
-use super::labels::Labels;
 use super::metadata::Metadata;
 use super::node::NodeSelector;
-use super::quantity::Quantity;
 
 /// A persistent volume, reduced to what decides who may use it and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Volume {
-    /// The volume's name.
-    pub name: Text,
-    /// All labels, for claims that select by them.
-    pub labels: Labels,
-    /// The access modes; these alone decide whether two nodes may have it
-    /// (`IsMultiAttachAllowed` in the Kubernetes source).
+    /// Name and labels.
+    #[serde(deserialize_with = "nullable")]
+    pub metadata: Metadata,
+    /// What it is.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: VolumeSpec,
+}
+
+/// What a persistent volume is. Read and written by hand, as its source is a
+/// field among the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeSpec {
+    /// How it may be mounted.
     pub access_modes: AccessModes,
-    /// File system or raw block device.
+    /// Filesystem or block device.
     pub volume_mode: VolumeMode,
-    /// The size.
-    pub capacity: Quantity,
-    /// The class, empty for none.
-    pub class: Text,
-    /// What the volume is made of.
+    /// Its size.
+    pub capacity: Capacity,
+    /// Its class; empty: none.
+    pub storage_class_name: Text,
+    /// What stores the data.
     pub source: VolumeSource,
-    /// The nodes from which the volume can be reached, where that is said.
+    /// The nodes from which it can be reached; `None`: all.
     pub node_affinity: Option<NodeSelector>,
-    /// Namespace and name of the claim it belongs to.
-    pub claim: Option<(Text, Text)>,
+    /// The claim it belongs to.
+    pub claim_ref: Option<ClaimRef>,
+}
+
+/// Names a claim.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClaimRef {
+    /// The claim's namespace.
+    pub namespace: Text,
+    /// The claim's name.
+    pub name: Text,
 }
 
 /// What a persistent volume is made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VolumeSource {
     /// A volume of the named CSI driver.
     Csi(Text),
     /// A volume of an in-tree type.
     InTree(&'static InTreeType),
     /// A type unknown here.
+    #[default]
     Unknown,
 }
 
-impl<'de> Deserialize<'de> for Volume {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Wire {
-            #[serde(default, deserialize_with = "nullable")]
-            metadata: Metadata,
-            #[serde(default, deserialize_with = "nullable")]
-            spec: Spec,
+impl Serialize for VolumeSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        /// An object with one field.
+        fn of<T>(field: &'static str, value: T) -> BTreeMap<&'static str, T> {
+            BTreeMap::from([(field, value)])
         }
 
-        let Wire { metadata, spec } = Wire::deserialize(deserializer)?;
-        Ok(Self {
-            name: metadata.name,
-            labels: metadata.labels,
-            access_modes: spec.access_modes,
-            volume_mode: spec.volume_mode,
-            capacity: spec.capacity,
-            class: spec.class,
-            source: spec.source.unwrap_or(VolumeSource::Unknown),
-            node_affinity: spec.node_affinity,
-            claim: spec.claim,
-        })
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("accessModes", &self.access_modes)?;
+        map.serialize_entry("volumeMode", &self.volume_mode)?;
+        map.serialize_entry("capacity", &self.capacity)?;
+        if !self.storage_class_name.is_empty() {
+            map.serialize_entry("storageClassName", &self.storage_class_name)?;
+        }
+        match &self.source {
+            VolumeSource::Csi(driver) => map.serialize_entry("csi", &of("driver", driver))?,
+            VolumeSource::InTree(in_tree) => {
+                map.serialize_entry(in_tree.field, &BTreeMap::<&str, &str>::new())?;
+            }
+            VolumeSource::Unknown => {}
+        }
+        if let Some(claim) = &self.claim_ref {
+            map.serialize_entry("claimRef", claim)?;
+        }
+        if let Some(nodes) = &self.node_affinity {
+            map.serialize_entry("nodeAffinity", &of("required", nodes))?;
+        }
+        map.end()
     }
 }
 
-#[derive(Default)]
-struct Spec {
-    access_modes: AccessModes,
-    volume_mode: VolumeMode,
-    capacity: Quantity,
-    class: Text,
-    source: Option<VolumeSource>,
-    node_affinity: Option<NodeSelector>,
-    claim: Option<(Text, Text)>,
-}
-
-impl<'de> Deserialize<'de> for Spec {
+impl<'de> Deserialize<'de> for VolumeSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Capacity {
-            #[serde(deserialize_with = "nullable")]
-            storage: Quantity,
-        }
-
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Affinity {
             required: Option<NodeSelector>,
-        }
-
-        #[derive(Deserialize)]
-        struct ClaimRef {
-            #[serde(default)]
-            namespace: Text,
-            #[serde(default)]
-            name: Text,
         }
 
         #[derive(Deserialize)]
@@ -117,26 +117,25 @@ impl<'de> Deserialize<'de> for Spec {
         struct Fields;
 
         impl<'de> Visitor<'de> for Fields {
-            type Value = Spec;
+            type Value = VolumeSpec;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a persistent volume's spec")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Spec, A::Error> {
-                let mut spec = Spec::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VolumeSpec, A::Error> {
+                let mut spec = VolumeSpec::default();
                 while let Some(key) = map.next_key::<Text>()? {
                     match key.as_str() {
                         "accessModes" => spec.access_modes = map.next_value()?,
                         "volumeMode" => spec.volume_mode = map.next_value()?,
                         "capacity" => {
-                            spec.capacity = map
-                                .next_value::<Option<Capacity>>()?
-                                .unwrap_or_default()
-                                .storage;
+                            spec.capacity =
+                                map.next_value::<Option<Capacity>>()?.unwrap_or_default();
                         }
                         "storageClassName" => {
-                            spec.class = map.next_value::<Option<Text>>()?.unwrap_or_default();
+                            spec.storage_class_name =
+                                map.next_value::<Option<Text>>()?.unwrap_or_default();
                         }
                         "nodeAffinity" => {
                             spec.node_affinity = map
@@ -145,20 +144,17 @@ impl<'de> Deserialize<'de> for Spec {
                                 .required;
                         }
                         "claimRef" => {
-                            spec.claim = map
-                                .next_value::<Option<ClaimRef>>()?
-                                .map(|claim| (claim.namespace, claim.name));
+                            spec.claim_ref = map.next_value::<Option<ClaimRef>>()?;
                         }
                         "csi" => {
-                            spec.source = map
-                                .next_value::<Option<Csi>>()?
-                                .map(|csi| VolumeSource::Csi(csi.driver))
-                                .or(spec.source);
+                            if let Some(csi) = map.next_value::<Option<Csi>>()? {
+                                spec.source = VolumeSource::Csi(csi.driver);
+                            }
                         }
                         other => {
                             let there = map.next_value::<Option<IgnoredAny>>()?.is_some();
                             if let (Some(in_tree), true) = (InTreeType::of_field(other), there) {
-                                spec.source = Some(VolumeSource::InTree(in_tree));
+                                spec.source = VolumeSource::InTree(in_tree);
                             }
                         }
                     }
@@ -182,11 +178,12 @@ mod tests {
             r#"{"metadata":{"name":"pv"},"spec":{"accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},
                "csi":{"driver":"ebs.csi.aws.com","volumeHandle":"v"},"claimRef":{"namespace":"a","name":"b"}}}"#,
         );
-        assert_eq!(csi.source, VolumeSource::Csi("ebs.csi.aws.com".into()));
-        assert_eq!(csi.claim, Some(("a".into(), "b".into())));
+        assert_eq!(csi.spec.source, VolumeSource::Csi("ebs.csi.aws.com".into()));
+        let claim = csi.spec.claim_ref.unwrap();
+        assert_eq!((&*claim.namespace, &*claim.name), ("a", "b"));
         let local = read(r#"{"spec":{"local":{"path":"/x"},"nfs":null}}"#);
         let expected = InTreeType::of_field("local").unwrap();
-        assert_eq!(local.source, VolumeSource::InTree(expected));
-        assert_eq!(read(r#"{"spec":{}}"#).source, VolumeSource::Unknown);
+        assert_eq!(local.spec.source, VolumeSource::InTree(expected));
+        assert_eq!(read(r#"{"spec":{}}"#).spec.source, VolumeSource::Unknown);
     }
 }

@@ -43,11 +43,11 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     let (claim, world) = (review.claim, review.world);
     let Some(old) = review
         .old
-        .filter(|old| claim.access_modes != old.access_modes)
+        .filter(|old| claim.spec.access_modes != old.spec.access_modes)
     else {
         return;
     };
-    let class = match words::shared_class_name(world, claim.volume_mode) {
+    let class = match words::shared_class_name(world, claim.spec.volume_mode) {
         Some(class) => format!(" StorageClass \"{class}\" of this cluster can give ReadWriteMany."),
         None => String::new(),
     };
@@ -60,7 +60,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         extent: 0,
         what: format!(
             "its access modes are {} and cannot be changed to {}: a claim's specification is immutable.",
-            old.access_modes, claim.access_modes
+            old.spec.access_modes, claim.spec.access_modes
         ),
         advice: format!(
             "Back the data up, scale the workloads that use it to 0, delete the claim, create it anew with the access modes you want, restore the data and scale up.{class}"

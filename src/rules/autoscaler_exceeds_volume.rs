@@ -88,7 +88,7 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         )
         .into_iter()
         .filter(|autoscaler| view.autoscaler_turn(autoscaler) == Turn::Never)
-        .max_by_key(|autoscaler| autoscaler.max_replicas);
+        .max_by_key(|autoscaler| autoscaler.spec.max_replicas);
     let Some(autoscaler) = autoscaler else {
         return;
     };
@@ -102,7 +102,7 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         words::pods_field(workload.kind),
         &format!(
             "HorizontalPodAutoscaler {} may scale it to {} pods",
-            autoscaler.metadata.name, autoscaler.max_replicas
+            autoscaler.metadata.name, autoscaler.spec.max_replicas
         ),
         "Set maxReplicas of the HorizontalPodAutoscaler to 1",
     ));

@@ -53,18 +53,22 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     let (claim, world) = (review.claim, review.world);
-    if review.old.is_some() || !claim.volume.is_empty() || claim.access_modes.is_empty() {
+    if review.old.is_some()
+        || !claim.spec.volume_name.is_empty()
+        || claim.spec.access_modes.is_empty()
+    {
         return;
     }
     match volumes::class_of(claim, world) {
-        Ok(class) if volumes::fitting(claim, &class.name, world).is_none() => {
-            let stated = match ClassModes::from_annotations(|key| class.annotations.get(key)) {
-                Ok(stated) => stated,
-                Err(error) => {
-                    found.push(unreadable_annotation(claim, class, &error.to_string()));
-                    ClassModes::default()
-                }
-            };
+        Ok(class) if volumes::fitting(claim, &class.metadata.name, world).is_none() => {
+            let stated =
+                match ClassModes::from_annotations(|key| class.metadata.annotations.get(key)) {
+                    Ok(stated) => stated,
+                    Err(error) => {
+                        found.push(unreadable_annotation(claim, class, &error.to_string()));
+                        ClassModes::default()
+                    }
+                };
             found.extend(unsupported(claim, class, stated, world));
         }
         Err(Missing::Class(name))
@@ -88,13 +92,13 @@ fn unsupported(
         .capability(
             &class.provisioner,
             class.parameters.iter(),
-            claim.volume_mode,
+            claim.spec.volume_mode,
             Some(ClaimFacts {
-                has_data_source: claim.has_data_source,
+                has_data_source: claim.has_data_source(),
             }),
         )
         .with_stated(stated)
-        .judge(claim.access_modes);
+        .judge(claim.spec.access_modes);
     match support {
         Support::Supported | Support::Unknown => None,
         Support::Refused { modes } => Some(refused(claim, class, modes, world)),
@@ -127,7 +131,7 @@ fn likely_unsupported(claim: &Claim, name: &str, world: World<'_>) -> Option<Haz
 
 fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, world: World<'_>) -> Hazard {
     let other = if modes.contains(AccessMode::ReadWriteMany) {
-        words::shared_class_name(world, claim.volume_mode)
+        words::shared_class_name(world, claim.spec.volume_mode)
     } else {
         None
     };
@@ -138,10 +142,13 @@ fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, world: World
     Hazard {
         what: format!(
             "it asks for {modes}, but StorageClass \"{}\" ({}) cannot give that for volumeMode {}, so the claim stays Pending, or gets a volume that does not keep the promise.",
-            class.name, class.provisioner, claim.volume_mode
+            class.metadata.name, class.provisioner, claim.spec.volume_mode
         ),
         advice: format!("Ask for an access mode the class can give, or use another class.{other}"),
-        brief: format!("StorageClass \"{}\" cannot give {modes}", class.name),
+        brief: format!(
+            "StorageClass \"{}\" cannot give {modes}",
+            class.metadata.name
+        ),
         ..blank(claim, Outcome::Stuck, modes)
     }
 }
@@ -155,13 +162,13 @@ fn not_as_configured(
     Hazard {
         what: format!(
             "it asks for {modes}, which StorageClass \"{}\" ({}) does not give for volumeMode {} as things are: {hint}.",
-            class.name, class.provisioner, claim.volume_mode
+            class.metadata.name, class.provisioner, claim.spec.volume_mode
         ),
         advice: "Ask for an access mode the class can give, or use a class that is set up for it."
             .to_owned(),
         brief: format!(
             "StorageClass \"{}\" as it is set up cannot give {modes}",
-            class.name
+            class.metadata.name
         ),
         ..blank(claim, Outcome::Stuck, modes)
     }
@@ -171,10 +178,10 @@ fn doubtful(claim: &Claim, class: &StorageClass, modes: AccessModes, hint: &str)
     Hazard {
         what: format!(
             "it asks for {modes}, and it is not certain that StorageClass \"{}\" ({}) gives that for volumeMode {}: {hint}.",
-            class.name, class.provisioner, claim.volume_mode
+            class.metadata.name, class.provisioner, claim.spec.volume_mode
         ),
         advice: "Check the class and the driver's documentation; if they do, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes.".to_owned(),
-        brief: format!("StorageClass \"{}\" may not give {modes}", class.name),
+        brief: format!("StorageClass \"{}\" may not give {modes}", class.metadata.name),
         ..blank(claim, Outcome::Unknown, modes)
     }
 }
@@ -183,12 +190,12 @@ fn unreadable_annotation(claim: &Claim, class: &StorageClass, error: &str) -> Ha
     Hazard {
         what: format!(
             "StorageClass \"{}\" carries an annotation that cannot be read: {error}.",
-            class.name
+            class.metadata.name
         ),
         advice: "Correct the annotation on the StorageClass.".to_owned(),
         brief: format!(
             "StorageClass \"{}\" has an access-modes annotation that cannot be read",
-            class.name
+            class.metadata.name
         ),
         ..blank(claim, Outcome::Unknown, AccessModes::EMPTY)
     }

@@ -220,7 +220,7 @@ pub(super) fn shared_class_name(world: World<'_>, mode: VolumeMode) -> Option<Te
                 .catalog
                 .capability(&class.provisioner, class.parameters.iter(), mode, None)
                 .with_stated(
-                    ClassModes::from_annotations(|key| class.annotations.get(key))
+                    ClassModes::from_annotations(|key| class.metadata.annotations.get(key))
                         .unwrap_or_default(),
                 );
             capability.confidence().is_firm()
@@ -230,7 +230,7 @@ pub(super) fn shared_class_name(world: World<'_>, mode: VolumeMode) -> Option<Te
                 // Copied through without a check, so it proves nothing.
                 && capability.node_local() == crate::storage::NodeLocal::No
         })
-        .map(|class| class.name.clone())
+        .map(|class| class.metadata.name.clone())
         .collect();
     names.sort_unstable();
     names.into_iter().next()

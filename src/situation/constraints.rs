@@ -158,7 +158,7 @@ fn keeps_apart(term: &PodAffinityTerm, situation: &Situation<'_>, revisions: Rev
 fn every_node_has(key: &str, situation: &Situation<'_>) -> bool {
     let mut all = false;
     Eligibility::new(&situation.workload.template, None).visit(situation.world, &mut |node| {
-        all = node.labels.get(key).is_some();
+        all = node.metadata.labels.get(key).is_some();
         all
     });
     all
@@ -189,7 +189,7 @@ fn has_emptier_places(spread: &TopologySpread, situation: &Situation<'_>) -> boo
     let mut first: Option<Text> = None;
     let mut several = false;
     let known = nodes.visit_counted(spread, situation.world, &mut |node: &Node| {
-        if let Some(place) = node.labels.get(&spread.topology_key) {
+        if let Some(place) = node.metadata.labels.get(&spread.topology_key) {
             match &first {
                 None => first = Some(place.into()),
                 Some(other) => several = other.as_str() != place,

@@ -33,7 +33,7 @@ impl<'a> Eligibility<'a> {
     #[must_use]
     pub fn selects(&self, node: &Node) -> bool {
         let template = self.template;
-        template.node_selector.is_subset(&node.labels)
+        template.node_selector.is_subset(&node.metadata.labels)
             && template
                 .node_affinity
                 .as_ref()
@@ -47,7 +47,7 @@ impl<'a> Eligibility<'a> {
         template
             .node_name
             .as_ref()
-            .is_none_or(|name| *name == node.name)
+            .is_none_or(|name| *name == node.metadata.name)
             && self.selects(node)
             && self.reach.iter().all(|selector| selector.matches(node))
             && node.has(&template.extended_resources)
@@ -121,7 +121,7 @@ impl<'a> Eligibility<'a> {
     pub fn first(&self, world: World<'_>) -> Option<Text> {
         let mut name = None;
         self.visit(world, &mut |node| {
-            name = Some(node.name.clone());
+            name = Some(node.metadata.name.clone());
             false
         });
         name
@@ -135,7 +135,7 @@ impl<'a> Eligibility<'a> {
         let mut distinct = true;
         let known = self.visit(world, &mut |node| {
             distinct = values.len() < COUNTED
-                && node.labels.get(key).is_some_and(|value| {
+                && node.metadata.labels.get(key).is_some_and(|value| {
                     let is_new = !values.iter().any(|other| other.as_str() == value);
                     values.push(value.into());
                     is_new

@@ -67,7 +67,7 @@ impl Places {
             (_, Some(count @ ..=NAMED)) => {
                 let mut names = Vec::with_capacity(count);
                 range.eligibility.visit(world, &mut |node| {
-                    names.push(node.name.clone());
+                    names.push(node.metadata.name.clone());
                     true
                 });
                 names.sort_unstable();

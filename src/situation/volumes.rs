@@ -281,37 +281,41 @@ fn unknown(missing: Missing, blank: UsedVolume) -> UsedVolume {
 
 fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
     // The scheduler reads the claim, not the volume (its VolumeRestrictions plugin).
-    if claim.access_modes.contains(AccessMode::ReadWriteOncePod) {
+    if claim
+        .spec
+        .access_modes
+        .contains(AccessMode::ReadWriteOncePod)
+    {
         return UsedVolume {
             hold: Hold::SinglePod,
-            modes: claim.access_modes,
+            modes: claim.spec.access_modes,
             driver: class_of(claim, world)
                 .map_or_else(|_| Text::default(), |class| class.provisioner.clone()),
             ..blank
         };
     }
-    if !claim.volume.is_empty() {
-        return match world.view.volume(&claim.volume) {
+    if !claim.spec.volume_name.is_empty() {
+        return match world.view.volume(&claim.spec.volume_name) {
             Lookup::Found(volume) => persistent(volume, claim, Basis::Bound, blank, world),
-            Lookup::Absent | Lookup::NotSynced if !claim.bound_modes.is_empty() => {
+            Lookup::Absent | Lookup::NotSynced if !claim.status.access_modes.is_empty() => {
                 let class = class_of(claim, world).ok();
                 by_class(claim, class, blank, world)
             }
             Lookup::Absent | Lookup::NotSynced => {
-                unknown(Missing::Volume(claim.volume.clone()), blank)
+                unknown(Missing::Volume(claim.spec.volume_name.clone()), blank)
             }
         };
     }
     let class = class_of(claim, world);
-    let class_name = match (&class, &claim.class) {
-        (Ok(class), _) => class.name.as_str(),
-        (Err(_), Some(name)) => name.as_str(),
+    let class_name = match (&class, claim.class()) {
+        (Ok(class), _) => class.metadata.name.as_str(),
+        (Err(_), Some(name)) => name,
         (Err(_), None) => "",
     };
     if let Some(volume) = fitting(claim, class_name, world) {
         return persistent(volume, claim, Basis::Fitting, blank, world);
     }
-    if is_shared(claim.access_modes) {
+    if is_shared(claim.spec.access_modes) {
         return blank;
     }
     match class {
@@ -330,7 +334,7 @@ fn without_class(
     world: World<'_>,
 ) -> UsedVolume {
     let blank = UsedVolume {
-        modes: claim.access_modes,
+        modes: claim.spec.access_modes,
         ..blank
     };
     if !world.view.is_partial() {
@@ -381,13 +385,13 @@ fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, world: World<'_>) -> 
 /// # Errors
 /// What is missing, where there is no such class.
 pub fn class_of<'a>(claim: &Claim, world: World<'a>) -> Result<&'a StorageClass, Missing> {
-    match &claim.class {
-        Some(name) if name.is_empty() => Err(Missing::FittingVolume),
+    match claim.class() {
+        Some("") => Err(Missing::FittingVolume),
         Some(name) => world
             .view
             .storage_class(name)
             .found()
-            .ok_or_else(|| Missing::Class(name.clone())),
+            .ok_or_else(|| Missing::Class(name.into())),
         None => world
             .view
             .default_storage_class()
@@ -404,15 +408,19 @@ pub fn fitting<'a>(claim: &Claim, class: &str, world: World<'a>) -> Option<&'a V
         .free_volumes(class)
         .into_iter()
         .filter(|volume| {
-            volume.volume_mode == claim.volume_mode
-                && claim.access_modes.is_subset(volume.access_modes)
-                && volume.capacity >= claim.request
+            volume.spec.volume_mode == claim.spec.volume_mode
+                && claim.spec.access_modes.is_subset(volume.spec.access_modes)
+                && volume.spec.capacity.storage >= claim.spec.resources.requests.storage
                 && claim
+                    .spec
                     .selector
                     .as_ref()
-                    .is_none_or(|selector| selector.matches(&volume.labels))
+                    .is_none_or(|selector| selector.matches(&volume.metadata.labels))
         })
-        .min_by(|a, b| (a.capacity, &a.name).cmp(&(b.capacity, &b.name)))
+        .min_by(|a, b| {
+            (a.spec.capacity.storage, &a.metadata.name)
+                .cmp(&(b.spec.capacity.storage, &b.metadata.name))
+        })
 }
 
 fn persistent(
@@ -422,7 +430,7 @@ fn persistent(
     blank: UsedVolume,
     world: World<'_>,
 ) -> UsedVolume {
-    let (driver, attach) = match &volume.source {
+    let (driver, attach) = match &volume.spec.source {
         VolumeSource::Csi(driver) => (driver.clone(), attach(driver, world)),
         VolumeSource::InTree(in_tree) => {
             (Text::from(in_tree.field), attach_in_tree(in_tree, world))
@@ -432,16 +440,16 @@ fn persistent(
             Err(_) => (Text::default(), Attach::Unforeseen),
         },
     };
-    let stays = volume.node_affinity.is_some() && stays_on_its_node(&driver, world);
-    let modes = match &volume.source {
-        VolumeSource::InTree(in_tree) => in_tree.effective_modes(volume.access_modes),
-        VolumeSource::Csi(_) | VolumeSource::Unknown => volume.access_modes,
+    let stays = volume.spec.node_affinity.is_some() && stays_on_its_node(&driver, world);
+    let modes = match &volume.spec.source {
+        VolumeSource::InTree(in_tree) => in_tree.effective_modes(volume.spec.access_modes),
+        VolumeSource::Csi(_) | VolumeSource::Unknown => volume.spec.access_modes,
     };
     UsedVolume {
         hold: hold(modes, attach, basis, world),
         modes,
         driver,
-        reach: volume.node_affinity.clone(),
+        reach: volume.spec.node_affinity.clone(),
         stays_on_its_node: stays,
         ..blank
     }
@@ -455,10 +463,10 @@ fn by_class(
     blank: UsedVolume,
     world: World<'_>,
 ) -> UsedVolume {
-    let (modes, basis) = if claim.volume.is_empty() {
-        (claim.access_modes, Basis::Forecast)
+    let (modes, basis) = if claim.spec.volume_name.is_empty() {
+        (claim.spec.access_modes, Basis::Forecast)
     } else {
-        (claim.bound_modes, Basis::Bound)
+        (claim.status.access_modes, Basis::Bound)
     };
     let Some(class) = class else {
         return UsedVolume {
@@ -479,7 +487,7 @@ fn by_class(
         hold,
         modes,
         driver: class.provisioner.clone(),
-        reach: class.allowed_nodes.clone(),
+        reach: class.allowed_nodes().clone(),
         stays_on_its_node: stays_on_its_node(&class.provisioner, world),
         stays_in_its_zone: world
             .catalog
@@ -491,8 +499,8 @@ fn by_class(
 
 /// What would tell of the volume of a claim whose class does not.
 fn unforeseen(claim: &Claim, class: &StorageClass) -> Missing {
-    if !claim.volume.is_empty() {
-        Missing::Volume(claim.volume.clone())
+    if !claim.spec.volume_name.is_empty() {
+        Missing::Volume(claim.spec.volume_name.clone())
     } else if class.provisioner == NO_PROVISIONER {
         Missing::FittingVolume
     } else {

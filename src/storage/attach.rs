@@ -83,7 +83,7 @@ impl Catalog {
     ) -> Attach {
         if let Lookup::Found(driver) = csi_driver(csi_driver_of(provisioner)) {
             let by = AttachSource::CsiDriver;
-            return if driver.attach_required {
+            return if driver.is_attached() {
                 Attach::Required { by }
             } else {
                 Attach::NotRequired { by }
@@ -123,6 +123,8 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::metadata::Metadata;
+    use crate::model::storage_class::CsiDriverSpec;
     use crate::storage::ProvisionerOverride;
 
     fn absent(_: &str) -> Lookup<&'static CsiDriver> {
@@ -131,8 +133,13 @@ mod tests {
 
     fn named(name: &str, attach_required: bool) -> CsiDriver {
         CsiDriver {
-            name: name.into(),
-            attach_required,
+            metadata: Metadata {
+                name: name.into(),
+                ..Metadata::default()
+            },
+            spec: CsiDriverSpec {
+                attach_required: Some(attach_required),
+            },
         }
     }
 
@@ -171,7 +178,7 @@ mod tests {
             let attach = catalog.attach(name, |driver| match &object {
                 None => Lookup::Absent,
                 Some(object) => {
-                    assert_eq!(driver, object.name);
+                    assert_eq!(driver, object.metadata.name);
                     Lookup::Found(object)
                 }
             });
@@ -199,7 +206,7 @@ mod tests {
         let object = named("cinder.csi.openstack.org", false);
         assert_eq!(
             catalog.attach_in_tree(cinder, |driver| {
-                assert_eq!(driver, object.name);
+                assert_eq!(driver, object.metadata.name);
                 Lookup::Found(&object)
             }),
             Attach::NotRequired {

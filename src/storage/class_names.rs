@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use crate::model::Text;
+use crate::model::metadata::Metadata;
 use crate::model::storage_class::StorageClass;
 
 const EMBEDDED: &str = include_str!("class_names.yaml");
@@ -40,7 +41,10 @@ fn read(text: &str) -> Result<HashMap<Text, Vec<StorageClass>>, serde_saphyr::Er
     for group in file.groups {
         for name in group.classes {
             let class = StorageClass {
-                name: name.clone(),
+                metadata: Metadata {
+                    name: name.clone(),
+                    ..Metadata::default()
+                },
                 provisioner: group.provisioner.clone(),
                 parameters: group
                     .parameters
@@ -66,7 +70,7 @@ mod tests {
         let classes = read(EMBEDDED).unwrap();
         for class in classes.values().flatten() {
             let known = catalog.get(&class.provisioner).is_some();
-            assert!(known, "{}: {}", class.name, class.provisioner);
+            assert!(known, "{}: {}", class.metadata.name, class.provisioner);
         }
         assert!(classes.len() >= 60, "{}", classes.len());
     }

@@ -75,7 +75,7 @@ impl<'a> Judged<'a> {
             .view
             .autoscalers_of(self.workload.kind, &metadata.namespace, &metadata.name)
             .iter()
-            .map(|autoscaler| autoscaler.max_replicas)
+            .map(|autoscaler| autoscaler.spec.max_replicas)
             .fold(self.workload.replicas, i64::max)
     }
 

@@ -22,7 +22,7 @@ pub(super) fn capped<'a>(workload: Cow<'a, Workload>, world: World<'_>) -> Cow<'
         .view
         .autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
         .iter()
-        .map(|autoscaler| autoscaler.max_replicas)
+        .map(|autoscaler| autoscaler.spec.max_replicas)
         .filter(|most| (1..workload.replicas).contains(most))
         .min();
     match most {
@@ -36,15 +36,15 @@ pub(super) fn capped<'a>(workload: Cow<'a, Workload>, world: World<'_>) -> Cow<'
 
 impl Evaluation<'_> {
     pub(super) fn autoscaler(&self, autoscaler: &Autoscaler) -> Verdict {
-        let Some(kind) = WorkloadKind::from_name(&autoscaler.target_kind)
-            .filter(|kind| kind.group() == autoscaler.target_group.as_str())
+        let Some(kind) = WorkloadKind::from_name(&autoscaler.spec.scale_target_ref.kind)
+            .filter(|kind| kind.group() == autoscaler.spec.scale_target_ref.group())
         else {
             return Verdict::default();
         };
         let Lookup::Found(workload) = self.world.view.workload(
             kind,
             &autoscaler.metadata.namespace,
-            &autoscaler.target_name,
+            &autoscaler.spec.scale_target_ref.name,
         ) else {
             return Verdict::default();
         };
@@ -54,7 +54,9 @@ impl Evaluation<'_> {
             Some(autoscaler),
         );
         let before = match self.review.old {
-            Some(Object::Autoscaler(old)) if old.target_name == autoscaler.target_name => {
+            Some(Object::Autoscaler(old))
+                if old.spec.scale_target_ref.name == autoscaler.spec.scale_target_ref.name =>
+            {
                 self.scaled(workload, old.most(workload.replicas), Some(old))
             }
             _ => Vec::new(),
@@ -96,12 +98,12 @@ impl Evaluation<'_> {
         // The request knows better than a cache how many replicas there are.
         let current = match self.review.old {
             Some(Object::Scale(old)) => Workload {
-                replicas: old.replicas,
+                replicas: old.spec.replicas,
                 ..Workload::clone(workload)
             },
             _ => Workload::clone(workload),
         };
-        let hazards = self.scaled(&current, scale.replicas, None);
+        let hazards = self.scaled(&current, scale.spec.replicas, None);
         if hazards.is_empty() {
             return Verdict::default();
         }

@@ -51,7 +51,7 @@ fn word() -> impl Strategy<Value = String> {
         .prop_map(str::to_owned),
         "[a-z]{1,8}",
         // What looks like a placeholder is not read as a fact.
-        "[^$<{%@_\\[]{0,16}",
+        "[\\PC&&[^$<{%@_\\[]]{0,16}",
     ]
 }
 

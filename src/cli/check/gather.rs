@@ -195,10 +195,10 @@ fn bind(object: &mut Object, facts: &Cluster) {
     let metadata = &claim.metadata;
     let there = facts.view().claim(&metadata.namespace, &metadata.name);
     if let Some(there) = there.found()
-        && claim.volume.is_empty()
+        && claim.spec.volume_name.is_empty()
     {
-        claim.volume = there.volume.clone();
-        claim.bound_modes = there.bound_modes;
+        claim.spec.volume_name = there.spec.volume_name.clone();
+        claim.status.access_modes = there.status.access_modes;
     }
 }
 

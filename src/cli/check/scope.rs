@@ -141,8 +141,8 @@ impl<'g> Scopes<'g> {
                 }
             }
             Object::Volume(_) => self.volumes.push(number),
-            Object::StorageClass(class) if class.is_default => self.default_classes.push(number),
-            Object::CsiDriver(driver) => self.drivers.push(driver.name.clone()),
+            Object::StorageClass(class) if class.is_default() => self.default_classes.push(number),
+            Object::CsiDriver(driver) => self.drivers.push(driver.metadata.name.clone()),
             // The nodes of a file are not those of the cluster it is for.
             Object::Node(_) => return,
             _ => {}
@@ -323,12 +323,12 @@ impl Walk<'_, '_> {
     /// Takes what decides which storage a claim has or gets.
     fn storage(&mut self, claim: &Claim) {
         let scopes = self.scopes;
-        match claim.class.as_ref() {
+        match claim.class() {
             Some(class) => self.named(&global(ObjectKind::StorageClass, class)),
             None => self.beside(&scopes.default_classes),
         }
-        if !claim.volume.is_empty() {
-            self.named(&global(ObjectKind::Volume, &claim.volume));
+        if !claim.spec.volume_name.is_empty() {
+            self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
         }
         self.beside(&scopes.volumes);
     }
@@ -468,15 +468,15 @@ fn key(object: &Object) -> Key {
         Object::Autoscaler(it) => named(ObjectKind::Autoscaler, &it.metadata),
         Object::Scale(it) => named(ObjectKind::Scale, &it.metadata),
         Object::Namespace(it) => global(ObjectKind::Namespace, &it.metadata.name),
-        Object::Volume(it) => global(ObjectKind::Volume, &it.name),
-        Object::StorageClass(it) => global(ObjectKind::StorageClass, &it.name),
-        Object::CsiDriver(it) => global(ObjectKind::CsiDriver, &it.name),
-        Object::Node(it) => global(ObjectKind::Node, &it.name),
+        Object::Volume(it) => global(ObjectKind::Volume, &it.metadata.name),
+        Object::StorageClass(it) => global(ObjectKind::StorageClass, &it.metadata.name),
+        Object::CsiDriver(it) => global(ObjectKind::CsiDriver, &it.metadata.name),
+        Object::Node(it) => global(ObjectKind::Node, &it.metadata.name),
     }
 }
 
-fn global(kind: ObjectKind, name: &Text) -> Key {
-    (kind, Text::default(), name.clone())
+fn global(kind: ObjectKind, name: &str) -> Key {
+    (kind, Text::default(), name.into())
 }
 
 /// The workload that an autoscaler scales.
@@ -484,11 +484,11 @@ fn target(object: &Object) -> Option<Key> {
     let Object::Autoscaler(autoscaler) = object else {
         return None;
     };
-    let kind = WorkloadKind::from_name(&autoscaler.target_kind)?;
+    let kind = WorkloadKind::from_name(&autoscaler.spec.scale_target_ref.kind)?;
     Some((
         ObjectKind::Workload(kind),
         autoscaler.metadata.namespace.clone(),
-        autoscaler.target_name.clone(),
+        autoscaler.spec.scale_target_ref.name.clone(),
     ))
 }
 
