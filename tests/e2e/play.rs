@@ -13,7 +13,7 @@ use crate::stored;
 use crate::world::{UNGUARDED, World};
 
 /// How long the guard may take to hear of what was stored before a step.
-const WITHIN: Duration = Duration::from_secs(30);
+const WITHIN: Duration = Duration::from_secs(120);
 
 /// Commands that cannot be tried dry.
 const NEVER_DRY: [&str; 3] = ["rollout restart", "rollout pause", "rollout resume"];

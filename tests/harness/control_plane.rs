@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use axum::http::Request;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::PostParams;
 use serde_json::json;
@@ -17,7 +18,7 @@ use super::{Needs, wait_until};
 
 /// How long any one program may take from start to ready. Generous: the machine may
 /// be compiling something else at the same time.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+pub(super) const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// How often a program whose port was taken in the meantime is started anew.
 const ATTEMPTS: usize = 5;
@@ -125,6 +126,7 @@ impl ControlPlane {
             folder,
         };
         plane.wait_for_namespace("default")?;
+        plane.wait_for_schemas()?;
         Ok(plane)
     }
 
@@ -198,6 +200,16 @@ impl ControlPlane {
         });
         self.wait_for_namespace(&name).unwrap();
         name
+    }
+
+    /// The API server puts its schemas together when first asked, which takes long on a
+    /// busy machine, and kubectl gives up after half a minute.
+    fn wait_for_schemas(&self) -> Result<(), String> {
+        wait_until("the API server's schemas", READY_WITHIN, || {
+            let ask = Request::get("/openapi/v2").body(Vec::new()).unwrap();
+            let answer = self.block_on(self.client().request_text(ask));
+            answer.map(drop).map_err(|error| error.to_string())
+        })
     }
 
     /// Pods are refused until the controller manager has made the namespace's default

@@ -1,9 +1,8 @@
 //! The project's own server, started as a user would start it.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::control_plane::ControlPlane;
+use super::control_plane::{ControlPlane, READY_WITHIN};
 use super::process::{Program, free_port, says_port_taken};
 
 /// How to run `multi-attach-guard serve`.
@@ -70,8 +69,7 @@ impl ControlPlane {
             )
             .unwrap();
             let ready = format!("http://127.0.0.1:{admin}/readyz");
-            let within = Duration::from_secs(30);
-            match program.until_ready(&ready, self.http(), self.runtime(), within) {
+            match program.until_ready(&ready, self.http(), self.runtime(), READY_WITHIN) {
                 Ok(()) => {
                     return Guard {
                         program,

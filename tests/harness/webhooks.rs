@@ -1,8 +1,6 @@
 //! The two webhook configurations, in `url` form, so that a server outside the
 //! cluster can answer.
 
-use std::time::Duration;
-
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
@@ -10,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
 
-use super::control_plane::ControlPlane;
+use super::control_plane::{ControlPlane, READY_WITHIN};
 use super::wait_until;
 
 /// What to send to a server, and what to do when it does not answer.
@@ -172,7 +170,7 @@ impl Registration<'_> {
             ..PostParams::default()
         };
         let what = format!("the API server to ask the webhooks of {}", self.name);
-        wait_until(&what, Duration::from_secs(30), || {
+        wait_until(&what, READY_WITHIN, || {
             let maps = Api::<ConfigMap>::namespaced(self.plane.client(), "default");
             match self.plane.block_on(maps.create(&dry_run, &map)) {
                 Err(kube::Error::Api(status))

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
 use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options};
 use crate::installed::{DEADLINE, account, guard, metrics, register};
+use crate::monitoring::OF_THE_API_SERVER;
 
 /// Reviews by the name of the webhook, as the API server counts them, and how many the
 /// guard has answered.
@@ -197,6 +198,30 @@ fn nothing_is_asked_that_cannot_matter() {
     nodes.add(&specs);
     rollouts(&cluster);
     single_requests(&cluster);
+    nobody_waits_for_a_guard_that_is_gone(&cluster);
+}
+
+/// With `failurePolicy: Ignore` objects pass, and the API server counts them where the
+/// alert looks.
+fn nobody_waits_for_a_guard_that_is_gone(cluster: &Cluster) {
+    cluster.guard.program.signal("KILL");
+    cluster.guard.program.wait(DEADLINE).unwrap();
+    let plane = &cluster.plane;
+    let create = [
+        "create",
+        "-n",
+        &cluster.namespace,
+        "--dry-run=server",
+        "-f",
+        "-",
+    ];
+    let manifest = workload("Deployment", "unjudged", &of_claim("one"), &json!({}));
+    plane.kubectl(&create, Some(&manifest)).success();
+    let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
+    let passed: BTreeMap<&str, u64> = series(&exposition.stdout, OF_THE_API_SERVER[0])
+        .map(|(labels, count)| (label(labels, "type"), count))
+        .collect();
+    assert_eq!(passed, BTreeMap::from([("admit", 1), ("validating", 1)]));
 }
 
 /// Everything that controllers do in a rollout, until it is over.
