@@ -77,8 +77,8 @@ fn a_simulated_node_runs_a_pod_with_its_volume() {
     nodes.add(&[NodeSpec {
         name: "node-a".to_owned(),
         zone: "zone-1".to_owned(),
-        taints: Vec::new(),
         cpus: 4,
+        ..NodeSpec::default()
     }]);
     let namespace = plane.namespace("node");
     plane.apply(&namespace, POD_WITH_VOLUME);

@@ -229,6 +229,40 @@ impl ControlPlane {
     }
 }
 
+/// The scheduler of pods that say themselves where they would rather be. Its filters are
+/// those of every scheduler; of the nodes that are left it takes the one that the pod's
+/// preferences name, those about other pods first.
+pub(crate) const STEERED_SCHEDULER: &str = "steered";
+
+fn scheduler_configuration(kubeconfig: &Path) -> String {
+    let configuration = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": { "kubeconfig": kubeconfig, "qps": 500, "burst": 1000 },
+        "leaderElection": { "leaderElect": false },
+        // A pod that was refused is looked at again soon after something has changed.
+        "podMaxBackoffSeconds": 2,
+        "profiles": [
+            { "schedulerName": "default-scheduler" },
+            {
+                "schedulerName": STEERED_SCHEDULER,
+                "plugins": { "score": {
+                    "disabled": [{ "name": "*" }],
+                    "enabled": [
+                        { "name": "NodeAffinity", "weight": 1 },
+                        { "name": "InterPodAffinity", "weight": 10 },
+                    ],
+                }},
+                "pluginConfig": [{
+                    "name": "InterPodAffinity",
+                    "args": { "hardPodAffinityWeight": 0 },
+                }],
+            },
+        ],
+    });
+    configuration.to_string()
+}
+
 /// What every program's start needs.
 struct Launch<'a> {
     programs: &'a Programs,
@@ -315,9 +349,14 @@ impl Launch<'_> {
         Ok(program)
     }
 
+    /// Started with its defaults, and with a second profile beside them.
     fn scheduler(&self, kubeconfig: &Path) -> Result<Program, String> {
         let (program, _) = self.attempt("kube-scheduler", |port, folder| {
-            let flags = self.component_flags(kubeconfig, port, folder);
+            let mut flags = self.component_flags(kubeconfig, port, folder);
+            let file = self.folder.join("kube-apiserver/scheduler.yaml");
+            // Where it cannot be written, the scheduler says that it is not there.
+            let _ = std::fs::write(&file, scheduler_configuration(kubeconfig));
+            flags.push(format!("--config={}", file.display()));
             (flags, format!("https://127.0.0.1:{port}/healthz"))
         })?;
         Ok(program)

@@ -1,4 +1,4 @@
-//! What kubelets and a CSI attacher would do next, given what is in the cluster.
+//! What kubelets, a CSI attacher and a provisioner would do next, given what is in the cluster.
 //!
 //! Facts in, actions out: no client and no waiting, so the order of events (attach
 //! before running, unmount before gone) can be read in one place.
@@ -39,6 +39,8 @@ pub(super) enum Action {
     Attach(Object),
     /// Attacher: the volume is detached.
     Detach(Object),
+    /// Provisioner: there is a volume for the claim, in this zone.
+    Provision { claim: Object, zone: String },
 }
 
 /// An object by name, and by the identity that a successor of the same name lacks.
@@ -59,7 +61,7 @@ impl Object {
     }
 }
 
-/// When each pod that must end was first seen ending, by uid.
+/// When each pod that must end, or runs and will end by itself, was first seen so, by uid.
 pub(super) type Endings = HashMap<String, Instant>;
 
 /// The steps that are due `now`, and the moment the next one will be.
@@ -76,6 +78,12 @@ pub(super) fn next_steps(
         .iter()
         .filter_map(|it| attacher(it))
         .collect();
+    steps.extend(
+        cluster
+            .claims
+            .iter()
+            .filter_map(|claim| provisioner(claim, &cluster.nodes)),
+    );
     let attachable = Attachable::of(cluster);
     let mut pods: HashMap<&str, Vec<Held<'_>>> = HashMap::new();
     for pod in &cluster.pods {
@@ -114,7 +122,25 @@ fn attacher(attachment: &VolumeAttachment) -> Option<Action> {
     }
 }
 
-/// One node's kubelet. Returns when a grace period on it will end.
+/// Serves a claim that waits for the first pod, once a node has been chosen for that pod.
+fn provisioner(claim: &PersistentVolumeClaim, nodes: &[Arc<Node>]) -> Option<Action> {
+    let asked = |key: &str| claim.metadata.annotations.as_ref()?.get(key);
+    let unbound = claim.spec.as_ref()?.volume_name.is_none();
+    if !unbound || asked("volume.kubernetes.io/storage-provisioner")? != super::ZONAL_DRIVER {
+        return None;
+    }
+    let chosen = asked("volume.kubernetes.io/selected-node")?;
+    let node = nodes
+        .iter()
+        .find(|it| it.metadata.name.as_ref() == Some(chosen))?;
+    Some(Action::Provision {
+        claim: Object::of(claim),
+        zone: node.metadata.labels.as_ref()?.get(super::ZONE)?.clone(),
+    })
+}
+
+/// One node's kubelet. Returns when a pod on it will end, of itself or after its grace
+/// period.
 fn kubelet(
     node: &Node,
     name: &str,
@@ -138,6 +164,16 @@ fn kubelet(
                 .all(|it| reported.contains(it) && attached.contains(it));
             if phase(pod) == "Pending" && ready {
                 steps.push(Action::Run(object));
+            } else if phase(pod) == "Running"
+                && let Some(span) = life_span(pod)
+            {
+                let running = format!("running {}", object.uid);
+                let since = *endings.entry(running).or_insert(now);
+                if since + span <= now {
+                    steps.push(Action::End(object));
+                } else {
+                    wake = [wake, Some(since + span)].into_iter().flatten().min();
+                }
             }
         } else if is_terminal(pod) {
             let let_go = |it: &String| !reported.contains(it) || wanted.contains(it);
@@ -169,6 +205,12 @@ fn grace_period(pod: &Pod) -> Duration {
     let seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
     let seconds = if phase(pod) == "Running" { seconds } else { 0 };
     Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}
+
+/// How long the pod's containers run, if they end by themselves.
+fn life_span(pod: &Pod) -> Option<Duration> {
+    let seconds = pod.metadata.annotations.as_ref()?.get(super::ENDS_AFTER)?;
+    seconds.parse().ok().map(Duration::from_secs)
 }
 
 /// The pod's phase, `Pending` before anybody has said otherwise.

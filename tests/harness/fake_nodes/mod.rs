@@ -2,6 +2,9 @@
 //! without disks. Scheduler, Deployment controller and attach-detach controller are
 //! real and see nothing unusual.
 //!
+//! A simulated provisioner makes the volume of a claim once the scheduler has chosen a
+//! node for its pod, and the volume can be used in that node's zone only.
+//!
 //! A simulated kubelet keeps a Lease and `node.status.volumesInUse`, runs a pod once
 //! its volumes are attached to its node, lets a Terminating pod live for its whole
 //! grace period, reports a terminal phase, and only then lets go of the volumes and
@@ -11,7 +14,7 @@
 mod life;
 mod steps;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -42,18 +45,31 @@ const HEARTBEAT: Duration = Duration::from_secs(4);
 pub(crate) const ATTACHING_DRIVER: &str = "disk.csi.example.com";
 /// See [`ATTACHING_DRIVER`].
 pub(crate) const SHARED_DRIVER: &str = "share.csi.example.com";
+/// A driver that attaches, and provisions volumes that never leave their zone. It is
+/// one that the catalog knows, because no object of a cluster says how far a volume
+/// reaches before there is one.
+pub(crate) const ZONAL_DRIVER: &str = "ebs.csi.aws.com";
+
+/// The annotation of a pod that ends by itself: after so many seconds of running.
+pub(crate) const ENDS_AFTER: &str = "fake-kubelet/ends-after-seconds";
+
+const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// A node to simulate.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct NodeSpec {
-    /// Its name, which is its hostname label too.
+    /// Its name.
     pub(crate) name: String,
+    /// Its `kubernetes.io/hostname` label; its name where this says nothing.
+    pub(crate) hostname: Option<String>,
     /// Its `topology.kubernetes.io/zone` label.
     pub(crate) zone: String,
     /// Taints, as in `spec.taints`.
     pub(crate) taints: Vec<Value>,
     /// Allocatable CPUs.
     pub(crate) cpus: u32,
+    /// Further resources it has, by name: `example.com/gpu` for example.
+    pub(crate) resources: BTreeMap<String, u32>,
 }
 
 /// The simulation of one control plane's nodes.
@@ -74,7 +90,12 @@ impl ControlPlane {
     pub(crate) fn fake_nodes(&self) -> FakeNodes<'_> {
         let shared = Arc::new(Shared::default());
         self.block_on(async {
-            for (name, attaches) in [(ATTACHING_DRIVER, true), (SHARED_DRIVER, false)] {
+            let drivers = [
+                (ATTACHING_DRIVER, true),
+                (SHARED_DRIVER, false),
+                (ZONAL_DRIVER, true),
+            ];
+            for (name, attaches) in drivers {
                 let driver = json!({
                     "apiVersion": "storage.k8s.io/v1",
                     "kind": "CSIDriver",
@@ -172,12 +193,17 @@ where
 
 async fn register(client: &kube::Client, spec: &NodeSpec) {
     let name = &spec.name;
-    let driver = |name: &str| json!({ "name": name, "nodeID": spec.name, "topologyKeys": [] });
+    let driver = |name: &str, topology: &[&str]| json!({ "name": name, "nodeID": spec.name, "topologyKeys": topology });
+    let hostname = spec.hostname.as_ref().unwrap_or(name);
     let csi_node = json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
         "metadata": { "name": name },
-        "spec": { "drivers": [driver(ATTACHING_DRIVER), driver(SHARED_DRIVER)] },
+        "spec": { "drivers": [
+            driver(ATTACHING_DRIVER, &[]),
+            driver(SHARED_DRIVER, &[]),
+            driver(ZONAL_DRIVER, &[ZONE]),
+        ]},
     });
     create::<CSINode>(Api::all(client.clone()), csi_node).await;
     let node = json!({
@@ -186,9 +212,9 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
         "metadata": {
             "name": name,
             "labels": {
-                "kubernetes.io/hostname": name,
+                "kubernetes.io/hostname": hostname,
                 "kubernetes.io/os": "linux",
-                "topology.kubernetes.io/zone": spec.zone,
+                ZONE: spec.zone,
             },
             // Without it the attach-detach controller leaves the node to its kubelet.
             "annotations": { "volumes.kubernetes.io/controller-managed-attach-detach": "true" },
@@ -197,7 +223,10 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
     });
     beat(client, name).await;
     create::<Node>(Api::all(client.clone()), node).await;
-    let capacity = json!({ "cpu": spec.cpus.to_string(), "memory": "64Gi", "pods": "110" });
+    let mut capacity = json!({ "cpu": spec.cpus.to_string(), "memory": "64Gi", "pods": "110" });
+    for (name, amount) in &spec.resources {
+        capacity[name] = json!(amount.to_string());
+    }
     let status = json!({ "status": {
         "capacity": capacity,
         "allocatable": capacity,

@@ -1,8 +1,8 @@
 //! How each step of [`super::life`] is written to the API server.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 
 use super::life::{Action, Object};
@@ -65,8 +65,40 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
                 .patch(&attachment.name, &unconditional, &Patch::Merge(&release))
                 .await?;
         }
+        Action::Provision { claim, zone } => {
+            let claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), &claim.namespace);
+            let volume = provisioned(&claims.get(&claim.name).await?, zone);
+            Api::<PersistentVolume>::all(client.clone())
+                .create(&PostParams::default(), &volume)
+                .await?;
+        }
     }
     Ok(())
+}
+
+/// The volume that the claim asks for, for the nodes of one zone.
+fn provisioned(claim: &PersistentVolumeClaim, zone: &str) -> PersistentVolume {
+    let (metadata, spec) = (&claim.metadata, claim.spec.as_ref());
+    let name = format!("pvc-{}", metadata.uid.as_deref().unwrap_or_default());
+    let requests = spec.and_then(|it| it.resources.as_ref()?.requests.as_ref());
+    let volume = json!({
+        "metadata": { "name": name },
+        "spec": {
+            "capacity": requests,
+            "accessModes": spec.and_then(|it| it.access_modes.as_ref()),
+            "storageClassName": spec.and_then(|it| it.storage_class_name.as_ref()),
+            "claimRef": {
+                "namespace": metadata.namespace,
+                "name": metadata.name,
+                "uid": metadata.uid,
+            },
+            "csi": { "driver": super::ZONAL_DRIVER, "volumeHandle": name },
+            "nodeAffinity": { "required": { "nodeSelectorTerms": [{
+                "matchExpressions": [{ "key": super::ZONE, "operator": "In", "values": [zone] }],
+            }]}},
+        },
+    });
+    serde_json::from_value(volume).unwrap()
 }
 
 fn running(object: &Object, pod: &Pod) -> Value {
