@@ -62,6 +62,10 @@ control-plane: ## Build the Kubernetes programs that tests start; minutes once, 
 scenarios: control-plane ## The scenarios of docs/ground-truth.md on a real control plane
 	$(CARGO) test --locked --test scenarios
 
+.PHONY: explore
+explore: control-plane ## 500 worlds drawn by lot on a real control plane; WORLDS= and SEED= say otherwise
+	WORLDS=$${WORLDS:-500} SEED=$${SEED:-$$(date +%s)} $(CARGO) test --locked --test scenarios -- "world "
+
 .PHONY: e2e
 e2e: control-plane ## Every kind, operation and verdict with the real API server and kubectl
 	$(CARGO) test --locked --test e2e

@@ -192,8 +192,8 @@ fn nothing_is_asked_that_cannot_matter() {
     let specs = ["asked-a", "asked-b"].map(|name| NodeSpec {
         name: name.to_owned(),
         zone: "zone".to_owned(),
-        taints: Vec::new(),
         cpus: 4,
+        ..NodeSpec::default()
     });
     nodes.add(&specs);
     rollouts(&cluster);

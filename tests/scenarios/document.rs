@@ -14,9 +14,11 @@ pub(crate) fn check(scenarios: &[Scenario]) -> Result<(), String> {
     let missing = rows
         .iter()
         .filter(|row| !DOCUMENT.lines().any(|line| line == *row));
-    let written = DOCUMENT
-        .lines()
-        .filter(|line| line.starts_with("| S") || line.starts_with("| X"));
+    let written = DOCUMENT.lines().filter(|line| {
+        ["| S", "| X", "| Y"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    });
     let extra = written.filter(|line| !rows.iter().any(|row| row == line));
     let missing = missing.map(|row| format!("missing: {row}"));
     let extra = extra.map(|line| format!("no such scenario: {line}"));

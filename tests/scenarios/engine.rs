@@ -1,5 +1,8 @@
 //! What the engine says of a scenario's objects, in the cluster as it is.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use multi_attach_guard::cluster::Cluster;
@@ -15,7 +18,7 @@ use crate::harness::ControlPlane;
 use crate::outcome::Outcome;
 
 /// Every kind the engine asks about.
-const FACTS: [(&str, &str, &str); 11] = [
+const FACTS: [(&str, &str, &str); 16] = [
     ("", "v1", "Node"),
     ("", "v1", "Namespace"),
     ("", "v1", "PersistentVolume"),
@@ -25,9 +28,17 @@ const FACTS: [(&str, &str, &str); 11] = [
     ("apps", "v1", "Deployment"),
     ("apps", "v1", "StatefulSet"),
     ("apps", "v1", "DaemonSet"),
+    ("apps", "v1", "ReplicaSet"),
     ("batch", "v1", "Job"),
+    ("batch", "v1", "CronJob"),
+    ("", "v1", "ReplicationController"),
+    ("", "v1", "Pod"),
+    ("node.k8s.io", "v1", "RuntimeClass"),
     ("autoscaling", "v2", "HorizontalPodAutoscaler"),
 ];
+
+/// Objects as they were before a user's action, by uid.
+pub(crate) type Before = HashMap<String, Arc<Value>>;
 
 /// The engine's word on everything in a namespace.
 #[derive(Clone, Debug)]
@@ -38,31 +49,97 @@ pub(crate) struct Opinion {
     pub(crate) messages: Vec<String>,
 }
 
-/// Judges every object in `namespace` as if it were new.
+/// Judges every object in `namespace` that no controller has made: as an update where
+/// there was another generation of it `before`, by uid, else as if it were new.
 ///
 /// # Errors
 ///
 /// A sentence when the engine is not sure, or cannot read an object.
-pub(crate) fn opinion(plane: &ControlPlane, namespace: &str) -> Result<Opinion, String> {
+pub(crate) fn opinion(
+    plane: &ControlPlane,
+    namespace: &str,
+    before: &Before,
+) -> Result<Opinion, String> {
     let mut cluster = Cluster::complete();
     let mut judged = Vec::new();
-    for document in documents(plane)? {
-        let object = read(&document)?;
-        if document["metadata"]["namespace"] == *namespace {
-            judged.push((reference(&document), read(&document)?));
+    for (kind, document) in documents(plane)? {
+        let object = read(kind, &document)?;
+        let metadata = &document["metadata"];
+        if metadata["namespace"] == *namespace && !is_controlled(&document) {
+            let earlier = metadata["uid"].as_str().and_then(|uid| before.get(uid));
+            let earlier =
+                earlier.filter(|it| it["metadata"]["generation"] != metadata["generation"]);
+            judged.push((kind, document, earlier));
         }
         cluster.apply(object);
     }
+    let judged: Vec<Judged<'_>> = judged
+        .iter()
+        .map(|(kind, document, earlier)| Judged {
+            kind: *kind,
+            document,
+            earlier: earlier.map(Arc::as_ref),
+        })
+        .collect();
+    said(&judged, &cluster)
+}
+
+/// Judges an object that is about to be written, in the cluster as it is before.
+///
+/// # Errors
+///
+/// As [`opinion`].
+pub(crate) fn forecast(plane: &ControlPlane, object: &Value) -> Result<Opinion, String> {
+    let mut cluster = Cluster::complete();
+    let mut earlier = None;
+    let documents = documents(plane)?;
+    for (kind, document) in &documents {
+        let same = |field: &str| document["metadata"][field] == object["metadata"][field];
+        if document["kind"] == object["kind"] && same("namespace") && same("name") {
+            earlier = Some(document);
+        }
+        cluster.apply(read(*kind, document)?);
+    }
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
+    let kind = ObjectKind::of_manifest(text("apiVersion"), text("kind"));
+    let judged = kind.map(|kind| Judged {
+        kind,
+        document: object,
+        earlier,
+    });
+    said(judged.as_slice(), &cluster)
+}
+
+/// An object and what it was before.
+struct Judged<'a> {
+    kind: ObjectKind,
+    document: &'a Value,
+    earlier: Option<&'a Value>,
+}
+
+impl Raw for Judged<'_> {
+    fn object(&self) -> Option<&Value> {
+        Some(self.document)
+    }
+
+    fn old(&self) -> Option<&Value> {
+        self.earlier
+    }
+}
+
+fn said(judged: &[Judged<'_>], cluster: &Cluster) -> Result<Opinion, String> {
     let catalog = Catalog::embedded().map_err(ToString::to_string)?;
     let settings = Settings::new(Policy::default(), catalog).map_err(|it| it.to_string())?;
     let mut findings = Vec::new();
-    for (reference, object) in &judged {
+    for judged in judged {
+        let object = read(judged.kind, judged.document)?;
+        let old = judged.earlier.map(|it| read(judged.kind, it)).transpose()?;
         let review = Review {
-            object,
-            old: None,
-            reference,
+            object: &object,
+            old: old.as_ref(),
+            reference: &reference(judged.document),
             scaled: None,
-            raw: &NoDocuments,
+            raw: judged,
             aim: Aim::Judge,
         };
         findings.extend(evaluate(&review, cluster.view(), &settings).findings);
@@ -89,29 +166,40 @@ fn outcome(finding: &Finding) -> Result<Outcome, String> {
     }
 }
 
-fn documents(plane: &ControlPlane) -> Result<Vec<Value>, String> {
+/// The cluster as the guard follows it.
+fn documents(plane: &ControlPlane) -> Result<Vec<(ObjectKind, Value)>, String> {
     let mut documents = Vec::new();
-    for (group, version, kind) in FACTS {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    for (group, version, name) in FACTS {
+        let Some(kind) = ObjectKind::of(group, name) else {
+            continue;
+        };
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, name));
         let api = Api::<DynamicObject>::all_with(plane.client(), &resource);
+        let selector = match name {
+            "Pod" => "!pod-template-hash,!controller-revision-hash,!job-name",
+            "ReplicaSet" => "!pod-template-hash",
+            _ => "",
+        };
         let list = plane
-            .block_on(api.list(&ListParams::default()))
+            .block_on(api.list(&ListParams::default().labels(selector)))
             .map_err(|it| it.to_string())?;
         for object in list.items {
             let mut document = serde_json::to_value(object).map_err(|it| it.to_string())?;
             // A list names the kind once, not in its items.
             document["apiVersion"] = resource.api_version.as_str().into();
-            document["kind"] = kind.into();
-            documents.push(document);
+            document["kind"] = name.into();
+            documents.push((kind, document));
         }
     }
     Ok(documents)
 }
 
-fn read(document: &Value) -> Result<Object, String> {
-    let text = |field: &str| document[field].as_str().unwrap_or_default();
-    let kind = ObjectKind::of_manifest(text("apiVersion"), text("kind"))
-        .ok_or_else(|| format!("The engine does not know {}.", text("kind")))?;
+fn is_controlled(document: &Value) -> bool {
+    let owners = document["metadata"]["ownerReferences"].as_array();
+    owners.is_some_and(|owners| owners.iter().any(|owner| owner["controller"] == true))
+}
+
+fn read(kind: ObjectKind, document: &Value) -> Result<Object, String> {
     let bytes = document.to_string();
     let mut bytes = serde_json::Deserializer::from_str(&bytes);
     kind.deserialize(&mut bytes)
@@ -131,18 +219,5 @@ fn reference(document: &Value) -> ObjectRef {
         kind: text("/kind"),
         namespace: Some(text("/metadata/namespace")),
         name: text("/metadata/name"),
-    }
-}
-
-/// Nothing is patched here, so no document is needed.
-struct NoDocuments;
-
-impl Raw for NoDocuments {
-    fn object(&self) -> Option<&Value> {
-        None
-    }
-
-    fn old(&self) -> Option<&Value> {
-        None
     }
 }

@@ -176,6 +176,9 @@ fn rules() -> Value {
     json!([
         rule("apps", &apps),
         rule("batch", &["jobs", "cronjobs"]),
-        rule("", &["persistentvolumeclaims", "pods"]),
+        rule(
+            "",
+            &["persistentvolumeclaims", "pods", "replicationcontrollers"],
+        ),
     ])
 }

@@ -5,7 +5,8 @@
 //! its own. The nodes are tainted and the pods tolerate the taint, which keeps
 //! scenarios apart for the scheduler and for the guard alike.
 //!
-//! `cargo test --test scenarios -- S1` plays those whose name contains `S1`.
+//! `cargo test --test scenarios -- S1` plays those whose name contains `S1`. Beside them
+//! worlds are played that are drawn by lot: see [`worlds`].
 
 #![allow(
     clippy::unwrap_used,
@@ -18,6 +19,7 @@ mod engine;
 mod guarded;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod hurry;
 mod manifests;
 mod observe;
 mod outcome;
@@ -25,6 +27,7 @@ mod run;
 mod scenario;
 mod stage;
 mod table;
+mod worlds;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -42,6 +45,8 @@ use stage::World;
 /// Scenarios at once, when the command line does not say. Each is played up to four
 /// times at once.
 const AT_ONCE: usize = 16;
+
+const NO_CONTROL_PLANE: &str = "there is no control plane to play it on";
 
 /// What was seen of a scenario.
 struct Seen {
@@ -69,9 +74,30 @@ fn main() {
         Trial::ignorable_test(name, move || trial(place, scenario, &results))
     });
     let trials = std::iter::once(document).chain(played);
+    let drawn = worlds::lots().into_iter().map(|lot| {
+        Trial::ignorable_test(lot.name.clone(), move || {
+            let Some((world, _)) = shared() else {
+                return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
+            };
+            lot.play(world)?;
+            Ok(Completion::Completed)
+        })
+    });
+    let hurry = Trial::ignorable_test(
+        "X12 and X12o, fifty times each in deny mode while much else happens",
+        || {
+            let Some((world, _)) = shared() else {
+                return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
+            };
+            hurry::play(world)?;
+            Ok(Completion::Completed)
+        },
+    );
+    let trials = trials.chain([hurry]).chain(drawn);
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     print_table(&results, started);
+    worlds::print_tally();
     conclusion.exit();
 }
 
@@ -97,9 +123,7 @@ fn trial(place: usize, scenario: Scenario, results: &Results) -> Result<Completi
         Some((world, guarded))
     });
     let Some((world, guarded)) = worlds else {
-        return Ok(Completion::ignored_with(
-            "there is no control plane to play it on",
-        ));
+        return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
     };
     let seen = watch(world, guarded, scenario)?;
     let mut faults: Vec<String> = judge(&seen.scenario, &seen.played)

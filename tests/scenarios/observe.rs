@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::harness::ControlPlane;
 
 /// The kinds a scenario can look at.
-const KINDS: [(&str, &str, &str); 8] = [
+const KINDS: [(&str, &str, &str); 10] = [
     ("", "v1", "Pod"),
     ("", "v1", "Event"),
     ("", "v1", "PersistentVolumeClaim"),
@@ -23,6 +23,8 @@ const KINDS: [(&str, &str, &str); 8] = [
     ("apps", "v1", "DaemonSet"),
     ("apps", "v1", "StatefulSet"),
     ("batch", "v1", "Job"),
+    ("batch", "v1", "CronJob"),
+    ("", "v1", "ReplicationController"),
 ];
 
 /// Namespace, kind, name.

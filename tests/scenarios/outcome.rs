@@ -118,7 +118,14 @@ impl Seen {
         let claims = observer.objects(namespace, "PersistentVolumeClaim");
         let multi_attach = multi_attach_events(observer, namespace);
         let mut waiting = Vec::new();
-        for kind in ["Deployment", "DaemonSet", "StatefulSet", "Job"] {
+        let kinds = [
+            "Deployment",
+            "DaemonSet",
+            "StatefulSet",
+            "ReplicationController",
+            "Job",
+        ];
+        for kind in kinds {
             for workload in observer.objects(namespace, kind) {
                 if !is_complete(kind, &workload) {
                     waiting.push(format!("{kind} {} is not complete", name(&workload)));
@@ -192,6 +199,7 @@ impl Seen {
             .deployments
             .iter()
             .any(|deployment| is_deadlocked(deployment))
+            || hangs_between_revisions(&self.pods)
         {
             Outcome::Deadlock
         } else {
@@ -228,6 +236,24 @@ fn is_deadlocked(deployment: &Value) -> bool {
     has_given_up(deployment) && is_between_revisions(deployment)
 }
 
+/// Nobody gives up on the rollout of a DaemonSet or StatefulSet: here a pod of one
+/// revision waits while a pod of another goes on.
+fn hangs_between_revisions(pods: &[Arc<Value>]) -> bool {
+    let hash = |pod: &Value| {
+        let owner = pod["metadata"]["ownerReferences"][0]["uid"].clone();
+        let hash = pod["metadata"]["labels"]["controller-revision-hash"].clone();
+        (!hash.is_null()).then_some((owner, hash))
+    };
+    let (running, waiting): (Vec<_>, Vec<_>) = pods
+        .iter()
+        .filter_map(|pod| Some((is_ready(pod), hash(pod)?)))
+        .partition(|(ready, _)| *ready);
+    waiting.iter().any(|(_, (owner, hash))| {
+        let mut others = running.iter().filter(|(_, (other, _))| other == owner);
+        others.any(|(_, (_, other))| other != hash)
+    })
+}
+
 fn has_given_up(deployment: &Value) -> bool {
     condition(deployment, "Progressing")
         .is_some_and(|it| it["status"] == "False" && it["reason"] == "ProgressDeadlineExceeded")
@@ -247,12 +273,18 @@ fn is_complete(kind: &str, workload: &Value) -> bool {
             let wanted = status("desiredNumberScheduled");
             status("updatedNumberScheduled") == wanted && status("numberAvailable") == wanted
         }
+        "Job" if workload["spec"]["suspend"] == true => true,
+        "Job" if condition(workload, "Complete").is_some_and(|it| it["status"] == "True") => true,
         "Job" => {
             let parallelism = number(workload, "/spec/parallelism");
             let completions = workload["spec"]["completions"]
                 .as_i64()
                 .unwrap_or(parallelism);
             status("ready") == parallelism.min(completions)
+        }
+        "ReplicationController" => {
+            let wanted = number(workload, "/spec/replicas");
+            [status("replicas"), status("availableReplicas")] == [wanted; 2]
         }
         _ => {
             let wanted = number(workload, "/spec/replicas");

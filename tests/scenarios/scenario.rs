@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::manifests::{Volume, Workload};
+use crate::manifests::{Class, Volume, Workload};
 use crate::outcome::Outcome;
 
 /// One row of the table of ground truth.
@@ -16,8 +16,18 @@ pub(crate) struct Scenario {
     pub(crate) zones: Vec<&'static str>,
     /// The zones of further nodes, whose taint its pods do not tolerate.
     pub(crate) foreign_zones: Vec<&'static str>,
-    /// The volume that exists beforehand.
-    pub(crate) volume: Option<Volume>,
+    /// Its nodes, by their number, that have one more taint.
+    pub(crate) tainted: Vec<usize>,
+    /// The `kubernetes.io/hostname` labels of its first nodes that are not their names.
+    pub(crate) hostnames: Vec<&'static str>,
+    /// What its first nodes have beside CPUs and memory: so many of this resource.
+    pub(crate) resources: Vec<(&'static str, u32)>,
+    /// The class of its claims; what the first volume needs where nothing is said.
+    pub(crate) class: Option<Class>,
+    /// The volumes that exist beforehand.
+    pub(crate) volumes: Vec<Volume>,
+    /// What else exists beforehand.
+    pub(crate) beside: Vec<Value>,
     /// What the user does, one after the other; the scenario's outcome is the worst
     /// that any of it leads to.
     pub(crate) actions: Vec<Action>,
@@ -51,6 +61,10 @@ pub(crate) enum Engine {
 pub(crate) enum Action {
     /// `kubectl apply` of these objects in one file, then come to rest.
     Apply(Vec<Value>),
+    /// The same, and the next action follows at once.
+    ApplyAtOnce(Vec<Value>),
+    /// Server-side apply of one object, without kubectl; then come to rest.
+    Write(Value),
     /// kubectl with these arguments in the scenario's namespace, then come to rest.
     Kubectl(Vec<&'static str>),
     /// The same, and the next action follows at once.
@@ -67,8 +81,8 @@ impl Action {
     /// Whether to wait for what comes of it before the next action.
     pub(crate) const fn rests(&self) -> bool {
         match self {
-            Self::Apply(_) | Self::Kubectl(_) | Self::Die | Self::Heal(_) => true,
-            Self::KubectlAtOnce(_) | Self::Find(_) => false,
+            Self::Apply(_) | Self::Write(_) | Self::Kubectl(_) | Self::Die | Self::Heal(_) => true,
+            Self::ApplyAtOnce(_) | Self::KubectlAtOnce(_) | Self::Find(_) => false,
         }
     }
 }
@@ -81,7 +95,12 @@ impl Scenario {
             title,
             zones: vec!["zone-1"; 3],
             foreign_zones: Vec::new(),
-            volume: None,
+            tainted: Vec::new(),
+            hostnames: Vec::new(),
+            resources: Vec::new(),
+            class: None,
+            volumes: Vec::new(),
+            beside: Vec::new(),
             actions: Vec::new(),
             expected: &[],
             recovery: Vec::new(),
@@ -102,9 +121,33 @@ impl Scenario {
         self
     }
 
-    /// The volume that exists, bound or waiting.
+    /// Hostname labels of the first nodes that are not their names; `{run}` is filled in.
+    pub(crate) fn hostnames(mut self, hostnames: &[&'static str]) -> Self {
+        self.hostnames = hostnames.to_vec();
+        self
+    }
+
+    /// So many of a resource on each of the first nodes.
+    pub(crate) fn resources(mut self, resources: &[(&'static str, u32)]) -> Self {
+        self.resources = resources.to_vec();
+        self
+    }
+
+    /// The class of the claims.
+    pub(crate) fn class(mut self, class: Class) -> Self {
+        self.class = Some(class);
+        self
+    }
+
+    /// A volume that exists, bound or waiting.
     pub(crate) fn volume(mut self, volume: Volume) -> Self {
-        self.volume = Some(volume);
+        self.volumes.push(volume);
+        self
+    }
+
+    /// Something else that exists.
+    pub(crate) fn beside(mut self, object: Value) -> Self {
+        self.beside.push(object);
         self
     }
 

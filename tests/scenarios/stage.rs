@@ -3,20 +3,34 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Namespace, Pod};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use kube::api::{
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use crate::engine::{Opinion, opinion};
+use crate::engine::{Before, Opinion, forecast, opinion};
 use crate::harness::fake_nodes::NodeSpec;
 use crate::harness::{ControlPlane, FakeNodes, Output};
+use crate::manifests::Class;
 use crate::observe::{NotYet, Observer};
 use crate::outcome::{Rest, healed, rest};
 use crate::scenario::{Action, Scenario};
+use crate::worlds::TAINT;
 
 /// How long a controller may take for one thing, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(180);
+
+/// The kinds of workload that users make.
+const WORKLOADS: [&str; 6] = [
+    "Deployment",
+    "DaemonSet",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "ReplicationController",
+];
 
 /// What all scenarios share.
 pub(crate) struct World {
@@ -46,6 +60,8 @@ pub(crate) struct Stage<'a> {
     nodes: Vec<String>,
     found: Option<Found>,
     dead: BTreeSet<String>,
+    /// What was here before the user's last action.
+    before: Before,
 }
 
 struct Found {
@@ -68,13 +84,25 @@ impl<'a> Stage<'a> {
             zone: zone.to_owned(),
             taints: vec![json!({ "key": "scenario", "value": owner, "effect": "NoSchedule" })],
             cpus: 8,
+            ..NodeSpec::default()
         };
         let own = scenario.zones.iter().map(|zone| (zone, run.as_str()));
         let foreign = scenario.foreign_zones.iter().map(|zone| (zone, "another"));
-        let specs: Vec<NodeSpec> = ('a'..)
+        let mut specs: Vec<NodeSpec> = ('a'..)
             .zip(own.chain(foreign))
             .map(|(letter, (zone, owner))| node(letter, zone, owner))
             .collect();
+        for tainted in &scenario.tainted {
+            specs[*tainted]
+                .taints
+                .push(json!({ "key": TAINT, "effect": "NoSchedule" }));
+        }
+        for (spec, hostname) in specs.iter_mut().zip(&scenario.hostnames) {
+            spec.hostname = Some(hostname.replace("{run}", &run));
+        }
+        for (spec, (resource, amount)) in specs.iter_mut().zip(&scenario.resources) {
+            spec.resources.insert((*resource).to_owned(), *amount);
+        }
         world.nodes.add(&specs);
         let nodes = specs.into_iter().map(|spec| spec.name).collect();
         let stage = Self {
@@ -83,18 +111,34 @@ impl<'a> Stage<'a> {
             nodes,
             found: None,
             dead: BTreeSet::new(),
+            before: Before::new(),
         };
-        if let Some(volume) = &scenario.volume {
-            let mut objects = volume.storage();
+        stage.furnish(scenario)?;
+        Ok(stage)
+    }
+
+    /// Makes what exists before the user does anything.
+    fn furnish(&self, scenario: &Scenario) -> Result<(), String> {
+        let volumes = &scenario.volumes;
+        let first = volumes
+            .first()
+            .map(|volume| Class::new(&volume.provisioner()));
+        if let Some(class) = scenario.class.clone().or(first) {
+            self.create(&class.manifest())?;
+        }
+        for object in &scenario.beside {
+            self.create(object)?;
+        }
+        for volume in volumes {
+            self.create(&volume.storage())?;
             if volume.claimed {
-                objects.push(volume.request());
-            }
-            stage.create(&objects)?;
-            if volume.claimed {
-                stage.until_bound(volume.claim_name())?;
+                self.create(&volume.request())?;
             }
         }
-        Ok(stage)
+        volumes
+            .iter()
+            .filter(|volume| volume.claimed)
+            .try_for_each(|volume| self.until_bound(volume.claim_name()))
     }
 
     /// Takes everything away, at once: what is left would keep the controllers busy.
@@ -116,26 +160,39 @@ impl<'a> Stage<'a> {
         self.world.nodes.remove(&self.nodes);
     }
 
-    /// Makes what exists before the user does anything.
-    fn create(&self, objects: &[Value]) -> Result<(), String> {
-        for object in objects {
-            let object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
-                .map_err(|error| error.to_string())?;
-            let types = object.types.as_ref().ok_or("An object has no kind.")?;
-            let kind = GroupVersionKind::try_from(types).map_err(|error| error.to_string())?;
-            let resource = ApiResource::from_gvk(&kind);
-            let client = self.world.plane.client();
-            let api: Api<DynamicObject> = if kind.kind == "PersistentVolumeClaim" {
-                Api::namespaced_with(client, &self.run, &resource)
-            } else {
-                Api::all_with(client, &resource)
-            };
-            self.world
-                .plane
-                .block_on(api.create(&PostParams::default(), &object))
-                .map_err(|error| error.to_string())?;
-        }
-        Ok(())
+    pub(crate) fn create(&self, object: &Value) -> Result<(), String> {
+        let object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
+            .map_err(|error| error.to_string())?;
+        let types = object.types.as_ref().ok_or("An object has no kind.")?;
+        let kind = GroupVersionKind::try_from(types).map_err(|error| error.to_string())?;
+        let resource = ApiResource::from_gvk(&kind);
+        let client = self.world.plane.client();
+        let api: Api<DynamicObject> = if kind.kind == "PersistentVolumeClaim" {
+            Api::namespaced_with(client, &self.run, &resource)
+        } else {
+            Api::all_with(client, &resource)
+        };
+        self.world
+            .plane
+            .block_on(api.create(&PostParams::default(), &object))
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    }
+
+    /// Deletes an object that has no namespace.
+    pub(crate) fn delete(&self, object: &Value) -> Result<(), String> {
+        let object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
+            .map_err(|error| error.to_string())?;
+        let types = object.types.as_ref().ok_or("An object has no kind.")?;
+        let kind = GroupVersionKind::try_from(types).map_err(|error| error.to_string())?;
+        let client = self.world.plane.client();
+        let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
+        let name = object.metadata.name.clone().unwrap_or_default();
+        self.world
+            .plane
+            .block_on(api.delete(&name, &DeleteParams::default()))
+            .map(|_| ())
+            .map_err(|error| error.to_string())
     }
 
     /// The namespace's name.
@@ -146,8 +203,13 @@ impl<'a> Stage<'a> {
     /// Does one thing. Answers with what kubectl said when it was a user's doing.
     pub(crate) fn act(&mut self, action: &Action) -> Result<Option<Output>, String> {
         match action {
-            Action::Apply(objects) => Ok(Some(self.apply(objects))),
+            Action::Apply(objects) | Action::ApplyAtOnce(objects) => {
+                self.before = self.workloads();
+                Ok(Some(self.apply(objects)))
+            }
+            Action::Write(object) => self.write(object, false).map(|_| None),
             Action::Kubectl(arguments) | Action::KubectlAtOnce(arguments) => {
+                self.before = self.workloads();
                 Ok(Some(self.kubectl(arguments, None)))
             }
             Action::Find(app) => {
@@ -170,24 +232,52 @@ impl<'a> Stage<'a> {
 
     /// What the engine says of everything here.
     pub(crate) fn opinion(&self) -> Result<Opinion, String> {
-        opinion(self.world.plane, &self.run)
+        opinion(self.world.plane, &self.run, &self.before)
+    }
+
+    /// What the engine says of an object before it is written: what the webhook is asked.
+    pub(crate) fn forecast(&self, object: &Value) -> Result<Opinion, String> {
+        let defaulted = self.write(object, true)?;
+        forecast(self.world.plane, &defaulted)
+    }
+
+    /// Server-side apply of an object, or of a dry run of it; answers with what is stored.
+    pub(crate) fn write(&self, object: &Value, dry_run: bool) -> Result<Value, String> {
+        let object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
+            .map_err(|error| error.to_string())?;
+        let types = object.types.clone().ok_or("An object has no kind.")?;
+        let kind = GroupVersionKind::try_from(&types).map_err(|error| error.to_string())?;
+        let resource = ApiResource::from_gvk(&kind);
+        let client = self.world.plane.client();
+        let api: Api<DynamicObject> = Api::namespaced_with(client, &self.run, &resource);
+        let mut as_user = PatchParams::apply("user").force();
+        as_user.dry_run = dry_run;
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let stored = self
+            .world
+            .plane
+            .block_on(api.patch(&name, &as_user, &Patch::Apply(&object)))
+            .map_err(|error| error.to_string())?;
+        serde_json::to_value(stored).map_err(|error| error.to_string())
+    }
+
+    /// The workloads here, by uid.
+    fn workloads(&self) -> Before {
+        let objects = WORKLOADS
+            .iter()
+            .flat_map(|kind| self.world.observer.objects(&self.run, kind));
+        objects
+            .filter_map(|it| Some((it["metadata"]["uid"].as_str()?.to_owned(), it)))
+            .collect()
     }
 
     /// The workloads here, each with its generation: what refusing must not change.
     pub(crate) fn stored(&self) -> Result<BTreeSet<(String, String)>, String> {
         self.world.observer.catch_up(self.world.plane, &self.run)?;
-        let kinds = ["Deployment", "DaemonSet", "StatefulSet", "Job"];
-        let objects = kinds
-            .iter()
-            .flat_map(|kind| self.world.observer.objects(&self.run, kind));
-        let text = |value: &Value| value.to_string();
-        let metadata = objects.map(|it| {
-            (
-                text(&it["metadata"]["uid"]),
-                text(&it["metadata"]["generation"]),
-            )
-        });
-        Ok(metadata.collect())
+        let generations = self.workloads().into_iter();
+        Ok(generations
+            .map(|(uid, it)| (uid, it["metadata"]["generation"].to_string()))
+            .collect())
     }
 
     fn find(&self, app: &str) -> Result<Found, String> {
@@ -266,6 +356,16 @@ impl<'a> Stage<'a> {
         if let Some(Found { pod, node }) = &self.found {
             text = text.replace("{pod}", pod).replace("{node}", node);
         }
+        if text.contains("{account}") {
+            text = text.replace("{account}", &self.account());
+        }
         text
+    }
+
+    /// The uid of an object that every namespace has.
+    fn account(&self) -> String {
+        let accounts = Api::<ServiceAccount>::namespaced(self.world.plane.client(), &self.run);
+        let account = self.world.plane.block_on(accounts.get("default"));
+        account.unwrap().metadata.uid.unwrap_or_default()
     }
 }

@@ -3,12 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::manifests::Volume;
-
-const ZONE: &str = "topology.kubernetes.io/zone";
-
-/// Two pods of this size do not fit on one node.
-const MOST_OF_A_NODE: &str = "5";
+use crate::manifests::{Volume, ZONE};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     let one = || Volume::new(&[RWO]);

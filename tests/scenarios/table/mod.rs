@@ -1,6 +1,10 @@
 //! The table of ground truth, row by row.
 
+mod binding;
 mod co_location;
+mod constraints;
+mod ends;
+mod moves;
 mod node_loss;
 mod rollouts;
 mod sharing;
@@ -21,6 +25,10 @@ pub(crate) fn all() -> Vec<Scenario> {
         sharing::scenarios(),
         single_pod::scenarios(),
         co_location::scenarios(),
+        moves::scenarios(),
+        binding::scenarios(),
+        constraints::scenarios(),
+        ends::scenarios(),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -29,6 +37,9 @@ const RWO: &str = "ReadWriteOnce";
 const RWX: &str = "ReadWriteMany";
 const ROX: &str = "ReadOnlyMany";
 const RWOP: &str = "ReadWriteOncePod";
+
+/// Two pods of this size do not fit on one node.
+const MOST_OF_A_NODE: &str = "5";
 
 /// A rollout of Deployment `web`.
 const NEW_IMAGE: [&str; 4] = ["set", "image", "deployment/web", "app=example.com/app:2"];

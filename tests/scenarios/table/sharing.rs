@@ -1,9 +1,9 @@
-//! X1, X11, X13, X14: more pods than one Deployment of one replica.
+//! X1, X11, X13, X14, Y2, Y14, Y27: more pods than one Deployment of one replica.
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::manifests::Volume;
+use crate::manifests::{Volume, claim_spec};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     let one = || Volume::new(&[RWO]);
@@ -16,7 +16,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         Scenario::new("X1j", "a Job with parallelism 2")
             .volume(one())
             .apply(&Workload::job("import").spec("parallelism", json!(2)))
-            .ends(&[Stuck]),
+            .ends(&[Stuck])
+            .engine_says(Delay, "the pods of a Job end, and these do not"),
         Scenario::new("X1s", "Recreate, scaled from 1 to 2")
             .volume(one())
             .apply(&web().recreate())
@@ -86,7 +87,76 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .apply(&postgres())
             .apply(&api().recreate().claim("data-postgres-0"))
             .ends(&[Stuck]),
+        Scenario::new("Y2", "the same, the other workload first")
+            .volume(one().claim("data-postgres-0").unclaimed())
+            .then(Action::ApplyAtOnce(vec![
+                api()
+                    .recreate()
+                    .claim("data-postgres-0")
+                    .cpus(MOST_OF_A_NODE)
+                    .manifest(),
+            ]))
+            .apply(&postgres().cpus(MOST_OF_A_NODE))
+            .ends(&[Stuck]),
+        Scenario::new(
+            "Y2c",
+            "a StatefulSet's claim used by a CronJob that was there first",
+        )
+        .volume(one().claim("data-postgres-0").unclaimed())
+        .apply(&Workload::cron_job("backup").claim("data-postgres-0"))
+        .apply(&postgres())
+        .then(Action::Kubectl(vec![
+            "create",
+            "job",
+            "backup-now",
+            "--from=cronjob/backup",
+        ]))
+        .ends(&[Stuck]),
+        Scenario::new(
+            "Y2o",
+            "a claim with the name of an ordinal below the StatefulSet's first",
+        )
+        .volume(one().claim("data-postgres-0"))
+        .volume(one().named("data-postgres-1").unclaimed())
+        .apply(&postgres().spec("ordinals", json!({ "start": 1 })))
+        .apply(&api().recreate().claim("data-postgres-0"))
+        .ends(&[Nothing]),
+        Scenario::new("Y14", "a ReplicationController with two replicas")
+            .volume(one())
+            .apply(&Workload::replication_controller("web").replicas(2))
+            .ends(&[Stuck]),
+        Scenario::new(
+            "Y14p",
+            "a pod of a controller that nobody knows, and a Deployment",
+        )
+        .volume(one())
+        .then(Action::Apply(vec![custom_pod()]))
+        .apply(&api().recreate())
+        .ends(&[Stuck]),
+        Scenario::new(
+            "Y27",
+            "two Deployments share a claim, each with a local volume of its own",
+        )
+        .volume(one())
+        .volume(one().named("first").local().on_node("a"))
+        .volume(one().named("second").local().on_node("b"))
+        .apply(&web().recreate().also("first"))
+        .apply(&api().recreate().also("second"))
+        .ends(&[Stuck]),
     ]
+}
+
+/// A pod whose controller is of a kind that makes no pods as far as anybody knows.
+fn custom_pod() -> Value {
+    let mut pod = Workload::bare_pod("db-0").manifest();
+    pod["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "name": "default",
+        "uid": "{account}",
+        "controller": true,
+    }]);
+    pod
 }
 
 /// The pods of a workload.
@@ -101,11 +171,7 @@ fn postgres() -> Workload {
             "volumeClaimTemplates",
             json!([{
                 "metadata": { "name": "data" },
-                "spec": {
-                    "accessModes": [RWO],
-                    "storageClassName": "{run}",
-                    "resources": { "requests": { "storage": "1Gi" } },
-                },
+                "spec": claim_spec(&[RWO]),
             }]),
         )
 }

@@ -1,0 +1,154 @@
+//! Small worlds drawn by lot, played on the real control plane and held against the
+//! engine: the test that shares none of the engine's axioms.
+//!
+//! `WORLDS` says how many are played and `SEED` which; `make explore` plays 500 of a new
+//! seed. A disagreement is made as small as it gets; its line of JSON belongs into
+//! `cases.jsonl`, whose worlds are played each time.
+
+mod agreement;
+mod objects;
+mod play;
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::{LazyLock, Mutex};
+
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use agreement::{Comparison, compare};
+pub(crate) use objects::TAINT;
+use world::World;
+
+use crate::stage;
+
+/// How many are played when nobody says.
+const WORLDS: u64 = 40;
+
+/// So many smaller worlds are tried to explain a disagreement.
+const SHRINKING_STEPS: usize = 12;
+
+const CASES: &str = include_str!("cases.jsonl");
+
+/// How often each comparison came out, in words.
+static TALLY: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+
+static SEED: LazyLock<u64> = LazyLock::new(|| number("SEED").unwrap_or(1));
+
+/// A world to play, by name.
+pub(crate) struct Lot {
+    pub(crate) name: String,
+    draw: Draw,
+}
+
+enum Draw {
+    Kept(&'static str),
+    Number(u64),
+}
+
+/// Those that are kept, and those of the seed.
+pub(crate) fn lots() -> Vec<Lot> {
+    let kept = CASES.lines().enumerate().map(|(line, case)| Lot {
+        name: format!("world kept in line {} of cases.jsonl", line + 1),
+        draw: Draw::Kept(case),
+    });
+    let drawn = (0..number("WORLDS").unwrap_or(WORLDS)).map(|number| Lot {
+        name: format!("world {number} of seed {}", *SEED),
+        draw: Draw::Number(number),
+    });
+    kept.chain(drawn).collect()
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+impl Lot {
+    /// Plays it.
+    ///
+    /// # Errors
+    ///
+    /// The disagreement, as small as it gets, or why it cannot be played.
+    pub(crate) fn play(&self, shared: &stage::World) -> Result<(), String> {
+        match self.draw {
+            Draw::Kept(case) => {
+                let world: World = serde_json::from_str(case).map_err(|it| it.to_string())?;
+                let comparison = tallied(compare(shared, &world)?);
+                if comparison.differs() {
+                    return Err(format!("{world}\n{comparison}"));
+                }
+            }
+            Draw::Number(number) => {
+                let mut tree = draw(number)?;
+                let comparison = tallied(compare(shared, &tree.current())?);
+                if comparison.differs() {
+                    let drawn = tree.current();
+                    eprintln!("World {number} differs and is made smaller.\n{drawn}\n{comparison}");
+                    let (smallest, comparison) = shrink(shared, &mut tree, comparison)?;
+                    return Err(format!("{smallest}\n{comparison}It was drawn as\n{drawn}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn draw(number: u64) -> Result<impl ValueTree<Value = World>, String> {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&SEED.to_le_bytes());
+    seed[8..16].copy_from_slice(&number.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    World::any()
+        .new_tree(&mut runner)
+        .map_err(|reason| reason.to_string())
+}
+
+/// The smallest world found that still disagrees.
+fn shrink(
+    shared: &stage::World,
+    tree: &mut impl ValueTree<Value = World>,
+    comparison: Comparison,
+) -> Result<(World, Comparison), String> {
+    let mut smallest = (tree.current(), comparison);
+    for _ in 0..SHRINKING_STEPS {
+        let moved = if tree.current() == smallest.0 {
+            tree.simplify()
+        } else {
+            tree.complicate()
+        };
+        if !moved {
+            break;
+        }
+        let comparison = compare(shared, &tree.current())?;
+        if comparison.differs() {
+            smallest = (tree.current(), comparison);
+        }
+    }
+    Ok(smallest)
+}
+
+fn tallied(comparison: Comparison) -> Comparison {
+    let words = match &comparison {
+        Comparison::Agrees(outcome) => format!("agree on {outcome}"),
+        Comparison::NoPlace => "have no place for their pods, whatever the volume".to_owned(),
+        Comparison::Missed(_) => "show what the engine has missed".to_owned(),
+        Comparison::FalseAlarm(_) => "never show what the engine foresees".to_owned(),
+    };
+    if let Ok(mut tally) = TALLY.lock() {
+        *tally.entry(words).or_default() += 1;
+    }
+    comparison
+}
+
+/// How the worlds compare, if any were played.
+pub(crate) fn print_tally() {
+    let Ok(tally) = TALLY.lock() else { return };
+    let worlds: usize = tally.values().sum();
+    if worlds > 0 {
+        println!("{worlds} worlds of seed {} and of cases.jsonl:", *SEED);
+        for (words, count) in tally.iter() {
+            println!("- {count} {words}");
+        }
+    }
+}

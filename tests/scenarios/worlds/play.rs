@@ -1,0 +1,84 @@
+//! Plays a world on the real control plane, and notes at each step what the engine says
+//! before and what happens after.
+
+use serde_json::Value;
+
+use super::objects::Steering;
+use super::world::{Kind, Pods, World};
+use crate::outcome::Outcome;
+use crate::scenario::Action;
+use crate::stage::{self, Stage};
+
+/// What a user did, what the engine had said of it, and what came of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// `w0 is rolled out` for example.
+    pub(crate) what: String,
+    /// The engine's findings about the object, as the webhook would judge it.
+    pub(crate) said: Vec<String>,
+    /// The gravest of them.
+    pub(crate) foreseen: Outcome,
+    /// How it ended, everything before it included.
+    pub(crate) happened: Outcome,
+    /// What waited at the end.
+    pub(crate) waiting: Vec<String>,
+}
+
+/// Plays the world until something is stuck, or to its end: each workload is made and
+/// rolled out, then the first one is updated and rolled out again.
+pub(crate) fn play(
+    shared: &stage::World,
+    world: &World,
+    steering: Steering,
+) -> Result<Vec<Step>, String> {
+    let mut stage = Stage::build(shared, &world.scenario(), "")?;
+    let steps = play_on(&mut stage, world, steering);
+    stage.strike();
+    steps
+}
+
+fn play_on(stage: &mut Stage<'_>, world: &World, steering: Steering) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::new();
+    for (what, object) in objects(world, steering) {
+        let opinion = stage.forecast(&object)?;
+        stage.act(&Action::Write(object))?;
+        let rest = stage.rest()?;
+        let stuck = rest.outcome >= Outcome::Stuck;
+        steps.push(Step {
+            what,
+            said: opinion.messages,
+            foreseen: opinion.outcome,
+            happened: rest.outcome,
+            waiting: rest.waiting,
+        });
+        if stuck {
+            break;
+        }
+    }
+    Ok(steps)
+}
+
+/// What is written one after the other, with a few words about each.
+fn objects(world: &World, steering: Steering) -> Vec<(String, Value)> {
+    let object = |number, pods: &Pods, revision| world.workload(number, pods, revision, steering);
+    let rolls_out = |pods: &Pods| !matches!(pods.kind, Kind::ReplicationController | Kind::Job);
+    let mut all = Vec::new();
+    for (number, pods) in world.workloads.iter().enumerate() {
+        all.push((format!("w{number} is made"), object(number, pods, 1)));
+    }
+    for (number, pods) in world.workloads.iter().enumerate() {
+        if rolls_out(pods) {
+            all.push((format!("w{number} is rolled out"), object(number, pods, 2)));
+        }
+    }
+    if let Some(update) = &world.update {
+        all.push(("w0 is changed".to_owned(), object(0, update, 2)));
+        if rolls_out(update) {
+            all.push((
+                "w0, changed, is rolled out".to_owned(),
+                object(0, update, 3),
+            ));
+        }
+    }
+    all
+}
