@@ -135,7 +135,10 @@ fn every_name_on_the_page_exists() {
             || FOREIGN.contains(&name)
     };
     let kebab = |name: &&str| {
-        name.contains('-') && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
+        let is_option = name.starts_with('-');
+        !is_option
+            && name.contains('-')
+            && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
     };
     let mut names: Vec<&str> = spans(&page).filter(kebab).collect();
     for (_, block) in blocks(&page) {
@@ -241,7 +244,9 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
 spec:
+  selector: {matchLabels: {app: web}}
   template:
+    metadata: {labels: {app: web}}
     spec:
       volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]
 ";

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub use capabilities::{CapabilitiesOptions, TableFormat};
-pub use check::{CheckError, CheckOptions, FailOn};
+pub use check::{CheckError, CheckOptions, FailOn, Render, RenderOptions};
 pub use dist::DistOptions;
 pub use logging::{LogFormat, LogOptions};
 pub use rules::RulesOptions;

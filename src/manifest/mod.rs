@@ -23,4 +23,5 @@ pub mod source;
 pub mod split;
 mod template;
 pub mod tree;
+mod unopened;
 mod versions;

@@ -15,6 +15,7 @@ use super::source::Source;
 use super::split::{Part, parts};
 use super::template;
 use super::tree::Tree;
+use super::unopened;
 use super::versions::{Gone, kind_of};
 use crate::model::Text;
 use crate::model::metadata::Metadata;
@@ -222,6 +223,8 @@ pub struct Objects {
     pub items: Vec<Item>,
     /// How many of other kinds there are.
     pub skipped: BTreeMap<String, usize>,
+    /// How many stand for objects that a controller makes of them, by kind.
+    pub unopened: BTreeMap<String, usize>,
     /// Documents that are no Kubernetes objects.
     pub others: usize,
     /// Documents and objects that are to be filled in before they can be read.
@@ -233,6 +236,7 @@ pub struct Objects {
 /// What is made of one object while its file is at hand.
 enum Outcome {
     Skipped(Text),
+    Unopened(Text),
     Template,
     Wrong(Box<ReadError>),
     Item(Box<Item>),
@@ -251,6 +255,7 @@ pub fn read_objects(sources: &[Source], outlines: bool, done: impl Fn() + Sync) 
     for (place, outcome) in reading.objects {
         match outcome {
             Outcome::Skipped(kind) => *objects.skipped.entry(kind.into()).or_default() += 1,
+            Outcome::Unopened(kind) => *objects.unopened.entry(kind.into()).or_default() += 1,
             Outcome::Template => objects.templates += 1,
             Outcome::Wrong(error) => objects.errors.push(ReadError {
                 file: sources[place.source].name.clone(),
@@ -264,7 +269,11 @@ pub fn read_objects(sources: &[Source], outlines: bool, done: impl Fn() + Sync) 
 
 fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
     let Some((kind, gone)) = kind_of(manifest.api_version, manifest.kind) else {
-        return Outcome::Skipped(manifest.kind.into());
+        return if unopened::stands_for_others(manifest.api_version, manifest.kind) {
+            Outcome::Unopened(manifest.kind.into())
+        } else {
+            Outcome::Skipped(manifest.kind.into())
+        };
     };
     if template::is_unrendered(manifest, kind) {
         return Outcome::Template;

@@ -18,18 +18,20 @@ pub(super) fn summary(summary: &Summary) -> String {
     if summary.notices > 0 {
         said += &format!("; {} about annotations", amount(summary.notices, "notice"));
     }
-    said += &format!(
-        ". {} judged in {}",
-        amount(summary.judged, "object"),
-        amount(summary.files, "file")
-    );
+    said += &format!(". {} judged in ", amount(summary.judged, "object"));
+    if summary.files > 0 || summary.rendered == 0 {
+        said += &amount(summary.files, "file");
+    }
+    if summary.files > 0 && summary.rendered > 0 {
+        said += " and ";
+    }
     if summary.rendered > 0 {
         let roots = if summary.rendered == 1 {
             "chart or kustomization"
         } else {
             "charts and kustomizations"
         };
-        said += &format!(" and {} rendered {roots}", summary.rendered);
+        said += &format!("{} rendered {roots}", summary.rendered);
     }
     if summary.facts > 0 {
         said += &format!(", {} used as facts", summary.facts);

@@ -1,11 +1,22 @@
 //! `check`, `rules` and `capabilities`, run as users run them.
 
 // Helpers of tests stand outside the functions clippy knows as tests.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bad_input;
 mod findings;
 mod others;
+#[cfg(unix)]
+mod page;
+#[path = "../harness/programs.rs"]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the control plane itself is not needed here"
+)]
+mod programs;
+#[cfg(unix)]
+mod rendering;
 mod repair;
 mod scopes;
 #[path = "../written/mod.rs"]
@@ -80,6 +91,8 @@ fn run_with(folder: &Path, arguments: &[&str], input: &str) -> Output {
         .args(arguments)
         .current_dir(folder)
         .env_remove("KUBECONFIG")
+        // What this machine could render with is for the tests in `rendering`.
+        .env("PATH", "")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,11 +1,13 @@
 //! From files to objects to judge and the facts they are for each other.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::namespace::Namespaces;
 use super::progress::Progress;
+use super::render::roots::{Root, RootKind};
+use super::render::{self, Opened, RenderOptions};
 use super::repair::Edits;
 use super::repository::Repository;
 use super::scope::{Member, Scopes};
@@ -17,7 +19,7 @@ use crate::manifest::outline::Outline;
 use crate::manifest::read::{Item, Note, Place, read_objects};
 use crate::manifest::source::{Exclude, Found, Source, find};
 use crate::model::object::{Object, ObjectRef};
-use crate::report::{Summary, Unread};
+use crate::report::{Summary, Unopened, Unread};
 
 /// An object of a manifest.
 pub(super) struct Known {
@@ -44,6 +46,14 @@ impl Known {
 /// All that was read.
 pub(super) struct Gathered {
     pub(super) sources: Vec<Source>,
+    /// What the last of the sources were rendered from, in the same order.
+    roots: Vec<Root>,
+    /// What could not be rendered.
+    pub(super) unopened: Vec<Unopened>,
+    /// What was to be rendered and could not be.
+    not_rendered: Vec<Unread>,
+    /// How many were not rendered, by kind.
+    counts: BTreeMap<String, usize>,
     /// In the order of the sources and of their text.
     pub(super) objects: Vec<Known>,
     /// What is known beside the files.
@@ -62,12 +72,22 @@ pub(super) struct Reading<'a> {
     pub(super) exclude: &'a Exclude,
     /// The namespace of objects that name none.
     pub(super) namespace: Option<&'a str>,
+    pub(super) render: &'a RenderOptions,
     pub(super) repository: &'a Repository,
 }
 
 impl Gathered {
-    /// Reads everything under `paths`. `facts` are known beside it.
-    pub(super) fn read(paths: &[PathBuf], reading: Reading<'_>, facts: Cluster) -> Self {
+    /// Reads everything under `paths`, with what there is of these `kinds` rendered.
+    /// `facts` are known beside it.
+    ///
+    /// # Errors
+    /// Nothing can be rendered on this machine, or not with these options.
+    pub(super) fn read(
+        paths: &[PathBuf],
+        kinds: &[RootKind],
+        reading: Reading<'_>,
+        facts: Cluster,
+    ) -> io::Result<Self> {
         let Found {
             sources,
             errors,
@@ -82,34 +102,68 @@ impl Gathered {
             links,
             ..Summary::default()
         };
-        Self::of_sources(sources, unread, summary, reading, facts)
+        let opened = render::open(sources, kinds, reading.namespace, reading.render)?;
+        Ok(Self::of_opened(opened, unread, summary, reading, facts))
     }
 
-    /// Reads the same files again, after they were changed.
-    pub(super) fn again(self, reading: Reading<'_>) -> Self {
+    /// Reads the same files again, after they were changed, and renders the
+    /// kustomizations that they make. What charts were rendered to stays.
+    ///
+    /// # Errors
+    /// See [`Self::read`].
+    pub(super) fn again(mut self, reading: Reading<'_>) -> io::Result<Self> {
         let summary = Summary {
             links: self.summary.links,
             ..Summary::default()
         };
-        Self::of_sources(self.sources, Vec::new(), summary, reading, self.facts)
+        let first = self.sources.len() - self.roots.len();
+        let charts = self.sources.split_off(first);
+        let kinds = [RootKind::Kustomization];
+        let mut opened = render::open(self.sources, &kinds, reading.namespace, reading.render)?;
+        opened.sources.extend(charts);
+        opened.roots.extend(self.roots);
+        opened.unopened.splice(..0, self.unopened);
+        for (kind, count) in self.counts {
+            *opened.counts.entry(kind).or_default() += count;
+        }
+        Ok(Self::of_opened(
+            opened,
+            self.not_rendered,
+            summary,
+            reading,
+            self.facts,
+        ))
     }
 
-    fn of_sources(
-        sources: Vec<Source>,
+    /// What the source was rendered from; `None` for a file.
+    pub(super) fn root(&self, source: usize) -> Option<&Root> {
+        let first = self.sources.len() - self.roots.len();
+        self.roots.get(source.checked_sub(first)?)
+    }
+
+    fn of_opened(
+        opened: Opened,
         mut unread_files: Vec<Unread>,
         mut summary: Summary,
         reading: Reading<'_>,
         facts: Cluster,
     ) -> Self {
         let whole = !facts.view().storage_classes().is_empty();
+        let sources = opened.sources;
+        unread_files.extend(opened.unread.iter().cloned());
+        summary.rendered = opened.roots.len();
+        summary.unopened.clone_from(&opened.counts);
         let progress = Progress::of(sources.len());
         let read = read_objects(&sources, true, || progress.step());
         drop(progress);
 
-        summary.files = sources.len() + unread_files.len();
+        summary.files = sources.len() - summary.rendered + unread_files.len();
         summary.others = read.others;
         summary.templates = read.templates;
         summary.skipped = read.skipped;
+        for (kind, count) in read.unopened {
+            *summary.unopened.entry(kind).or_default() += count;
+        }
         let errors = read.errors.into_iter();
         unread_files.extend(errors.map(|error| unread(error, &sources, reading.repository)));
         summary.unreadable = unread_files.len();
@@ -135,6 +189,10 @@ impl Gathered {
         summary.facts = objects.len() - summary.judged;
         Self {
             sources,
+            roots: opened.roots,
+            unopened: opened.unopened,
+            not_rendered: opened.unread,
+            counts: opened.counts,
             objects,
             facts,
             whole,

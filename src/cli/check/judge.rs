@@ -7,6 +7,8 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use super::gather::{Gathered, Known};
+use super::hunk;
+use super::render::origin;
 use super::repository::Repository;
 use super::scope::Surroundings;
 use crate::cluster::{Beside, View};
@@ -14,9 +16,11 @@ use crate::manifest::hook::Hook;
 use crate::manifest::locate::Spot;
 use crate::manifest::outline::Outline;
 use crate::manifest::place::Lines;
+use crate::manifest::split::parts;
+use crate::model::Text;
 use crate::model::object::Object;
 use crate::policy::Action;
-use crate::report::{Format, Judged, Located, Notice, Place, Report};
+use crate::report::{Format, Judged, Located, Notice, Place, Report, User};
 use crate::rules::Outcome;
 use crate::situation::volumes::claims;
 use crate::verdict::{Aim, Finding, Raw, Review, Settings, Verdict, evaluate};
@@ -83,6 +87,30 @@ pub(super) fn verdict(
     evaluate(&review, View::new(&gathered.facts, &beside), settings)
 }
 
+/// The workloads that use any of these claims, in the namespace of the object.
+fn users(surroundings: &Surroundings, known: &Known, claims: &[Text]) -> Vec<User> {
+    let namespace = known
+        .object
+        .metadata()
+        .map(|metadata| metadata.namespace.clone())
+        .unwrap_or_default();
+    let view = surroundings.cluster.view();
+    let mut users: Vec<User> = Vec::new();
+    for claim in claims {
+        for workload in view.workloads_using(&namespace, claim) {
+            let user = User {
+                kind: workload.kind.to_string(),
+                name: workload.metadata.shown_name().to_string(),
+                pods: workload.replicas,
+            };
+            if !users.contains(&user) {
+                users.push(user);
+            }
+        }
+    }
+    users
+}
+
 /// What there is to tell of one object, and where each of it stands.
 struct Told {
     number: usize,
@@ -107,11 +135,12 @@ pub(super) fn report(
                 .iter()
                 .filter_map(|number| tell(gathered, settings, &surroundings, *number))
                 .collect();
-            (!told.is_empty()).then(|| of_file(gathered, repository, told))
+            (!told.is_empty()).then(|| of_file(gathered, repository, &surroundings, format, told))
         })
         .collect();
     let mut report = Report {
         unread: gathered.unread.clone(),
+        unopened: gathered.unopened.clone(),
         summary: gathered.summary.clone(),
         ..Report::default()
     };
@@ -236,16 +265,34 @@ fn elsewhere(gathered: &Gathered, known: &Known, surroundings: &Surroundings) ->
 fn of_file(
     gathered: &Gathered,
     repository: &Repository,
+    surroundings: &Surroundings,
+    format: Format,
     told: Vec<Told>,
 ) -> (Vec<Located>, Vec<Notice>) {
-    let source = &gathered.sources[gathered.objects[told[0].number].place.source];
+    let number = gathered.objects[told[0].number].place.source;
+    let (source, root) = (&gathered.sources[number], gathered.root(number));
     let path = source.real_path().map(|path| repository.path_of(path));
     let text = source.text().unwrap_or_default();
     let lines = Lines::of(&text);
+    let parts = if shows_fixes(format) && root.is_none() {
+        parts(&text)
+    } else {
+        Vec::new()
+    };
     let (mut findings, mut notices) = (Vec::new(), Vec::new());
     for told in told {
         let known = &gathered.objects[told.number];
-        let place = |spot: Spot| {
+        let place = |field: &str, spot: Spot| {
+            if let Some(root) = root {
+                let from = known.template.as_deref();
+                return Some(origin::place(
+                    root,
+                    from,
+                    &known.reference,
+                    field,
+                    repository,
+                ));
+            }
             let (line, column) = lines.line_and_column(spot.start);
             let (_, end_column) = lines.line_and_column(spot.end);
             // Somebody may have changed the file in the meantime.
@@ -261,14 +308,32 @@ fn of_file(
             })
         };
         let located = told.findings.into_iter();
-        findings.extend(located.map(|(finding, spot)| Located::new(finding, place(spot))));
+        findings.extend(located.map(|(finding, spot)| {
+            let place = place(&finding.field_path, spot);
+            let mut located = Located::new(finding, place);
+            let finding = &located.finding;
+            if let (Some(part), Some(first)) =
+                (parts.get(known.place.part), finding.remedies.first())
+            {
+                located.fix = hunk::of(part, &known.place.items, first);
+            }
+            if format == Format::Html {
+                located.users = users(surroundings, known, &located.finding.volumes);
+            }
+            located
+        }));
         notices.extend(told.notices.into_iter().map(|(text, spot)| Notice {
             object: known.reference.clone(),
-            place: place(spot),
+            place: place("metadata.annotations", spot),
             text,
         }));
     }
     (findings, notices)
+}
+
+/// Whether the format shows what a remedy changes; it takes an edit for each finding.
+const fn shows_fixes(format: Format) -> bool {
+    matches!(format, Format::Sarif | Format::Html)
 }
 
 /// The line that the byte `at` is on, without its end.

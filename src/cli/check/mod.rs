@@ -7,10 +7,12 @@
 //! ```
 
 mod gather;
+mod hunk;
 mod judge;
 mod merge_patch;
 mod namespace;
 mod progress;
+mod render;
 mod repair;
 mod repository;
 mod scope;
@@ -31,6 +33,8 @@ use crate::report::{self, Format, Report, Style, Summary};
 use crate::verdict::Aim;
 use crate::view::facts::{self, FactsError};
 use gather::{Gathered, Reading};
+use render::roots::RootKind;
+pub use render::{Render, RenderOptions};
 use repository::Repository;
 
 /// The options of `check`.
@@ -43,6 +47,10 @@ pub struct CheckOptions {
     /// Leave out what matches when directories are searched, as in a .gitignore; may be repeated
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
+
+    /// How charts and kustomizations are rendered.
+    #[command(flatten)]
+    pub render: RenderOptions,
 
     /// The policy file [default: .multi-attach-guard.yaml or .yml beside what is checked, or in a
     /// directory above, up to the root of the repository]
@@ -143,6 +151,9 @@ pub enum CheckError {
     /// The cluster cannot be read.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+    /// Nothing can be rendered here.
+    #[error("Charts and kustomizations cannot be rendered: {0}.")]
+    Render(#[source] io::Error),
     /// Standard output is gone.
     #[error("The report could not be written: {0}.")]
     Write(#[from] io::Error),
@@ -175,19 +186,26 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     let reading = Reading {
         exclude: &exclude,
         namespace: options.namespace.as_deref(),
+        render: &options.render,
         repository: &repository,
     };
-    let mut gathered = Gathered::read(&options.paths, reading, facts(options)?);
+    let edits = options.fix || options.diff;
+    // Files that a kustomization takes as they are can be edited where they stand.
+    let kinds: &[RootKind] = if edits {
+        &[RootKind::Chart]
+    } else {
+        &[RootKind::Chart, RootKind::Kustomization]
+    };
+    let mut gathered = Gathered::read(&options.paths, kinds, reading, facts(options)?)
+        .map_err(CheckError::Render)?;
     if let Some(policy) = policy.filter(|_| options.config.is_none()) {
         eprintln!("The policy is {}.", policy.display());
     }
-    if options.fix || options.diff {
+    if edits {
         let remedy = options.remedy;
         let edits = repair::repair(&gathered, &settings, Aim::Repair { remedy }, options.diff);
         print_edits(options, &edits)?;
-        if edits.written > 0 {
-            gathered = gathered.again(reading);
-        }
+        gathered = gathered.again(reading).map_err(CheckError::Render)?;
         gathered.refuse(edits);
     }
     let mut report = judge::report(&gathered, &settings, &repository, options.format);

@@ -24,8 +24,6 @@ pub(super) struct Edits {
     pub(super) output: String,
     /// What was changed, a sentence each.
     pub(super) done: Vec<String>,
-    /// How many files were written.
-    pub(super) written: usize,
     /// What could not be changed.
     pub(super) failed: Vec<Unread>,
 }
@@ -99,7 +97,6 @@ impl Edits {
         let Some(path) = source.path() else { return };
         match replace(path, &after) {
             Ok(()) => {
-                self.written += 1;
                 self.done.append(&mut done);
             }
             Err(error) => self.fail(source, format!("This file cannot be written: {error}.")),

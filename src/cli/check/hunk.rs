@@ -1,0 +1,60 @@
+//! What a remedy changes in a file, line by line.
+
+use crate::manifest::edit;
+use crate::manifest::split::Part;
+use crate::report::Fix;
+use crate::verdict::Proposal;
+
+/// The lines of `part` that the proposal changes, where the object at `items` can
+/// be edited where it stands.
+pub(super) fn of(part: &Part<'_>, items: &[usize], proposal: &Proposal) -> Option<Fix> {
+    let (edited, came_of) = edit::apply_each(part.text, &[(items, &proposal.patch)]);
+    if came_of.iter().any(Result::is_err) || edited == part.text {
+        return None;
+    }
+    let before: Vec<&str> = part.text.split_inclusive('\n').collect();
+    let after: Vec<&str> = edited.split_inclusive('\n').collect();
+    let same = |(a, b): &(&&str, &&str)| a == b;
+    let start = before.iter().zip(&after).take_while(same).count();
+    let rest = before.len().min(after.len()) - start;
+    let reversed = before.iter().rev().zip(after.iter().rev());
+    let end = reversed.take(rest).take_while(same).count();
+    let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
+    Some(Fix {
+        remedy: proposal.remedy.name,
+        line: part.line + start,
+        removed: owned(&before[start..before.len() - end]),
+        added: owned(&after[start..after.len() - end]),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::manifest::split::parts;
+    use crate::remedy;
+    use crate::verdict::Proposal;
+
+    #[test]
+    fn only_lines_that_change_are_named() {
+        let proposal = Proposal {
+            remedy: remedy::named("recreate").unwrap(),
+            patch: serde_json::from_value(
+                json!([{"op": "replace", "path": "/spec/strategy", "value": {"type": "Recreate"}}]),
+            )
+            .unwrap(),
+        };
+        let text = "a: 1\n---\nspec:\n  replicas: 1\n  strategy:\n    type: RollingUpdate\n    rollingUpdate: {maxSurge: 1}\n  template: {}\n";
+        let fix = super::of(&parts(text)[1], &[], &proposal).unwrap();
+        assert_eq!(fix.line, 6);
+        assert_eq!(
+            fix.removed.concat(),
+            "    type: RollingUpdate\n    rollingUpdate: {maxSurge: 1}\n"
+        );
+        assert_eq!(fix.added.concat(), "    type: Recreate\n");
+        // A template cannot be edited.
+        let part = &parts("spec: {{ .Values.spec }}\n")[0];
+        assert_eq!(super::of(part, &[], &proposal), None);
+    }
+}

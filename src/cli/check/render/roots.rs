@@ -1,0 +1,371 @@
+//! What there is to render: charts, and the kustomizations that no other names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::manifest::kustomization::{FILE_NAMES, Kustomization};
+
+/// The file that makes a folder a chart.
+const CHART: &str = "Chart.yaml";
+
+/// What renders a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli::check) enum RootKind {
+    /// `helm template`.
+    Chart,
+    /// `kustomize build`.
+    Kustomization,
+}
+
+impl RootKind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Chart => "chart",
+            Self::Kustomization => "kustomization",
+        }
+    }
+}
+
+/// A folder that is meant to be rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cli::check) struct Root {
+    pub(in crate::cli::check) kind: RootKind,
+    /// The folder, under the name by which it was reached.
+    pub(in crate::cli::check) folder: PathBuf,
+    /// The folder without links.
+    pub(super) real: PathBuf,
+    /// A name for a release of the chart: the chart's own.
+    pub(super) release: String,
+    /// What cannot be rendered without asking a network, if anything.
+    pub(super) remote: Option<String>,
+    /// The files, without links, that are parts of it and no manifests by themselves.
+    files: BTreeSet<PathBuf>,
+}
+
+impl Root {
+    /// The file that makes the folder a root.
+    pub(super) fn file(&self) -> PathBuf {
+        match self.kind {
+            RootKind::Chart => self.folder.join(CHART),
+            RootKind::Kustomization => FILE_NAMES
+                .iter()
+                .map(|name| self.folder.join(name))
+                .find(|file| file.is_file())
+                .unwrap_or_else(|| self.folder.clone()),
+        }
+    }
+
+    /// Whether the file, named without links, is a part of what is rendered here.
+    pub(in crate::cli::check) fn holds(&self, file: &Path) -> bool {
+        match self.kind {
+            RootKind::Chart => file.starts_with(&self.real),
+            RootKind::Kustomization => self.files.contains(file),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Chart {
+    name: String,
+    #[serde(rename = "type", default)]
+    kind: String,
+}
+
+/// The roots among `files`, in the order of their folders. Library charts have
+/// nothing to render, and a chart in another's `charts` folder is a part of that one.
+pub(in crate::cli::check) fn find(files: &[PathBuf]) -> Vec<Root> {
+    let mut charts: BTreeMap<PathBuf, Root> = BTreeMap::new();
+    let mut kustomizations: BTreeMap<PathBuf, Named> = BTreeMap::new();
+    for file in files {
+        let (Some(name), Some(folder)) = (file.file_name(), file.parent()) else {
+            continue;
+        };
+        if name == CHART {
+            if let Some(root) = chart(file, folder) {
+                charts.insert(root.real.clone(), root);
+            }
+        } else if FILE_NAMES.iter().any(|known| name == *known)
+            && let Some(real) = real(folder)
+            && let Some(named) = Named::read(folder, &real)
+        {
+            kustomizations.insert(real, named);
+        }
+    }
+    let inner: Vec<PathBuf> = charts
+        .keys()
+        .filter(|folder| {
+            folder
+                .ancestors()
+                .skip(1)
+                .any(|above| charts.contains_key(above) && in_charts(folder, above))
+        })
+        .cloned()
+        .collect();
+    for folder in inner {
+        charts.remove(&folder);
+    }
+    kustomizations.retain(|folder, _| !folder.ancestors().any(|above| charts.contains_key(above)));
+
+    let mut roots: Vec<Root> = charts.into_values().collect();
+    roots.extend(unnamed(&kustomizations));
+    roots.retain(|root| root.kind == RootKind::Kustomization || !root.release.is_empty());
+    roots.sort_by(|a, b| a.folder.cmp(&b.folder));
+    roots
+}
+
+/// Whether `folder` lies in the `charts` folder of the chart `above`.
+fn in_charts(folder: &Path, above: &Path) -> bool {
+    folder
+        .strip_prefix(above)
+        .is_ok_and(|rest| rest.starts_with("charts"))
+}
+
+fn chart(file: &Path, folder: &Path) -> Option<Root> {
+    let chart: Chart = serde_saphyr::from_str(&fs::read_to_string(file).ok()?).ok()?;
+    let library = chart.kind == "library";
+    Some(Root {
+        kind: RootKind::Chart,
+        folder: shown(folder),
+        real: real(folder)?,
+        release: if library {
+            String::new()
+        } else {
+            release(&chart.name)
+        },
+        remote: None,
+        files: BTreeSet::new(),
+    })
+}
+
+/// A release name that Helm takes: a DNS label of at most 53 characters
+/// (<https://helm.sh/docs/chart_best_practices/conventions/>).
+fn release(chart: &str) -> String {
+    let name: String = chart
+        .to_ascii_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(53)
+        .collect();
+    match name.trim_matches('-') {
+        "" => "release".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// A kustomization and where what it names is.
+struct Named {
+    folder: PathBuf,
+    is_component: bool,
+    /// Files of its own and the files it names.
+    files: BTreeSet<PathBuf>,
+    /// Folders of other kustomizations that it names.
+    folders: BTreeSet<PathBuf>,
+    remote: Option<String>,
+}
+
+impl Named {
+    fn read(folder: &Path, real_folder: &Path) -> Option<Self> {
+        let file = FILE_NAMES
+            .iter()
+            .map(|name| real_folder.join(name))
+            .find(|file| file.is_file())?;
+        let read = Kustomization::read(&fs::read_to_string(&file).ok()?)?;
+        let mut named = Self {
+            folder: shown(folder),
+            is_component: read.is_component,
+            files: BTreeSet::from([file]),
+            folders: BTreeSet::new(),
+            remote: read
+                .charts
+                .first()
+                .map(|chart| format!("it inflates the chart {chart:?}")),
+        };
+        for name in read.resources.iter().chain(&read.components) {
+            match real(&real_folder.join(name)) {
+                Some(path) if path.is_dir() => drop(named.folders.insert(path)),
+                Some(path) => drop(named.files.insert(path)),
+                None if is_remote(name) => {
+                    named.remote.get_or_insert(format!("it names {name}"));
+                }
+                // The program that renders will say what is wrong.
+                None => {}
+            }
+        }
+        // A patch may stand in the kustomization itself, and is no name then.
+        for name in read.patches.iter().filter(|name| !name.contains('\n')) {
+            named.files.extend(real(&real_folder.join(name)));
+        }
+        Some(named)
+    }
+}
+
+/// The kustomizations that no other names. Of those that only name each other,
+/// the first one stands for all.
+fn unnamed(all: &BTreeMap<PathBuf, Named>) -> Vec<Root> {
+    let named: BTreeSet<&PathBuf> = all
+        .iter()
+        .flat_map(|(folder, it)| it.folders.iter().filter(move |other| *other != folder))
+        .collect();
+    let mut reached: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut roots = Vec::new();
+    let (first, rest): (Vec<_>, Vec<_>) = all.iter().partition(|(path, _)| !named.contains(path));
+    for (real, it) in first.into_iter().chain(rest) {
+        if it.is_component || reached.contains(real) {
+            continue;
+        }
+        let mut root = Root {
+            kind: RootKind::Kustomization,
+            folder: it.folder.clone(),
+            real: real.clone(),
+            release: String::new(),
+            remote: None,
+            files: BTreeSet::new(),
+        };
+        let mut seen = BTreeSet::new();
+        let mut waiting = vec![real.clone()];
+        while let Some(folder) = waiting.pop() {
+            if !seen.insert(folder.clone()) {
+                continue;
+            }
+            let outside;
+            let part = match all.get(&folder) {
+                Some(part) => part,
+                // A base beside the folders that were asked for.
+                None => match Named::read(&folder, &folder) {
+                    Some(part) => {
+                        outside = part;
+                        &outside
+                    }
+                    None => continue,
+                },
+            };
+            root.files.extend(part.files.iter().cloned());
+            root.remote = root.remote.or_else(|| part.remote.clone());
+            waiting.extend(part.folders.iter().cloned());
+        }
+        reached.extend(seen);
+        roots.push(root);
+    }
+    roots
+}
+
+/// What kustomize fetches: a URL, `git@host:…`, or `host.name/owner/repository`.
+fn is_remote(name: &str) -> bool {
+    let first = name.split('/').next().unwrap_or_default();
+    name.contains("://")
+        || name.contains("git@")
+        || name.contains("?ref=")
+        || (first.contains('.') && !first.starts_with('.') && name.contains('/'))
+}
+
+fn real(path: &Path) -> Option<PathBuf> {
+    fs::canonicalize(path).ok()
+}
+
+/// A folder as messages name it.
+fn shown(folder: &Path) -> PathBuf {
+    let plain: PathBuf = folder
+        .components()
+        .filter(|part| !matches!(part, Component::CurDir))
+        .collect();
+    if plain.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::{Root, RootKind, find};
+
+    fn roots(files: &[(&str, &str)]) -> (tempfile::TempDir, Vec<Root>) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut paths = Vec::new();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            paths.push(path);
+        }
+        let roots = find(&paths);
+        (folder, roots)
+    }
+
+    fn names(folder: &Path, roots: &[Root]) -> Vec<PathBuf> {
+        roots
+            .iter()
+            .map(|root| root.folder.strip_prefix(folder).unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn only_what_no_other_names_is_a_root() {
+        let (folder, found) = roots(&[
+            ("base/kustomization.yaml", "resources: [web.yaml]\n"),
+            ("base/web.yaml", ""),
+            ("base/other.yaml", ""),
+            ("dev/kustomization.yml", "resources: [../base]\n"),
+            (
+                "prod/Kustomization",
+                "bases: [../base]\ncomponents: [../tls]\npatches: [{path: size.yaml}]\n",
+            ),
+            ("prod/size.yaml", ""),
+            ("tls/kustomization.yaml", "kind: Component\n"),
+            ("self/kustomization.yaml", "resources: [../self]\n"),
+            ("a/kustomization.yaml", "resources: [../b]\n"),
+            ("b/kustomization.yaml", "resources: [../a]\n"),
+            (
+                "far/kustomization.yaml",
+                "resources: [github.com/owner/repo//deploy?ref=v1]\n",
+            ),
+            (
+                "flux/kustomization.yaml",
+                "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n",
+            ),
+        ]);
+        let expected: Vec<PathBuf> = ["a", "dev", "far", "prod", "self"].map(Into::into).into();
+        assert_eq!(names(folder.path(), &found), expected);
+        let real = fs::canonicalize(folder.path()).unwrap();
+        let prod = &found[3];
+        for (file, held) in [
+            ("base/web.yaml", true),
+            ("base/kustomization.yaml", true),
+            ("prod/size.yaml", true),
+            ("tls/kustomization.yaml", true),
+            ("base/other.yaml", false),
+            ("dev/kustomization.yml", false),
+        ] {
+            assert_eq!(prod.holds(&real.join(file)), held, "{file}");
+        }
+        let far = &found[2];
+        assert_eq!(
+            far.remote.as_deref(),
+            Some("it names github.com/owner/repo//deploy?ref=v1")
+        );
+    }
+
+    #[test]
+    fn charts_hold_all_their_files_and_their_own_charts() {
+        let (folder, found) = roots(&[
+            ("charts/web/Chart.yaml", "name: Web_App\nversion: 1.0.0\n"),
+            ("charts/web/templates/web.yaml", ""),
+            ("charts/web/charts/db/Chart.yaml", "name: db\n"),
+            ("charts/web/kustomization.yaml", "resources: []\n"),
+            ("charts/common/Chart.yaml", "name: common\ntype: library\n"),
+            ("charts/broken/Chart.yaml", "name: [\n"),
+        ]);
+        assert_eq!(names(folder.path(), &found), [PathBuf::from("charts/web")]);
+        assert_eq!(found[0].kind, RootKind::Chart);
+        assert_eq!(found[0].release, "web-app");
+        let real = fs::canonicalize(folder.path()).unwrap();
+        assert!(found[0].holds(&real.join("charts/web/templates/web.yaml")));
+        assert!(!found[0].holds(&real.join("charts/common/Chart.yaml")));
+    }
+}

@@ -1,0 +1,379 @@
+//! Charts and kustomizations, rendered by the real helm and the real kustomize.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{CLAIM, CLASS, code, err, out, repository};
+use crate::programs::{Located, locate};
+
+/// A folder with links to these programs, for a PATH; `None` where the machine
+/// has no means to compile them, which the test then says.
+fn tools(names: &[&str]) -> Option<TempDir> {
+    let programs = match locate() {
+        Located::Found(programs) => programs,
+        Located::Missing(reason) if std::env::var_os("CI").is_none() => {
+            eprintln!("SKIPPED: {reason}");
+            return None;
+        }
+        Located::Missing(reason) | Located::Failed(reason) => panic!("{reason}"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for name in names {
+        let program = programs.path(name);
+        assert!(
+            program.exists(),
+            "there is no {name} in the folder of programs"
+        );
+        std::os::unix::fs::symlink(program, folder.path().join(name)).unwrap();
+    }
+    Some(folder)
+}
+
+fn check(folder: &TempDir, path: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+        .arg("check")
+        .args(arguments)
+        .current_dir(folder.path())
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_str(out(output)).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// A finding in short: its object, file and line.
+fn found(report: &Value) -> Vec<String> {
+    let mut found: Vec<String> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            let namespace = it["object"]["namespace"].as_str().unwrap_or("-");
+            let name = it["object"]["name"].as_str().unwrap();
+            let (file, line) = (it["file"].as_str().unwrap(), &it["line"]);
+            let from = it["template"].as_str().unwrap_or("-");
+            format!("{namespace}/{name} {file}:{line} {from}")
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+const WEB: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  selector: {matchLabels: {app: web}}
+  strategy:
+    type: RollingUpdate
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: web}]
+      volumes:
+        - name: data
+          persistentVolumeClaim: {claimName: data}
+";
+
+const CHART: &str = "apiVersion: v2\nname: shop\nversion: 1.0.0\n";
+
+const TEMPLATE: &str = "\
+{{- if .Values.enabled }}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Release.Name }}-{{ .Values.name }}
+  namespace: {{ .Release.Namespace }}
+spec:
+  selector: {matchLabels: {app: web}}
+  strategy:
+    type: {{ .Values.strategy }}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: web}]
+      volumes:
+        - name: data
+          persistentVolumeClaim: {claimName: data}
+{{- end }}
+";
+
+const VALUES: &str = "enabled: true\nname: web\nstrategy: RollingUpdate\n";
+
+fn class_and_claim() -> String {
+    format!("{CLASS}---\n{CLAIM}")
+}
+
+#[test]
+fn kustomizations_are_rendered_each_as_a_cluster_of_its_own() {
+    let Some(bin) = tools(&["kustomize"]) else {
+        return;
+    };
+    let base = class_and_claim();
+    let folder = repository(&[
+        (
+            "base/kustomization.yaml",
+            "resources: [web.yaml, claim.yaml]\n",
+        ),
+        ("base/web.yaml", WEB),
+        ("base/claim.yaml", &base),
+        (
+            "dev/kustomization.yaml",
+            "namespace: dev\nresources: [../base]\n",
+        ),
+        (
+            "prod/kustomization.yaml",
+            "namespace: prod\nnamePrefix: p-\nresources: [../base]\npatches: [{path: recreate.yaml}]\n",
+        ),
+        (
+            "prod/recreate.yaml",
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {strategy: {type: Recreate, rollingUpdate: null}}\n",
+        ),
+    ]);
+    let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+    let report = report(&output);
+    assert_eq!(
+        found(&report),
+        ["dev/web base/web.yaml:7 dev"],
+        "{report:#}"
+    );
+    assert_eq!(report["summary"]["rendered"], 2);
+    assert_eq!(report["summary"]["unopened"], json!({}));
+    assert_eq!(code(&output), 1);
+}
+
+#[test]
+fn kubectl_renders_where_there_is_no_kustomize() {
+    let Some(bin) = tools(&["kubectl"]) else {
+        return;
+    };
+    let folder = repository(&[
+        (
+            "kustomization.yaml",
+            "namespace: shop\nresources: [web.yaml, claim.yaml]\n",
+        ),
+        ("web.yaml", WEB),
+        ("claim.yaml", &class_and_claim()),
+    ]);
+    let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+    assert_eq!(found(&report(&output)), ["shop/web web.yaml:7 ."]);
+}
+
+#[test]
+fn charts_are_rendered_with_their_values_and_those_given() {
+    let Some(bin) = tools(&["helm"]) else { return };
+    let folder = repository(&[
+        ("charts/shop/Chart.yaml", CHART),
+        ("charts/shop/values.yaml", VALUES),
+        ("charts/shop/templates/web.yaml", TEMPLATE),
+        ("charts/shop/templates/claim.yaml", &class_and_claim()),
+        ("more.yaml", "name: api\n"),
+    ]);
+    let place = "charts/shop/templates/web.yaml:9 charts/shop";
+    let own = check(&folder, bin.path(), &[".", "--format", "json"]);
+    assert_eq!(
+        found(&report(&own)),
+        [format!("default/shop-web {place}")],
+        "{own:?}"
+    );
+    let given = ["charts", "--values", "more.yaml", "--format", "json"];
+    let given = check(&folder, bin.path(), &given);
+    assert_eq!(
+        found(&report(&given)),
+        [format!("default/shop-api {place}")]
+    );
+    let set = check(
+        &folder,
+        bin.path(),
+        &[".", "--set", "strategy=Recreate", "--format", "json"],
+    );
+    assert_eq!(found(&report(&set)), [] as [&str; 0], "{set:?}");
+    assert_eq!(code(&set), 0);
+    let wrong = check(&folder, bin.path(), &[".", "--values", "absent.yaml"]);
+    assert_eq!(code(&wrong), 2);
+    assert!(err(&wrong).contains("--values absent.yaml"), "{wrong:?}");
+}
+
+/// Where a file stands for itself it is edited; what a chart makes is not.
+#[test]
+fn files_of_a_kustomization_are_repaired_where_they_stand() {
+    let Some(bin) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let files = [
+        (
+            "app/kustomization.yaml",
+            "namespace: shop\nresources: [web.yaml, claim.yaml]\n",
+        ),
+        ("app/web.yaml", WEB),
+        ("app/claim.yaml", &class_and_claim()),
+        ("chart/Chart.yaml", CHART),
+        ("chart/values.yaml", VALUES),
+        ("chart/templates/web.yaml", TEMPLATE),
+        ("chart/templates/claim.yaml", &class_and_claim()),
+    ];
+    let folder = repository(&files);
+    let output = check(&folder, bin.path(), &[".", "--fix"]);
+    let web = fs::read_to_string(folder.path().join("app/web.yaml")).unwrap();
+    assert!(web.contains("strategy:\n    type: Recreate\n"), "{web}");
+    let template = fs::read_to_string(folder.path().join("chart/templates/web.yaml")).unwrap();
+    assert_eq!(template, TEMPLATE);
+    let patch =
+        "# A patch for Deployment default/shop-web, rendered from chart/templates/web.yaml.";
+    assert!(out(&output).contains(patch), "{output:?}");
+    assert_eq!(out(&output).matches("# A patch").count(), 1, "{output:?}");
+    assert!(
+        err(&output).contains("2 rendered charts and kustomizations"),
+        "{output:?}"
+    );
+}
+
+/// What cannot be rendered is a line of its own, and not an error.
+#[test]
+fn what_is_not_rendered_is_told_and_counted() {
+    let Some(bin) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let folder = repository(&[
+        (
+            "needs/Chart.yaml",
+            "apiVersion: v2\nname: needs\nversion: 1.0.0\ndependencies: [{name: db, version: 1.0.0, repository: \"https://charts.example.com\"}]\n",
+        ),
+        ("needs/templates/x.yaml", "a: {{ .Values.x }}\n"),
+        ("broken/Chart.yaml", CHART),
+        (
+            "broken/templates/x.yaml",
+            "{{ fail \"choose a database\" }}\n",
+        ),
+        (
+            "remote/kustomization.yaml",
+            "resources: [\"https://example.com/x.yaml\"]\n",
+        ),
+        ("self/kustomization.yaml", "resources: [../self]\n"),
+        ("gone/kustomization.yaml", "resources: [absent.yaml]\n"),
+        (
+            "inflated/kustomization.yaml",
+            "helmCharts: [{name: redis, repo: \"https://charts.example.com\"}]\n",
+        ),
+        (
+            "release.yaml",
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: r}\n",
+        ),
+        (
+            "app.yaml",
+            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\n",
+        ),
+    ]);
+    let output = check(&folder, bin.path(), &["."]);
+    let text = out(&output);
+    for part in [
+        "The chart needs was not rendered: it depends on db, and its folder charts holds no such chart",
+        "The chart broken was not rendered: helm says: ",
+        "choose a database",
+        "The kustomization remote was not rendered: it names https://example.com/x.yaml, and nothing is fetched",
+        "The kustomization self was not rendered: kustomize says: ",
+        "The kustomization gone was not rendered: kustomize says: ",
+        "The kustomization inflated was not rendered: it inflates the chart \"redis\"",
+        "No findings in what was looked at.",
+        "Not looked into: 1 Application, 1 HelmRelease, 2 charts and 4 kustomizations.",
+    ] {
+        assert!(text.contains(part), "{part:?} is missing in\n{text}");
+    }
+    assert_eq!(text.matches(" was not rendered: ").count(), 6, "{text}");
+    assert_eq!(code(&output), 0, "{output:?}");
+
+    let required = check(&folder, bin.path(), &[".", "--render", "require"]);
+    assert_eq!(code(&required), 2);
+    assert!(err(&required).contains("needs: This chart cannot be rendered: it depends on db"));
+    let never = check(&folder, bin.path(), &[".", "--render", "never"]);
+    assert!(!out(&never).contains("was not rendered"), "{never:?}");
+    assert!(
+        out(&never).contains("2 charts and 4 kustomizations."),
+        "{never:?}"
+    );
+    let bare = check(&folder, Path::new("/nonexistent"), &["."]);
+    assert!(
+        out(&bare).contains("The chart broken was not rendered: there is no helm on the PATH.")
+    );
+    assert!(
+        out(&bare).contains("there is neither kustomize nor kubectl on the PATH"),
+        "{bare:?}"
+    );
+}
+
+#[test]
+fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
+    let bin = tempfile::tempdir().unwrap();
+    let script = |name: &str, text: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = bin.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let all = class_and_claim();
+    let folder = repository(&[
+        ("chart/Chart.yaml", CHART),
+        ("app/kustomization.yaml", "resources: [web.yaml]\n"),
+        ("app/web.yaml", WEB),
+        ("claim.yaml", &all),
+    ]);
+    let sleep = "#!/bin/sh\nexec /bin/sleep 1000\n";
+    script("helm", sleep);
+    script("kustomize", "#!/bin/sh\nexec /usr/bin/yes\n");
+    let output = check(&folder, bin.path(), &[".", "--render-timeout", "1"]);
+    let text = out(&output);
+    assert!(
+        text.contains("helm was still at it after 1 s and was stopped"),
+        "{output:?}"
+    );
+    assert!(
+        text.contains("The kustomization app was not rendered: kustomize "),
+        "{text}"
+    );
+    // Its files are looked at as they are.
+    assert!(text.contains("error[rolling-update-overlap]"), "{text}");
+}
+
+/// Nothing of the user's is reached: neither plugins nor repositories nor a network.
+#[test]
+fn what_renders_is_on_its_own() {
+    let bin = tempfile::tempdir().unwrap();
+    let path = bin.path().join("helm");
+    fs::write(&path, "#!/bin/sh\n[ -z \"$(ls \"$HELM_PLUGINS\")\" ] || exit 1\nset | /bin/grep -E '^(HELM|HTTPS?_PROXY|GIT_|KUBECONFIG)' >\"$SEEN\"\nprintf 'kind: X\\n'\n").unwrap();
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let folder = repository(&[("chart/Chart.yaml", CHART)]);
+    let seen = folder.path().join("seen");
+    let variables: [(&str, OsString); 3] = [
+        ("HELM_PLUGINS", "/plugins".into()),
+        ("HELM_NAMESPACE", "mine".into()),
+        ("KUBECONFIG", "/secret".into()),
+    ];
+    let status = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+        .args(["check", "."])
+        .current_dir(folder.path())
+        .env("PATH", format!("{}:/usr/bin:/bin", bin.path().display()))
+        .env("SEEN", &seen)
+        .envs(variables)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let seen = fs::read_to_string(&seen).unwrap_or_else(|error| panic!("{error}: {status:?}"));
+    for word in ["/plugins", "mine", "/secret"] {
+        assert!(!seen.contains(word), "{word} in {seen}");
+    }
+    assert!(seen.contains("HTTPS_PROXY='http://127.0.0.1:9'"), "{seen}");
+    assert!(seen.contains("GIT_ALLOW_PROTOCOL='none'"), "{seen}");
+}
