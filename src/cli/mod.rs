@@ -40,9 +40,10 @@ pub enum Command {
     /// Check manifests before any cluster sees them
     ///
     /// Reads YAML and JSON files, directories, and standard input as "-": the output of `helm
-    /// template` and `kustomize build` too. Objects in the files are facts for each other. Without
-    /// nodes among them, a cluster of many nodes is assumed. Ends with 0 when all is well, 1 when
-    /// something was found, 2 when something could not be read.
+    /// template` and `kustomize build` too. Objects in the files are facts for each other, the
+    /// nearest first; how many nodes there are, only --facts and --cluster say. Ends with 0 when all
+    /// is well, 1 when something was found, whatever else happened, 2 when nothing was found but a
+    /// manifest could not be read.
     Check(CheckOptions),
     /// Print the access modes each StorageClass can really give
     ///

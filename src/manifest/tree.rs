@@ -223,8 +223,7 @@ impl<'t> Tree<'t> {
             Meaning::Bool(value) => Cow::Borrowed(if value { "true" } else { "false" }),
             Meaning::Signed(value) => Cow::Owned(value.to_string()),
             Meaning::Unsigned(value) => Cow::Owned(value.to_string()),
-            // Kubernetes writes such keys with 32 bits of precision.
-            Meaning::Float(value) => Cow::Owned((value as f32).to_string()),
+            Meaning::Float(value) => Cow::Owned(decimal_key(value)),
         })
     }
 
@@ -306,5 +305,23 @@ impl Merged {
             Some(entry) => *entry = (key, value),
             None => self.entries.push((key, value)),
         }
+    }
+}
+
+/// A decimal number as a key: with 32 bits of precision, and a power of ten from six
+/// digits on (`FormatFloat` in Go, as sigs.k8s.io/yaml calls it).
+fn decimal_key(value: f64) -> String {
+    let value = value as f32;
+    if value.is_infinite() {
+        return if value > 0.0 { ".inf" } else { "-.inf" }.to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..6).contains(&exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        _ => value.to_string(),
     }
 }

@@ -47,7 +47,7 @@ pub struct Report {
     /// The findings, in the order in which they are told; those that nobody is
     /// bothered with are among them, with [`Action::Ignore`].
     pub findings: Vec<Located>,
-    /// What the policy has to tell about annotations.
+    /// What there is to tell beside the findings, of annotations and of the writing.
     pub notices: Vec<Notice>,
     /// What could not be read.
     pub unread: Vec<Unread>,
@@ -212,7 +212,7 @@ pub struct Summary {
     pub warn: usize,
     /// Findings that somebody asked, with a reason, not to hear of.
     pub suppressed: usize,
-    /// What there is to tell about annotations.
+    /// What there is to tell beside the findings.
     pub notices: usize,
     /// Files or documents that could not be read.
     pub unreadable: usize,

@@ -16,7 +16,7 @@ pub(super) fn summary(summary: &Summary) -> String {
         said += &format!("; {} suppressed", summary.suppressed);
     }
     if summary.notices > 0 {
-        said += &format!("; {} about annotations", amount(summary.notices, "notice"));
+        said += &format!("; {}", amount(summary.notices, "notice"));
     }
     said += &format!(". {} judged in ", amount(summary.judged, "object"));
     if summary.files > 0 || summary.rendered == 0 {

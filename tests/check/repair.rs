@@ -105,6 +105,33 @@ spec:
         &rendered,
     );
     assert_eq!(out(&piped), patch);
+    assert!(
+        err(&piped).starts_with(
+            "Deployment web is rendered from shop/templates/web.yaml: change the value that becomes the field,"
+        ),
+        "{}",
+        err(&piped)
+    );
+    let values = folder.path().join("shop/values.yaml");
+    fs::create_dir(values.parent().unwrap()).unwrap();
+    fs::write(values, "web:\n  strategy: {}\n").unwrap();
+    let diff = run_with(
+        folder.path(),
+        &["check", "-", "facts.yaml", "--diff"],
+        &rendered,
+    );
+    assert!(
+        out(&diff).starts_with("--- a/-\n+++ b/-\n@@ "),
+        "{}",
+        out(&diff)
+    );
+    assert!(
+        err(&diff).starts_with(
+            "Deployment web is rendered from shop/templates/web.yaml: change the value web.strategy (shop/values.yaml:2),"
+        ),
+        "{}",
+        err(&diff)
+    );
     let file = run(&folder, &["check", "all.yaml", "facts.yaml", "--fix"]);
     assert_eq!(out(&file), patch, "a rendered file is not edited");
     assert_eq!(

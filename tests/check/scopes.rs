@@ -99,6 +99,15 @@ fn the_nearest_definition_counts() {
             &["deny workloads-share-volume web in/b/web.yaml"],
         ),
         (
+            "a claim in a folder apart",
+            vec![
+                ("in/a/examples/other.yaml", other.clone()),
+                ("in/b/examples/web.yaml", web.clone()),
+                ("in/e2e/volumes/claim.yaml", CLAIM.to_owned()),
+            ],
+            &["warn rolling-update-overlap web in/b/examples/web.yaml"],
+        ),
+        (
             "each its own claim, two folders",
             vec![
                 ("in/a/all.yaml", together(CLAIM, "other")),

@@ -207,7 +207,16 @@ fn tell(
         let elsewhere = elsewhere(gathered, known, surroundings).into_iter();
         told.notices.extend(elsewhere.map(|text| (text, start)));
     }
-    for finding in findings {
+    let assumed: Vec<&String> = surroundings.assumed_of(number).collect();
+    if !findings.is_empty() {
+        let start = document.spot("");
+        let texts = assumed.iter().map(|text| ((*text).clone(), start));
+        told.notices.extend(texts);
+    }
+    for mut finding in findings {
+        if !assumed.is_empty() && matches!(finding.action, Action::Deny | Action::Fix) {
+            finding.action = Action::Warn;
+        }
         let spot = document.spot(&finding.field_path);
         match as_notice(known, &finding) {
             Some(text) => told.notices.push((text, spot)),

@@ -16,6 +16,7 @@ mod render;
 mod repair;
 mod repository;
 mod scope;
+mod values;
 mod ways_out;
 
 use std::io::{self, IsTerminal, Write};

@@ -6,11 +6,13 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use json_patch::Patch;
+use serde_json::Value;
 use similar::TextDiff;
 
 use super::gather::{Gathered, Known};
 use super::judge::{Document, verdict};
 use super::merge_patch;
+use super::values;
 use crate::manifest::edit;
 use crate::manifest::source::Source;
 use crate::manifest::split::{Part, parts};
@@ -46,6 +48,7 @@ pub(super) fn repair(gathered: &Gathered, settings: &Settings, aim: Aim, dry: bo
         let surroundings = scopes.around(&numbers);
         let of_file: Vec<Repairable<'_>> = numbers
             .iter()
+            .filter(|number| surroundings.assumed_of(**number).next().is_none())
             .filter_map(|number| {
                 let known = &gathered.objects[*number];
                 let document = Document::of(known);
@@ -67,6 +70,66 @@ pub(super) fn repair(gathered: &Gathered, settings: &Settings, aim: Aim, dry: bo
     edits
 }
 
+impl Repairable<'_> {
+    /// The patch that kustomize applies to the object, with a word on what it is for.
+    fn patch_for_kustomize(&self) -> String {
+        let object = &self.known.reference;
+        let template = self.known.template.as_deref();
+        let origin = template.map_or_else(String::new, |template| {
+            format!(", rendered from {template}")
+        });
+        let patch = merge_patch::strategic(object, self.document.value(), &self.repaired());
+        let patch = edit::to_yaml(&patch);
+        format!("---\n# A patch for {object}{origin}.\n{patch}")
+    }
+
+    /// The object before and after, written anew.
+    fn rewritten(&self) -> (String, String) {
+        (
+            edit::to_yaml(self.document.value()),
+            edit::to_yaml(&self.repaired()),
+        )
+    }
+
+    fn repaired(&self) -> Value {
+        let mut after = self.document.value().clone();
+        // The patch was made for this very object.
+        let _ = json_patch::patch(&mut after, &self.patch);
+        after
+    }
+}
+
+/// Where to change what cannot be edited in its file: what was rendered or piped.
+fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
+    let object = &repairable.known.reference;
+    let Some(template) = repairable.known.template.as_deref() else {
+        return format!(
+            "{object} was read from {}: change it where it is written, or apply the patch.",
+            source.name
+        );
+    };
+    let chart = if source.rendered {
+        Path::new(&source.name)
+    } else {
+        Path::new(template.split('/').next().unwrap_or_default())
+    };
+    let settings = values::that_set_a_strategy(chart);
+    let file = chart.join("values.yaml");
+    let named: Vec<String> = settings
+        .iter()
+        .map(|it| format!("{} ({}:{})", it.path, file.display(), it.line))
+        .collect();
+    match named.as_slice() {
+        [] => format!(
+            "{object} is rendered from {template}: change the value that becomes the field, if the chart has one, else apply the patch."
+        ),
+        named => format!(
+            "{object} is rendered from {template}: change the value {}, else apply the patch.",
+            named.join(" or ")
+        ),
+    }
+}
+
 impl Edits {
     fn file(&mut self, gathered: &Gathered, repairable: &[Repairable<'_>], dry: bool) {
         let source = &gathered.sources[repairable[0].known.place.source];
@@ -77,7 +140,7 @@ impl Edits {
         for of_part in repairable.chunk_by(|a, b| a.known.place.part == b.known.place.part) {
             let at = of_part[0].known.place.part;
             let Some(part) = parts.get(at) else { continue };
-            if let Some(edited) = self.part(source, of_part, part, &mut done) {
+            if let Some(edited) = self.part(source, of_part, part, dry, &mut done) {
                 texts[at] = edited.into();
             }
         }
@@ -86,12 +149,7 @@ impl Edits {
             return;
         }
         if dry {
-            let diff = TextDiff::from_lines(&*before, &after);
-            let name = source.name.trim_start_matches('/');
-            self.output += &diff
-                .unified_diff()
-                .header(&format!("a/{name}"), &format!("b/{name}"))
-                .to_string();
+            self.diff(source, &before, &after);
             return;
         }
         let Some(path) = source.path() else { return };
@@ -110,13 +168,18 @@ impl Edits {
         source: &Source,
         repairable: &[Repairable<'_>],
         part: &Part<'_>,
+        dry: bool,
         done: &mut Vec<String>,
     ) -> Option<String> {
         if source.path().is_none() || part.template().is_some() {
-            for it in repairable {
-                self.patch(it);
+            let advice = repairable.iter().map(|it| where_to_change(source, it));
+            self.done.extend(advice);
+            if !dry {
+                for it in repairable {
+                    self.output += &it.patch_for_kustomize();
+                }
+                return None;
             }
-            return None;
         }
         let changes: Vec<edit::Change<'_>> = repairable
             .iter()
@@ -131,7 +194,12 @@ impl Edits {
                     source.name, it.remedies
                 )),
                 Err(refusal) => {
-                    self.patch(it);
+                    if dry {
+                        let (before, after) = it.rewritten();
+                        self.diff(source, &before, &after);
+                    } else {
+                        self.output += &it.patch_for_kustomize();
+                    }
                     self.fail(
                         source,
                         format!("{object} is not edited: {refusal} Apply the patch by hand."),
@@ -142,20 +210,13 @@ impl Edits {
         Some(edited)
     }
 
-    fn patch(&mut self, repairable: &Repairable<'_>) {
-        let before = repairable.document.value();
-        let mut after = before.clone();
-        if json_patch::patch(&mut after, &repairable.patch).is_err() {
-            return;
-        }
-        let object = &repairable.known.reference;
-        let patch = merge_patch::strategic(object, before, &after);
-        let template = repairable.known.template.as_deref();
-        let origin = template.map_or_else(String::new, |template| {
-            format!(", rendered from {template}")
-        });
-        self.output += &format!("---\n# A patch for {object}{origin}.\n");
-        self.output += &edit::to_yaml(&patch);
+    fn diff(&mut self, source: &Source, before: &str, after: &str) {
+        let diff = TextDiff::from_lines(before, after);
+        let name = source.name.trim_start_matches('/');
+        self.output += &diff
+            .unified_diff()
+            .header(&format!("a/{name}"), &format!("b/{name}"))
+            .to_string();
     }
 
     fn fail(&mut self, source: &Source, message: String) {

@@ -5,7 +5,8 @@
 //! file first, then in the same folder and those inside it, then in the folder above,
 //! and so on; what was rendered together sees nothing else. Of a class or a volume
 //! that nobody names, only those count that lie in the same folder, or above, or
-//! inside. Facts about a cluster speak for all.
+//! inside. A definition in a folder apart, such as `test/volumes` for `docs/examples`, is
+//! no more than an assumption. Facts about a cluster speak for all.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -94,6 +95,16 @@ pub(super) struct Surroundings {
     pub(super) order: BatchOrder,
     /// What can be said about names that stand for nothing, by workload.
     pub(super) notes: Vec<(usize, String)>,
+    /// What workloads use that is defined in a folder apart, in sentences.
+    assumed: Vec<(usize, String)>,
+}
+
+impl Surroundings {
+    /// What is only assumed where the object number `number` is judged, in sentences.
+    pub(super) fn assumed_of(&self, number: usize) -> impl Iterator<Item = &String> {
+        let of_it = self.assumed.iter().filter(move |(it, _)| *it == number);
+        of_it.map(|(_, text)| text)
+    }
 }
 
 impl<'g> Scopes<'g> {
@@ -182,6 +193,19 @@ impl<'g> Scopes<'g> {
             }
     }
 
+    /// Whether two sources lie in folders apart: neither in the folder of the other, nor
+    /// in two folders side by side.
+    fn is_apart(&self, from: usize, to: usize) -> bool {
+        let (here, there) = (&self.places[from].folder, &self.places[to].folder);
+        let (Some(here), Some(there)) = (here, there) else {
+            return false;
+        };
+        let shared = here.components().zip(there.components());
+        let shared = shared.take_while(|(a, b)| a == b).count();
+        let (here, there) = (here.components().count(), there.components().count());
+        shared < here && shared < there && here.max(there) > shared + 1
+    }
+
     /// What `key` stands for where it is named in the source `from`.
     fn answer(&self, from: usize, key: &Key) -> Answer {
         let Some(definitions) = self.definitions.get(key) else {
@@ -228,6 +252,7 @@ impl<'g> Scopes<'g> {
             taken: HashMap::new(),
             waiting: Vec::new(),
             notes: Vec::new(),
+            assumed: Vec::new(),
         };
         // Of two with one name in a file, the last one counts.
         for number in numbers.iter().rev() {
@@ -251,6 +276,7 @@ impl<'g> Scopes<'g> {
             cluster,
             order: BatchOrder::of(judged.map(|number| (*number, self.members[*number].object))),
             notes: walk.notes,
+            assumed: walk.assumed,
         }
     }
 }
@@ -272,6 +298,7 @@ struct Walk<'s, 'g> {
     taken: HashMap<Key, usize>,
     waiting: Vec<(usize, Depth)>,
     notes: Vec<(usize, String)>,
+    assumed: Vec<(usize, String)>,
 }
 
 impl Walk<'_, '_> {
@@ -358,6 +385,11 @@ impl Walk<'_, '_> {
             let definition = match answer {
                 Answer::One(definition) => {
                     self.take(definition, Depth::Fact);
+                    let defined = scopes.members[definition].source;
+                    if depth == Depth::Judged && scopes.is_apart(source, defined) {
+                        self.assumed
+                            .push((number, apart(claim, scopes.names[defined])));
+                    }
                     Some(definition)
                 }
                 Answer::Several(definitions) => {
@@ -430,6 +462,7 @@ impl Walk<'_, '_> {
                     _ => false,
                 };
                 *user != number
+                    && (is_fact || !scopes.is_apart(self.from, source))
                     && !matches!(hook, Some(Hook::Apart | Hook::Test))
                     && (is_fact && definition.is_none() || means_it())
             })
@@ -512,6 +545,12 @@ fn means_the_same(a: &Object, b: &Object) -> bool {
         }
         (a, b) => a == *b,
     }
+}
+
+fn apart(claim: &str, file: &str) -> String {
+    format!(
+        "The claim \"{claim}\" is taken from {file}, in a folder apart, so that this is an assumption. Check the two folders alone, or give the facts of the cluster, to be sure."
+    )
 }
 
 fn listed(words: &[String]) -> String {
