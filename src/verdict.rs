@@ -38,8 +38,9 @@ pub trait Raw {
     /// The object as it was received.
     fn object(&self) -> Option<&Value>;
 
-    /// The object before the update.
-    fn old(&self) -> Option<&Value>;
+    /// Whether the update changes the pod template in any way. Where the
+    /// documents cannot be compared, it is taken to.
+    fn changes_template(&self) -> bool;
 
     /// The account that asks for it; `None` where nobody does, as for files.
     fn requester(&self) -> Option<Cow<'_, str>> {

@@ -4,6 +4,7 @@
 //! kind before the object, so the object is read straight into its facts. Only
 //! where something was found is the document looked at again.
 
+mod document;
 mod request;
 mod response;
 
@@ -14,7 +15,7 @@ use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::policy::Action;
 use crate::rules::Outcome;
 use crate::verdict::{self, Aim, Finding, Review, Settings, Verdict};
-use request::Documents;
+use document::Documents;
 use response::Response;
 
 /// What [`Answer::kind`] says of kinds that are not judged.
@@ -118,7 +119,7 @@ impl<'a> Received<'a> {
         let request = Request::read(body)?;
         Ok(Self {
             reference: request.reference(),
-            documents: Documents::new(body),
+            documents: Documents::new(body, request.user.clone()),
             request,
         })
     }
@@ -144,7 +145,7 @@ impl<'a> Received<'a> {
     }
 
     /// The answer to the review, given what [`Self::judge`] found. What is not
-    /// simply allowed is logged.
+    /// simply allowed is logged, and so is what somebody asked to be silent about.
     #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
         let (decision, body) = match &self.request.problem {
@@ -155,8 +156,10 @@ impl<'a> Received<'a> {
             }
             None => answer(endpoint, &self.request, verdict),
         };
-        if !matches!(decision, Decision::Allowed | Decision::Unreadable) {
-            self.log(endpoint, decision, verdict);
+        let suppressed = response::suppressed(&verdict.findings);
+        let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
+        if !is_quiet || !suppressed.is_empty() {
+            self.log(endpoint, decision, verdict, &suppressed);
         }
         Answer {
             body,
@@ -172,7 +175,7 @@ impl<'a> Received<'a> {
         }
     }
 
-    fn log(&self, endpoint: Endpoint, decision: Decision, verdict: &Verdict) {
+    fn log(&self, endpoint: Endpoint, decision: Decision, verdict: &Verdict, suppressed: &str) {
         let rules: Vec<&str> = verdict
             .findings
             .iter()
@@ -186,6 +189,8 @@ impl<'a> Received<'a> {
             decision = decision.name(),
             dry_run = self.request.dry_run,
             rules = %rules.join(","),
+            user = %self.request.user,
+            suppressed,
             "reviewed"
         );
     }
@@ -214,6 +219,7 @@ fn answer(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> (Deci
         .filter(|finding| decides_here(endpoint, finding))
         .collect();
     let mut response = Response::allowed(&request.uid);
+    response.audit_suppressed(&verdict.findings);
     if !denied.is_empty() {
         response.deny(&denied);
         response.warn_of(verdict.with(Action::Warn), endpoint);

@@ -2,17 +2,14 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::model::workload::WorkloadKind;
-use crate::verdict::Raw;
 
 /// The one version of AdmissionReview that is understood.
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
@@ -86,6 +83,8 @@ pub struct Request<'a> {
     pub scaled: Option<WorkloadKind>,
     /// Whether nothing will be stored.
     pub dry_run: bool,
+    /// Who asks.
+    pub user: Text,
     group_version_kind: GroupVersionKind,
     name: Text,
     namespace: Text,
@@ -229,6 +228,7 @@ enum Field {
     Namespace,
     Operation,
     DryRun,
+    UserInfo,
     Object,
     OldObject,
     #[serde(other)]
@@ -292,6 +292,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
                         Field::DryRun => {
                             request.dry_run = map.next_value::<Option<bool>>()?.unwrap_or_default();
                         }
+                        Field::UserInfo => {
+                            request.user = map.next_value::<UserInfo>()?.username;
+                        }
                         Field::Object if kind_known => {
                             request.object = map.next_value_seed(MaybeObject(request.kind))?;
                         }
@@ -328,6 +331,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
 #[serde(default)]
 struct Resource {
     resource: Text,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct UserInfo {
+    username: Text,
 }
 
 /// An object of a kind, `null`, or one of a kind that is skipped.
@@ -384,74 +393,4 @@ struct Skim<'a> {
 struct SkimRequest<'a> {
     #[serde(default, borrow)]
     uid: Cow<'a, str>,
-}
-
-/// The documents of a review, parsed when they are first asked for.
-pub(super) struct Documents<'a> {
-    body: &'a [u8],
-    parsed: OnceLock<(Option<Value>, Option<Value>)>,
-}
-
-impl<'a> Documents<'a> {
-    pub(super) const fn new(body: &'a [u8]) -> Self {
-        Self {
-            body,
-            parsed: OnceLock::new(),
-        }
-    }
-
-    fn parsed(&self) -> &(Option<Value>, Option<Value>) {
-        self.parsed.get_or_init(|| {
-            #[derive(Deserialize)]
-            struct Whole {
-                request: Both,
-            }
-
-            #[derive(Deserialize)]
-            #[serde(rename_all = "camelCase")]
-            struct Both {
-                object: Option<Value>,
-                old_object: Option<Value>,
-            }
-
-            serde_json::from_slice::<Whole>(self.body).map_or((None, None), |whole| {
-                (whole.request.object, whole.request.old_object)
-            })
-        })
-    }
-}
-
-impl Raw for Documents<'_> {
-    fn object(&self) -> Option<&Value> {
-        self.parsed().0.as_ref()
-    }
-
-    fn old(&self) -> Option<&Value> {
-        self.parsed().1.as_ref()
-    }
-
-    fn requester(&self) -> Option<Cow<'_, str>> {
-        #[derive(Deserialize)]
-        struct Whole<'a> {
-            #[serde(borrow)]
-            request: Asked<'a>,
-        }
-
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Asked<'a> {
-            #[serde(default, borrow)]
-            user_info: Account<'a>,
-        }
-
-        #[derive(Default, Deserialize)]
-        struct Account<'a> {
-            #[serde(default, borrow)]
-            username: Cow<'a, str>,
-        }
-
-        let whole = serde_json::from_slice::<Whole<'_>>(self.body).ok()?;
-        let account = whole.request.user_info.username;
-        (!account.is_empty()).then_some(account)
-    }
 }

@@ -1,5 +1,7 @@
 //! Writing the answer to an AdmissionReview.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
@@ -31,6 +33,14 @@ pub(super) struct Response<'a> {
     patch: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit_annotations: Option<AuditAnnotations>,
+}
+
+/// What the API server writes into its audit log, under the webhook's name.
+#[derive(Serialize)]
+struct AuditAnnotations {
+    suppressed: String,
 }
 
 #[derive(Serialize)]
@@ -50,6 +60,7 @@ impl<'a> Response<'a> {
             patch_type: None,
             patch: None,
             warnings: Vec::new(),
+            audit_annotations: None,
         }
     }
 
@@ -92,6 +103,15 @@ impl<'a> Response<'a> {
         self.warnings.extend_from_slice(notices);
     }
 
+    /// Leaves a trace of findings that somebody asked to be silent about:
+    /// `RULE (REASON)`, several joined by `; `.
+    pub(super) fn audit_suppressed(&mut self, findings: &[Finding]) {
+        let suppressed = suppressed(findings);
+        if !suppressed.is_empty() {
+            self.audit_annotations = Some(AuditAnnotations { suppressed });
+        }
+    }
+
     pub(super) const fn has_warnings(&self) -> bool {
         !self.warnings.is_empty()
     }
@@ -117,6 +137,23 @@ impl<'a> Response<'a> {
         debug_assert!(written.is_ok());
         bytes
     }
+}
+
+/// The findings that somebody asked to be silent about, and why; empty where
+/// there are none.
+pub(super) fn suppressed(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let Some(reason) = &finding.suppressed else {
+            continue;
+        };
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        // Writing to a string does not fail.
+        let _ = write!(text, "{} ({reason})", finding.rule);
+    }
+    text
 }
 
 /// The answer to a review that could not be read: the object passes, as a guard

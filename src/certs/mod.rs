@@ -1,6 +1,7 @@
 //! The certificate the webhook port shows: read from files that may change,
-//! or made on the spot.
+//! or made on the spot. And the certificates that clients must show, if any.
 
+mod clients;
 mod files;
 mod pair;
 mod self_signed;
@@ -12,6 +13,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+pub use clients::{ClientAuthorities, ClientAuthorityFile};
 pub use files::PemFiles;
 pub use pair::{CertError, ServingPair};
 pub use self_signed::SelfSigned;

@@ -95,6 +95,17 @@ pub enum CertError {
         /// When it expired.
         expired: Timestamp,
     },
+    /// The authorities of clients cannot be used.
+    #[error(
+        "The file {path} given with --client-ca cannot be used: {reason}. It must hold the \
+         certificates of the authorities that sign clients, in PEM."
+    )]
+    ClientAuthority {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A certificate could not be made.
     #[error("A self-signed certificate for {names} could not be made: {reason}.")]
     Generate {

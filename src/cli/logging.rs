@@ -45,6 +45,9 @@ impl LogOptions {
         let builder = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_ansi(io::stderr().is_terminal())
+            // A line that cannot be written is lost: to say so on the same
+            // standard error would panic, and no review may end for the log.
+            .log_internal_errors(false)
             .with_writer(io::stderr);
         match self.log_format {
             LogFormat::Text => builder.finish().try_init()?,

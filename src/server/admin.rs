@@ -1,6 +1,11 @@
 //! The admin port: probes and metrics over plain HTTP.
+//!
+//! It is served by a thread of its own, so that a server that is busy judging
+//! never looks dead.
 
 use std::fmt::Write as _;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use axum::Router;
@@ -9,11 +14,17 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tokio::sync::watch;
+use hyper_util::rt::TokioExecutor;
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::TcpStream;
+use tokio::sync::{oneshot, watch};
 
+use super::connections::{Connections, Place};
 use super::health::{Condition, HealthSource, State};
+use super::limits::Limits;
 use super::metrics::Metrics;
 use super::phase::Phase;
+use super::port::{Lifetime, accept, speak};
 use super::tls::HandshakeProbe;
 
 /// The content type of the OpenMetrics text format.
@@ -25,10 +36,50 @@ pub(super) struct Admin {
     pub(super) probe: HandshakeProbe,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) metrics: Metrics,
+    pub(super) limits: Limits,
 }
 
 impl Admin {
-    pub(super) fn router(self) -> Router {
+    /// Serves the port on a thread of its own until told to stop. What is
+    /// returned hears of the end.
+    pub(super) fn spawn(
+        self,
+        listener: TcpListener,
+        connections: Arc<Connections>,
+        stop: oneshot::Receiver<()>,
+    ) -> io::Result<oneshot::Receiver<()>> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener)?
+        };
+        let (ended, end) = oneshot::channel();
+        // Prometheus keeps its connection from one scrape to the next.
+        let lifetime = Lifetime {
+            first: self.limits.headers,
+            idle: self.limits.idle,
+            age: self.limits.age,
+            goodbye: self.limits.goodbye,
+        };
+        let router = self.router();
+        std::thread::Builder::new()
+            .name("admin".to_owned())
+            .spawn(move || {
+                let open = Arc::clone(&connections);
+                let serve = |stream: TcpStream, peer: SocketAddr| {
+                    let place = open.admit(peer.ip())?;
+                    Some(serve(stream, place, router.clone(), lifetime))
+                };
+                runtime.block_on(accept(listener, connections, stop, serve));
+                // Nobody may wait for it any more.
+                let _ = ended.send(());
+            })?;
+        Ok(end)
+    }
+
+    fn router(self) -> Router {
         Router::new()
             .route("/healthz", get(healthz))
             .route("/readyz", get(readyz))
@@ -50,6 +101,13 @@ impl Admin {
         }
         conditions
     }
+}
+
+async fn serve(stream: TcpStream, place: Place, router: Router, lifetime: Lifetime) {
+    // As for the webhook port.
+    let _ = stream.set_nodelay(true);
+    let http = Builder::new(TokioExecutor::new()).http1_only();
+    speak(stream, &http, &router, &place, lifetime).await;
 }
 
 /// Alive while it can answer at all.

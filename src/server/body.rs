@@ -2,147 +2,166 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use futures_util::FutureExt as _;
+use tokio::time::{Instant, timeout, timeout_at};
 
+use super::budget::{Budget, NoMemory, Rest, Share};
 use super::limits::Limits;
 
-/// Bodies up to this size take no share of the memory budget; the bound on
-/// reviews in flight is theirs.
-const UNCOUNTED: usize = 64 * 1024;
-
-/// The budget is counted in units of this many bytes, because a semaphore
-/// counts in `u32`.
-const UNIT: usize = 1024;
+/// Room for more than this much is made only once this much has arrived: a
+/// client that merely announces a large body gets none.
+const FIRST_ROOM: usize = 64 * 1024;
 
 /// Why a body was not read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyError {
     /// Larger than [`Limits::body`], declared or found.
     TooLarge,
-    /// Not complete within [`Limits::body_read`].
+    /// Not complete in time.
     TooSlow,
-    /// No share of [`Limits::body_memory`] within [`Limits::wait`].
+    /// Others need the memory more.
     NoMemory,
     /// The client went away or broke the protocol.
     Interrupted,
 }
 
-/// The memory that large bodies share.
-#[derive(Clone, Debug)]
-pub(super) struct Budget(Arc<Semaphore>);
-
-impl Budget {
-    /// A budget that fits at least one body of the largest size.
-    pub(super) fn new(limits: &Limits) -> Self {
-        Self(Arc::new(Semaphore::new(
-            limits.body_memory.max(limits.body).div_ceil(UNIT),
-        )))
+impl From<NoMemory> for BodyError {
+    fn from(NoMemory: NoMemory) -> Self {
+        Self::NoMemory
     }
+}
 
-    async fn reserve(
-        &self,
-        bytes: usize,
-        limits: &Limits,
-    ) -> Result<OwnedSemaphorePermit, BodyError> {
-        let units = u32::try_from(bytes.div_ceil(UNIT)).map_err(|_| BodyError::TooLarge)?;
-        match timeout(limits.wait, Arc::clone(&self.0).acquire_many_owned(units)).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(BodyError::NoMemory),
-        }
-    }
+/// How long a body may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// When it must be there.
+    pub(super) until: Instant,
+    /// How long it may wait for memory at a time.
+    pub(super) for_memory: Duration,
 }
 
 /// A whole body, holding its share of the budget until dropped.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) bytes: Bytes,
-    _share: Option<OwnedSemaphorePermit>,
+    _share: Share,
 }
 
 /// Reads a body to its end.
 ///
-/// A body that arrives in one frame, as most reviews do, is not copied. The
-/// share is taken only once 64 KiB have really arrived: a client that merely
-/// announces a large body holds nothing up. It is then taken whole, because
-/// bodies that took it piece by piece could all wait for each other.
+/// Most bodies have arrived with their headers: they cost no timer, and where
+/// they came in one frame no copy.
 pub(super) async fn receive<B>(
     body: &mut B,
     limits: &Limits,
     budget: &Budget,
+    patience: Patience,
 ) -> Result<Received, BodyError>
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
-    let declared = match body.size_hint().exact() {
-        Some(length) => Some(
-            usize::try_from(length)
-                .ok()
-                .filter(|length| *length <= limits.body)
-                .ok_or(BodyError::TooLarge)?,
-        ),
-        None => None,
-    };
-    match timeout(limits.body_read, assemble(body, declared, limits, budget)).await {
-        Ok(result) => result,
-        Err(_) => Err(BodyError::TooSlow),
+    let mut share = budget.share();
+    let mut whole = Whole::new(body, limits)?;
+    let mut ahead = None;
+    while let Some(next) = next_data(body).now_or_never() {
+        let Some(data) = next? else {
+            return Ok(whole.received(share));
+        };
+        if !share.grow_now(data.len()) {
+            ahead = Some(data);
+            break;
+        }
+        whole.push(data)?;
     }
+    let rest = Rest::of(&share);
+    let reading = async {
+        rest.enter(&mut share, patience.for_memory).await?;
+        loop {
+            let data = match ahead.take() {
+                Some(data) => data,
+                None => match next_data(body).await? {
+                    Some(data) => data,
+                    None => return Ok(()),
+                },
+            };
+            rest.heard();
+            rest.grow(&mut share, data.len(), patience.for_memory)
+                .await?;
+            whole.push(data)?;
+        }
+    };
+    let read: Result<(), BodyError> = tokio::select! {
+        read = timeout_at(patience.until, reading) => read.unwrap_or(Err(BodyError::TooSlow)),
+        () = rest.told_to_give_way() => Err(BodyError::NoMemory),
+    };
+    read?;
+    Ok(whole.received(share))
 }
 
-async fn assemble<B>(
-    body: &mut B,
+/// The pieces of a body put together.
+struct Whole {
+    limit: usize,
     declared: Option<usize>,
-    limits: &Limits,
-    budget: &Budget,
-) -> Result<Received, BodyError>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
-    let mut share = None;
-    let mut first = Bytes::new();
-    let mut whole = Vec::new();
-    while let Some(data) = next_data(body).await? {
-        let length = first.len() + whole.len() + data.len();
-        if length > limits.body {
+    /// The first piece, until there is a second.
+    first: Bytes,
+    all: Vec<u8>,
+}
+
+impl Whole {
+    fn new<B: HttpBody>(body: &B, limits: &Limits) -> Result<Self, BodyError> {
+        let declared = body
+            .size_hint()
+            .exact()
+            .map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        if declared.is_some_and(|length| length > limits.body) {
             return Err(BodyError::TooLarge);
         }
-        if length > UNCOUNTED && share.is_none() {
-            let bytes = declared.unwrap_or(limits.body);
-            share = Some(budget.reserve(bytes, limits).await?);
-        }
-        if first.is_empty() && whole.is_empty() {
-            first = data;
-            continue;
-        }
-        // Room for the announced length only once its share is taken.
-        let announced = declared.unwrap_or(length);
-        let room = match share {
-            Some(_) => announced,
-            None => announced.min(UNCOUNTED),
-        };
-        whole.reserve(room.saturating_sub(whole.len()));
-        whole.extend_from_slice(&std::mem::take(&mut first));
-        whole.extend_from_slice(&data);
+        Ok(Self {
+            limit: limits.body,
+            declared,
+            first: Bytes::new(),
+            all: Vec::new(),
+        })
     }
-    Ok(Received {
-        bytes: if whole.is_empty() {
-            first
-        } else {
-            whole.into()
-        },
-        _share: share,
-    })
+
+    fn push(&mut self, data: Bytes) -> Result<(), BodyError> {
+        let length = self.first.len() + self.all.len() + data.len();
+        if length > self.limit {
+            return Err(BodyError::TooLarge);
+        }
+        if self.first.is_empty() && self.all.is_empty() {
+            self.first = data;
+            return Ok(());
+        }
+        let announced = self.declared.unwrap_or(length);
+        let room = match length > FIRST_ROOM {
+            true => announced,
+            false => announced.min(FIRST_ROOM),
+        };
+        self.all.reserve(room.saturating_sub(self.all.len()));
+        self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        self.all.extend_from_slice(&data);
+        Ok(())
+    }
+
+    fn received(self, share: Share) -> Received {
+        Received {
+            bytes: match self.all.is_empty() {
+                true => self.first,
+                false => self.all.into(),
+            },
+            _share: share,
+        }
+    }
 }
 
 /// Reads and forgets what a refused client still sends, up to twice the
 /// largest body and within the body's own deadline.
 ///
-/// Over HTTP/1.1 a server that answers and closes while the client is still
-/// sending resets the connection, and the client then sees the reset in place
-/// of the answer.
+/// A client whose sending is cut short may see that in place of the answer.
 pub(super) async fn discard<B>(body: &mut B, limits: &Limits)
 where
     B: HttpBody<Data = Bytes> + Unpin,

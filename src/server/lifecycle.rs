@@ -12,40 +12,31 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum_server::Handle;
-use axum_server::accept::NoDelayAcceptor;
-use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
-use hyper_util::rt::TokioTimer;
 use rustls::server::ResolvesServerCert;
+use rustls::server::danger::ClientCertVerifier;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::admin::Admin;
-use super::connection::Guard;
+use super::connections::Connections;
 use super::health::HealthSource;
+use super::https::Https;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::phase::Phase;
+use super::port::accept;
 use super::review::Reviewer;
-use super::tls::{HandshakeProbe, server_config};
-use super::webhook::{MakeWebhook, Webhook};
+use super::tls::{HandshakeProbe, OwnHandshake, server_config};
+use super::webhook::Webhook;
 
-/// Received and not yet read bytes that one HTTP/2 connection may hold. An
-/// API server is a millisecond away at most, so this still lets hundreds of
-/// megabytes a second through.
-const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
+/// Connections open at once at the admin port.
+const ADMIN_CONNECTIONS: usize = 64;
 
-/// The same for one request.
-const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
-
-/// The same for one HTTP/1.1 connection, headers included.
-const HTTP1_BUFFER: usize = 64 * 1024;
-
-/// A client that vanished without a word is found out by HTTP/2 pings.
-const HTTP2_PING_EVERY: Duration = Duration::from_secs(30);
+/// How long the admin port has for its last answers.
+const ADMIN_DRAIN: Duration = Duration::from_secs(1);
 
 /// Where to listen, and how to stop.
 #[derive(Clone, Debug)]
@@ -60,6 +51,8 @@ pub struct Options {
     pub drain_timeout: Duration,
     /// Bounds on time and memory.
     pub limits: Limits,
+    /// Who may ask; anybody where there is none.
+    pub clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 
 impl Options {
@@ -71,6 +64,7 @@ impl Options {
             shutdown_delay: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(20),
             limits: Limits::default(),
+            clients: None,
         }
     }
 }
@@ -166,24 +160,24 @@ pub struct Server {
     shutdown_delay: Duration,
     drain_timeout: Duration,
     phase: Shutdown,
-    webhook: Port,
-    probes: Port,
+    webhook: Port<()>,
+    probes: Port<Result<(), oneshot::error::RecvError>>,
 }
 
-/// One port and the task that serves it.
+/// One port, what serves it and the way to stop it.
 #[derive(Debug)]
-struct Port {
+struct Port<T> {
     name: &'static str,
-    handle: Handle<SocketAddr>,
-    task: JoinHandle<io::Result<()>>,
+    connections: Arc<Connections>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<T>,
 }
 
-impl Port {
+impl<T> Port<T> {
     /// Waits for the task to end, and says what ended it.
     async fn ended(&mut self) -> ServerError {
         let reason = match (&mut self.task).await {
-            Ok(Ok(())) => "its task ended".to_owned(),
-            Ok(Err(error)) => error.to_string(),
+            Ok(_) => "its task ended".to_owned(),
             Err(error) => error.to_string(),
         };
         ServerError::Stopped {
@@ -217,42 +211,45 @@ impl Server {
         let admin = admin_listener.local_addr().map_err(failed)?;
 
         let limits = options.limits;
+        let own_handshake = OwnHandshake::default();
         let (sender, phase) = watch::channel(Phase::Serving);
-        let router = Admin {
+        let probes = Admin {
             sources,
-            probe: HandshakeProbe::new(listen)?,
+            probe: HandshakeProbe::new(listen, own_handshake.clone())?,
             phase,
             metrics: metrics.clone(),
-        }
-        .router();
+            limits,
+        };
+        let https = Arc::new(Https::new(
+            Webhook::new(reviewer, limits, metrics.clone()).router(),
+            server_config(certificates, options.clients.clone())?,
+            own_handshake,
+            limits,
+            metrics.clone(),
+        ));
 
-        let tls = RustlsConfig::from_config(Arc::new(server_config(certificates)?));
-        // Without TCP_NODELAY the second small write of an answer waits for
-        // the client's delayed acknowledgement, 40 ms.
-        let acceptor = RustlsAcceptor::new(tls)
-            .handshake_timeout(limits.handshake)
-            .acceptor(NoDelayAcceptor);
-        let handle = Handle::new();
-        let mut server = axum_server::Server::from_listener(listener)
-            .handle(handle.clone())
-            .acceptor(Guard::new(acceptor, limits, Some(metrics.clone())));
-        tune(&mut server, &limits);
-        let service = MakeWebhook(Webhook::new(reviewer, limits, metrics));
+        let connections = Arc::new(Connections::new(limits.connections, Some(metrics)));
+        let (stop, stopped) = oneshot::channel();
+        let open = Arc::clone(&connections);
+        let serve = move |stream, peer| https.serve(&open, stream, peer);
         let webhook = Port {
             name: "webhook",
-            handle,
-            task: tokio::spawn(server.serve(service)),
+            task: tokio::spawn(accept(listener, Arc::clone(&connections), stopped, serve)),
+            connections,
+            stop,
         };
 
-        let handle = Handle::new();
-        let mut server = axum_server::Server::from_listener(admin_listener)
-            .handle(handle.clone())
-            .acceptor(Guard::new(NoDelayAcceptor, limits, None));
-        tune(&mut server, &limits);
+        let connections = Arc::new(Connections::new(ADMIN_CONNECTIONS, None));
+        let (stop, stopped) = oneshot::channel();
+        let listener = admin_listener.into_std().map_err(failed)?;
+        let ended = probes
+            .spawn(listener, Arc::clone(&connections), stopped)
+            .map_err(failed)?;
         let probes = Port {
             name: "admin",
-            handle,
-            task: tokio::spawn(server.serve(router.into_make_service())),
+            task: tokio::spawn(ended),
+            connections,
+            stop,
         };
 
         Ok(Self {
@@ -300,17 +297,18 @@ impl Server {
             () = reached(&mut phase, Phase::Aborted) => {}
         }
 
-        self.webhook.handle.graceful_shutdown(None);
+        // Whoever no longer listens has ended already.
+        let _ = self.webhook.stop.send(());
         let stopped = tokio::select! {
             biased;
             () = reached(&mut phase, Phase::Aborted) => Stopped::Aborted,
             _ = &mut self.webhook.task => Stopped::Drained,
-            () = sleep(self.drain_timeout) => {
-                Stopped::Cut(self.webhook.handle.connection_count())
-            }
+            () = sleep(self.drain_timeout) => Stopped::Cut(self.webhook.connections.count()),
         };
-        self.webhook.handle.shutdown();
-        self.probes.handle.shutdown();
+        self.webhook.task.abort();
+        self.probes.connections.tell_all_to_leave();
+        let _ = self.probes.stop.send(());
+        let _ = timeout(ADMIN_DRAIN, &mut self.probes.task).await;
         match stopped {
             Stopped::Drained => tracing::info!("Stopped: every request was answered."),
             Stopped::Cut(connections) => tracing::warn!(
@@ -326,18 +324,4 @@ impl Server {
 async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {
     // The sender lives as long as the server that waits here.
     let _ = phase.wait_for(|phase| *phase >= wanted).await;
-}
-
-/// Gives hyper its timers and buffer sizes.
-fn tune<A>(server: &mut axum_server::Server<SocketAddr, A>, limits: &Limits) {
-    let http = server.http_builder();
-    http.http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.headers)
-        .max_buf_size(HTTP1_BUFFER);
-    http.http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(HTTP2_PING_EVERY)
-        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
-        .initial_stream_window_size(HTTP2_STREAM_WINDOW);
 }

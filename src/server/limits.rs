@@ -18,46 +18,67 @@ pub(super) const MAX_BODY: usize = 37 * 1024 * 1024;
 
 /// Bounds on time and memory. The defaults suit the API server, whose own
 /// deadline for a webhook is 10 s unless configured otherwise.
+///
+/// What strangers can make the server hold, at most:
+///
+/// ```text
+/// bodies                     96 MiB  body_memory
+/// one more of the largest    37 MiB  the last resort, see Budget
+/// received and not yet read   1 MiB  16 bodies that wait × 64 KiB
+/// HTTP/1.1 headers           32 MiB  512 connections × 64 KiB
+/// connections                20 MiB  512 × 40 KiB for TLS and HTTP
+///                           186 MiB
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
     /// The largest body that is read, in bytes. Larger ones get a 413.
     pub body: usize,
-    /// Bytes that all bodies in flight may take together, those below 64 KiB
-    /// not counted. At least one body of the largest size always fits.
+    /// Bytes of all bodies that have arrived and are not answered yet. Where
+    /// they are used up, the body that has stalled longest gives way.
     pub body_memory: usize,
-    /// How long a large body may wait for its share of `body_memory`, and any
-    /// request for a free slot, before it gets a 503.
-    pub wait: Duration,
-    /// Reviews in flight at once; more wait. Together with the 64 KiB that are
-    /// not counted this bounds the memory of small bodies.
+    /// Reviews judged at once; more wait for a part of the time that their
+    /// caller gives, and are refused at once where that cannot be enough.
     pub in_flight: usize,
-    /// Connections open at once; a further one is closed at once. Each may
-    /// hold 256 KiB that were received and not yet read.
+    /// The same for reviews above 256 KiB, which take a thread each.
+    pub large_in_flight: usize,
+    /// Connections open at once. Where they are all taken, the address that
+    /// has most of them loses a quiet one to a newcomer.
     pub connections: usize,
     /// From the TCP accept to the end of the TLS handshake.
     pub handshake: Duration,
-    /// From the handshake, or from the end of the request before, to the end
-    /// of the request's headers. An idle HTTP/1.1 connection ends with it.
+    /// From the handshake to the end of the first request's headers and, over
+    /// HTTP/1.1, from each answer to the end of the next headers.
     pub headers: Duration,
-    /// From the end of the headers to the end of the body.
+    /// How long an HTTP/2 connection may be without a request. Go's client, as
+    /// in the API server, ends its own after 90 s (`IdleConnTimeout` of
+    /// `net/http`), so it is rarely the server that does.
+    pub idle: Duration,
+    /// How long a connection is used at most, so that the API server spreads
+    /// its connections over the replicas there are now.
+    pub age: Duration,
+    /// How long a connection that is told to end may take to do so, beside the
+    /// requests that are under way.
+    pub goodbye: Duration,
+    /// From the end of the headers to the end of the body, where the caller
+    /// does not wait less.
     pub body_read: Duration,
-    /// How long a client may leave its receive window full.
-    pub write_stall: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
             body: MAX_BODY,
-            body_memory: 128 * 1024 * 1024,
-            wait: Duration::from_secs(5),
+            body_memory: 96 * 1024 * 1024,
             in_flight: 1024,
+            large_in_flight: std::thread::available_parallelism().map_or(1, Into::into),
             connections: 512,
             handshake: Duration::from_secs(10),
             headers: Duration::from_secs(15),
+            idle: Duration::from_secs(120),
+            age: Duration::from_secs(30 * 60),
+            goodbye: Duration::from_secs(5),
             body_read: Duration::from_secs(10),
-            write_stall: Duration::from_secs(30),
         }
     }
 }

@@ -209,6 +209,7 @@ pub struct Metrics {
     panics: Counter,
     connections: Gauge,
     connections_refused: Counter,
+    connections_displaced: Counter,
     handshake_failures: Counter,
     policy: Reloads,
     certificate: Reloads,
@@ -276,6 +277,11 @@ impl Metrics {
                 all,
                 "connections_refused",
                 "Connections closed at once because too many were open",
+            ),
+            connections_displaced: metric(
+                all,
+                "connections_displaced",
+                "Quiet connections ended to make room for new ones",
             ),
             handshake_failures: metric(
                 all,
@@ -433,6 +439,10 @@ impl Metrics {
 
     pub(super) fn connection_refused(&self) {
         self.connections_refused.inc();
+    }
+
+    pub(super) fn connection_displaced(&self) {
+        self.connections_displaced.inc();
     }
 
     pub(super) fn handshake_failed(&self) {

@@ -7,18 +7,23 @@
 //! `/readyz` and `/metrics`; what it says about readiness comes from
 //! [`HealthSource`]s.
 //!
-//! Every stage a client can stall has its own deadline ([`Limits`]), and the
-//! memory that bodies may take together is bounded, so that no client can
-//! stop the others from being answered.
+//! Every stage a client can stall has its own deadline ([`Limits`]), and what
+//! there is little of (connections, memory for bodies, slots to be judged in)
+//! is taken only for what is there and given back first by those who hold it
+//! without using it, so that no client can stop the others from being answered.
 
 mod admin;
 mod body;
-mod connection;
+mod budget;
+mod connections;
+mod gate;
 mod health;
+mod https;
 mod lifecycle;
 mod limits;
 mod metrics;
 mod phase;
+mod port;
 mod refusal;
 mod review;
 mod tls;

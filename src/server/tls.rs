@@ -1,15 +1,16 @@
 //! TLS on the webhook port, and asking that port for a handshake.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::ResolvesServerCert;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -17,13 +18,18 @@ use tokio_rustls::TlsConnector;
 use super::health::Condition;
 
 /// TLS 1.2 and 1.3, HTTP/2 preferred: the API server speaks HTTP/2 over 1.3.
+/// Without `clients` anybody may ask.
 pub(super) fn server_config(
     certificates: Arc<dyn ResolvesServerCert>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
 ) -> Result<ServerConfig, Error> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(certificates);
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?;
+    let mut config = match clients {
+        Some(clients) => config.with_client_cert_verifier(clients),
+        None => config.with_no_client_auth(),
+    }
+    .with_cert_resolver(certificates);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
 }
@@ -31,20 +37,52 @@ pub(super) fn server_config(
 /// How long the port may take to answer the probe's handshake.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// What is said of a port that did not answer in [`PROBE_TIMEOUT`].
+const LATE: &str = "The webhook port did not answer a TLS handshake within a second.";
+
 /// An answer stays good for this long, so that anyone who can reach the admin
 /// port cannot make the server shake hands with itself without end.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
+
+/// A port that was good and now does not answer in time is busy, and only
+/// after this long taken for broken: a replica that goes as soon as it is busy
+/// leaves its load to the others, which then go too.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// The address from which this process shakes hands with itself.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OwnHandshake(Arc<std::sync::Mutex<Option<SocketAddr>>>);
+
+impl OwnHandshake {
+    /// Whether a connection from `peer` is the one that readiness makes.
+    pub(super) fn is_from(&self, peer: SocketAddr) -> bool {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) == Some(peer)
+    }
+
+    fn set(&self, address: Option<SocketAddr>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = address;
+    }
+}
 
 /// Asks the webhook port for a TLS handshake, as the API server would.
 pub(super) struct HandshakeProbe {
     connector: TlsConnector,
     port: SocketAddr,
-    last: Mutex<Option<(Instant, Condition)>>,
+    own: OwnHandshake,
+    last: Mutex<Last>,
+}
+
+/// What the last handshake showed.
+#[derive(Debug, Default)]
+struct Last {
+    asked: Option<(Instant, Condition)>,
+    /// When the port answered last.
+    good: Option<Instant>,
 }
 
 impl HandshakeProbe {
     /// A probe of the port bound at `bound`.
-    pub(super) fn new(bound: SocketAddr) -> Result<Self, Error> {
+    pub(super) fn new(bound: SocketAddr, own: OwnHandshake) -> Result<Self, Error> {
         let provider = Arc::new(ring::default_provider());
         let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()?
@@ -54,45 +92,48 @@ impl HandshakeProbe {
         Ok(Self {
             connector: TlsConnector::from(Arc::new(config)),
             port: reachable(bound),
-            last: Mutex::new(None),
+            own,
+            last: Mutex::default(),
         })
     }
 
     /// The condition `tls`.
     pub(super) async fn condition(&self) -> Condition {
         let mut last = self.last.lock().await;
-        if let Some((at, condition)) = &*last
+        if let Some((at, condition)) = &last.asked
             && at.elapsed() < PROBE_EVERY
         {
             return condition.clone();
         }
-        let condition = match timeout(PROBE_TIMEOUT, self.shake_hands()).await {
-            Ok(Ok(())) => Condition::ready(
-                "tls",
-                format!("The webhook port answers TLS handshakes at {}.", self.port),
-            ),
+        let shaken = timeout(PROBE_TIMEOUT, self.shake_hands()).await;
+        self.own.set(None);
+        if let Ok(Ok(())) = shaken {
+            last.good = Some(Instant::now());
+        }
+        let was_good = last.good.is_some_and(|at| at.elapsed() < BUSY);
+        let condition = match shaken {
+            Ok(Ok(())) => Condition::ready("tls", "The webhook port answers TLS handshakes."),
             Ok(Err(error)) => Condition::not_ready(
                 "tls",
-                format!(
-                    "The webhook port at {} failed a TLS handshake: {error}.",
-                    self.port
-                ),
+                format!("The webhook port failed a TLS handshake: {error}."),
             ),
-            Err(_) => Condition::not_ready(
-                "tls",
-                format!(
-                    "The webhook port at {} did not answer a TLS handshake within {} s.",
-                    self.port,
-                    PROBE_TIMEOUT.as_secs()
-                ),
-            ),
+            Err(_) if was_good => Condition::degraded("tls", LATE),
+            Err(_) => Condition::not_ready("tls", LATE),
         };
-        *last = Some((Instant::now(), condition.clone()));
+        last.asked = Some((Instant::now(), condition.clone()));
         condition
     }
 
     async fn shake_hands(&self) -> std::io::Result<()> {
-        let stream = TcpStream::connect(self.port).await?;
+        let from = SocketAddr::new(self.port.ip(), 0);
+        let socket = match from {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // Bound first, so that the port knows it before it comes.
+        socket.bind(from)?;
+        self.own.set(Some(socket.local_addr()?));
+        let stream = socket.connect(self.port).await?;
         let name = ServerName::IpAddress(self.port.ip().into());
         self.connector.connect(name, stream).await.map(drop)
     }

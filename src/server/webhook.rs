@@ -1,29 +1,26 @@
 //! The two review paths.
-//!
-//! A plain service rather than a router with middleware: two paths need no
-//! routing table, and nothing but the review itself should cost anything.
 
-use std::convert::Infallible;
-use std::future::{Ready, ready};
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Bytes, HttpBody};
-use axum::http::header::{ALLOW, CONTENT_TYPE, EXPECT};
-use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use axum::body::{Body, HttpBody as _};
+use axum::extract::Request;
+use axum::http::header::{ALLOW, CONTENT_TYPE, EXPECT, HeaderValue};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, Version};
+use axum::response::Response;
+use axum::routing::any;
+use axum::{Extension, Router};
 use futures_util::FutureExt as _;
-use http_body_util::Full;
 use jiff::SignedDuration;
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout};
-use tower_service::Service;
+use tokio::time::Instant;
 
-use super::body::{BodyError, Budget, Received, discard, receive};
+use super::body::{BodyError, Patience, Received, discard, receive};
+use super::budget::Budget;
+use super::connections::Connection;
+use super::gate::{Gate, Slot};
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::refusal::Refusal;
@@ -41,138 +38,192 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest an API server waits (`timeoutSeconds` of a webhook).
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The part of the caller's timeout that a review may wait for memory, and for
+/// a slot to be judged in: one in so many.
+const WAIT_SHARE: u32 = 4;
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// The service behind the webhook port. Clones share everything.
-pub(super) struct Webhook<R>(Arc<Shared<R>>);
-
-struct Shared<R> {
+/// What answers the requests of all connections.
+pub(super) struct Webhook<R> {
     reviewer: R,
     limits: Limits,
     metrics: Metrics,
     budget: Budget,
-    slots: Semaphore,
-}
-
-impl<R> Clone for Webhook<R> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
+    small: Gate,
+    large: Gate,
 }
 
 impl<R: Reviewer> Webhook<R> {
     pub(super) fn new(reviewer: R, limits: Limits, metrics: Metrics) -> Self {
-        Self(Arc::new(Shared {
+        Self {
             reviewer,
             limits,
             metrics,
             budget: Budget::new(&limits),
-            slots: Semaphore::new(limits.in_flight.clamp(1, Semaphore::MAX_PERMITS)),
-        }))
-    }
-}
-
-impl<R, B> Service<Request<B>> for Webhook<R>
-where
-    R: Reviewer,
-    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
-{
-    type Response = Response<Full<Bytes>>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let shared = Arc::clone(&self.0);
-        Box::pin(async move { Ok(answer(shared, request).await) })
-    }
-}
-
-/// Hands every connection the one service.
-pub(super) struct MakeWebhook<R>(pub(super) Webhook<R>);
-
-impl<R: Reviewer> Service<SocketAddr> for MakeWebhook<R> {
-    type Response = Webhook<R>;
-    type Error = Infallible;
-    type Future = Ready<Result<Webhook<R>, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: SocketAddr) -> Self::Future {
-        ready(Ok(self.0.clone()))
-    }
-}
-
-async fn answer<R, B>(shared: Arc<Shared<R>>, request: Request<B>) -> Response<Full<Bytes>>
-where
-    R: Reviewer,
-    B: HttpBody<Data = Bytes> + Unpin,
-{
-    let started = Instant::now();
-    let _in_flight = shared.metrics.request_started();
-    let (head, mut body) = request.into_parts();
-    let Some(endpoint) = endpoint_at(head.uri.path()) else {
-        let refusal = Refusal::NotFound;
-        return refuse(&shared, &refusal, head.version, &head.headers, &mut body).await;
-    };
-    let answered = match read(&shared, &head.method, &head.headers, &mut body).await {
-        Ok((received, _slot)) => {
-            let deadline = started + client_timeout(&head.uri);
-            judge(&shared, endpoint, received, deadline).await
+            small: Gate::new(limits.in_flight),
+            large: Gate::new(limits.large_in_flight),
         }
-        Err(refusal) => Err(refusal),
-    };
-    let response = match answered {
-        Ok(answer) => {
-            shared.metrics.answered(endpoint, &answer);
-            response(StatusCode::OK, JSON, answer.body.into())
+    }
+
+    /// The two paths; each request brings its [`Connection`] as an extension.
+    pub(super) fn router(self) -> Router {
+        let shared = Arc::new(self);
+        let answer_at = |endpoint| {
+            let shared = Arc::clone(&shared);
+            any(
+                move |Extension(connection): Extension<Arc<Connection>>, request: Request| {
+                    shared.answer(endpoint, connection, request)
+                },
+            )
+        };
+        Router::new()
+            .route("/mutate", answer_at(Endpoint::Mutate))
+            .route("/validate", answer_at(Endpoint::Validate))
+            .fallback(move |request: Request| shared.not_found(request))
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        endpoint: Endpoint,
+        connection: Arc<Connection>,
+        request: Request,
+    ) -> Response {
+        let started = Instant::now();
+        let _in_flight = self.metrics.request_started();
+        let (head, mut body) = request.into_parts();
+        let response = match self.review(endpoint, &head, &mut body, started).await {
+            Ok(answer) => {
+                self.metrics.answered(endpoint, &answer);
+                connection.prove();
+                response(StatusCode::OK, JSON, answer.body)
+            }
+            Err(refusal) => self.refuse(&refusal, &head, body).await,
+        };
+        self.metrics.request_ended(endpoint, started.elapsed());
+        response
+    }
+
+    async fn not_found(self: Arc<Self>, request: Request) -> Response {
+        let (head, body) = request.into_parts();
+        self.refuse(&Refusal::NotFound, &head, body).await
+    }
+
+    async fn review(
+        self: &Arc<Self>,
+        endpoint: Endpoint,
+        head: &Parts,
+        body: &mut Body,
+        started: Instant,
+    ) -> Result<Answer, Refusal> {
+        if head.method != Method::POST {
+            return Err(Refusal::Method);
         }
-        Err(refusal) => refuse(&shared, &refusal, head.version, &head.headers, &mut body).await,
-    };
-    shared.metrics.request_ended(endpoint, started.elapsed());
-    response
-}
-
-/// The webhook at a path, which has no query.
-fn endpoint_at(path: &str) -> Option<Endpoint> {
-    let name = path.strip_prefix('/')?;
-    Endpoint::ALL.into_iter().find(|it| it.name() == name)
-}
-
-/// Reads the body of what looks like a review, and takes the slot it is
-/// answered in.
-async fn read<'a, R, B>(
-    shared: &'a Shared<R>,
-    method: &Method,
-    headers: &HeaderMap,
-    body: &mut B,
-) -> Result<(Received, SemaphorePermit<'a>), Refusal>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
-    if method != Method::POST {
-        return Err(Refusal::Method);
+        if !is_json(&head.headers) {
+            return Err(Refusal::ContentType);
+        }
+        let timeout = client_timeout(&head.uri);
+        let wait = timeout / WAIT_SHARE;
+        let patience = Patience {
+            until: started + timeout.min(self.limits.body_read),
+            for_memory: wait,
+        };
+        let received = receive(body, &self.limits, &self.budget, patience).await?;
+        // The slot is taken once the body is there: a client that only begins
+        // to send one takes nobody's.
+        let gate = match received.bytes.len() <= INLINE {
+            true => &self.small,
+            false => &self.large,
+        };
+        let slot = gate.enter(wait).await.ok_or(Refusal::Busy)?;
+        self.judge(endpoint, received, slot, started + timeout)
+            .await
     }
-    if !headers.get(CONTENT_TYPE).is_some_and(is_json) {
-        return Err(Refusal::ContentType);
+
+    async fn judge(
+        self: &Arc<Self>,
+        endpoint: Endpoint,
+        received: Received,
+        slot: Slot,
+        deadline: Instant,
+    ) -> Result<Answer, Refusal> {
+        if received.bytes.len() <= INLINE {
+            return self.guarded(endpoint, &received.bytes, deadline).await;
+        }
+        let shared = Arc::clone(self);
+        let runtime = Handle::current();
+        let judged = tokio::task::spawn_blocking(move || {
+            // Goes with the thread: a client that hangs up frees neither.
+            let _slot = slot;
+            runtime.block_on(shared.guarded(endpoint, &received.bytes, deadline))
+        })
+        .await;
+        // Only a runtime that is shutting down refuses the task.
+        judged.unwrap_or(Err(Refusal::Stopping))
     }
-    let slot = match timeout(shared.limits.wait, shared.slots.acquire()).await {
-        Ok(Ok(slot)) => slot,
-        Ok(Err(_)) | Err(_) => return Err(Refusal::Busy),
-    };
-    let received = receive(body, &shared.limits, &shared.budget).await?;
-    Ok((received, slot))
+
+    /// The review, with a panic turned into an answer.
+    ///
+    /// The reviewer is shared, so a panic could leave it half-changed; it is
+    /// asked again all the same, because its state is replaced whole and never
+    /// edited in place.
+    async fn guarded(
+        &self,
+        endpoint: Endpoint,
+        body: &[u8],
+        deadline: Instant,
+    ) -> Result<Answer, Refusal> {
+        // Called inside the future, so that a panic before its first await counts.
+        let review = async { self.reviewer.review(endpoint, body, deadline).await };
+        match AssertUnwindSafe(review).catch_unwind().await {
+            Ok(reviewed) => reviewed.map_err(Refusal::Malformed),
+            Err(_) => {
+                self.metrics.panicked();
+                tracing::error!(
+                    endpoint = endpoint.name(),
+                    bytes = body.len(),
+                    "A review ended in a panic, which is a bug; the request was answered with 500."
+                );
+                Err(Refusal::Panic)
+            }
+        }
+    }
+
+    /// Tells the client why not, in such a way that it hears it while it is
+    /// still sending.
+    async fn refuse(&self, refusal: &Refusal, head: &Parts, mut body: Body) -> Response {
+        self.metrics.refused(refusal);
+        let limits = self.limits;
+        let is_unread = !body.is_end_stream()
+            && !matches!(
+                refusal,
+                Refusal::Body(BodyError::TooSlow | BodyError::Interrupted)
+            );
+        if is_unread && head.version == Version::HTTP_2 {
+            // A stream whose request nobody reads is reset, and some clients
+            // then forget the answer that came before.
+            tokio::spawn(async move { discard(&mut body, &limits).await });
+        } else if is_unread && !head.headers.contains_key(EXPECT) {
+            // A connection closed while the client sends is reset, and the
+            // answer lost. A client that expects "100 Continue" sends no body
+            // before it is asked to.
+            discard(&mut body, &limits).await;
+        }
+        let mut response = response(refusal.status(), TEXT, refusal.sentence(&limits));
+        if matches!(refusal, Refusal::Method) {
+            response
+                .headers_mut()
+                .insert(ALLOW, HeaderValue::from_static("POST"));
+        }
+        response
+    }
 }
 
-/// `application/json`, in any case and with any parameters.
-fn is_json(value: &HeaderValue) -> bool {
-    value.to_str().is_ok_and(|value| {
+/// Whether the content is `application/json`, in any case and with any parameters.
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    value.is_some_and(|value| {
         let essence = value.split(';').next().unwrap_or_default();
         essence.trim().eq_ignore_ascii_case("application/json")
     })
@@ -190,86 +241,8 @@ fn client_timeout(uri: &Uri) -> Duration {
         .map_or(DEFAULT_TIMEOUT, |given: Duration| given.min(MAX_TIMEOUT))
 }
 
-async fn judge<R: Reviewer>(
-    shared: &Arc<Shared<R>>,
-    endpoint: Endpoint,
-    received: Received,
-    deadline: Instant,
-) -> Result<Answer, Refusal> {
-    if received.bytes.len() <= INLINE {
-        return guarded(shared, endpoint, &received.bytes, deadline).await;
-    }
-    let owned = Arc::clone(shared);
-    let runtime = Handle::current();
-    let judged = tokio::task::spawn_blocking(move || {
-        runtime.block_on(guarded(&owned, endpoint, &received.bytes, deadline))
-    })
-    .await;
-    // Only a runtime that is shutting down refuses the task.
-    judged.unwrap_or(Err(Refusal::Stopping))
-}
-
-/// The review, with a panic turned into an answer.
-///
-/// The reviewer is shared, so a panic could leave it half-changed; it is
-/// asked again all the same, because its state is replaced whole and never
-/// edited in place.
-async fn guarded<R: Reviewer>(
-    shared: &Shared<R>,
-    endpoint: Endpoint,
-    body: &[u8],
-    deadline: Instant,
-) -> Result<Answer, Refusal> {
-    // Called inside the future, so that a panic before its first await counts.
-    let review = async { shared.reviewer.review(endpoint, body, deadline).await };
-    match AssertUnwindSafe(review).catch_unwind().await {
-        Ok(reviewed) => reviewed.map_err(Refusal::Malformed),
-        Err(_) => {
-            shared.metrics.panicked();
-            tracing::error!(
-                endpoint = endpoint.name(),
-                bytes = body.len(),
-                "A review ended in a panic, which is a bug; the request was answered with 500."
-            );
-            Err(Refusal::Panic)
-        }
-    }
-}
-
-async fn refuse<R, B>(
-    shared: &Shared<R>,
-    refusal: &Refusal,
-    version: Version,
-    headers: &HeaderMap,
-    body: &mut B,
-) -> Response<Full<Bytes>>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
-    shared.metrics.refused(refusal);
-    let unread = !matches!(
-        refusal,
-        Refusal::Body(BodyError::TooSlow | BodyError::Interrupted)
-    );
-    // A client that expects "100 Continue" sends no body before it is asked to.
-    if unread && version < Version::HTTP_2 && !headers.contains_key(EXPECT) {
-        discard(body, &shared.limits).await;
-    }
-    let mut response = response(
-        refusal.status(),
-        TEXT,
-        refusal.sentence(&shared.limits).into(),
-    );
-    if matches!(refusal, Refusal::Method) {
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("POST"));
-    }
-    response
-}
-
-fn response(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(body));
+fn response(status: StatusCode, content_type: HeaderValue, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
@@ -291,10 +264,13 @@ mod tests {
             ("", false),
         ];
         for (value, expected) in cases {
-            let header = HeaderValue::from_static(value);
-            assert_eq!(is_json(&header), expected, "{value}");
+            let value_of = HeaderValue::from_static(value);
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, value_of)]);
+            assert_eq!(is_json(&headers), expected, "{value}");
         }
+        assert!(!is_json(&HeaderMap::new()));
     }
+
     #[test]
     fn the_client_says_how_long_it_waits() {
         let cases = [

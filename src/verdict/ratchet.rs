@@ -24,8 +24,5 @@ pub(super) fn starts_a_rollout(new: &Workload, old: &Workload, raw: &dyn Raw) ->
     if old.paused && !new.paused {
         return true;
     }
-    match (raw.object(), raw.old()) {
-        (Some(new), Some(old)) => new.pointer("/spec/template") != old.pointer("/spec/template"),
-        _ => true,
-    }
+    raw.changes_template()
 }

@@ -406,8 +406,8 @@ impl crate::verdict::Raw for NoDocument {
         None
     }
 
-    fn old(&self) -> Option<&Value> {
-        None
+    fn changes_template(&self) -> bool {
+        true
     }
 }
 

@@ -64,8 +64,8 @@ impl Raw for Document {
         Some(&self.manifest)
     }
 
-    fn old(&self) -> Option<&Value> {
-        None
+    fn changes_template(&self) -> bool {
+        true
     }
 }
 

@@ -1,12 +1,19 @@
 //! A real server with a reviewer that answers by what the body says, and
 //! clients that see what an API server would see.
 
-use std::net::SocketAddr;
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::http::StatusCode;
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::client::conn::http2;
+use hyper::header::CONTENT_TYPE;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
 use multi_attach_guard::admission::{Answer, Decision, Endpoint, Malformed, Operation};
 use multi_attach_guard::certs::{Certificates, SelfSigned};
@@ -16,9 +23,9 @@ use multi_attach_guard::server::{
 };
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsConnector;
@@ -154,6 +161,107 @@ impl Running {
     }
 }
 
+impl Running {
+    /// An HTTP/2 connection that the test drives request by request.
+    pub(crate) async fn http2(&self) -> Http2 {
+        self.try_http2_from(None).await.unwrap()
+    }
+
+    /// The same, from an address of this machine.
+    pub(crate) async fn try_http2_from(&self, from: Option<IpAddr>) -> std::io::Result<Http2> {
+        let stream = connect_as(self.webhook, &self.ca_pem, from, &[b"h2"]).await?;
+        let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+        let (requests, connection) = handshake.await.map_err(std::io::Error::other)?;
+        Ok(Http2 {
+            requests,
+            connection: tokio::spawn(connection),
+        })
+    }
+}
+
+/// An HTTP/2 connection, which answers pings by itself.
+pub(crate) struct Http2 {
+    requests: http2::SendRequest<Sent>,
+    connection: JoinHandle<hyper::Result<()>>,
+}
+
+impl Http2 {
+    /// Posts a body; says what the answer was.
+    pub(crate) fn post(
+        &self,
+        path: &str,
+        content_type: &str,
+        body: Sent,
+    ) -> impl Future<Output = hyper::Result<(StatusCode, String)>> + use<> {
+        let mut requests = self.requests.clone();
+        let request = hyper::Request::post(format!("https://guard{path}"))
+            .header(CONTENT_TYPE, content_type)
+            .body(body)
+            .unwrap();
+        async move {
+            let response = timeout(DEADLINE, requests.send_request(request));
+            let response = response.await.expect("an answer comes")?;
+            let status = response.status();
+            let text = response.into_body().collect().await?.to_bytes();
+            Ok((status, String::from_utf8(text.into()).unwrap()))
+        }
+    }
+
+    /// Waits for the server to end the connection; says whether it did so as
+    /// the protocol has it.
+    pub(crate) async fn ended(self) -> hyper::Result<()> {
+        let end = timeout(DEADLINE, self.connection).await;
+        end.expect("the server ends the connection").unwrap()
+    }
+}
+
+/// A body that comes in one piece, and may never end.
+pub(crate) struct Sent {
+    left: Bytes,
+    ends: bool,
+}
+
+impl Sent {
+    pub(crate) fn whole(all: Bytes) -> Self {
+        Self {
+            left: all,
+            ends: true,
+        }
+    }
+
+    pub(crate) fn part_of(part: Bytes) -> Self {
+        Self {
+            left: part,
+            ends: false,
+        }
+    }
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.left.is_empty() {
+            return match self.ends {
+                true => Poll::Ready(None),
+                false => Poll::Pending,
+            };
+        }
+        Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.left)))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.ends {
+            true => SizeHint::with_exact(self.left.len() as u64),
+            false => SizeHint::default(),
+        }
+    }
+}
+
 fn reqwest_plain() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
@@ -164,6 +272,25 @@ fn reqwest_plain() -> reqwest::Client {
 }
 
 pub(crate) async fn connect(to: SocketAddr, ca_pem: &str) -> std::io::Result<TlsStream<TcpStream>> {
+    connect_as(to, ca_pem, None, &[]).await
+}
+
+/// A TLS connection from an address of this machine, for one of these protocols.
+pub(crate) async fn connect_as(
+    to: SocketAddr,
+    ca_pem: &str,
+    from: Option<IpAddr>,
+    protocols: &[&[u8]],
+) -> std::io::Result<TlsStream<TcpStream>> {
+    connect_with(to, client_config(ca_pem, None, protocols), from).await
+}
+
+/// What a client knows and shows.
+pub(crate) fn client_config(
+    ca_pem: &str,
+    certificate: Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>,
+    protocols: &[&[u8]],
+) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     for ca in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
         roots.add(ca.unwrap()).unwrap();
@@ -172,9 +299,25 @@ pub(crate) async fn connect(to: SocketAddr, ca_pem: &str) -> std::io::Result<Tls
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let stream = TcpStream::connect(to).await?;
+        .with_root_certificates(roots);
+    let mut config = match certificate {
+        Some((leaf, key)) => config.with_client_auth_cert(vec![leaf], key).unwrap(),
+        None => config.with_no_client_auth(),
+    };
+    config.alpn_protocols = protocols.iter().map(|it| it.to_vec()).collect();
+    config
+}
+
+pub(crate) async fn connect_with(
+    to: SocketAddr,
+    config: ClientConfig,
+    from: Option<IpAddr>,
+) -> std::io::Result<TlsStream<TcpStream>> {
+    let socket = TcpSocket::new_v4()?;
+    if let Some(from) = from {
+        socket.bind(SocketAddr::new(from, 0))?;
+    }
+    let stream = socket.connect(to).await?;
     let name = ServerName::IpAddress(to.ip().into());
     TlsConnector::from(Arc::new(config))
         .connect(name, stream)

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use hyper::StatusCode;
+use hyper::header::CONTENT_TYPE;
 use multi_attach_guard::certs::{Certificates, SelfSigned};
 use multi_attach_guard::server::{Metrics, Server, ServerError, Stopped};
 use tokio::net::TcpStream;

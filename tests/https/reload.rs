@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use hyper::StatusCode;
+use hyper::header::CONTENT_TYPE;
 use jiff::Timestamp;
 use multi_attach_guard::certs::{Certificates, PemFiles};
 use rcgen::{CertificateParams, KeyPair};
@@ -54,7 +54,7 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     for file in ["tls.crt", "tls.key"] {
         symlink(Path::new("..data").join(file), volume.path().join(file)).unwrap();
     }
-    let first = issue();
+    let [first, second, third] = [issue(), issue(), issue()];
     publish(volume.path(), "..1", &first.certificate, &first.key);
     let (certificate, key) = (volume.path().join("tls.crt"), volume.path().join("tls.key"));
     let (files, pair) = PemFiles::open(certificate, key).unwrap();
@@ -77,6 +77,18 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     });
 
     assert!(serves(&server, &first).await);
+    // All the while, every handshake finds a certificate that is good.
+    let trusted = [&first, &second, &third].map(|it| it.certificate.as_str());
+    let (webhook, trusted) = (server.webhook, trusted.concat());
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let asking = tokio::spawn(async move {
+        let mut handshakes = 0;
+        while !*stopped.borrow() {
+            connect(webhook, &trusted).await.unwrap();
+            handshakes += 1;
+        }
+        handshakes
+    });
     let client = server.client();
     let review = async || {
         let request = client.post(server.url("/mutate")).body("{}");
@@ -85,7 +97,6 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     };
     assert_eq!(review().await, StatusCode::OK);
 
-    let second = issue();
     publish(volume.path(), "..2", &second.certificate, &second.key);
     until("the new certificate is served", async || {
         serves(&server, &second).await
@@ -125,7 +136,6 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
         assert!(serves(&server, &second).await, "{sentence}");
     }
 
-    let third = issue();
     publish(volume.path(), "..7", &third.certificate, &third.key);
     until("a good pair heals it", async || {
         serves(&server, &third).await
@@ -136,5 +146,7 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
         |result| format!("multi_attach_guard_certificate_reloads_total{{result=\"{result}\"}}");
     assert_eq!(server.metric(&count("success")).await, 2.0);
     assert_eq!(server.metric(&count("failure")).await, 4.0);
+    stop.send(true).unwrap();
+    assert!(asking.await.unwrap() > 0);
     follower.abort();
 }

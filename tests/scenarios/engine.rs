@@ -122,8 +122,10 @@ impl Raw for Judged<'_> {
         Some(self.document)
     }
 
-    fn old(&self) -> Option<&Value> {
+    fn changes_template(&self) -> bool {
+        let new = self.document.pointer("/spec/template");
         self.earlier
+            .is_none_or(|old| new != old.pointer("/spec/template"))
     }
 }
 

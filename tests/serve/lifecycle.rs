@@ -128,3 +128,32 @@ async fn a_signal_lets_requests_in_flight_end() {
         assert!(server.ended().await.success(), "{signal}");
     }
 }
+
+#[tokio::test]
+async fn a_signal_under_load_loses_no_request() {
+    let mut server = serve(&["--shutdown-delay=500ms", "--drain-timeout=60s"]).await;
+    let asking = server.ask_until_gone(&example());
+    let reviews = "multi_attach_guard_reviews_total{";
+    until("reviews are answered", async || {
+        let (_, text) = server.admin("/metrics").await;
+        let mut counts = text.lines().filter(|line| line.starts_with(reviews));
+        counts.any(|line| !line.ends_with(" 0"))
+    })
+    .await;
+    server.signal("TERM").await;
+    server.logged("Stopped: every request was answered.").await;
+    assert!(asking.await.unwrap() > 0);
+    assert!(server.ended().await.success());
+}
+
+/// As when the disk under the log is full.
+#[tokio::test]
+async fn reviews_are_answered_though_the_log_cannot_be_written() {
+    let mut server = serve(&[]).await;
+    server.close_log();
+    for _ in 0..10 {
+        assert!(!allowed(&server).await, "a denial, which is logged");
+    }
+    let panics = "multi_attach_guard_review_panics_total 0";
+    server.until_admin("/metrics", panics).await;
+}

@@ -11,5 +11,6 @@
 mod bad_input;
 mod example;
 mod lifecycle;
+mod memory;
 mod refusals;
 mod running;

@@ -18,7 +18,11 @@ fn file(folder: &TempDir, name: &str, content: &str) -> String {
 #[tokio::test]
 async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
     let folder = tempfile::tempdir().unwrap();
-    let yaml = file(&folder, "yaml.yaml", "apiVersion: v1\nkind: [Node\n");
+    let yaml = file(
+        &folder,
+        "yaml.yaml",
+        "apiVersion: v1\nkind: Node\nmetadata: [1\n",
+    );
     let class = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: c}\nprovisioner: [x]\n";
     let class = file(&folder, "class.yaml", &format!("# facts\n---\n{class}"));
     let nothing = file(&folder, "nothing.yaml", "# nothing\n");
@@ -38,7 +42,7 @@ async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
             "facts that are not YAML",
             format!("--self-signed --facts={yaml}"),
             2,
-            format!("{yaml}:2:7: "),
+            format!("{yaml}:3:11: "),
         ),
         (
             "facts of another shape",

@@ -8,8 +8,9 @@ use std::time::Duration;
 use reqwest::{Client, Response};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader, Lines};
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 /// Nothing here takes this long; a test that waits for it has failed.
@@ -18,13 +19,15 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// The folder of the repository, from which examples are named.
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
+type Log = Box<dyn AsyncRead + Send + Unpin>;
+
 /// A running `serve` on loopback ports of the system's choice, with a
 /// certificate of its own. Dropping it kills it.
 pub(crate) struct Running {
     pub(crate) webhook: SocketAddr,
     pub(crate) admin: SocketAddr,
     process: Child,
-    log: Lines<BufReader<ChildStderr>>,
+    log: Lines<BufReader<Log>>,
     client: Client,
     _folder: TempDir,
 }
@@ -69,7 +72,8 @@ pub(crate) async fn serve_without_facts(arguments: &[&str]) -> Running {
     let mut process = command(&[base.as_slice(), arguments].concat())
         .spawn()
         .unwrap();
-    let mut log = BufReader::new(process.stderr.take().unwrap()).lines();
+    let stderr: Log = Box::new(process.stderr.take().unwrap());
+    let mut log = BufReader::new(stderr).lines();
     let listening = log_line(&mut log, "listening").await;
     let address = |field: &str| listening[field].as_str().unwrap().parse().unwrap();
     let trusted = reqwest::Certificate::from_pem(&std::fs::read(&ca).unwrap()).unwrap();
@@ -88,7 +92,7 @@ pub(crate) async fn serve_without_facts(arguments: &[&str]) -> Running {
 }
 
 /// The next line of the log whose message begins so.
-async fn log_line(log: &mut Lines<BufReader<ChildStderr>>, message: &str) -> Value {
+async fn log_line(log: &mut Lines<BufReader<Log>>, message: &str) -> Value {
     let mut seen = String::new();
     timeout(DEADLINE, async {
         while let Some(line) = log.next_line().await.unwrap() {
@@ -156,6 +160,48 @@ impl Running {
     /// Waits for the next line of the log whose message begins so.
     pub(crate) async fn logged(&mut self, message: &str) -> Value {
         log_line(&mut self.log, message).await
+    }
+
+    /// The most memory that the process ever used, in bytes (`VmHWM` of
+    /// `proc_pid_status(5)`).
+    pub(crate) fn peak_memory(&self) -> usize {
+        let process = self.process.id().unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.unwrap().trim().strip_suffix(" kB").unwrap();
+        kib.parse::<usize>().unwrap() * 1024
+    }
+
+    /// Lets nobody read the log any more, so that writing to it fails.
+    pub(crate) fn close_log(&mut self) {
+        self.log = BufReader::new(Box::new(tokio::io::empty()) as Log).lines();
+    }
+
+    /// Posts reviews without a pause, several at a time, until nobody listens;
+    /// says how many were answered. Whatever is not answered in full fails.
+    pub(crate) fn ask_until_gone(&self, review: &Value) -> JoinHandle<usize> {
+        let (client, body) = (self.client.clone(), review.to_string());
+        let url = format!("https://{}/validate", self.webhook);
+        let worker = move || {
+            let (client, body, url) = (client.clone(), body.clone(), url.clone());
+            async move {
+                let mut answered = 0;
+                loop {
+                    let request = client.post(&url).header("content-type", "application/json");
+                    match request.body(body.clone()).send().await {
+                        Ok(response) => {
+                            assert_eq!(response.status(), 200);
+                            response.bytes().await.unwrap();
+                            answered += 1;
+                        }
+                        Err(error) if error.is_connect() => return answered,
+                        Err(error) => panic!("after {answered}: {error:?}"),
+                    }
+                }
+            }
+        };
+        let workers = futures_util::future::join_all((0..8).map(move |_| worker()));
+        tokio::spawn(async move { workers.await.into_iter().sum() })
     }
 
     /// Sends the process a signal, such as `TERM`.

@@ -72,8 +72,10 @@ impl Raw for Documents<'_> {
         Some(self.object)
     }
 
-    fn old(&self) -> Option<&Value> {
+    fn changes_template(&self) -> bool {
+        let new = self.object.pointer("/spec/template");
         self.old
+            .is_none_or(|old| new != old.pointer("/spec/template"))
     }
 
     fn requester(&self) -> Option<Cow<'_, str>> {

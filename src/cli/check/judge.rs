@@ -54,8 +54,8 @@ impl Raw for Document<'_> {
         Some(self.value())
     }
 
-    fn old(&self) -> Option<&Value> {
-        None
+    fn changes_template(&self) -> bool {
+        true
     }
 }
 

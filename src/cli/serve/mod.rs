@@ -1,6 +1,7 @@
 //! `serve`: the admission webhook.
 
 mod certificate;
+mod clients;
 mod options;
 mod policy;
 mod reviewer;
@@ -20,6 +21,7 @@ use super::policy_file::PolicyFileError;
 use crate::certs::CertError;
 use crate::server::{Condition, HealthSource, Metrics, Options, Server, ServerError, Stopped};
 use crate::view::facts::FactsError;
+use clients::Clients;
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
 use view::View;
@@ -110,6 +112,12 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
     let mut server = Options::new(options.listen, options.admin);
     server.shutdown_delay = options.shutdown_delay;
     server.drain_timeout = options.drain_timeout;
+    let clients = options
+        .client_ca
+        .as_deref()
+        .map(Clients::open)
+        .transpose()?;
+    server.clients = clients.as_ref().map(|clients| clients.authorities() as _);
     let resolver = Arc::clone(&certificates);
     let server = Server::start(&server, resolver, reviewer, sources, metrics.clone()).await?;
     let signals = server
@@ -120,6 +128,7 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
         stopped = server.run() => Ok(stopped?),
         never = signals => match never {},
         never = certificate::follow(files, &certificates, &metrics) => match never {},
+        never = clients::follow(clients) => match never {},
         never = policy.follow(&metrics) => match never {},
     }
 }

@@ -32,6 +32,11 @@ pub struct ServeOptions {
     #[command(flatten)]
     pub certificate: CertificateOptions,
 
+    /// Answer only clients whose certificate was signed by a CA in this file, in PEM; read again
+    /// when it changes. docs/security.md says how an API server gets one
+    #[arg(long, value_name = "FILE")]
+    pub client_ca: Option<PathBuf>,
+
     /// Take cluster facts from this file or directory in place of an API server; may be repeated
     #[arg(long, value_name = "PATH")]
     pub facts: Vec<PathBuf>,

@@ -1,7 +1,8 @@
 //! The settings in use: the built-in ones, or those of a file that is followed.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -26,9 +27,9 @@ pub(super) struct CurrentPolicy {
     health: Arc<Health>,
 }
 
-/// Why the file as it is now is not in use, if so.
+/// Whether the file as it is now cannot be used.
 #[derive(Default)]
-struct Health(Mutex<Option<String>>);
+struct Health(AtomicBool);
 
 impl CurrentPolicy {
     pub(super) fn open(options: &ServeOptions) -> Result<Self, PolicyFileError> {
@@ -64,26 +65,22 @@ impl CurrentPolicy {
         metrics.set_policy_read(Timestamp::now());
         let attempted = |attempt: Result<&Settings, &PolicyFileError>| {
             metrics.policy_reloaded(attempt.is_ok(), Timestamp::now());
-            self.health.set(attempt.err().map(ToString::to_string));
+            self.health.0.store(attempt.is_err(), Ordering::Relaxed);
         };
         file.follow(INTERVAL, &self.settings, attempted).await
     }
 }
 
-impl Health {
-    fn set(&self, failure: Option<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = failure;
-    }
-}
-
 impl HealthSource for Health {
+    /// The fault itself stands in the log: it may quote names from the file.
     fn report(&self) -> Vec<Condition> {
-        let failure = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        vec![match failure.as_deref() {
-            Some(failure) => {
-                Condition::degraded(NAME, format!("The last good policy holds. {failure}"))
-            }
-            None => Condition::ready(NAME, "The policy in use is the one in its file."),
+        vec![match self.0.load(Ordering::Relaxed) {
+            true => Condition::degraded(
+                NAME,
+                "The policy file as it is now cannot be used; the log says why. The last good \
+                 policy holds.",
+            ),
+            false => Condition::ready(NAME, "The policy in use is the one in its file."),
         }]
     }
 }

@@ -1,0 +1,182 @@
+//! Who may ask: the certificates that clients must show.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::ring;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, UnixTime};
+
+use super::pair::CertError;
+use crate::file_poller::{FilePoller, ReadError};
+
+const FLAG: &str = "--client-ca";
+
+/// Accepts clients whose certificate one of the authorities in a file has
+/// signed. Each handshake takes the authorities that are current then.
+pub struct ClientAuthorities {
+    current: ArcSwap<Arc<dyn ClientCertVerifier>>,
+}
+
+/// The file named with `--client-ca`.
+#[derive(Debug)]
+pub struct ClientAuthorityFile {
+    path: PathBuf,
+    file: FilePoller<1>,
+}
+
+impl ClientAuthorityFile {
+    /// Reads the authorities as they are now.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or holds no certificate of an authority.
+    pub fn open(path: PathBuf) -> Result<(Self, ClientAuthorities), CertError> {
+        let (file, [pem]) = FilePoller::open([path.clone()]).map_err(unreadable)?;
+        let authorities = ClientAuthorities {
+            current: ArcSwap::from_pointee(verifier(&pem, &path)?),
+        };
+        Ok((Self { path, file }, authorities))
+    }
+
+    /// Follows the file for ever, looking once `every` so often, and puts each
+    /// good change into `authorities`, which stay when a change is not good.
+    pub async fn follow(mut self, every: Duration, authorities: &ClientAuthorities) -> Infallible {
+        loop {
+            let changed = self.file.changed(every).await.map_err(unreadable);
+            match changed.and_then(|[pem]| verifier(&pem, &self.path)) {
+                Ok(verifier) => {
+                    tracing::info!(
+                        file = %self.path.display(),
+                        "The client authorities changed; new connections are held to the new ones."
+                    );
+                    authorities.current.store(Arc::new(verifier));
+                }
+                Err(error) => tracing::error!(%error, "The client authorities in use stay."),
+            }
+        }
+    }
+}
+
+fn unreadable(ReadError { path, source }: ReadError) -> CertError {
+    CertError::Read {
+        flag: FLAG,
+        path,
+        source,
+    }
+}
+
+fn verifier(pem: &[u8], path: &Path) -> Result<Arc<dyn ClientCertVerifier>, CertError> {
+    let unusable = |reason: String| CertError::ClientAuthority {
+        path: path.to_owned(),
+        reason,
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|source| CertError::Pem {
+            flag: FLAG,
+            path: path.to_owned(),
+            source,
+        })?;
+        roots
+            .add(certificate)
+            .map_err(|error| unusable(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(unusable("it holds no certificate".to_owned()));
+    }
+    let provider = Arc::new(ring::default_provider());
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| unusable(error.to_string()))
+}
+
+impl fmt::Debug for ClientAuthorities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientAuthorities").finish_non_exhaustive()
+    }
+}
+
+impl ClientCertVerifier for ClientAuthorities {
+    /// None are named: they may change, and a client has one certificate.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let current = self.current.load();
+        current.verify_client_cert(certificate, intermediates, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let current = self.current.load();
+        current.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let current = self.current.load();
+        current.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.current.load().supported_verify_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_without_an_authority_is_refused_with_file_and_flag() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clients.pem");
+        let not_der = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        let cases = [
+            ("", "cannot be used: it holds no certificate"),
+            ("-----BEGIN CERTIFICATE-----\nAAAA", "is not valid PEM"),
+            (not_der, "cannot be used: "),
+        ];
+        for (content, sentence) in cases {
+            fs::write(&path, content).unwrap();
+            let error = ClientAuthorityFile::open(path.clone()).unwrap_err();
+            let error = error.to_string();
+            assert!(
+                error.contains("clients.pem given with --client-ca"),
+                "{error}"
+            );
+            assert!(error.contains(sentence), "{error}");
+        }
+        fs::remove_file(&path).unwrap();
+        let error = ClientAuthorityFile::open(path).unwrap_err().to_string();
+        assert!(
+            error.contains("--client-ca cannot be read: No such"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! Slots in which reviews are judged, and who waits for one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+
+use super::budget::Waiting;
+
+/// A bound on what is judged at once. Clones are the same.
+#[derive(Clone, Debug)]
+pub(super) struct Gate(Arc<Slots>);
+
+#[derive(Debug)]
+struct Slots {
+    free: Arc<Semaphore>,
+    count: usize,
+    waiting: AtomicUsize,
+    /// The mean time that one takes lately, in nanoseconds.
+    mean: AtomicU64,
+}
+
+/// A slot, until dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    slots: Arc<Slots>,
+    since: Instant,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Gate {
+    pub(super) fn new(count: usize) -> Self {
+        let count = count.clamp(1, Semaphore::MAX_PERMITS);
+        Self(Arc::new(Slots {
+            free: Arc::new(Semaphore::new(count)),
+            count,
+            waiting: AtomicUsize::new(0),
+            mean: AtomicU64::new(0),
+        }))
+    }
+
+    /// Takes a slot; `None` where none comes free in time, and at once where
+    /// those who wait already show that none will.
+    pub(super) async fn enter(&self, patience: Duration) -> Option<Slot> {
+        let slots = &self.0;
+        let permit = match Arc::clone(&slots.free).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => {
+                let _waiting = Waiting::new(&slots.waiting);
+                if slots.expected_wait() > patience {
+                    return None;
+                }
+                let free = Arc::clone(&slots.free).acquire_owned();
+                timeout(patience, free).await.ok()?.ok()?
+            }
+        };
+        Some(Slot {
+            slots: Arc::clone(slots),
+            since: Instant::now(),
+            _permit: permit,
+        })
+    }
+}
+
+impl Slots {
+    /// How long the last of those who wait will have to.
+    fn expected_wait(&self) -> Duration {
+        let mean = Duration::from_nanos(self.mean.load(Ordering::Relaxed));
+        let rounds = self.waiting.load(Ordering::SeqCst) / self.count;
+        mean.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX))
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let took = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let mean = self.slots.mean.load(Ordering::Relaxed);
+        // One of many that store at once is as good as all.
+        let next = mean - mean / 8 + took / 8;
+        self.slots.mean.store(next, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test]
+    async fn what_cannot_be_in_time_is_told_at_once() {
+        let gate = Gate::new(1);
+        let slot = gate.enter(SECOND).await.unwrap();
+        gate.0.mean.store(2_000_000_000, Ordering::Relaxed);
+        let told = gate.enter(SECOND).now_or_never();
+        assert!(matches!(told, Some(None)), "two seconds are too long");
+        let told = gate.enter(3 * SECOND).now_or_never();
+        assert!(told.is_none(), "three are worth waiting");
+        assert!(gate.enter(3 * SECOND).now_or_never().is_none());
+        gate.0.mean.store(0, Ordering::Relaxed);
+        assert!(gate.enter(Duration::from_millis(1)).await.is_none());
+        drop(slot);
+        assert!(gate.enter(SECOND).await.is_some());
+    }
+
+    #[test]
+    fn the_mean_follows_what_is_seen() {
+        let gate = Gate::new(1);
+        let old = Instant::now().checked_sub(8 * SECOND).unwrap();
+        let slot = Slot {
+            slots: Arc::clone(&gate.0),
+            since: old,
+            _permit: Arc::clone(&gate.0.free).try_acquire_owned().unwrap(),
+        };
+        drop(slot);
+        assert!(gate.0.mean.load(Ordering::Relaxed) >= 1_000_000_000);
+    }
+}

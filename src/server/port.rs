@@ -1,0 +1,150 @@
+//! A port: accepting connections, and ending those that are due.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use tower_service::Service as _;
+
+use super::connections::{Connection, Connections, Place};
+
+/// How long a connection has for saying goodbye where another needs the room.
+const DISPLACED: Duration = Duration::from_secs(1);
+
+/// Waits before the next accept when the system is out of files or memory,
+/// which only time can heal.
+const EXHAUSTED: Duration = Duration::from_millis(50);
+
+/// Accepts connections and hands them to `serve`, until told to stop; then
+/// waits until all have ended. Dropping it cuts them.
+pub(super) async fn accept<S, F>(
+    listener: TcpListener,
+    connections: Arc<Connections>,
+    mut stop: oneshot::Receiver<()>,
+    serve: S,
+) where
+    S: Fn(TcpStream, SocketAddr) -> Option<F>,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut open = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    if let Some(served) = serve(stream, peer) {
+                        open.spawn(served);
+                    }
+                }
+                Err(error) => accept_failed(&error).await,
+            },
+            Some(_) = open.join_next() => {}
+            _ = &mut stop => break,
+        }
+    }
+    drop(listener);
+    connections.tell_all_to_leave();
+    while open.join_next().await.is_some() {}
+}
+
+async fn accept_failed(error: &io::Error) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    if matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset
+    ) {
+        return;
+    }
+    tracing::error!(%error, "A connection could not be accepted.");
+    sleep(EXHAUSTED).await;
+}
+
+/// How long a connection may do what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lifetime {
+    /// Without a request, before the first.
+    pub(super) first: Duration,
+    /// Without a request, afterwards.
+    pub(super) idle: Duration,
+    /// In all, but for the requests that are under way then.
+    pub(super) age: Duration,
+    /// After it was told to end, but for the requests that are under way.
+    pub(super) goodbye: Duration,
+}
+
+/// Serves a connection to its end, with one timer for all that can be late.
+///
+/// Whatever a client can leave undone (headers, the next request, reading an
+/// answer) leaves the connection without a request to judge, and so idle.
+pub(super) async fn speak<S>(
+    stream: S,
+    http: &Builder<TokioExecutor>,
+    router: &Router,
+    place: &Place,
+    lifetime: Lifetime,
+) where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let connection = place.connection();
+    let service = service_fn(|mut request: Request<Incoming>| {
+        let asking = connection.begin(Instant::now());
+        request.extensions_mut().insert(Arc::clone(connection));
+        let answer = router.clone().call(request);
+        async move {
+            let _asking = asking;
+            answer.await
+        }
+    });
+    let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let mut told = pin!(connection.told_to_leave());
+    let mut timer = pin!(sleep(lifetime.first));
+    loop {
+        tokio::select! {
+            biased;
+            // What is wrong with a connection is its client's affair.
+            _ = &mut serving => return,
+            () = &mut timer => match next_look(connection, lifetime) {
+                Some(at) => timer.as_mut().reset(at),
+                None => break,
+            },
+            () = &mut told => break,
+        }
+    }
+    serving.as_mut().graceful_shutdown();
+    if connection.is_displaced() {
+        let _ = timeout(DISPLACED, serving).await;
+        return;
+    }
+    loop {
+        if timeout(lifetime.goodbye, &mut serving).await.is_ok() || !connection.is_busy() {
+            return;
+        }
+    }
+}
+
+/// When the connection is to be looked at again; `None` if it is due to end.
+fn next_look(connection: &Connection, lifetime: Lifetime) -> Option<Instant> {
+    let now = Instant::now();
+    let patience = match connection.was_asked() {
+        true => lifetime.idle,
+        false => lifetime.first,
+    };
+    let since = match connection.is_busy() {
+        true => now,
+        false => connection.last_active(),
+    };
+    let at = (since + patience).min(connection.opened() + lifetime.age);
+    (at > now).then_some(at)
+}

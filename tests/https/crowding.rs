@@ -1,0 +1,183 @@
+//! Clients that take all there is: others are answered all the same.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use hyper::header::CONTENT_TYPE;
+
+use crate::harness::{Http2, Running, Sent, body, options, start, until};
+
+const SHORT: Duration = Duration::from_millis(100);
+
+/// An address on this machine that is not that of the other clients.
+const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
+
+async fn review(server: &Running, client: &reqwest::Client, length: usize) -> StatusCode {
+    let response = client
+        .post(server.url("/validate?timeout=2s"))
+        .header(CONTENT_TYPE, "application/json")
+        .body(body(length))
+        .send()
+        .await;
+    response.unwrap().status()
+}
+
+/// Leaves as many bodies half-sent on one connection, each of which began with
+/// `part`.
+async fn leave_half_sent(connection: &Http2, count: usize, part: &Bytes) {
+    for _ in 0..count {
+        let sent = Sent::part_of(part.clone());
+        tokio::spawn(connection.post("/validate?timeout=30s", "application/json", sent));
+    }
+}
+
+#[tokio::test]
+async fn half_sent_bodies_take_no_slot() {
+    let mut options = options();
+    options.limits.in_flight = 1;
+    let server = start(options).await;
+    let stranger = server.http2().await;
+    leave_half_sent(&stranger, 150, &Bytes::from_static(b"{")).await;
+    server
+        .until_metric("multi_attach_guard_requests_in_flight", 150.0)
+        .await;
+    for client in [server.client(), server.http1_client()] {
+        assert_eq!(review(&server, &client, 9_300).await, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn half_sent_bodies_give_their_memory_to_whole_ones() {
+    let mut options = options();
+    options.limits.body_memory = 1024 * 1024;
+    let server = start(options).await;
+    let client = server.client();
+    let stranger = server.http2().await;
+    // More than there is room for, and one that goes beyond it.
+    leave_half_sent(&stranger, 25, &body(50_000)).await;
+    until("the memory is used up", async || {
+        server.metric("multi_attach_guard_requests_in_flight").await >= 15.0
+    })
+    .await;
+    for length in [9_300, 900_000, 5_000_000] {
+        assert_eq!(review(&server, &client, length).await, StatusCode::OK);
+    }
+    let shed = r#"multi_attach_guard_requests_refused_total{reason="memory"}"#;
+    until("some gave way", async || server.metric(shed).await >= 1.0).await;
+}
+
+#[tokio::test]
+async fn bodies_that_wait_for_each_others_memory_all_come_to_an_end() {
+    let mut options = options();
+    options.limits.body_memory = 1024 * 1024;
+    let server = start(options).await;
+    let client = server.client();
+    let reviews = (0..8).map(|_| async {
+        let response = client
+            .post(server.url("/validate?timeout=30s"))
+            .header(CONTENT_TYPE, "application/json")
+            .body(body(3_000_000))
+            .send()
+            .await;
+        response.unwrap().status()
+    });
+    let statuses = futures_util::future::join_all(reviews).await;
+    assert_eq!(statuses, [StatusCode::OK; 8]);
+}
+
+#[tokio::test]
+async fn idle_connections_of_strangers_make_room() {
+    let mut options = options();
+    options.limits.connections = 4;
+    let server = start(options).await;
+    let client = server.client();
+    let mut strangers = Vec::new();
+    for _ in 0..100 {
+        // Some are refused: the stranger takes no more than there is.
+        strangers.extend(server.try_http2_from(Some(STRANGER)).await.ok());
+        assert_eq!(review(&server, &client, 100).await, StatusCode::OK);
+        let newcomer = server.http1_client();
+        assert_eq!(review(&server, &newcomer, 100).await, StatusCode::OK);
+    }
+    let (status, text) = server.admin_get("/readyz").await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+    let displaced = "multi_attach_guard_connections_displaced_total";
+    assert!(server.metric(displaced).await >= 1.0);
+}
+
+/// All come from one address, as behind a proxy: then what is quiet goes.
+#[tokio::test]
+async fn idle_connections_of_the_same_address_make_room() {
+    let mut options = options();
+    options.limits.connections = 4;
+    let server = start(options).await;
+    let mut idle = Vec::new();
+    for _ in 0..4 {
+        idle.push(server.http2().await);
+    }
+    until("a newcomer finds room", async || {
+        server.try_http2_from(None).await.is_ok()
+    })
+    .await;
+    let (status, text) = server.admin_get("/readyz").await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+}
+
+#[tokio::test]
+async fn connections_end_with_a_goodbye_when_idle_or_old() {
+    let (mut idle, mut old) = (options(), options());
+    idle.limits.idle = SHORT;
+    old.limits.age = SHORT;
+    for (case, options, keeps_asking) in [("idle", idle, false), ("old", old, true)] {
+        let server = start(options).await;
+        let connection = server.http2().await;
+        let ask = || connection.post("/mutate", "application/json", Sent::whole(body(100)));
+        let answer = ask().await.unwrap();
+        assert_eq!(answer, (StatusCode::OK, "mutate 100".to_owned()), "{case}");
+        if keeps_asking {
+            let refused = loop {
+                match ask().await {
+                    Ok(answer) => assert_eq!(answer.0, StatusCode::OK, "{case}"),
+                    Err(error) => break error,
+                }
+            };
+            // Told to be sent again elsewhere.
+            let may_be_sent_again = refused.is_canceled() || refused.is_closed();
+            assert!(may_be_sent_again, "{case}: {refused:?}");
+        }
+        connection.ended().await.unwrap();
+        server
+            .until_metric("multi_attach_guard_connections", 0.0)
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn an_early_refusal_arrives_while_the_body_is_still_coming() {
+    let server = start(options()).await;
+    let cases = [
+        ("text/plain", 415, "Content-Type: application/json"),
+        ("application/json", 413, "larger than 38797312 bytes"),
+    ];
+    for (content_type, status, sentence) in cases {
+        for _ in 0..5 {
+            let connection = server.http2().await;
+            let sent = Sent::whole(body(40_000_000));
+            let answer = connection.post("/mutate", content_type, sent).await;
+            let (found, text) = answer.unwrap();
+            assert_eq!(found.as_u16(), status, "{text}");
+            assert!(text.contains(sentence), "{text}");
+            // The connection is as good as before.
+            let sent = Sent::whole(body(100));
+            let answer = connection.post("/mutate", "application/json", sent).await;
+            assert_eq!(answer.unwrap().0, StatusCode::OK);
+        }
+        // Even if nothing more comes.
+        let connection = server.http2().await;
+        let sent = Sent::part_of(body(100_000));
+        let (found, _) = connection.post("/", content_type, sent).await.unwrap();
+        assert_eq!(found, StatusCode::NOT_FOUND);
+    }
+}

@@ -1,0 +1,71 @@
+//! What reviews take of memory, measured on the process.
+
+use serde_json::{Value, json};
+
+use crate::running::{Running, example, serve};
+
+const MIB: usize = 1024 * 1024;
+
+/// The example with `more` beside what its container says, as an update that
+/// starts a rollout. The policy repairs, so the object is also patched.
+fn update(more: &str) -> String {
+    let mut review = example();
+    let mut old = review["request"]["object"].clone();
+    old["spec"]["template"]["metadata"]["labels"]["was"] = "old".into();
+    review["request"]["oldObject"] = old;
+    review["request"]["operation"] = "UPDATE".into();
+    for object in ["object", "oldObject"] {
+        let spec = &mut review["request"][object]["spec"]["template"]["spec"];
+        spec["containers"] = json!([{"name": "c", "image": "i", "args": "HERE"}]);
+    }
+    review.to_string().replace("\"HERE\"", more)
+}
+
+async fn repairing() -> (Running, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.yaml");
+    std::fs::write(&path, "defaults: {outcomes: {deadlock: fix, delay: fix}}\n").unwrap();
+    let server = serve(&["--config", path.to_str().unwrap()]).await;
+    (server, folder)
+}
+
+/// Sends as many of the same review at once; says how many were patched.
+async fn patched(server: &Running, review: &str, count: usize) -> usize {
+    let answers = (0..count).map(|_| async {
+        let path = "/mutate?timeout=30s";
+        let answer = server.post(path, review.to_owned()).await;
+        let status = answer.status().as_u16();
+        assert!(matches!(status, 200 | 503), "answered or shed: {status}");
+        let answer: Value = match status {
+            200 => serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap(),
+            _ => Value::Null,
+        };
+        usize::from(answer["response"]["patch"].is_string())
+    });
+    futures_util::future::join_all(answers)
+        .await
+        .into_iter()
+        .sum()
+}
+
+/// Lists of a million empty strings: as a tree of values thirty times the bytes.
+#[tokio::test]
+async fn four_dense_reviews_of_3_mb_take_less_than_128_mib() {
+    let (server, _folder) = repairing().await;
+    let dense = format!("[{}\"\"]", "\"\",".repeat(500_000));
+    assert_eq!(patched(&server, &update(&dense), 4).await, 4);
+    let peak = server.peak_memory();
+    assert!(peak < 128 * MIB, "{} MiB", peak / MIB);
+}
+
+/// What 1.4 MB of `<` become on their way from the API server. The limit is
+/// that of the manifests.
+#[tokio::test]
+async fn sixteen_reviews_of_17_mb_stay_within_the_limit() {
+    let (server, _folder) = repairing().await;
+    let large = format!("[\"{}\"]", "\\u003c".repeat(1_400_000));
+    let answered = patched(&server, &update(&large), 16).await;
+    assert!(answered >= 1, "not one was answered");
+    let peak = server.peak_memory();
+    assert!(peak < 512 * MIB, "{} MiB", peak / MIB);
+}
