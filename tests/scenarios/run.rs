@@ -47,9 +47,13 @@ fn play_on(stage: &mut Stage<'_>, scenario: &Scenario) -> Result<Played, String>
         if !action.rests() {
             continue;
         }
+        // Before too, as a Job may be over when everything has come to rest.
+        let before = command.as_ref().map(|_| stage.opinion()).transpose()?;
         let rest = stage.rest()?;
-        if command.is_some() {
-            opinions.push(stage.opinion()?);
+        if let Some(before) = before {
+            let after = stage.opinion()?;
+            let forewarned = before.outcome > after.outcome;
+            opinions.push(if forewarned { before } else { after });
         }
         if worst
             .as_ref()
