@@ -48,7 +48,7 @@ async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
             "facts of another shape",
             format!("--self-signed --facts={class}"),
             2,
-            format!("{class}:3:1: This StorageClass"),
+            format!("{class}:6:14: This StorageClass"),
         ),
         (
             "facts without a fact",
