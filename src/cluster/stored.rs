@@ -80,7 +80,15 @@ impl Stored {
         match self {
             Self::Workload(workload) => of_workload(workload, add),
             Self::Volume(volume) if volume.spec.claim_ref.is_none() => {
-                add(Trait::FreeOfClass(&volume.spec.storage_class_name));
+                add(Trait::FreeOfClass(volume.class()));
+            }
+            Self::Volume(volume) => {
+                if let Some(claim) = volume.reserved_for() {
+                    add(Trait::ReservedFor {
+                        namespace: &claim.namespace,
+                        claim: &claim.name,
+                    });
+                }
             }
             Self::StorageClass(_) => add(Trait::Kind(ObjectKind::StorageClass)),
             Self::Node(node) => {
@@ -94,7 +102,7 @@ impl Stored {
                 kind: &autoscaler.spec.scale_target_ref.kind,
                 name: &autoscaler.spec.scale_target_ref.name,
             }),
-            Self::Claim(_) | Self::Volume(_) | Self::CsiDriver(_) | Self::Namespace(_) => {}
+            Self::Claim(_) | Self::CsiDriver(_) | Self::Namespace(_) => {}
         }
     }
 }

@@ -147,10 +147,27 @@ impl<'a> View<'a> {
     pub fn free_volumes(&self, class: &str) -> Vec<&'a Volume> {
         self.uses_all(ObjectKind::Volume, "");
         self.members(Trait::FreeOfClass(class))
-            .filter(|volume: &&Volume| {
-                volume.spec.claim_ref.is_none() && volume.spec.storage_class_name == class
-            })
+            .filter(|volume: &&Volume| volume.spec.claim_ref.is_none() && volume.class() == class)
             .collect()
+    }
+
+    /// The persistent volume that waits for the claim `name` in `namespace`: its
+    /// `claimRef` names the claim, and nobody has bound the two yet. Of several the
+    /// first by name.
+    #[must_use]
+    pub fn reserved_volume(&self, namespace: &str, name: &str) -> Option<&'a Volume> {
+        let reserved = Trait::ReservedFor {
+            namespace,
+            claim: name,
+        };
+        self.uses_all(ObjectKind::Volume, "");
+        self.members(reserved)
+            .filter(|volume: &&Volume| {
+                volume
+                    .reserved_for()
+                    .is_some_and(|claim| claim.namespace == namespace && claim.name == name)
+            })
+            .min_by(|a, b| a.metadata.name.cmp(&b.metadata.name))
     }
 
     /// The storage class `name`.

@@ -27,6 +27,9 @@ pub struct StorageClass {
     /// What the provisioner is told.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub parameters: Labels,
+    /// When claims are bound: `WaitForFirstConsumer`, or at once.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub volume_binding_mode: Text,
     /// Alternatives, of which a volume is limited to one.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub allowed_topologies: Box<[TopologyTerm]>,
@@ -52,6 +55,12 @@ pub struct TopologyExpression {
 }
 
 impl StorageClass {
+    /// Whether claims are bound only when a pod that uses them is placed.
+    #[must_use]
+    pub fn binds_late(&self) -> bool {
+        self.volume_binding_mode == "WaitForFirstConsumer"
+    }
+
     /// Whether claims that name no class may get this one.
     #[must_use]
     pub fn is_default(&self) -> bool {

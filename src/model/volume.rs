@@ -12,8 +12,9 @@ use super::access_mode::{AccessModes, VolumeMode};
 use super::claim::Capacity;
 use super::de::nullable;
 use super::in_tree::InTreeType;
-use super::metadata::Metadata;
+use super::metadata::{CLASS_BETA, Metadata};
 use super::node::NodeSelector;
+use super::ser::is_default;
 
 /// A persistent volume, reduced to what decides who may use it and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,44 @@ pub struct Volume {
     /// What it is.
     #[serde(deserialize_with = "nullable")]
     pub spec: VolumeSpec,
+    /// What became of it.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub status: VolumeStatus,
+}
+
+/// What became of a persistent volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VolumeStatus {
+    /// Where it is in its life, `Available` for example.
+    #[serde(deserialize_with = "nullable")]
+    pub phase: Text,
+}
+
+impl Volume {
+    /// Whether it takes no claim any more: it is being deleted, or was left by
+    /// the claim it had, or could not be cleaned up.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        let phase = self.status.phase.as_str();
+        self.metadata.deleting || matches!(phase, "Released" | "Failed")
+    }
+
+    /// The claim that it waits for: one that its `claimRef` names without a uid,
+    /// as nobody has bound the two yet.
+    #[must_use]
+    pub fn reserved_for(&self) -> Option<&ClaimRef> {
+        let claim = self.spec.claim_ref.as_ref()?;
+        (claim.uid.is_empty() && !self.is_spent()).then_some(claim)
+    }
+
+    /// Its class; empty: none. The older way to name it, by annotation, is the
+    /// stronger one (`GetPersistentVolumeClass` in the Kubernetes source).
+    #[must_use]
+    pub fn class(&self) -> &str {
+        let annotated = self.metadata.annotations.get(CLASS_BETA);
+        annotated.unwrap_or(&self.spec.storage_class_name)
+    }
 }
 
 /// What a persistent volume is. Read and written by hand, as its source is a
@@ -55,6 +94,9 @@ pub struct ClaimRef {
     pub namespace: Text,
     /// The claim's name.
     pub name: Text,
+    /// The claim's uid, once the two are bound.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub uid: Text,
 }
 
 /// What a persistent volume is made of.

@@ -33,7 +33,8 @@
 //!
 //! # Silent on
 //!
-//! Claims that are bound or that a free volume fits, provisioners that nobody
+//! Claims that are bound, that a volume is reserved for (`claimRef`) or that a
+//! free volume fits, provisioners that nobody
 //! knows, and updates.
 
 use super::hazard::Hazard;
@@ -60,7 +61,9 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         return;
     }
     match volumes::class_of(claim, world) {
-        Ok(class) if volumes::fitting(claim, &class.metadata.name, world).is_none() => {
+        Ok(class)
+            if volumes::fitting(claim, Some(class), &class.metadata.name, world).is_none() =>
+        {
             let stated =
                 match ClassModes::from_annotations(|key| class.metadata.annotations.get(key)) {
                     Ok(stated) => stated,
@@ -72,7 +75,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
             found.extend(unsupported(claim, class, stated, world));
         }
         Err(Missing::Class(name))
-            if world.view.is_partial() && volumes::fitting(claim, &name, world).is_none() =>
+            if world.view.is_partial() && volumes::fitting(claim, None, &name, world).is_none() =>
         {
             found.extend(likely_unsupported(claim, &name, world));
         }

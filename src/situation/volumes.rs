@@ -7,8 +7,9 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::in_tree::{InTreeType, Inline, csi_driver_of};
-use crate::model::node::NodeSelector;
+use crate::model::node::{NodeSelector, NodeSelectorTerm};
 use crate::model::pod::{PodVolume, PodVolumeSource};
+use crate::model::selector::{Operator, Requirement};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
@@ -312,7 +313,8 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
         (Err(_), Some(name)) => name,
         (Err(_), None) => "",
     };
-    if let Some(volume) = fitting(claim, class_name, world) {
+    let known = class.as_ref().ok().copied();
+    if let Some(volume) = fitting(claim, known, class_name, world) {
         return persistent(volume, claim, Basis::Fitting, blank, world);
     }
     if is_shared(claim.spec.access_modes) {
@@ -400,27 +402,131 @@ pub fn class_of<'a>(claim: &Claim, world: World<'a>) -> Result<&'a StorageClass,
     }
 }
 
-/// The free volume to which Kubernetes would bind the claim: the smallest of
-/// those that fit (`FindMatchingVolume` in its `persistentvolume/volume` package).
-pub fn fitting<'a>(claim: &Claim, class: &str, world: World<'a>) -> Option<&'a Volume> {
-    world
+/// The volume to which Kubernetes would bind the claim: the one that waits for it,
+/// before class, access modes or anything else count (`FindMatchingVolume` and
+/// `IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`), or
+/// else a free one. Where claims of its class are bound at once, that is the one
+/// with the fewest access modes, then the smallest (`persistentvolume/index.go`);
+/// where a pod's place is awaited, the smallest that a node can reach.
+pub fn fitting<'a>(
+    claim: &Claim,
+    class: Option<&StorageClass>,
+    class_name: &str,
+    world: World<'a>,
+) -> Option<&'a Volume> {
+    let metadata = &claim.metadata;
+    let reserved = world
         .view
-        .free_volumes(class)
-        .into_iter()
-        .filter(|volume| {
-            volume.spec.volume_mode == claim.spec.volume_mode
-                && claim.spec.access_modes.is_subset(volume.spec.access_modes)
-                && volume.spec.capacity.storage >= claim.spec.resources.requests.storage
-                && claim
-                    .spec
-                    .selector
-                    .as_ref()
-                    .is_none_or(|selector| selector.matches(&volume.metadata.labels))
+        .reserved_volume(&metadata.namespace, &metadata.name)
+        .filter(|volume| volume.spec.volume_mode == claim.spec.volume_mode);
+    if reserved.is_some() {
+        return reserved;
+    }
+    let fits = |volume: &&Volume| {
+        !volume.is_spent()
+            && volume.spec.volume_mode == claim.spec.volume_mode
+            && claim.spec.access_modes.is_subset(volume.spec.access_modes)
+            && volume.spec.capacity.storage >= claim.spec.resources.requests.storage
+            && claim
+                .spec
+                .selector
+                .as_ref()
+                .is_none_or(|selector| selector.matches(&volume.metadata.labels))
+    };
+    let rank = |it: &'a Volume| (it.spec.capacity.storage, it.metadata.name.as_str());
+    let free = world.view.free_volumes(class_name).into_iter().filter(fits);
+    if !class.is_some_and(StorageClass::binds_late) {
+        return free.min_by_key(|it| (it.spec.access_modes.len(), rank(it)));
+    }
+    free.filter(|volume| reach(volume).is_none_or(|reach| leads_somewhere(&reach, world)))
+        .min_by_key(|it| rank(it))
+}
+
+/// The nodes that can reach the volume, where that is limited: by its node
+/// affinity, and by the zone and region in its labels, which the scheduler compares
+/// with those of nodes that have any (`plugins/volumezone/volume_zone.go`; zones are
+/// joined by `__`). An in-tree volume's affinity may use labels from before
+/// Kubernetes 1.17, which the scheduler translates (`csi-translation-lib`); nodes
+/// have both.
+fn reach(volume: &Volume) -> Option<NodeSelector> {
+    let mut reach = volume.spec.node_affinity.clone();
+    if matches!(volume.spec.source, VolumeSource::InTree(_)) {
+        let terms = reach
+            .iter_mut()
+            .flat_map(|reach| reach.node_selector_terms.iter_mut());
+        for requirement in terms.flat_map(|term| term.match_expressions.iter_mut()) {
+            requirement.key = Text::from(today(&requirement.key));
+        }
+    }
+    let place: Vec<Requirement> = TOPOLOGY
+        .iter()
+        .flatten()
+        .filter_map(|key| {
+            let values = volume.metadata.labels.get(key)?;
+            Some(Requirement {
+                key: today(key).into(),
+                operator: Operator::In,
+                values: values.split("__").map(Text::from).collect(),
+            })
         })
-        .min_by(|a, b| {
-            (a.spec.capacity.storage, &a.metadata.name)
-                .cmp(&(b.spec.capacity.storage, &b.metadata.name))
+        .collect();
+    if place.is_empty() {
+        return reach;
+    }
+    let nowhere = TOPOLOGY.iter().flatten().map(|key| Requirement {
+        key: (*key).into(),
+        operator: Operator::DoesNotExist,
+        values: Box::default(),
+    });
+    let places = [place, nowhere.collect()];
+    let terms = match &reach {
+        Some(reach) => reach.node_selector_terms.to_vec(),
+        None => vec![NodeSelectorTerm::default()],
+    };
+    let in_each_place = |term: NodeSelectorTerm| {
+        places.clone().map(|place| NodeSelectorTerm {
+            match_expressions: term
+                .match_expressions
+                .iter()
+                .cloned()
+                .chain(place)
+                .collect(),
+            match_fields: term.match_fields.clone(),
         })
+    };
+    Some(NodeSelector {
+        node_selector_terms: terms.into_iter().flat_map(in_each_place).collect(),
+    })
+}
+
+/// Whether the selector chooses a node, as far as nodes are known.
+fn leads_somewhere(reach: &NodeSelector, world: World<'_>) -> bool {
+    let mut found = false;
+    let known = world.view.visit_nodes(None, &mut |node| {
+        found = reach.matches(node);
+        !found
+    });
+    found || !matches!(known, Lookup::Found(()))
+}
+
+/// The labels of zones and regions, and what they were called before Kubernetes 1.17.
+const TOPOLOGY: [[&str; 2]; 2] = [
+    [
+        "topology.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/zone",
+    ],
+    [
+        "topology.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/region",
+    ],
+];
+
+/// What a topology label is called today.
+fn today(key: &str) -> &str {
+    TOPOLOGY
+        .iter()
+        .find(|[_, old]| *old == key)
+        .map_or(key, |[today, _]| today)
 }
 
 fn persistent(
@@ -440,7 +546,8 @@ fn persistent(
             Err(_) => (Text::default(), Attach::Unforeseen),
         },
     };
-    let stays = volume.spec.node_affinity.is_some() && stays_on_its_node(&driver, world);
+    let reach = reach(volume);
+    let stays = reach.is_some() && stays_on_its_node(&driver, world);
     let modes = match &volume.spec.source {
         VolumeSource::InTree(in_tree) => in_tree.effective_modes(volume.spec.access_modes),
         VolumeSource::Csi(_) | VolumeSource::Unknown => volume.spec.access_modes,
@@ -449,7 +556,7 @@ fn persistent(
         hold: hold(modes, attach, basis, world),
         modes,
         driver,
-        reach: volume.spec.node_affinity.clone(),
+        reach,
         stays_on_its_node: stays,
         ..blank
     }
