@@ -101,6 +101,16 @@ pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Sur
     }
 }
 
+/// Whether findings about an update equal what the model finds of it: what the workload brings upon itself from now on,
+/// and what becomes of the pods that are there.
+pub(crate) fn agrees_about_update(after: &Worst, change: Outcome, said: &Said) -> bool {
+    let said: Vec<Outcome> = said.iter().map(|(_, outcome)| *outcome).collect();
+    if after.first == Outcome::Stuck {
+        return said.contains(&Outcome::Stuck);
+    }
+    said.into_iter().max().unwrap_or(Outcome::None) == after.outcome().max(change)
+}
+
 /// Whether findings about a workload equal what the model finds of it.
 ///
 /// The gravest finding is the worst outcome. Only where pods can never start, the engine looks at rollouts too: it must

@@ -131,8 +131,7 @@ pub(crate) enum Kind {
     StatefulSet,
     /// One pod on each node that the template selects and tolerates; replicas are ignored.
     DaemonSet,
-    /// `replicas` is its parallelism. Its pods finish once all of them have run at the same time, for the pods of a
-    /// parallel Job may wait for one another.
+    /// `replicas` is its parallelism. Each of its pods finishes some time after it has begun to run.
     Job {
         completions: u8,
     },
@@ -184,6 +183,8 @@ pub(crate) struct Workload {
     pub(crate) anti_affinity: bool,
     pub(crate) hostname_spread: Option<Spread>,
     pub(crate) zone_spread: Option<Spread>,
+    /// Whether its pods have a port of their node, the same for all workloads.
+    pub(crate) port: bool,
 }
 
 impl Workload {
@@ -198,6 +199,7 @@ impl Workload {
             anti_affinity: false,
             hostname_spread: None,
             zone_spread: None,
+            port: false,
         }
     }
 
@@ -287,8 +289,19 @@ impl Access {
 pub(crate) struct Volume {
     pub(crate) access: Access,
     pub(crate) attach_required: bool,
-    /// The PV's node affinity.
+    /// The PV's node affinity, or the class's allowed topologies where there is no PV.
     pub(crate) nodes: NodeSet,
+    pub(crate) binding: Binding,
+}
+
+/// How far claim and volume have come. What the claim itself asks for decides nothing in any case.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Binding {
+    Bound,
+    /// The PV names the claim, and the controller has not bound them yet, as it will.
+    Reserved,
+    /// There is no PV. It will be made in the zone of the first pod that gets a node.
+    Zonal,
 }
 
 impl Volume {
@@ -298,6 +311,7 @@ impl Volume {
             access: Access::of_modes(modes),
             attach_required: true,
             nodes: NodeSet::first(NODES),
+            binding: Binding::Bound,
         }
     }
 
@@ -359,12 +373,16 @@ impl Configuration {
     fn simplify_volume(&mut self) {
         let nodes = self.nodes();
         let volume = &mut self.volume;
-        if !volume.is_guarded() {
+        if volume.binding == Binding::Reserved {
+            volume.binding = Binding::Bound;
+        }
+        let zonal = volume.binding == Binding::Zonal;
+        if !volume.is_guarded() && !zonal {
             (volume.access, volume.attach_required) = (Access::Shared, false);
         }
         volume.nodes = volume.nodes.and(nodes);
         let mut users = self.workloads.iter().filter(|it| it.uses_volume);
-        if users.all(|user| user.kind != Kind::DaemonSet) {
+        if !zonal && users.all(|user| user.kind != Kind::DaemonSet) {
             for user in self.workloads.iter_mut().filter(|it| it.uses_volume) {
                 user.tolerated = user.tolerated.and(volume.nodes);
                 user.uses_volume = volume.access != Access::Shared;
@@ -433,7 +451,9 @@ impl Configuration {
 
     /// Drops nodes that nobody selects, and puts the others into an order that their names have no part in.
     fn rename_nodes(&mut self) {
-        if self.workloads.iter().all(|it| it.zone_spread.is_none()) {
+        if self.volume.binding != Binding::Zonal
+            && self.workloads.iter().all(|it| it.zone_spread.is_none())
+        {
             self.zones.fill(0);
         }
         let selected = |node: &usize| self.workloads.iter().any(|it| it.selected.has(*node));
@@ -460,6 +480,32 @@ impl Configuration {
             workload.tolerated = renamed(workload.tolerated);
         }
         self.zones = order.iter().map(|node| self.zones[*node]).collect();
+    }
+
+    /// The same with the volume where it may come to be: in each zone in turn that has a node for a pod of it.
+    pub(crate) fn bound(&self) -> Vec<Self> {
+        if self.volume.binding != Binding::Zonal {
+            return vec![self.clone()];
+        }
+        let mut zones = self.zones.clone();
+        zones.sort_unstable();
+        zones.dedup();
+        let users = || self.workloads.iter().filter(|it| it.uses_volume);
+        let all = zones.into_iter().map(|zone| {
+            let nodes = (0..self.zones.len()).filter(|node| self.zones[*node] == zone);
+            let nodes = NodeSet::of(&nodes.collect::<Vec<_>>());
+            let mut bound = self.clone();
+            bound.volume.nodes = self.volume.nodes.and(nodes);
+            bound.volume.binding = Binding::Bound;
+            bound
+        });
+        all.filter(|it| {
+            users().any(|user| {
+                let own = user.selected.and(user.tolerated);
+                own.and(it.volume.nodes).len() > 0
+            })
+        })
+        .collect()
     }
 
     /// A workload as it can be written: without nodes that there are not.

@@ -179,13 +179,9 @@ impl Machine<'_> {
         }
     }
 
-    /// A Job's pods finish when all of them have got as far as running, and are not replaced.
+    /// A Job's pods finish at any time once they run, and are not replaced.
     fn job(&self, state: &State, workload: usize, next: &mut Vec<State>) {
         let class = class(workload, 0);
-        let wanted = self.template(workload, 0).pods(self.configuration.nodes());
-        if state.total(class, Phase::Running) + state.finished(class) < wanted {
-            return;
-        }
         for node in (0..self.nodes()).filter(|node| state.count(class, Phase::Running, *node) > 0) {
             let mut after = *state;
             after.remove(class, Phase::Running, node);

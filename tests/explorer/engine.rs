@@ -107,12 +107,30 @@ impl Engine {
         }
         let verdicts = documents
             .iter()
-            .map(|document| verdict(document, cluster, aim))
+            .map(|document| verdict(document, None, cluster, aim))
             .collect();
         for document in documents {
             cluster.remove(document.kind, NAMESPACE, document.name());
         }
         verdicts
+    }
+
+    /// Judges the update of the only workload from what it is in `before` to what it is in `after`.
+    pub(crate) fn judge_update(
+        &mut self,
+        before: &Configuration,
+        after: &Configuration,
+    ) -> Verdict {
+        let document = |it| Document::of(manifests::workload(it, 0, Style::of(it)));
+        let (old, new) = (document(before), document(after));
+        let cluster = self
+            .clusters
+            .entry((after.zones.clone(), after.volume))
+            .or_insert_with(|| cluster(&after.zones, &after.volume));
+        cluster.apply(old.facts.clone());
+        let verdict = verdict(&new, Some(&old), cluster, Aim::Judge);
+        cluster.remove(old.kind, NAMESPACE, old.name());
+        verdict
     }
 }
 
@@ -124,7 +142,7 @@ fn cluster(zones: &[u8], volume: &Volume) -> Cluster {
     cluster
 }
 
-fn verdict(document: &Document, cluster: &Cluster, aim: Aim) -> Verdict {
+fn verdict(document: &Document, old: Option<&Document>, cluster: &Cluster, aim: Aim) -> Verdict {
     let metadata = document.facts.metadata().unwrap();
     let reference = ObjectRef {
         api_version: document.manifest["apiVersion"].as_str().unwrap().into(),
@@ -134,7 +152,7 @@ fn verdict(document: &Document, cluster: &Cluster, aim: Aim) -> Verdict {
     };
     let review = Review {
         object: &document.facts,
-        old: None,
+        old: old.map(|it| &it.facts),
         reference: &reference,
         scaled: None,
         raw: document,

@@ -253,8 +253,14 @@ impl Worst {
     }
 }
 
-/// Explores the first deployment and a rollout of each workload.
+/// Explores the first deployment and a rollout of each workload, wherever the volume may come to be.
 pub(crate) fn explore(configuration: &Configuration) -> Worst {
+    let bound = configuration.bound();
+    let worst = bound.iter().map(explore_bound).reduce(Worst::or);
+    worst.unwrap()
+}
+
+fn explore_bound(configuration: &Configuration) -> Worst {
     let machine = Machine::first_deployment(configuration);
     let first = Exploration::of_life(&machine, [machine.start()]);
     let mut worst = Worst {
@@ -277,6 +283,19 @@ pub(crate) fn explore(configuration: &Configuration) -> Worst {
     worst
 }
 
+impl Worst {
+    /// The worse of two ways that things may go.
+    fn or(self, other: Self) -> Self {
+        let rollouts = self.rollouts.into_iter().zip(other.rollouts);
+        Self {
+            first: self.first.max(other.first),
+            rollouts: rollouts.map(|(one, another)| one.max(another)).collect(),
+            wait: self.wait.max(other.wait),
+            states: self.states + other.states,
+        }
+    }
+}
+
 /// From which states a change is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Start {
@@ -286,8 +305,13 @@ pub(crate) enum Start {
     Trapped,
 }
 
-/// The outcome of changing the first workload from what it is in `before` to what it is in `after`.
-pub(crate) fn change(before: &Configuration, after: &Configuration, from: Start) -> Outcome {
+/// The outcome of changing the first workload from what it is in `before` to what it is in `after`; `None` where there
+/// is no state to change anything in.
+pub(crate) fn change(
+    before: &Configuration,
+    after: &Configuration,
+    from: Start,
+) -> Option<Outcome> {
     let first_machine = Machine::first_deployment(before);
     let first = Exploration::of_life(&first_machine, [first_machine.start()]);
     let well = first.goal_states();
@@ -297,14 +321,14 @@ pub(crate) fn change(before: &Configuration, after: &Configuration, from: Start)
             Exploration::to_goals(&Machine::rollout(before, before, 0), well).trap_states()
         }
     };
-    assert!(
-        !starts.is_empty(),
-        "no state to change anything in: {before:?}"
-    );
+    if starts.is_empty() {
+        return None;
+    }
     let starts = starts
         .iter()
         .flat_map(|state| first_machine.renamings(state));
-    Exploration::to_goals(&Machine::rollout(before, after, 0), starts).outcome(Outcome::Deadlock)
+    let rollout = Exploration::to_goals(&Machine::rollout(before, after, 0), starts);
+    Some(rollout.outcome(Outcome::Deadlock))
 }
 
 impl Kind {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::configuration::{
-    Access, Affinity, Amount, Configuration, Kind, NODES, NodeSet, Spread, Strategy, Volume,
-    Workload,
+    Access, Affinity, Amount, Binding, Configuration, Kind, NODES, NodeSet, Spread, Strategy,
+    Volume, Workload,
 };
 
 /// Which nodes there are, and which of them the pods and the volume may use.
@@ -136,7 +136,119 @@ fn apart() -> Vec<Apart> {
 
 /// Everything that is asked: a workload alone, and two of them. Those that differ in the volume only are neighbours.
 pub(crate) fn asked() -> Vec<Configuration> {
-    alone().chain(pairs()).collect()
+    alone()
+        .chain(pairs())
+        .chain(unbound())
+        .chain(with_ports())
+        .collect()
+}
+
+/// A few workloads of every kind, small and large, alone and held together.
+fn few() -> Vec<Workload> {
+    let deployments = [
+        Strategy::Recreate,
+        Strategy::rolling(1, 0),
+        Strategy::rolling(0, 1),
+        Strategy::rolling(1, 1),
+    ];
+    let others = [
+        Kind::StatefulSet,
+        Kind::ReplicaSet,
+        Kind::Job { completions: 2 },
+    ];
+    let kinds = deployments.map(Kind::Deployment).into_iter().chain(others);
+    let sizes = kinds.flat_map(|kind| (1..=3).map(move |replicas| Workload::new(kind, replicas)));
+    sizes
+        .flat_map(|workload| {
+            [Affinity::None, OWN, OWN_REVISION].map(|affinity| Workload {
+                affinity,
+                ..workload
+            })
+        })
+        .collect()
+}
+
+/// Claims without a PV that is bound to them: reserved by one, or of zonal storage, in zones of one and more nodes.
+fn unbound() -> impl Iterator<Item = Configuration> {
+    let layouts = [
+        layout(&[0, 1, 2]),
+        layout(&[0, 0, 1]),
+        layout(&[0, 0, 1, 1]),
+        layout(&[0, 1, 2, 3]),
+        // Of a zone of two nodes one is left.
+        Layout {
+            tolerated: &[0, 2],
+            ..layout(&[0, 0, 1])
+        },
+        Layout {
+            selected: &[0, 2, 3],
+            ..layout(&[0, 0, 1, 1])
+        },
+    ];
+    let volumes = [
+        ((Access::Exclusive, true), Binding::Zonal),
+        ((Access::Exclusive, true), Binding::Reserved),
+        ((Access::SinglePod, true), Binding::Reserved),
+    ];
+    layouts.into_iter().flat_map(move |layout| {
+        few().into_iter().flat_map(move |workload| {
+            volumes.map(|(volume, binding)| {
+                let mut world = layout.world(volume, &[workload]);
+                world.volume.binding = binding;
+                world
+            })
+        })
+    })
+}
+
+/// Workloads whose pods have a port of their node.
+fn with_ports() -> impl Iterator<Item = Configuration> {
+    LAYOUTS.iter().flat_map(|layout| {
+        few().into_iter().flat_map(move |workload| {
+            let workload = Workload {
+                port: true,
+                ..workload
+            };
+            VOLUMES.map(|volume| layout.world(volume, &[workload]))
+        })
+    })
+}
+
+/// Updates that move the pods: before and after, of one workload on three nodes.
+pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
+    let layout = layout(&[0, 0, 0]);
+    let volumes = [(Access::Exclusive, true), (Access::SinglePod, true)];
+    let places: [&[usize]; 5] = [ALL, &[0], &[1], &[0, 1], &[1, 2]];
+    let mut moves = Vec::new();
+    for workload in few().into_iter().filter(|it| it.kind.rolls_out()) {
+        if workload.replicas > 2 {
+            continue;
+        }
+        for volume in volumes {
+            for (before, after) in places.iter().flat_map(|it| places.map(|to| (*it, to))) {
+                for affinity in [Affinity::None, OWN] {
+                    let old = Workload {
+                        affinity,
+                        ..workload
+                    };
+                    moves.push((
+                        layout.world(volume, &[old.on(before)]),
+                        layout.world(volume, &[workload.on(after)]),
+                    ));
+                }
+                // The taints that the old pods tolerate and the new ones do not.
+                let tolerating = |nodes| Workload {
+                    tolerated: NodeSet::of(nodes),
+                    ..workload
+                };
+                moves.push((
+                    layout.world(volume, &[tolerating(before)]),
+                    layout.world(volume, &[tolerating(after)]),
+                ));
+            }
+        }
+    }
+    moves
 }
 
 /// One workload alone with the volume: every kind, strategy, size, place and constraint.
@@ -255,6 +367,7 @@ impl Layout {
                 access,
                 attach_required,
                 nodes: NodeSet::of(self.volume),
+                binding: Binding::Bound,
             },
             workloads: workloads.iter().copied().map(place).collect(),
             capacity: None,

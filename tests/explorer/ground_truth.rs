@@ -4,7 +4,7 @@
 //! without one follow from the Kubernetes source.
 
 use crate::configuration::{
-    Affinity, Amount, Configuration, Kind, NodeSet, Spread, Strategy, Volume, Workload,
+    Affinity, Amount, Binding, Configuration, Kind, NodeSet, Spread, Strategy, Volume, Workload,
 };
 use crate::explore::Outcome::{self, Deadlock, Delay, None as Nothing, Stuck};
 use crate::explore::Start;
@@ -14,7 +14,10 @@ pub(crate) const BEYOND_THE_MODEL: &[&str] = &[
     // What happens is luck there, and the model takes every way. X3p and X4 are the same without luck.
     "X3", "X4i", // Nodes die, or are drained while the scheduler misses the event.
     "S13", "S13r", "S13f", "S13d", "S14", "S15", "S15n", // The API server decides.
-    "X15",
+    "X15",  // Pods of a Job that never end.
+    "X1j", // Words that the model lacks: keys of labels in affinities, `minDomains`, the surge of a DaemonSet, disks that
+    // only the scheduler guards.
+    "Y11m", "Y11d", "Y13", "Y23", "Y23z",
 ];
 
 /// Each scenario of the document with the outcomes it tells of, one or `none or delay`.
@@ -26,7 +29,7 @@ pub(crate) fn documented() -> Vec<(&'static str, Vec<&'static str>)> {
             let [_, name, _, outcomes, ..] = cells[..] else {
                 return None;
             };
-            let is_scenario = name.starts_with(['S', 'X']) && name.len() <= 4;
+            let is_scenario = name.starts_with(['S', 'X', 'Y']) && name.len() <= 4;
             is_scenario.then(|| (name, outcomes.split([' ', ';']).collect()))
         })
         .collect()
@@ -59,7 +62,54 @@ pub(crate) fn changes() -> Vec<Change> {
     let recreate = rwo(web(Strategy::Recreate, 1));
     let zero_surge = rwo(web(Strategy::rolling(0, 1), 1));
     let colocated = rwo(web(DEFAULT, 1).affinity(FIRST));
+    let on = |strategy, nodes: &[usize]| rwo(web(strategy, 1).on(nodes));
+    let tolerating = |nodes| {
+        let mut world = rwo(web(DEFAULT, 1));
+        world.workloads[0].tolerated = NodeSet::of(nodes);
+        world
+    };
+    let moved = |name, strategy, outcome| {
+        (
+            name,
+            on(strategy, &[0]),
+            on(strategy, &[1]),
+            Start::Well,
+            outcome,
+        )
+    };
     vec![
+        moved("Y1 moved to another node", DEFAULT, Deadlock),
+        moved("Y1r with Recreate", Strategy::Recreate, Nothing),
+        moved("Y1z with surge 0", Strategy::rolling(0, 1), Delay),
+        moved("Y1n moved by nodeName", DEFAULT, Deadlock),
+        (
+            "Y1s the same node in other words",
+            on(DEFAULT, &[0]),
+            on(DEFAULT, &[0]),
+            Start::Well,
+            Nothing,
+        ),
+        (
+            "Y1a self affinity replaced by nodes",
+            rwo(web(DEFAULT, 1).affinity(FIRST)),
+            on(DEFAULT, &[1, 2]),
+            Start::Well,
+            Deadlock,
+        ),
+        (
+            "Y1k self affinity kept, moved to another node",
+            rwo(web(DEFAULT, 1).affinity(FIRST).on(&[0])),
+            rwo(web(DEFAULT, 1).affinity(FIRST).on(&[1])),
+            Start::Well,
+            Deadlock,
+        ),
+        (
+            "Y1t a toleration dropped",
+            tolerating(&[0, 1]),
+            tolerating(&[0]),
+            Start::Well,
+            Deadlock,
+        ),
         // It completes, and in the meantime the new pod waits for the old one to go.
         (
             "S1u stuck, patched to Recreate",
@@ -99,7 +149,16 @@ fn rwop(workload: Workload) -> Configuration {
 }
 
 pub(crate) fn rows() -> Vec<Row> {
-    [single_workload(), constraints(), single_pod(), sharing()].concat()
+    [
+        single_workload(),
+        constraints(),
+        single_pod(),
+        sharing(),
+        places(),
+        ports(),
+        ends(),
+    ]
+    .concat()
 }
 
 fn single_workload() -> Vec<Row> {
@@ -178,11 +237,6 @@ fn single_workload() -> Vec<Row> {
         (
             "X1d DaemonSet",
             rwo(Workload::new(Kind::DaemonSet, 0)),
-            Stuck,
-        ),
-        (
-            "X1j Job with parallelism 2",
-            rwo(Workload::new(Kind::Job { completions: 2 }, 2)),
             Stuck,
         ),
         (
@@ -337,6 +391,233 @@ fn constraints() -> Vec<Row> {
             "X6i self affinity, zone spread that ignores the node selector",
             narrowed(ALL, FIRST_ZONE),
             Deadlock,
+        ),
+    ]
+}
+
+/// Where a claim is bound, and where pods are held.
+fn places() -> Vec<Row> {
+    let zonal = |zones: &[u8], allowed: &[usize], replicas| {
+        let mut world = rwo(web(DEFAULT, replicas));
+        world.zones = zones.to_vec();
+        world.volume.nodes = NodeSet::of(allowed);
+        world.volume.binding = Binding::Zonal;
+        world
+    };
+    let reserved = |modes| {
+        let mut world = world(modes, &[web(Strategy::Recreate, 2)]);
+        world.volume.binding = Binding::Reserved;
+        world
+    };
+    let labelled = || {
+        let mut world = rwo(web(DEFAULT, 2));
+        world.volume.nodes = NodeSet::of(&[0]);
+        world
+    };
+    let two = |modes| world(modes, &[web(Strategy::Recreate, 2)]);
+    let shared = |modes, first, second| world(modes, &[first, second]);
+    let recreate = || web(Strategy::Recreate, 1);
+    const ALL: &[usize] = &[0, 1, 2];
+    vec![
+        (
+            "Y3 zonal storage, a node a zone",
+            zonal(&[0, 1, 2], ALL, 1),
+            Nothing,
+        ),
+        ("Y3r with two replicas", zonal(&[0, 1, 2], ALL, 2), Nothing),
+        ("Y3z two nodes in a zone", zonal(&[0, 0], ALL, 1), Deadlock),
+        (
+            "Y3a only one zone allowed",
+            zonal(&[0, 1, 1], &[0], 1),
+            Nothing,
+        ),
+        (
+            "Y4 reserved, [RWO,RWX]",
+            reserved(&["ReadWriteOnce", "ReadWriteMany"]),
+            Nothing,
+        ),
+        ("Y4o reserved, [RWO]", reserved(RWO), Stuck),
+        ("Y5 a zone label", labelled(), Nothing),
+        ("Y5b a beta zone label", labelled(), Nothing),
+        ("Y16 bound to [RWO]", two(RWO), Stuck),
+        (
+            "Y16d bound to [RWO,RWX]",
+            two(&["ReadWriteOnce", "ReadWriteMany"]),
+            Nothing,
+        ),
+        (
+            "Y24 one disk of two workloads",
+            shared(RWO, recreate(), recreate()),
+            Stuck,
+        ),
+        (
+            "Y27 one claim, two local volumes",
+            shared(RWO, recreate().on(&[0]), recreate().on(&[1])),
+            Stuck,
+        ),
+        (
+            "Y6 one node by two names",
+            shared(RWO, recreate().on(&[0]), recreate().on(&[0])),
+            Nothing,
+        ),
+        (
+            "Y6o two nodes by one name",
+            shared(RWO, recreate().on(&[0]), recreate().on(&[1])),
+            Stuck,
+        ),
+        (
+            "Y2 a StatefulSet's claim",
+            shared(RWO, Workload::new(Kind::StatefulSet, 1), recreate()),
+            Stuck,
+        ),
+        (
+            "Y2c a StatefulSet's claim",
+            shared(
+                RWO,
+                Workload::new(Kind::StatefulSet, 1),
+                Workload::new(Kind::Job { completions: 1 }, 1),
+            ),
+            Stuck,
+        ),
+        ("Y2o another claim", rwo(recreate()), Nothing),
+        (
+            "Y14 two replicas",
+            rwo(Workload::new(Kind::ReplicaSet, 2)),
+            Stuck,
+        ),
+        (
+            "Y14p a pod and a Deployment",
+            shared(RWO, Workload::new(Kind::ReplicaSet, 1), recreate()),
+            Stuck,
+        ),
+        (
+            "Y17 each pod near itself",
+            rwo(Workload::new(Kind::StatefulSet, 2)),
+            Stuck,
+        ),
+        (
+            "Y19 nodeName, which no spread forbids",
+            rwo(web(DEFAULT, 2).on(&[0])),
+            Nothing,
+        ),
+        (
+            "Y19a nodeName, which no affinity forbids",
+            shared(RWO, recreate().on(&[0]), recreate().on(&[1])),
+            Stuck,
+        ),
+        (
+            "Y20 one node selected",
+            rwo(web(DEFAULT, 1).on(&[0])),
+            Nothing,
+        ),
+        (
+            "Y21 a node a zone, held in the zone",
+            rwo(web(DEFAULT, 1).affinity(FIRST)),
+            Nothing,
+        ),
+        (
+            "Y21z two nodes, held in the zone",
+            rwo(web(DEFAULT, 1).on(&[0, 1])),
+            Deadlock,
+        ),
+        (
+            "Y22 one node has the resource",
+            rwo(web(DEFAULT, 1).on(&[0])),
+            Nothing,
+        ),
+    ]
+}
+
+/// Ports and other things that no two pods of a node may have.
+fn ports() -> Vec<Row> {
+    let with_port = |workload| Workload {
+        port: true,
+        ..workload
+    };
+    let local = |workload| {
+        let mut world = rwo(workload);
+        world.volume.attach_required = false;
+        world.volume.nodes = NodeSet::of(&[0]);
+        world
+    };
+    let near = |strategy, replicas| with_port(web(strategy, replicas).affinity(FIRST));
+    let one_node = |workload: Workload| {
+        let mut world = rwo(workload);
+        world.zones = vec![0];
+        world
+    };
+    let apart = |mut workload: Workload| {
+        workload.anti_affinity = true;
+        workload
+    };
+    let spread = |mut workload: Workload| {
+        workload.hostname_spread = SKEW_OF_ONE;
+        workload
+    };
+    vec![
+        ("Y10 self affinity", rwo(near(DEFAULT, 1)), Deadlock),
+        (
+            "Y10p one node selected",
+            rwo(with_port(web(DEFAULT, 1).on(&[0]))),
+            Deadlock,
+        ),
+        ("Y10n the node's network", rwo(near(DEFAULT, 1)), Deadlock),
+        (
+            "Y10o one node",
+            one_node(with_port(web(DEFAULT, 1))),
+            Deadlock,
+        ),
+        (
+            "Y10z surge 0",
+            rwo(near(Strategy::rolling(0, 1), 1)),
+            Nothing,
+        ),
+        ("Y10r two replicas", rwo(near(Strategy::Recreate, 2)), Stuck),
+        (
+            "Y11 one node, anti-affinity",
+            rwo(apart(web(DEFAULT, 1).on(&[0]))),
+            Deadlock,
+        ),
+        (
+            "Y12 a local volume, anti-affinity",
+            local(apart(web(DEFAULT, 1))),
+            Deadlock,
+        ),
+        (
+            "Y12s a local volume, spread",
+            local(spread(web(DEFAULT, 1))),
+            Deadlock,
+        ),
+        (
+            "Y12p a local volume, a port",
+            local(with_port(web(DEFAULT, 1))),
+            Deadlock,
+        ),
+        (
+            "Y12r two replicas",
+            local(with_port(web(Strategy::Recreate, 2))),
+            Stuck,
+        ),
+    ]
+}
+
+/// Pods that end, or never begin.
+fn ends() -> Vec<Row> {
+    let job = |pods| Workload::new(Kind::Job { completions: pods }, pods);
+    vec![
+        ("Y7 two pods that end", rwo(job(2)), Delay),
+        ("Y7o two pods that end, RWOP", rwop(job(2)), Nothing),
+        (
+            "two workloads that end share a claim",
+            world(RWO, &[job(1), job(1)]),
+            Delay,
+        ),
+        ("Y8 no pods", rwo(job(0)), Nothing),
+        ("Y8u resumed", rwo(job(2)), Delay),
+        (
+            "Y8c beside a workload without pods",
+            rwo(web(Strategy::Recreate, 1)),
+            Nothing,
         ),
     ]
 }

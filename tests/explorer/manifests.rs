@@ -10,7 +10,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::{Value, json};
 
 use crate::configuration::{
-    Access, Affinity, Amount, Configuration, Kind, NODES, NodeSet, Spread, Strategy, Volume,
+    Access, Affinity, Amount, Binding, Configuration, Kind, NODES, NodeSet, Spread, Strategy,
+    Volume,
 };
 
 pub(crate) const NAMESPACE: &str = "shop";
@@ -18,6 +19,8 @@ pub(crate) const CLAIM: &str = "data";
 pub(crate) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(crate) const ZONE: &str = "topology.kubernetes.io/zone";
 const DRIVER: &str = "csi.example.com";
+/// A driver whose volumes never leave their zone, as the catalog knows.
+const ZONAL_DRIVER: &str = "ebs.csi.aws.com";
 const CLASS: &str = "standard";
 const VOLUME: &str = "pv-data";
 /// The affinity mask that matches the pods of all workloads.
@@ -32,6 +35,8 @@ pub(crate) fn cluster(zones: &[u8], volume: &Volume) -> Vec<Value> {
         Access::SinglePod => "ReadWriteOncePod",
     }]);
     let all = NodeSet::first(zones.len());
+    let zonal = volume.binding == Binding::Zonal;
+    let driver = if zonal { ZONAL_DRIVER } else { DRIVER };
     let mut persistent = json!({
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -41,35 +46,42 @@ pub(crate) fn cluster(zones: &[u8], volume: &Volume) -> Vec<Value> {
             "capacity": {"storage": "1Gi"},
             "storageClassName": CLASS,
             "claimRef": {"namespace": NAMESPACE, "name": CLAIM},
-            "csi": {"driver": DRIVER, "volumeHandle": "1"},
+            "csi": {"driver": driver, "volumeHandle": "1"},
         },
     });
     if volume.nodes.and(all) != all {
         persistent["spec"]["nodeAffinity"] = json!({"required": on_hosts(volume.nodes)});
     }
-    objects.push(persistent);
-    objects.push(json!({
+    if !zonal {
+        objects.push(persistent);
+    }
+    let mut claim = json!({
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": CLAIM, "namespace": NAMESPACE},
         "spec": {
             "accessModes": modes,
             "storageClassName": CLASS,
-            "volumeName": VOLUME,
             "resources": {"requests": {"storage": "1Gi"}},
         },
-        "status": {"phase": "Bound", "accessModes": modes},
-    }));
+        "status": {"phase": "Pending"},
+    });
+    if volume.binding == Binding::Bound {
+        claim["spec"]["volumeName"] = json!(VOLUME);
+        claim["status"] = json!({"phase": "Bound", "accessModes": modes});
+    }
+    objects.push(claim);
     objects.push(json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": {"name": CLASS},
-        "provisioner": DRIVER,
+        "provisioner": driver,
+        "volumeBindingMode": "WaitForFirstConsumer",
     }));
     objects.push(json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSIDriver",
-        "metadata": {"name": DRIVER},
+        "metadata": {"name": driver},
         "spec": {"attachRequired": volume.attach_required},
     }));
     objects
@@ -191,6 +203,9 @@ fn template(configuration: &Configuration, index: usize, style: Style) -> Value 
     let workload = &configuration.workloads[index];
     let all = configuration.nodes();
     let mut spec = json!({"containers": [{"name": "main", "image": "example.com/image"}]});
+    if workload.port {
+        spec["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": 80}]);
+    }
     if workload.uses_volume {
         spec["volumes"] = json!([
             {"name": "data", "persistentVolumeClaim": {"claimName": CLAIM}},

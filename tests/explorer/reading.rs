@@ -41,6 +41,7 @@ pub(crate) fn workload(object: &Value, index: usize, configuration: &Configurati
         tolerated: tolerated(pod, configuration),
         affinity: Affinity::None,
         anti_affinity: false,
+        port: !list(&pod["containers"][0]["ports"]).is_empty(),
         ..Workload::new(kind, replicas)
     };
     let matched = |term: &Value| {

@@ -19,6 +19,7 @@ impl Machine<'_> {
         template.selected.has(node)
             && template.tolerated.has(node)
             && self.has_room(state, node)
+            && self.port_is_free(state, workload, revision, node)
             && self.volume_allows(state, workload, revision, node)
             && self.affinity_allows(state, workload, revision, node)
             && self.anti_affinity_allows(state, workload, revision, node)
@@ -34,6 +35,14 @@ impl Machine<'_> {
             .map(|class| state.on_node(class, &PHASES, node))
             .sum();
         pods < capacity
+    }
+
+    /// A port of the node is taken until the pod that has it is gone (`NodePorts`).
+    fn port_is_free(&self, state: &State, workload: usize, revision: usize, node: usize) -> bool {
+        let mut others = self.classes().filter(|class| {
+            self.template(class / 2, class % 2).port && state.on_node(*class, &PHASES, node) > 0
+        });
+        !self.template(workload, revision).port || others.next().is_none()
     }
 
     /// The PV's node affinity, and ReadWriteOncePod: any other pod of the claim in the cluster, Terminating ones
