@@ -57,10 +57,10 @@ fn cases() -> Vec<Case> {
             ],
         ),
         (
-            "zero surge",
+            "a pod that may be missing beside a surplus one",
             deployment(
                 "bound",
-                "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}",
+                "strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 1}}",
             ),
             &[("warn", "rolling-update-overlap")],
         ),

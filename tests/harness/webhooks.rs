@@ -49,7 +49,7 @@ impl WebhookOptions {
             ]),
             namespaces: namespaces.iter().map(|&name| name.to_owned()).collect(),
             failure_policy: "Fail",
-            timeout_seconds: 10,
+            timeout_seconds: 30,
         }
     }
 }

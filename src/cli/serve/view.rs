@@ -19,8 +19,9 @@ use crate::view::status::{KindStatus, Link};
 /// The name of the condition on the view.
 const NAME: &str = "view";
 
-/// The longest a review waits for facts at a time, should the API server that
-/// asks be slow to answer itself.
+/// The longest a review waits for facts that the view lacks, should the API
+/// server that asks be slow to answer itself. A denial is rare, and may wait
+/// longer to be confirmed.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// Where facts come from.
@@ -60,7 +61,7 @@ impl View {
         if verdict.action() != Action::Deny {
             return verdict;
         }
-        let (verdict, unanswered) = live.confirm(wait_until(deadline), &judge).await;
+        let (verdict, unanswered) = live.confirm(half_way(deadline), &judge).await;
         match unanswered {
             Some(question) if stale == Stale::Warn && verdict.action() == Action::Deny => verdict
                 .without_denials(format!(
@@ -87,10 +88,13 @@ impl View {
 }
 
 /// Half of the time that is left is for waiting, the other half for answering.
-fn wait_until(deadline: Instant) -> Instant {
+fn half_way(deadline: Instant) -> Instant {
     let now = Instant::now();
-    let left = deadline.saturating_duration_since(now);
-    now + (left / 2).min(LONGEST_WAIT)
+    now + deadline.saturating_duration_since(now) / 2
+}
+
+fn wait_until(deadline: Instant) -> Instant {
+    half_way(deadline).min(Instant::now() + LONGEST_WAIT)
 }
 
 fn condition(fitness: Fitness) -> Condition {
