@@ -102,13 +102,16 @@ pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Sur
 }
 
 /// Whether findings about an update equal what the model finds of it: what the workload brings upon itself from now on,
-/// and what becomes of the pods that are there.
+/// and what becomes of the pods that are there. Of an update, the model tells whether it comes to an end and not how long
+/// its pods wait, so that the engine may say that they do.
 pub(crate) fn agrees_about_update(after: &Worst, change: Outcome, said: &Said) -> bool {
     let said: Vec<Outcome> = said.iter().map(|(_, outcome)| *outcome).collect();
     if after.first == Outcome::Stuck {
         return said.contains(&Outcome::Stuck);
     }
-    said.into_iter().max().unwrap_or(Outcome::None) == after.outcome().max(change)
+    let said = said.into_iter().max().unwrap_or(Outcome::None);
+    let found = after.outcome().max(change);
+    said == found || (said, found) == (Outcome::Delay, Outcome::None)
 }
 
 /// Whether findings about a workload equal what the model finds of it.
