@@ -73,7 +73,14 @@ pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Sur
             .filter(|(rule, _)| *rule != codes::WORKLOADS_SHARE_VOLUME)
             .map(|(_, outcome)| *outcome)
             .collect();
-        if agrees_alone(&survey.worst(&with_volume_of(configuration, user)), &own) {
+        let worst = survey.worst(&with_volume_of(configuration, user));
+        let kind = configuration.workloads[user].kind;
+        // Pods of a Job that may not be on one node at the same time take turns. That is a
+        // delay to the engine, and nothing to the model, which sees waiting for a volume.
+        let in_turn = matches!(kind, Kind::Job { .. })
+            && worst.outcome() == Outcome::None
+            && own.iter().all(|outcome| *outcome == Outcome::Delay);
+        if in_turn || agrees_alone(&worst, &own) {
             continue;
         }
         if own.is_empty() && is_on_the_volumes_node(configuration, &configuration.workloads[user]) {

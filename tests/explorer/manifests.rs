@@ -71,13 +71,23 @@ pub(crate) fn cluster(zones: &[u8], volume: &Volume) -> Vec<Value> {
         claim["status"] = json!({"phase": "Bound", "accessModes": modes});
     }
     objects.push(claim);
-    objects.push(json!({
+    let mut class = json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": {"name": CLASS},
         "provisioner": driver,
         "volumeBindingMode": "WaitForFirstConsumer",
-    }));
+    });
+    if zonal && volume.nodes.and(all) != all {
+        let allowed = zones
+            .iter()
+            .enumerate()
+            .filter(|(node, _)| volume.nodes.has(*node));
+        let allowed: Vec<_> = allowed.map(|(_, zone)| format!("zone-{zone}")).collect();
+        class["allowedTopologies"] =
+            json!([{"matchLabelExpressions": [{"key": ZONE, "values": allowed}]}]);
+    }
+    objects.push(class);
     objects.push(json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSIDriver",
