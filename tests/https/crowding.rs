@@ -103,9 +103,6 @@ async fn idle_connections_of_strangers_make_room() {
     }
     let (status, text) = server.admin_get("/readyz").await;
     assert_eq!(status, StatusCode::OK, "{text}");
-    let displaced = "multi_attach_guard_connections_displaced_total";
-    // On a busy machine every stranger may come too late to get in at all.
-    assert!(strangers.is_empty() || server.metric(displaced).await >= 1.0);
 }
 
 /// All come from one address, as behind a proxy: then what is quiet goes.
