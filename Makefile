@@ -30,7 +30,7 @@ lint: ## Formatting, clippy, licences and sources of the dependencies
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then \
-		$(CARGO) deny --locked --offline check bans licenses sources; \
+		$(CARGO) deny --locked check bans licenses sources; \
 	elif [ -n "$$CI" ]; then \
 		echo "cargo-deny is missing, and with CI set nothing is left out. Install it: cargo install --locked cargo-deny" >&2; exit 1; \
 	else \
