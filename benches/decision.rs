@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use multi_attach_guard::admission::{Decision, Endpoint, Received};
 use multi_attach_guard::cli::policy_file;
 use multi_attach_guard::cluster::Cluster;
-use multi_attach_guard::verdict::Settings;
+use multi_attach_guard::verdict::EffectivePolicy;
 use shared::cluster::{LARGE, SMALL, Size};
 use shared::reviews::{Sample, samples, skim};
 
@@ -30,9 +30,9 @@ fn cluster(size: Size) -> Cluster {
     cluster
 }
 
-fn answer(sample: &Sample, cluster: &Cluster, settings: &Settings) -> Decision {
+fn answer(sample: &Sample, cluster: &Cluster, effective: &EffectivePolicy) -> Decision {
     let received = Received::read(sample.body.as_bytes()).unwrap();
-    let verdict = received.judge(Endpoint::Validate, cluster.view(), settings);
+    let verdict = received.judge(Endpoint::Validate, cluster.view(), effective);
     let answer = received.answer(Endpoint::Validate, &verdict);
     black_box(&answer.body);
     answer.decision
@@ -56,13 +56,13 @@ fn fastest<const N: usize>(mut works: [&mut dyn FnMut(); N]) -> [Duration; N] {
 }
 
 fn main() {
-    let settings = policy_file::settings(None).unwrap();
+    let effective = policy_file::effective(None).unwrap();
     let (small, large) = (cluster(SMALL), cluster(LARGE));
     println!(
         "nanoseconds a review            bytes   skim   read   full  full/skim  large/small cluster (goal: 1.20 at most)"
     );
     for sample in samples() {
-        let decision = answer(&sample, &small, &settings);
+        let decision = answer(&sample, &small, &effective);
         assert_eq!(
             decision != Decision::Denied,
             sample.allowed,
@@ -74,10 +74,10 @@ fn main() {
             &mut || drop(black_box(skim(body))),
             &mut || drop(black_box(Received::read(body).unwrap())),
             &mut || {
-                answer(&sample, &small, &settings);
+                answer(&sample, &small, &effective);
             },
             &mut || {
-                answer(&sample, &large, &settings);
+                answer(&sample, &large, &effective);
             },
         ]);
         let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();

@@ -30,11 +30,11 @@ use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::WorkloadKind;
 use crate::policy::{Action, Policy, RemedyChoice, Resolved, SuppressedBy, Suppression, Target};
 use crate::rules::Hazard;
-use crate::situation::World;
+use crate::situation::Facts;
 use crate::storage::{Catalog, OverrideError};
 
-/// The documents behind the facts, read only where they are needed.
-pub trait Raw {
+/// What was submitted for judgement, read only where it is needed.
+pub trait Submission {
     /// The object as it was received.
     fn object(&self) -> Option<&Value>;
 
@@ -59,8 +59,8 @@ pub struct Review<'a> {
     pub reference: &'a ObjectRef,
     /// For an [`Object::Scale`]: the kind of workload it scales.
     pub scaled: Option<WorkloadKind>,
-    /// The documents.
-    pub raw: &'a dyn Raw,
+    /// What was submitted.
+    pub submission: &'a dyn Submission,
     /// What is asked for beside the findings.
     pub aim: Aim,
 }
@@ -127,12 +127,12 @@ impl Verdict {
 
 /// A policy and the catalog as it corrects it.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct EffectivePolicy {
     policy: Policy,
     catalog: Catalog,
 }
 
-impl Settings {
+impl EffectivePolicy {
     /// Puts a policy's own provisioners into the catalog.
     ///
     /// # Errors
@@ -157,16 +157,16 @@ impl Settings {
 
 /// Judges one object in a cluster.
 #[must_use]
-pub fn evaluate(review: &Review<'_>, view: View<'_>, settings: &Settings) -> Verdict {
-    let world = World {
+pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy) -> Verdict {
+    let facts = Facts {
         view,
-        catalog: &settings.catalog,
-        nodes: settings.policy.nodes(),
+        catalog: &effective.catalog,
+        nodes: effective.policy.nodes(),
     };
     let evaluation = Evaluation {
         review,
-        policy: &settings.policy,
-        world,
+        policy: &effective.policy,
+        facts,
     };
     if review
         .object
@@ -192,7 +192,7 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, settings: &Settings) -> Ver
 struct Evaluation<'a> {
     review: &'a Review<'a>,
     policy: &'a Policy,
-    world: World<'a>,
+    facts: Facts<'a>,
 }
 
 impl Evaluation<'_> {
@@ -230,7 +230,7 @@ impl Evaluation<'_> {
         controlled: bool,
         decide: impl FnOnce(&Resolved<'_>) -> Verdict,
     ) -> Verdict {
-        let namespace = self.world.view.namespace(&metadata.namespace).found();
+        let namespace = self.facts.view.namespace(&metadata.namespace).found();
         let shown = metadata.shown_name();
         let target = Target {
             namespace: &metadata.namespace,

@@ -9,7 +9,7 @@ use std::fs;
 
 use json_patch::Patch;
 use multi_attach_guard::manifest::edit::apply;
-use multi_attach_guard::manifest::read::{Place, read};
+use multi_attach_guard::manifest::read::{Position, read};
 use multi_attach_guard::manifest::source::Source;
 use multi_attach_guard::manifest::split::parts;
 use proptest::prelude::*;
@@ -44,14 +44,14 @@ fn value(text: &str) -> Value {
     serde_saphyr::from_str_with_options(text, options).unwrap()
 }
 
-fn item<'v>(value: &'v mut Value, place: &Place) -> &'v mut Value {
+fn item<'v>(value: &'v mut Value, place: &Position) -> &'v mut Value {
     place
         .items
         .iter()
         .fold(value, |value, number| &mut value["items"][number])
 }
 
-fn deployments(text: &str) -> Vec<Place> {
+fn deployments(text: &str) -> Vec<Position> {
     let source = Source::in_memory("corpus", text.to_owned());
     let reading = read(&[source], |manifest| manifest.kind == "Deployment", || {});
     assert!(reading.errors.is_empty(), "{:?}\n{text}", reading.errors);

@@ -111,7 +111,7 @@ fn every_block_of_the_page_parses() {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("policy.yaml");
             fs::write(&path, block).unwrap();
-            policy_file::settings(Some(&path)).unwrap();
+            policy_file::effective(Some(&path)).unwrap();
             policies += 1;
         }
     }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::model::Text;
-use crate::verdict::Raw;
+use crate::verdict::Submission;
 
 /// An object with more values than this, beside what is left out, is not
 /// repaired. At some hundred bytes a value it bounds a tree to about 10 MiB; a
@@ -47,7 +47,7 @@ impl<'a> Documents<'a> {
     }
 }
 
-impl Raw for Documents<'_> {
+impl Submission for Documents<'_> {
     fn object(&self) -> Option<&Value> {
         self.object
             .get_or_init(|| essence(self.both().object?).ok())

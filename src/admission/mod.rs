@@ -14,7 +14,7 @@ use crate::cluster::View;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::policy::Action;
 use crate::rules::Outcome;
-use crate::verdict::{self, Aim, Finding, Review, Settings, Verdict};
+use crate::verdict::{self, Aim, EffectivePolicy, Finding, Review, Verdict};
 use document::Documents;
 use response::Response;
 
@@ -126,7 +126,12 @@ impl<'a> Received<'a> {
 
     /// Judges the object. Where there is none to judge, nothing is found.
     #[must_use]
-    pub fn judge(&self, endpoint: Endpoint, view: View<'_>, settings: &Settings) -> Verdict {
+    pub fn judge(
+        &self,
+        endpoint: Endpoint,
+        view: View<'_>,
+        effective: &EffectivePolicy,
+    ) -> Verdict {
         let Some(object) = self.request.to_judge() else {
             return Verdict::default();
         };
@@ -135,13 +140,13 @@ impl<'a> Received<'a> {
             old: self.request.old_object.as_ref(),
             reference: &self.reference,
             scaled: self.request.scaled,
-            raw: &self.documents,
+            submission: &self.documents,
             aim: match endpoint {
                 Endpoint::Mutate => Aim::Admit,
                 Endpoint::Validate => Aim::Judge,
             },
         };
-        verdict::evaluate(&review, view, settings)
+        verdict::evaluate(&review, view, effective)
     }
 
     /// The answer to the review, given what [`Self::judge`] found. What is not

@@ -84,7 +84,7 @@ pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
 }
 
 fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesError> {
-    let settings = policy_file::settings(options.config.as_deref())?;
+    let effective = policy_file::effective(options.config.as_deref())?;
     let cluster = if options.cluster {
         cluster::read(options.context.as_deref(), |kind| {
             matches!(kind, ObjectKind::StorageClass | ObjectKind::CsiDriver)
@@ -92,7 +92,7 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesErr
     } else {
         facts::load(&options.facts, &mut io::empty())?
     };
-    let mut classes = summaries(&cluster, settings.catalog());
+    let mut classes = summaries(&cluster, effective.catalog());
     classes.sort_by(|a, b| a.class.cmp(&b.class));
     Ok(match options.format {
         TableFormat::Json => serde_json::to_string_pretty(&Json { classes })? + "\n",

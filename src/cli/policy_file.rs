@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use crate::file_poller::{FilePoller, ReadError};
 use crate::policy::{Policy, PolicyError, PolicyProblem};
 use crate::storage::{Catalog, CatalogError, OverrideError};
-use crate::verdict::Settings;
+use crate::verdict::EffectivePolicy;
 
 /// Why there is no policy from a file.
 #[derive(Debug, thiserror::Error)]
@@ -42,14 +42,14 @@ pub enum PolicyFileError {
     Catalog(&'static CatalogError),
 }
 
-/// The settings of a policy file as it is now, or the built-in ones.
+/// The policy of a file as it is now, or the built-in one.
 ///
 /// # Errors
 ///
 /// As [`PolicyFile::open`].
-pub fn settings(config: Option<&Path>) -> Result<Settings, PolicyFileError> {
+pub fn effective(config: Option<&Path>) -> Result<EffectivePolicy, PolicyFileError> {
     match config {
-        Some(path) => PolicyFile::open(path.to_owned()).map(|(_, settings)| settings),
+        Some(path) => PolicyFile::open(path.to_owned()).map(|(_, effective)| effective),
         None => {
             let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
             with_catalog(Policy::default(), catalog, Path::new("the built-in policy"))
@@ -71,26 +71,26 @@ impl PolicyFile {
     /// # Errors
     ///
     /// The file cannot be read or is not a good policy.
-    pub fn open(path: PathBuf) -> Result<(Self, Settings), PolicyFileError> {
+    pub fn open(path: PathBuf) -> Result<(Self, EffectivePolicy), PolicyFileError> {
         let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
         let (files, [content]) = FilePoller::open([path.clone()])?;
-        let settings = with_catalog(parse(&path, &content)?, catalog, &path)?;
+        let effective = with_catalog(parse(&path, &content)?, catalog, &path)?;
         let file = Self {
             path,
             catalog,
             files,
         };
-        Ok((file, settings))
+        Ok((file, effective))
     }
 
     /// Follows the file for ever, looking once `every` so often, and puts each
-    /// good change into `settings`, which stay as they are when a change is
+    /// good change into `effective`, which stays as it is when a change is
     /// not good. `attempted` hears of both.
     pub async fn follow(
         mut self,
         every: Duration,
-        settings: &ArcSwap<Settings>,
-        mut attempted: impl FnMut(Result<&Settings, &PolicyFileError>),
+        effective: &ArcSwap<EffectivePolicy>,
+        mut attempted: impl FnMut(Result<&EffectivePolicy, &PolicyFileError>),
     ) -> Infallible {
         loop {
             let changed = self.files.changed(every).await;
@@ -98,7 +98,7 @@ impl PolicyFile {
                 Ok(changed) => {
                     tracing::info!(file = %self.path.display(), "The policy changed; the new one is in use.");
                     let changed = Arc::new(changed);
-                    settings.store(Arc::clone(&changed));
+                    effective.store(Arc::clone(&changed));
                     attempted(Ok(&changed));
                 }
                 Err(error) => {
@@ -109,7 +109,10 @@ impl PolicyFile {
         }
     }
 
-    fn judge(&self, changed: Result<[Vec<u8>; 1], ReadError>) -> Result<Settings, PolicyFileError> {
+    fn judge(
+        &self,
+        changed: Result<[Vec<u8>; 1], ReadError>,
+    ) -> Result<EffectivePolicy, PolicyFileError> {
         let [content] = changed?;
         with_catalog(parse(&self.path, &content)?, self.catalog, &self.path)
     }
@@ -125,8 +128,8 @@ fn with_catalog(
     policy: Policy,
     catalog: &Catalog,
     path: &Path,
-) -> Result<Settings, PolicyFileError> {
-    Settings::new(policy, catalog).map_err(|source| PolicyFileError::Provisioners {
+) -> Result<EffectivePolicy, PolicyFileError> {
+    EffectivePolicy::new(policy, catalog).map_err(|source| PolicyFileError::Provisioners {
         path: path.to_owned(),
         source,
     })
@@ -203,23 +206,23 @@ mod tests {
         }
     }
 
-    fn nodes(settings: &Settings) -> Nodes {
-        settings.policy().nodes()
+    fn nodes(effective: &EffectivePolicy) -> Nodes {
+        effective.policy().nodes()
     }
 
     #[tokio::test]
     async fn good_bad_and_good_again_through_symlink_swaps() {
         let mut mount = Mount::new(NEVER);
-        let (file, settings) = PolicyFile::open(mount.file()).unwrap();
-        let settings = ArcSwap::from_pointee(settings);
+        let (file, effective) = PolicyFile::open(mount.file()).unwrap();
+        let effective = ArcSwap::from_pointee(effective);
         let (heard, mut attempts) = mpsc::unbounded_channel();
-        let follow = file.follow(Duration::from_millis(1), &settings, |attempt| {
+        let follow = file.follow(Duration::from_millis(1), &effective, |attempt| {
             let attempt = attempt.map(nodes).map_err(ToString::to_string);
             heard.send(attempt).unwrap();
         });
 
         let scenario = async {
-            assert_eq!(nodes(&settings.load()), Nodes::Never);
+            assert_eq!(nodes(&effective.load()), Nodes::Never);
 
             mount.swap(BAD);
             let refused = attempts.recv().await.unwrap().unwrap_err();
@@ -227,16 +230,16 @@ mod tests {
                 refused.ends_with("policy.yaml:1:8: \"sometimes\" is not known here; known are auto, always and never"),
                 "{refused}"
             );
-            assert_eq!(nodes(&settings.load()), Nodes::Never);
+            assert_eq!(nodes(&effective.load()), Nodes::Never);
 
             mount.swap(ALWAYS);
             assert_eq!(attempts.recv().await.unwrap(), Ok(Nodes::Always));
-            assert_eq!(nodes(&settings.load()), Nodes::Always);
+            assert_eq!(nodes(&effective.load()), Nodes::Always);
 
             fs::remove_file(mount.file()).unwrap();
             let gone = attempts.recv().await.unwrap().unwrap_err();
             assert!(gone.contains("cannot be read"), "{gone}");
-            assert_eq!(nodes(&settings.load()), Nodes::Always);
+            assert_eq!(nodes(&effective.load()), Nodes::Always);
 
             symlink("..data/policy.yaml", mount.file()).unwrap();
             assert_eq!(attempts.recv().await.unwrap(), Ok(Nodes::Always));

@@ -29,7 +29,7 @@ const MAX_PLACEHOLDERS: usize = 32;
 
 /// Where an object stands, so that it can be found again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct Position {
     /// The number of the source.
     pub source: usize,
     /// The number of the document in the source.
@@ -43,7 +43,7 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Reading<T> {
     /// What was made of each object, in the order of the text.
-    pub objects: Vec<(Place, T)>,
+    pub objects: Vec<(Position, T)>,
     /// Documents that are no Kubernetes objects, values files for example.
     pub others: usize,
     /// Documents and objects that are to be filled in before they can be read.
@@ -163,7 +163,7 @@ fn read_part<T>(
         }
     };
     reading.others = visit(&tree, part, &mut |manifest, items| {
-        let place = Place {
+        let place = Position {
             source: at,
             part: number,
             items: items.into(),
@@ -188,7 +188,7 @@ fn located(file: &str, part: &Part<'_>, fault: Fault) -> ReadError {
 #[derive(Debug)]
 pub struct Item {
     /// Where it stands.
-    pub place: Place,
+    pub place: Position,
     /// Where it starts, in bytes of the file.
     pub start: usize,
     /// The object as its manifest names it, without a namespace it does not say.
@@ -282,7 +282,7 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
     let missing = fragment::missing(tree, id, kind, manifest.api_version);
     match decode(manifest, kind) {
         Ok(object) => Outcome::Item(Box::new(Item {
-            place: Place {
+            place: Position {
                 source: 0,
                 part: 0,
                 items: Box::default(),

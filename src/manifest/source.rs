@@ -37,11 +37,11 @@ pub struct Source {
     /// Whether it is what a chart or a kustomization was rendered to: all of one
     /// cluster's, and nobody else's.
     pub rendered: bool,
-    origin: Origin,
+    origin: Contents,
 }
 
 #[derive(Debug)]
-enum Origin {
+enum Contents {
     /// Read again when asked again.
     File {
         path: PathBuf,
@@ -61,7 +61,7 @@ impl Source {
             bytes: text.len() as u64,
             named: true,
             rendered: false,
-            origin: Origin::Memory(text),
+            origin: Contents::Memory(text),
         }
     }
 
@@ -78,8 +78,8 @@ impl Source {
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.origin {
-            Origin::File { path, .. } => Some(path),
-            Origin::Memory(_) => None,
+            Contents::File { path, .. } => Some(path),
+            Contents::Memory(_) => None,
         }
     }
 
@@ -88,8 +88,8 @@ impl Source {
     #[must_use]
     pub fn real_path(&self) -> Option<&Path> {
         match &self.origin {
-            Origin::File { path, real } => Some(real.as_ref().unwrap_or(path)),
-            Origin::Memory(_) => None,
+            Contents::File { path, real } => Some(real.as_ref().unwrap_or(path)),
+            Contents::Memory(_) => None,
         }
     }
 
@@ -99,11 +99,11 @@ impl Source {
     /// The file cannot be read, is too large or is not UTF-8 text.
     pub fn text(&self) -> Result<Cow<'_, str>, ReadError> {
         match &self.origin {
-            Origin::File { .. } => self
+            Contents::File { .. } => self
                 .content()
                 .and_then(|bytes| text_of(&self.name, bytes))
                 .map(Cow::Owned),
-            Origin::Memory(text) => Ok(Cow::Borrowed(text)),
+            Contents::Memory(text) => Ok(Cow::Borrowed(text)),
         }
     }
 
@@ -125,10 +125,10 @@ impl Source {
 
     fn content(&self) -> Result<Vec<u8>, ReadError> {
         match &self.origin {
-            Origin::File { path, .. } => File::open(path)
+            Contents::File { path, .. } => File::open(path)
                 .map_err(|error| whole(&self.name, Problem::Unreadable(error)))
                 .and_then(|file| read(&self.name, file, self.bytes)),
-            Origin::Memory(text) => Ok(text.clone().into_bytes()),
+            Contents::Memory(text) => Ok(text.clone().into_bytes()),
         }
     }
 }
@@ -241,7 +241,7 @@ impl Found {
             bytes,
             named,
             rendered: false,
-            origin: Origin::File {
+            origin: Contents::File {
                 path: path.to_owned(),
                 real,
             },

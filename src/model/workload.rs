@@ -349,7 +349,7 @@ struct Status {
     #[serde(deserialize_with = "present")]
     completion_time: bool,
     #[serde(deserialize_with = "nullable")]
-    conditions: Vec<Condition>,
+    conditions: Vec<JobCondition>,
 }
 
 impl Status {
@@ -364,7 +364,7 @@ impl Status {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Condition {
+struct JobCondition {
     r#type: Text,
     status: Text,
 }

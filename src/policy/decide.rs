@@ -28,7 +28,7 @@ pub struct Target<'a> {
 
 /// What is done about one finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision<'a> {
+pub struct Directive<'a> {
     /// What is done.
     pub action: Action,
     /// What is done instead where `action` is [`Action::Fix`] and no remedy
@@ -128,7 +128,7 @@ impl<'a> Resolved<'a> {
 
     /// What is done about a finding of the rule with this code.
     #[must_use]
-    pub fn decide(&self, rule: &str, outcome: Outcome, certainty: Certainty) -> Decision<'a> {
+    pub fn decide(&self, rule: &str, outcome: Outcome, certainty: Certainty) -> Directive<'a> {
         let suppressed = self.suppression(rule);
         let at_most = self.at_most(certainty);
         let action = if suppressed.is_some() {
@@ -136,7 +136,7 @@ impl<'a> Resolved<'a> {
         } else {
             self.softened(self.action(rule, outcome)).max(at_most)
         };
-        Decision {
+        Directive {
             action,
             without_remedy: action.without_remedy(outcome).max(at_most),
             remedy: self.remedy(),

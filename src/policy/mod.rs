@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 pub use crate::situation::NodeAssumption as Nodes;
 pub use action::{Action, Controlled, Existing, Overrides, RemedyChoice};
-pub use decide::{Decision, Resolved, SuppressedBy, Suppression, Target};
+pub use decide::{Directive, Resolved, SuppressedBy, Suppression, Target};
 pub use error::{PolicyError, PolicyProblem};
 pub use overrides::{OverrideSource, PassedOver};
 

@@ -40,14 +40,14 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
-    let (claim, world) = (review.claim, review.world);
+    let (claim, facts) = (review.claim, review.facts);
     let Some(old) = review
         .old
         .filter(|old| claim.spec.access_modes != old.spec.access_modes)
     else {
         return;
     };
-    let class = match words::shared_class_name(world, claim.spec.volume_mode) {
+    let class = match words::shared_class_name(facts, claim.spec.volume_mode) {
         Some(class) => format!(" StorageClass \"{class}\" of this cluster can give ReadWriteMany."),
         None => String::new(),
     };

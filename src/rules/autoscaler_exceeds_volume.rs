@@ -79,7 +79,7 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     if !workload.has_pods() || situation.volumes.is_empty() {
         return;
     }
-    let view = situation.world.view;
+    let view = situation.facts.view;
     let autoscaler = view
         .autoscalers_of(
             workload.kind,
@@ -97,7 +97,7 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         ..workload.clone()
     };
     found.extend(find(
-        &Situation::of(&scaled, None, situation.world),
+        &Situation::of(&scaled, None, situation.facts),
         workload.replicas,
         words::pods_field(workload.kind),
         &format!(

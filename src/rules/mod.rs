@@ -25,7 +25,7 @@ pub use outcome::Outcome;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 pub use crate::situation::Certainty;
-use crate::situation::{Situation, UsedVolume, World};
+use crate::situation::{Facts, Situation, UsedVolume};
 
 /// A rule: its public name, its documentation and what it judges.
 pub struct Rule {
@@ -55,7 +55,7 @@ pub struct ClaimReview<'a> {
     /// The claim before the update under way; `None` for a new claim.
     pub old: Option<&'a Claim>,
     /// Where it lives.
-    pub world: World<'a>,
+    pub facts: Facts<'a>,
 }
 
 /// A workload whose replicas something else sets.

@@ -87,7 +87,7 @@ fn unresolved(
             _ => None,
         })
         .collect();
-    let partial = situation.world.view.is_partial();
+    let partial = situation.facts.view.is_partial();
     let (first, missing) = open.first()?;
     let (seen, mut advice): (Vec<String>, Vec<&str>) = open
         .iter()

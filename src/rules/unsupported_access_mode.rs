@@ -43,7 +43,7 @@ use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::storage_class::StorageClass;
 use crate::situation::volumes::{self, Missing};
-use crate::situation::{Grounds, World};
+use crate::situation::{Facts, Grounds};
 use crate::storage::{ClaimFacts, ClassModes, Support, likely_classes};
 
 pub(super) const RULE: Rule = Rule {
@@ -53,16 +53,16 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
-    let (claim, world) = (review.claim, review.world);
+    let (claim, facts) = (review.claim, review.facts);
     if review.old.is_some()
         || !claim.spec.volume_name.is_empty()
         || claim.spec.access_modes.is_empty()
     {
         return;
     }
-    match volumes::class_of(claim, world) {
+    match volumes::class_of(claim, facts) {
         Ok(class)
-            if volumes::fitting(claim, Some(class), &class.metadata.name, world).is_none() =>
+            if volumes::fitting(claim, Some(class), &class.metadata.name, facts).is_none() =>
         {
             let stated =
                 match ClassModes::from_annotations(|key| class.metadata.annotations.get(key)) {
@@ -72,12 +72,12 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
                         ClassModes::default()
                     }
                 };
-            found.extend(unsupported(claim, class, stated, world));
+            found.extend(unsupported(claim, class, stated, facts));
         }
         Err(Missing::Class(name))
-            if world.view.is_partial() && volumes::fitting(claim, None, &name, world).is_none() =>
+            if facts.view.is_partial() && volumes::fitting(claim, None, &name, facts).is_none() =>
         {
-            found.extend(likely_unsupported(claim, &name, world));
+            found.extend(likely_unsupported(claim, &name, facts));
         }
         Ok(_) | Err(_) => {}
     }
@@ -88,9 +88,9 @@ fn unsupported(
     claim: &Claim,
     class: &StorageClass,
     stated: ClassModes,
-    world: World<'_>,
+    facts: Facts<'_>,
 ) -> Option<Hazard> {
-    let support = world
+    let support = facts
         .catalog
         .capability(
             &class.provisioner,
@@ -104,7 +104,7 @@ fn unsupported(
         .judge(claim.spec.access_modes);
     match support {
         Support::Supported | Support::Unknown => None,
-        Support::Refused { modes } => Some(refused(claim, class, modes, world)),
+        Support::Refused { modes } => Some(refused(claim, class, modes, facts)),
         Support::NotAsConfigured { modes, hint } => {
             Some(not_as_configured(claim, class, modes, &hint))
         }
@@ -114,10 +114,10 @@ fn unsupported(
 
 /// The same for a class that is not in view and has a name that installations
 /// create: something is wrong only if it is with every meaning of the name.
-fn likely_unsupported(claim: &Claim, name: &str, world: World<'_>) -> Option<Hazard> {
+fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Hazard> {
     let mut hazards = Vec::new();
     for class in likely_classes(name) {
-        let hazard = unsupported(claim, class, ClassModes::default(), world)?;
+        let hazard = unsupported(claim, class, ClassModes::default(), facts)?;
         hazards.push(Some(hazard).filter(|hazard| hazard.outcome == Outcome::Stuck)?);
     }
     let first = hazards.into_iter().next()?;
@@ -132,9 +132,9 @@ fn likely_unsupported(claim: &Claim, name: &str, world: World<'_>) -> Option<Haz
     })
 }
 
-fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, world: World<'_>) -> Hazard {
+fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, facts: Facts<'_>) -> Hazard {
     let other = if modes.contains(AccessMode::ReadWriteMany) {
-        words::shared_class_name(world, claim.spec.volume_mode)
+        words::shared_class_name(facts, claim.spec.volume_mode)
     } else {
         None
     };

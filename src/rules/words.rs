@@ -6,7 +6,7 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::workload::WorkloadKind;
 use crate::situation::volumes::Basis;
-use crate::situation::{Grounds, Hold, Situation, UsedVolume, World};
+use crate::situation::{Facts, Grounds, Hold, Situation, UsedVolume};
 use crate::storage::ClassModes;
 
 /// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
@@ -201,7 +201,7 @@ pub(super) fn advice_for_several_pods(situation: &Situation<'_>) -> String {
 /// A sentence that names a class of the cluster whose volumes many nodes can
 /// write, or an empty text where there is none.
 pub(super) fn shared_class(situation: &Situation<'_>) -> String {
-    match shared_class_name(situation.world, VolumeMode::Filesystem) {
+    match shared_class_name(situation.facts, VolumeMode::Filesystem) {
         Some(class) => format!(
             " Or move the data to a ReadWriteMany claim; StorageClass \"{class}\" of this cluster can give one."
         ),
@@ -210,13 +210,13 @@ pub(super) fn shared_class(situation: &Situation<'_>) -> String {
 }
 
 /// The first class that gives ReadWriteMany for that volume mode, by name.
-pub(super) fn shared_class_name(world: World<'_>, mode: VolumeMode) -> Option<Text> {
-    let mut names: Vec<Text> = world
+pub(super) fn shared_class_name(facts: Facts<'_>, mode: VolumeMode) -> Option<Text> {
+    let mut names: Vec<Text> = facts
         .view
         .storage_classes()
         .iter()
         .filter(|class| {
-            let capability = world
+            let capability = facts
                 .catalog
                 .capability(&class.provisioner, class.parameters.iter(), mode, None)
                 .with_stated(

@@ -85,7 +85,7 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
             && !users::others(situation, &claim).is_empty()
         {
             let namespace = &workload.metadata.namespace;
-            let volume = volumes::of_template(&claim, template, namespace, situation.world);
+            let volume = volumes::of_template(&claim, template, namespace, situation.facts);
             let hazard = find(&situation.with_only(volume.clone()), &volume, &claim);
             found.extend(hazard.map(|hazard| Hazard {
                 field_path: format!("spec.volumeClaimTemplates[{at}]"),

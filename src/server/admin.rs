@@ -19,8 +19,8 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 
-use super::connections::{Connections, Place};
-use super::health::{Condition, HealthSource, State};
+use super::connections::{Admitted, Connections};
+use super::health::{HealthSource, Readiness, State};
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::phase::Phase;
@@ -87,10 +87,10 @@ impl Admin {
             .with_state(Arc::new(self))
     }
 
-    async fn conditions(&self) -> Vec<Condition> {
+    async fn conditions(&self) -> Vec<Readiness> {
         let phase = match *self.phase.borrow() {
-            Phase::Serving => Condition::ready("server", "The server takes requests."),
-            Phase::Draining | Phase::Aborted => Condition::not_ready(
+            Phase::Serving => Readiness::ready("server", "The server takes requests."),
+            Phase::Draining | Phase::Aborted => Readiness::not_ready(
                 "server",
                 "The server is shutting down; send reviews to another replica.",
             ),
@@ -103,7 +103,7 @@ impl Admin {
     }
 }
 
-async fn serve(stream: TcpStream, place: Place, router: Router, lifetime: Lifetime) {
+async fn serve(stream: TcpStream, place: Admitted, router: Router, lifetime: Lifetime) {
     // As for the webhook port.
     let _ = stream.set_nodelay(true);
     let http = Builder::new(TokioExecutor::new()).http1_only();
@@ -137,9 +137,9 @@ async fn metrics(Shared(admin): Shared<Arc<Admin>>) -> Response {
 }
 
 /// `STATE NAME: MESSAGE`, one condition a line.
-fn lines(conditions: &[Condition]) -> String {
+fn lines(conditions: &[Readiness]) -> String {
     let mut text = String::new();
-    for Condition {
+    for Readiness {
         name,
         state,
         message,

@@ -54,7 +54,7 @@ pub(super) struct Connection {
 
 /// The place of a connection among those that are open, until dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Admitted {
     connections: Arc<Connections>,
     number: u64,
     connection: Arc<Connection>,
@@ -71,11 +71,11 @@ impl Connections {
     }
 
     /// A place for a connection from `address`, if there is one or can be.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Admitted> {
         self.admit_at(address, Instant::now())
     }
 
-    fn admit_at(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<Place> {
+    fn admit_at(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<Admitted> {
         let mut open = self.open();
         if !self.make_room(&open, address, now) {
             if let Some(metrics) = &self.metrics {
@@ -87,7 +87,7 @@ impl Connections {
         let number = open.next;
         open.next += 1;
         open.connections.insert(number, Arc::clone(&connection));
-        Some(Place {
+        Some(Admitted {
             connections: Arc::clone(self),
             number,
             connection,
@@ -235,13 +235,13 @@ impl Drop for Asking {
     }
 }
 
-impl Place {
+impl Admitted {
     pub(super) fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
 }
 
-impl Drop for Place {
+impl Drop for Admitted {
     fn drop(&mut self) {
         self.connections.open().connections.remove(&self.number);
     }
@@ -254,15 +254,16 @@ mod tests {
     const A: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
     const B: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
-    fn full_of(addresses: &[IpAddr], now: Instant) -> (Arc<Connections>, Vec<Place>) {
+    fn full_of(addresses: &[IpAddr], now: Instant) -> (Arc<Connections>, Vec<Admitted>) {
         let connections = Arc::new(Connections::new(addresses.len(), None));
         let admit = |address: &IpAddr| connections.admit_at(*address, now).unwrap();
         let places = addresses.iter().map(admit).collect();
         (connections, places)
     }
 
-    fn leaving(places: &[Place]) -> Vec<usize> {
-        let is_leaving = |(at, place): (usize, &Place)| place.connection.is_leaving().then_some(at);
+    fn leaving(places: &[Admitted]) -> Vec<usize> {
+        let is_leaving =
+            |(at, place): (usize, &Admitted)| place.connection.is_leaving().then_some(at);
         places.iter().enumerate().filter_map(is_leaving).collect()
     }
 

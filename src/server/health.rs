@@ -25,7 +25,7 @@ impl State {
 
 /// One thing that readiness depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Condition {
+pub struct Readiness {
     /// A short fixed name, such as `view`: it is a label of a metric.
     pub name: &'static str,
     /// How far it is met.
@@ -34,7 +34,7 @@ pub struct Condition {
     pub message: String,
 }
 
-impl Condition {
+impl Readiness {
     /// A condition that is met.
     pub fn ready(name: &'static str, message: impl Into<String>) -> Self {
         Self::new(name, State::Ready, message)
@@ -59,20 +59,20 @@ impl Condition {
     }
 }
 
-/// Something that readiness depends on. Any `Fn() -> Vec<Condition>` is one.
+/// Something that readiness depends on. Any `Fn() -> Vec<Readiness>` is one.
 ///
 /// Asked at each call of `/readyz` and `/metrics`; it must answer at once,
 /// from what it knows. The same names must come back every time.
 pub trait HealthSource: Send + Sync + 'static {
     /// The conditions as they are now.
-    fn report(&self) -> Vec<Condition>;
+    fn report(&self) -> Vec<Readiness>;
 }
 
 impl<F> HealthSource for F
 where
-    F: Fn() -> Vec<Condition> + Send + Sync + 'static,
+    F: Fn() -> Vec<Readiness> + Send + Sync + 'static,
 {
-    fn report(&self) -> Vec<Condition> {
+    fn report(&self) -> Vec<Readiness> {
         self()
     }
 }

@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::budget::{CONNECTION_WINDOW, STREAM_WINDOW};
-use super::connections::{Connections, Place};
+use super::connections::{Admitted, Connections};
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::port::{Lifetime, speak};
@@ -83,7 +83,7 @@ impl Https {
         })
     }
 
-    async fn serve_at(self: Arc<Self>, place: Place, stream: TcpStream) {
+    async fn serve_at(self: Arc<Self>, place: Admitted, stream: TcpStream) {
         // Without it the second small write of an answer waits for the
         // client's delayed acknowledgement, 40 ms. A connection that is
         // already gone says so at the handshake.
@@ -99,7 +99,7 @@ impl Https {
         }
     }
 
-    async fn speak(&self, place: &Place, stream: TlsStream<TcpStream>) {
+    async fn speak(&self, place: &Admitted, stream: TlsStream<TcpStream>) {
         let mut http = Builder::new(TokioExecutor::new());
         let idle = match stream.get_ref().1.alpn_protocol() {
             Some(b"h2") => {

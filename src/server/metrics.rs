@@ -21,7 +21,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Metric, Registry};
 
-use super::health::{Condition, State};
+use super::health::{Readiness, State};
 use super::refusal::Refusal;
 use crate::admission::{Answer, Decision, Endpoint, Operation};
 
@@ -450,7 +450,7 @@ impl Metrics {
     }
 
     /// The text exposition, with the conditions as they are now.
-    pub(super) fn encode(&self, conditions: &[Condition]) -> Result<String, fmt::Error> {
+    pub(super) fn encode(&self, conditions: &[Readiness]) -> Result<String, fmt::Error> {
         let mut now = Registry::with_prefix(PREFIX);
         let ready: Family<ConditionLabels, Gauge> = metric(
             &mut now,

@@ -29,7 +29,7 @@ mod review;
 mod tls;
 mod webhook;
 
-pub use health::{Condition, HealthSource, State};
+pub use health::{HealthSource, Readiness, State};
 pub use lifecycle::{Options, Server, ServerError, Shutdown, Stopped};
 pub use limits::Limits;
 pub use metrics::{Metrics, ViewGauges};

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tower_service::Service as _;
 
-use super::connections::{Connection, Connections, Place};
+use super::connections::{Admitted, Connection, Connections};
 
 /// How long a connection has for saying goodbye where another needs the room.
 const DISPLACED: Duration = Duration::from_secs(1);
@@ -92,7 +92,7 @@ pub(super) async fn speak<S>(
     stream: S,
     http: &Builder<TokioExecutor>,
     router: &Router,
-    place: &Place,
+    place: &Admitted,
     lifetime: Lifetime,
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

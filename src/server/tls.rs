@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::health::Condition;
+use super::health::Readiness;
 
 /// TLS 1.2 and 1.3, HTTP/2 preferred: the API server speaks HTTP/2 over 1.3.
 /// Without `clients` anybody may ask.
@@ -75,7 +75,7 @@ pub(super) struct HandshakeProbe {
 /// What the last handshake showed.
 #[derive(Debug, Default)]
 struct Last {
-    asked: Option<(Instant, Condition)>,
+    asked: Option<(Instant, Readiness)>,
     /// When the port answered last.
     good: Option<Instant>,
 }
@@ -98,7 +98,7 @@ impl HandshakeProbe {
     }
 
     /// The condition `tls`.
-    pub(super) async fn condition(&self) -> Condition {
+    pub(super) async fn condition(&self) -> Readiness {
         let mut last = self.last.lock().await;
         if let Some((at, condition)) = &last.asked
             && at.elapsed() < PROBE_EVERY
@@ -112,13 +112,13 @@ impl HandshakeProbe {
         }
         let was_good = last.good.is_some_and(|at| at.elapsed() < BUSY);
         let condition = match shaken {
-            Ok(Ok(())) => Condition::ready("tls", "The webhook port answers TLS handshakes."),
-            Ok(Err(error)) => Condition::not_ready(
+            Ok(Ok(())) => Readiness::ready("tls", "The webhook port answers TLS handshakes."),
+            Ok(Err(error)) => Readiness::not_ready(
                 "tls",
                 format!("The webhook port failed a TLS handshake: {error}."),
             ),
-            Err(_) if was_good => Condition::degraded("tls", LATE),
-            Err(_) => Condition::not_ready("tls", LATE),
+            Err(_) if was_good => Readiness::degraded("tls", LATE),
+            Err(_) => Readiness::not_ready("tls", LATE),
         };
         last.asked = Some((Instant::now(), condition.clone()));
         condition

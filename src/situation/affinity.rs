@@ -20,7 +20,7 @@
 //! wider topologies only where each place has one node for the pods.
 
 use super::eligibility::Eligibility;
-use super::{NodeAssumption, World};
+use super::{Facts, NodeAssumption};
 use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::labels::Labels;
@@ -45,16 +45,16 @@ pub struct Together {
 pub fn self_affinity(
     workload: &Workload,
     previous: Option<&Workload>,
-    world: World<'_>,
+    facts: Facts<'_>,
 ) -> Together {
     let mut together = Together {
         // Nobody else has the label of its revision.
-        replicas: looks_at_nodes(workload, world)
+        replicas: looks_at_nodes(workload, facts)
             && looks_at_revisions(workload)
-            && matches_its_own_terms(workload, world),
+            && matches_its_own_terms(workload, facts),
         rollouts: false,
     };
-    any_group(workload, world, &mut |group| {
+    any_group(workload, facts, &mut |group| {
         together.replicas = true;
         together.rollouts = previous.is_none_or(|old| {
             if same(group.anchor, workload) {
@@ -74,25 +74,25 @@ pub fn self_affinity(
 /// Whether required affinity keeps the pods of both workloads in one place,
 /// whatever happens to either.
 #[must_use]
-pub fn in_one_place(workload: &Workload, other: &Workload, world: World<'_>) -> bool {
-    any_group(workload, world, &mut |group| group.has(other))
+pub fn in_one_place(workload: &Workload, other: &Workload, facts: Facts<'_>) -> bool {
+    any_group(workload, facts, &mut |group| group.has(other))
 }
 
 /// Whether `follower`'s pods wait for those of `leader` and go to their node, or
 /// to that of workloads in the same place, and to no other.
 #[must_use]
-pub fn follows(follower: &Workload, leader: &Workload, world: World<'_>) -> bool {
-    is_follower(follower, world)
-        && has_leader(follower, leader, world)
-        && all_leaders(follower, world, &mut |other| {
-            same(other, leader) || in_one_place(leader, other, world)
+pub fn follows(follower: &Workload, leader: &Workload, facts: Facts<'_>) -> bool {
+    is_follower(follower, facts)
+        && has_leader(follower, leader, facts)
+        && all_leaders(follower, facts, &mut |other| {
+            same(other, leader) || in_one_place(leader, other, facts)
         })
 }
 
 /// Whether `follower`'s pods go to the node of the StatefulSet's pod of that name,
 /// which they ask for by the label it carries, and to no other.
 #[must_use]
-pub fn follows_pod(follower: &Workload, set: &Workload, pod: &str, world: World<'_>) -> bool {
+pub fn follows_pod(follower: &Workload, set: &Workload, pod: &str, facts: Facts<'_>) -> bool {
     let labels = set.template.labels.with(POD_NAME, pod);
     let terms = &follower.template.affinity;
     let names_it = terms.iter().any(|term| {
@@ -101,44 +101,44 @@ pub fn follows_pod(follower: &Workload, set: &Workload, pod: &str, world: World<
     });
     let selects_it = terms.iter().all(|term| {
         let (own, namespace) = (&follower.metadata.namespace, &set.metadata.namespace);
-        selects(term, follower, &labels) && covers(term, own, namespace, world)
+        selects(term, follower, &labels) && covers(term, own, namespace, facts)
     });
     set.kind == WorkloadKind::StatefulSet
         && names_it
         && selects_it
-        && is_follower(follower, world)
-        && all_leaders(follower, world, &mut |_| false)
+        && is_follower(follower, facts)
+        && all_leaders(follower, facts, &mut |_| false)
 }
 
 /// Whether the workload is a follower with leaders, all of which `accept` takes.
 pub fn has_only_leaders(
     workload: &Workload,
-    world: World<'_>,
+    facts: Facts<'_>,
     accept: &mut dyn FnMut(&Workload) -> bool,
 ) -> bool {
     let mut any = false;
-    is_follower(workload, world)
-        && all_leaders(workload, world, &mut |leader| {
+    is_follower(workload, facts)
+        && all_leaders(workload, facts, &mut |leader| {
             any = true;
             accept(leader)
         })
         && any
 }
 
-fn is_follower(workload: &Workload, world: World<'_>) -> bool {
-    binds(workload, world) && !matches_its_own_terms(workload, world)
+fn is_follower(workload: &Workload, facts: Facts<'_>) -> bool {
+    binds(workload, facts) && !matches_its_own_terms(workload, facts)
 }
 
 /// Whether a term of `workload` that looks at host names demands, or for
 /// anti-affinity forbids, the company of its own pods.
 #[must_use]
-pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, world: World<'_>) -> bool {
+pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, facts: Facts<'_>) -> bool {
     selects(term, workload, &workload.template.labels)
         && covers(
             term,
             &workload.metadata.namespace,
             &workload.metadata.namespace,
-            world,
+            facts,
         )
         && !term
             .mismatch_label_keys
@@ -152,7 +152,7 @@ pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, world: World<
 pub fn matches_other_revisions(
     term: &PodAffinityTerm,
     workload: &Workload,
-    world: World<'_>,
+    facts: Facts<'_>,
 ) -> bool {
     let is_revision = |key: &Text| workload.kind.revision_label() == Some(key.as_str());
     if !term.mismatch_label_keys.iter().any(is_revision) {
@@ -166,7 +166,7 @@ pub fn matches_other_revisions(
         mismatch_label_keys: others.cloned().collect(),
         ..term.clone()
     };
-    matches_itself(&term, workload, world)
+    matches_itself(&term, workload, facts)
 }
 
 /// Whether the term looks at labels of which each pod has its own value, so that
@@ -191,21 +191,21 @@ pub fn by_revision(term: &PodAffinityTerm, workload: &Workload) -> bool {
 
 /// Whether the workload's affinity binds all its pods, of every revision, to
 /// nodes where others are.
-fn binds(workload: &Workload, world: World<'_>) -> bool {
-    looks_at_nodes(workload, world)
+fn binds(workload: &Workload, facts: Facts<'_>) -> bool {
+    looks_at_nodes(workload, facts)
         && !looks_at_revisions(workload)
         && (workload.template.affinity.iter()).all(|term| term.mismatch_label_keys.is_empty())
 }
 
 /// Whether a term's places are single nodes. A pod that names its node never
 /// meets the scheduler, which alone looks at terms.
-fn looks_at_nodes(workload: &Workload, world: World<'_>) -> bool {
+fn looks_at_nodes(workload: &Workload, facts: Facts<'_>) -> bool {
     let template = &workload.template;
     template.node_name.is_none()
         && template.affinity.iter().any(|term| {
             term.topology_key == HOSTNAME
-                || (world.nodes != NodeAssumption::Always
-                    && Eligibility::new(template, None).is_one_for_each(&term.topology_key, world))
+                || (facts.nodes != NodeAssumption::Always
+                    && Eligibility::new(template, None).is_one_for_each(&term.topology_key, facts))
         })
 }
 
@@ -216,36 +216,36 @@ fn looks_at_revisions(workload: &Workload) -> bool {
 
 /// Whether the workload matches its own terms, so that the first of its pods
 /// goes where it likes.
-fn matches_its_own_terms(workload: &Workload, world: World<'_>) -> bool {
+fn matches_its_own_terms(workload: &Workload, facts: Facts<'_>) -> bool {
     let mut terms = workload.template.affinity.iter();
-    terms.all(|term| matches_itself(term, workload, world))
+    terms.all(|term| matches_itself(term, workload, facts))
 }
 
 /// Whether `accept` takes one of the groups in one place to which `workload`
 /// belongs: its own, or those of its leaders where it is a follower.
 fn any_group(
     workload: &Workload,
-    world: World<'_>,
+    facts: Facts<'_>,
     accept: &mut dyn FnMut(&Group<'_>) -> bool,
 ) -> bool {
     let mut takes = |anchor: &Workload| {
         let group = Group {
             anchor,
             judged: workload,
-            world,
+            facts,
         };
         group.is_in_one_place() && accept(&group)
     };
-    if !binds(workload, world) {
+    if !binds(workload, facts) {
         return false;
     }
-    if matches_its_own_terms(workload, world) {
+    if matches_its_own_terms(workload, facts) {
         return takes(workload);
     }
-    any_leader(workload, world, &mut |leader| {
-        binds(leader, world)
-            && matches_its_own_terms(leader, world)
-            && has_leader(leader, workload, world)
+    any_leader(workload, facts, &mut |leader| {
+        binds(leader, facts)
+            && matches_its_own_terms(leader, facts)
+            && has_leader(leader, workload, facts)
             && takes(leader)
     })
 }
@@ -255,7 +255,7 @@ struct Group<'a> {
     anchor: &'a Workload,
     /// The workload as it is judged, which the view may know otherwise or not at all.
     judged: &'a Workload,
-    world: World<'a>,
+    facts: Facts<'a>,
 }
 
 impl Group<'_> {
@@ -265,22 +265,22 @@ impl Group<'_> {
         } else {
             workload
         };
-        same(workload, self.anchor) || has_leader(self.anchor, workload, self.world)
+        same(workload, self.anchor) || has_leader(self.anchor, workload, self.facts)
     }
 
     /// Whether `accept` takes every member but the anchor.
     fn all_members(&self, accept: &mut dyn FnMut(&Workload) -> bool) -> bool {
         let is_judged_too = !same(self.judged, self.anchor) && self.has(self.judged);
         (!is_judged_too || accept(self.judged))
-            && all_leaders(self.anchor, self.world, &mut |leader| {
+            && all_leaders(self.anchor, self.facts, &mut |leader| {
                 same(leader, self.judged) || accept(leader)
             })
     }
 
     fn is_in_one_place(&self) -> bool {
         self.all_members(&mut |member| {
-            binds(member, self.world)
-                && has_leader(member, self.anchor, self.world)
+            binds(member, self.facts)
+                && has_leader(member, self.anchor, self.facts)
                 && (self.has_the_terms_of(member) || self.holds(member))
         })
     }
@@ -303,10 +303,10 @@ impl Group<'_> {
     /// Whether a member goes nowhere but to the group, and never first while
     /// anybody of the group is there.
     fn holds(&self, member: &Workload) -> bool {
-        all_leaders(member, self.world, &mut |leader| self.has(leader))
-            && (is_follower(member, self.world)
+        all_leaders(member, self.facts, &mut |leader| self.has(leader))
+            && (is_follower(member, self.facts)
                 || self.all_members(&mut |other| {
-                    same(other, member) || has_leader(member, other, self.world)
+                    same(other, member) || has_leader(member, other, self.facts)
                 }))
     }
 }
@@ -316,7 +316,7 @@ fn has_label(workload: &Workload, key: &str) -> bool {
 }
 
 /// Whether `leader`'s pods match all terms of `workload`.
-fn has_leader(workload: &Workload, leader: &Workload, world: World<'_>) -> bool {
+fn has_leader(workload: &Workload, leader: &Workload, facts: Facts<'_>) -> bool {
     let terms = &workload.template.affinity;
     !terms.is_empty()
         && terms.iter().all(|term| {
@@ -325,7 +325,7 @@ fn has_leader(workload: &Workload, leader: &Workload, world: World<'_>) -> bool 
                     term,
                     &workload.metadata.namespace,
                     &leader.metadata.namespace,
-                    world,
+                    facts,
                 )
         })
 }
@@ -348,7 +348,7 @@ fn selects(term: &PodAffinityTerm, owner: &Workload, labels: &Labels) -> bool {
 
 /// Whether the term of a pod in `own` looks into `namespace`. A selector over
 /// namespaces that are not known is taken to match the pod's own one only.
-fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, world: World<'_>) -> bool {
+fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, facts: Facts<'_>) -> bool {
     if term.own_namespace_only() {
         return own == namespace;
     }
@@ -361,7 +361,7 @@ fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, world: World<'_>
     if selector.is_empty() {
         return true;
     }
-    match world.view.namespace(namespace) {
+    match facts.view.namespace(namespace) {
         Lookup::Found(facts) => {
             // The API server sets this label on every namespace.
             selector.matches(
@@ -383,7 +383,7 @@ fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, world: World<'_>
 /// Whether `accept` takes one of the workload's leaders that have pods.
 fn any_leader(
     workload: &Workload,
-    world: World<'_>,
+    facts: Facts<'_>,
     accept: &mut dyn FnMut(&Workload) -> bool,
 ) -> bool {
     let terms = &workload.template.affinity;
@@ -400,21 +400,21 @@ fn any_leader(
     let mut visit = |other: &Workload| {
         accepted = other.has_pods()
             && !same(other, workload)
-            && has_leader(workload, other, world)
+            && has_leader(workload, other, facts)
             && accept(other);
         !accepted
     };
-    world.view.visit_workloads(namespace, &labels, &mut visit);
+    facts.view.visit_workloads(namespace, &labels, &mut visit);
     accepted
 }
 
 /// Whether `accept` takes all of the workload's leaders that have pods.
 fn all_leaders(
     workload: &Workload,
-    world: World<'_>,
+    facts: Facts<'_>,
     accept: &mut dyn FnMut(&Workload) -> bool,
 ) -> bool {
-    !any_leader(workload, world, &mut |leader| !accept(leader))
+    !any_leader(workload, facts, &mut |leader| !accept(leader))
 }
 
 /// Whether two values are facts about the same object.

@@ -142,12 +142,12 @@ fn forbids(situation: &Situation<'_>, pods: i64, revisions: Revisions) -> Option
 /// Whether a term of required anti-affinity keeps the workload's own pods off
 /// one node.
 fn keeps_apart(term: &PodAffinityTerm, situation: &Situation<'_>, revisions: Revisions) -> bool {
-    let (workload, world) = (situation.workload, situation.world);
+    let (workload, facts) = (situation.workload, situation.facts);
     let matches = match revisions {
-        Revisions::One => matches_itself(term, workload, world),
+        Revisions::One => matches_itself(term, workload, facts),
         Revisions::Two => {
-            (matches_itself(term, workload, world) && !by_revision(term, workload))
-                || matches_other_revisions(term, workload, world)
+            (matches_itself(term, workload, facts) && !by_revision(term, workload))
+                || matches_other_revisions(term, workload, facts)
         }
     };
     matches && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, situation))
@@ -157,7 +157,7 @@ fn keeps_apart(term: &PodAffinityTerm, situation: &Situation<'_>, revisions: Rev
 /// over a label that a node does not have forbids nothing there.
 fn every_node_has(key: &str, situation: &Situation<'_>) -> bool {
     let mut all = false;
-    Eligibility::new(&situation.workload.template, None).visit(situation.world, &mut |node| {
+    Eligibility::new(&situation.workload.template, None).visit(situation.facts, &mut |node| {
         all = node.metadata.labels.get(key).is_some();
         all
     });
@@ -188,7 +188,7 @@ fn has_emptier_places(spread: &TopologySpread, situation: &Situation<'_>) -> boo
     let nodes = Eligibility::new(&situation.workload.template, None);
     let mut first: Option<Text> = None;
     let mut several = false;
-    let known = nodes.visit_counted(spread, situation.world, &mut |node: &Node| {
+    let known = nodes.visit_counted(spread, situation.facts, &mut |node: &Node| {
         if let Some(place) = node.metadata.labels.get(&spread.topology_key) {
             match &first {
                 None => first = Some(place.into()),
@@ -198,12 +198,12 @@ fn has_emptier_places(spread: &TopologySpread, situation: &Situation<'_>) -> boo
         !several
     });
     let demanded = spread.min_domains.unwrap_or(1);
-    if known && situation.world.nodes != NodeAssumption::Always {
+    if known && situation.facts.nodes != NodeAssumption::Always {
         return several || (first.is_some() && demanded > 1);
     }
     // Zones are not assumed where no node is known.
     several
         || (spread.topology_key == HOSTNAME
-            && situation.world.nodes != NodeAssumption::Never
+            && situation.facts.nodes != NodeAssumption::Never
             && nodes.named_node().is_none())
 }

@@ -1,6 +1,6 @@
 //! The nodes to which a workload's pods can go.
 
-use super::World;
+use super::Facts;
 use crate::cluster::{Lookup, NodeHint};
 use crate::model::Text;
 use crate::model::node::{Node, NodeSelector};
@@ -56,8 +56,8 @@ impl<'a> Eligibility<'a> {
 
     /// Calls `visit` for the eligible nodes until it returns `false`; `false`
     /// where no node is known at all.
-    pub fn visit(&self, world: World<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
-        Self::visit_near(self.pair().as_ref(), world, &mut |node| {
+    pub fn visit(&self, facts: Facts<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
+        Self::visit_near(self.pair().as_ref(), facts, &mut |node| {
             !self.admits(node) || visit(node)
         })
     }
@@ -69,7 +69,7 @@ impl<'a> Eligibility<'a> {
     pub fn visit_counted(
         &self,
         spread: &TopologySpread,
-        world: World<'_>,
+        facts: Facts<'_>,
         visit: &mut dyn FnMut(&Node) -> bool,
     ) -> bool {
         let counts = |node: &Node| {
@@ -81,7 +81,7 @@ impl<'a> Eligibility<'a> {
         } else {
             self.pair()
         };
-        Self::visit_near(pair.as_ref(), world, &mut |node| {
+        Self::visit_near(pair.as_ref(), facts, &mut |node| {
             !counts(node) || visit(node)
         })
     }
@@ -89,7 +89,7 @@ impl<'a> Eligibility<'a> {
     /// Calls `visit` for nodes that have the pair, or one of the pairs.
     fn visit_near(
         pair: Option<&Pair<'_>>,
-        world: World<'_>,
+        facts: Facts<'_>,
         visit: &mut dyn FnMut(&Node) -> bool,
     ) -> bool {
         let own: [Text; 1];
@@ -101,15 +101,15 @@ impl<'a> Eligibility<'a> {
             Some(Pair::Many(key, values)) => Some(NodeHint { key, values }),
             None => None,
         };
-        let known = world.view.visit_nodes(hint.as_ref(), visit);
+        let known = facts.view.visit_nodes(hint.as_ref(), visit);
         matches!(known, Lookup::Found(()))
     }
 
     /// How many nodes are eligible, at most [`COUNTED`]; `None` where no node is known.
     #[must_use]
-    pub fn count(&self, world: World<'_>) -> Option<usize> {
+    pub fn count(&self, facts: Facts<'_>) -> Option<usize> {
         let mut count = 0;
-        self.visit(world, &mut |_| {
+        self.visit(facts, &mut |_| {
             count += 1;
             count < COUNTED
         })
@@ -118,9 +118,9 @@ impl<'a> Eligibility<'a> {
 
     /// The name of an eligible node.
     #[must_use]
-    pub fn first(&self, world: World<'_>) -> Option<Text> {
+    pub fn first(&self, facts: Facts<'_>) -> Option<Text> {
         let mut name = None;
-        self.visit(world, &mut |node| {
+        self.visit(facts, &mut |node| {
             name = Some(node.metadata.name.clone());
             false
         });
@@ -130,10 +130,10 @@ impl<'a> Eligibility<'a> {
     /// Whether the eligible nodes are known, and no two of them have the same
     /// value of the label `key`, so that one value means one node.
     #[must_use]
-    pub fn is_one_for_each(&self, key: &str, world: World<'_>) -> bool {
+    pub fn is_one_for_each(&self, key: &str, facts: Facts<'_>) -> bool {
         let mut values: Vec<Text> = Vec::new();
         let mut distinct = true;
-        let known = self.visit(world, &mut |node| {
+        let known = self.visit(facts, &mut |node| {
             distinct = values.len() < COUNTED
                 && node.metadata.labels.get(key).is_some_and(|value| {
                     let is_new = !values.iter().any(|other| other.as_str() == value);

@@ -33,9 +33,9 @@ pub enum NodeAssumption {
     Never,
 }
 
-/// The world in which a workload is looked at.
+/// What a judgement rests on beside the object that is judged.
 #[derive(Clone, Copy)]
-pub struct World<'a> {
+pub struct Facts<'a> {
     /// The cluster, or what stands for it.
     pub view: View<'a>,
     /// What storage can do.
@@ -49,7 +49,7 @@ pub struct Situation<'a> {
     /// The workload.
     pub workload: &'a Workload,
     /// Where it lives.
-    pub world: World<'a>,
+    pub facts: Facts<'a>,
     /// Its volumes, in the order of the pod template.
     pub volumes: Vec<UsedVolume>,
     /// Where its pods can be.
@@ -60,16 +60,16 @@ impl<'a> Situation<'a> {
     /// Looks at `workload`. `previous` is the same workload before the update
     /// under way, where there is one: its pods are the ones still running.
     #[must_use]
-    pub fn of(workload: &'a Workload, previous: Option<&Workload>, world: World<'a>) -> Self {
-        let volumes = volumes::of(workload, world);
+    pub fn of(workload: &'a Workload, previous: Option<&Workload>, facts: Facts<'a>) -> Self {
+        let volumes = volumes::of(workload, facts);
         let placement = if volumes.iter().any(UsedVolume::may_hold_a_node) {
-            Placement::of(workload, previous, &volumes, world)
+            Placement::of(workload, previous, &volumes, facts)
         } else {
             Placement::irrelevant()
         };
         Self {
             workload,
-            world,
+            facts,
             volumes,
             placement,
         }
@@ -105,7 +105,7 @@ impl<'a> Situation<'a> {
     pub fn with_only(&self, volume: UsedVolume) -> Self {
         let volumes = vec![volume];
         Self {
-            placement: Placement::of(self.workload, None, &volumes, self.world),
+            placement: Placement::of(self.workload, None, &volumes, self.facts),
             volumes,
             ..*self
         }

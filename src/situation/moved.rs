@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::World;
+use super::Facts;
 use super::eligibility::COUNTED;
 use super::placement::{OneNode, Range};
 use super::volumes::{self, UsedVolume};
@@ -60,13 +60,13 @@ impl fmt::Display for Places {
 }
 
 impl Places {
-    fn of(range: &Range<'_>, world: World<'_>) -> Self {
+    fn of(range: &Range<'_>, facts: Facts<'_>) -> Self {
         match (&range.one_node, range.counted) {
             (Some(OneNode::Named(name)), _) => Self::Nodes(vec![name.clone()]),
             (Some(OneNode::VolumeStays(volume)), _) => Self::NodeOf(volume.clone()),
             (_, Some(count @ ..=NAMED)) => {
                 let mut names = Vec::with_capacity(count);
-                range.eligibility.visit(world, &mut |node| {
+                range.eligibility.visit(facts, &mut |node| {
                     names.push(node.metadata.name.clone());
                     true
                 });
@@ -88,7 +88,7 @@ impl Move {
         new: &Workload,
         volumes: &[UsedVolume],
         to: &Range<'_>,
-        world: World<'_>,
+        facts: Facts<'_>,
     ) -> Option<Self> {
         if !old.has_pods()
             || is_placed_alike(old, new)
@@ -97,8 +97,8 @@ impl Move {
         {
             return None;
         }
-        let theirs = volumes::of(old, world);
-        let from = Range::of(old, &theirs, world);
+        let theirs = volumes::of(old, facts);
+        let from = Range::of(old, &theirs, facts);
         let stays_with_both = theirs.iter().any(|theirs| {
             theirs.stays_on_its_node
                 && volumes.iter().any(|ours| {
@@ -112,7 +112,7 @@ impl Move {
             // Affinity leads the new pods to the old ones, as far as they may go there.
             (_, None) => {
                 let mut within = true;
-                from.eligibility.visit(world, &mut |node| {
+                from.eligibility.visit(facts, &mut |node| {
                     within = to.eligibility.admits(node);
                     within
                 });
@@ -120,8 +120,8 @@ impl Move {
             }
         };
         (!stay).then(|| Self {
-            from: Places::of(&from, world),
-            to: Places::of(to, world),
+            from: Places::of(&from, facts),
+            to: Places::of(to, facts),
         })
     }
 }

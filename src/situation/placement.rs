@@ -6,7 +6,7 @@ use super::affinity::{self, Together};
 use super::eligibility::{COUNTED, Eligibility};
 use super::moved::Move;
 use super::volumes::{self, UsedVolume};
-use super::{NodeAssumption, World};
+use super::{Facts, NodeAssumption};
 use crate::model::Text;
 use crate::model::workload::{Workload, WorkloadKind};
 
@@ -51,27 +51,27 @@ pub(super) struct Range<'a> {
 
 impl<'a> Range<'a> {
     /// The range of the workload's pods, its leaders taken into account.
-    pub(super) fn of(workload: &'a Workload, volumes: &'a [UsedVolume], world: World<'_>) -> Self {
-        let mut range = Self::alone(workload, volumes, world);
+    pub(super) fn of(workload: &'a Workload, volumes: &'a [UsedVolume], facts: Facts<'_>) -> Self {
+        let mut range = Self::alone(workload, volumes, facts);
         if range.one_node.is_none() {
-            range.one_node = leaders_node(workload, world);
+            range.one_node = leaders_node(workload, facts);
         }
         range
     }
 
     /// The same by its own constraints and its volumes' alone.
-    fn alone(workload: &'a Workload, volumes: &'a [UsedVolume], world: World<'_>) -> Self {
+    fn alone(workload: &'a Workload, volumes: &'a [UsedVolume], facts: Facts<'_>) -> Self {
         let eligibility = Eligibility::new(
             &workload.template,
             volumes.iter().filter_map(|volume| volume.reach.as_ref()),
         );
-        let counted = eligibility.count(world);
+        let counted = eligibility.count(facts);
         let mut range = Self {
             eligibility,
             counted,
             one_node: None,
         };
-        range.one_node = range.one_node(workload.kind, volumes, world);
+        range.one_node = range.one_node(workload.kind, volumes, facts);
         range
     }
 
@@ -79,11 +79,11 @@ impl<'a> Range<'a> {
         &self,
         kind: WorkloadKind,
         volumes: &[UsedVolume],
-        world: World<'_>,
+        facts: Facts<'_>,
     ) -> Option<OneNode> {
         if let Some(name) = self.eligibility.named_node() {
             // A host name is a label: only the node knows what it is called.
-            let node = (self.counted == Some(1)).then(|| self.eligibility.first(world));
+            let node = (self.counted == Some(1)).then(|| self.eligibility.first(facts));
             return Some(OneNode::Named(
                 node.flatten().unwrap_or_else(|| name.into()),
             ));
@@ -92,17 +92,17 @@ impl<'a> Range<'a> {
         if let Some(volume) = volumes.iter().find(stays) {
             return Some(OneNode::VolumeStays(volume.shown_name().clone()));
         }
-        match (world.nodes, self.counted) {
+        match (facts.nodes, self.counted) {
             (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
             (NodeAssumption::Never, None) => Some(OneNode::Assumed),
             (_, Some(0)) => Some(OneNode::Nowhere),
-            (_, Some(1)) => self.eligibility.first(world).map(OneNode::Named),
+            (_, Some(1)) => self.eligibility.first(facts).map(OneNode::Named),
             // Wherever such a volume is made, one of these nodes reaches it.
             (_, Some(_)) => volumes
                 .iter()
                 // A DaemonSet wants a pod in the other zones as well.
                 .find(|volume| volume.stays_in_its_zone && kind != WorkloadKind::DaemonSet)
-                .filter(|_| self.eligibility.is_one_for_each(ZONE, world))
+                .filter(|_| self.eligibility.is_one_for_each(ZONE, facts))
                 .map(|volume| OneNode::VolumeStays(volume.shown_name().clone())),
         }
     }
@@ -110,15 +110,15 @@ impl<'a> Range<'a> {
 
 /// The node to which required affinity leads, where all the workloads it leads
 /// to are bound to one and the same.
-fn leaders_node(workload: &Workload, world: World<'_>) -> Option<OneNode> {
+fn leaders_node(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {
     // The pods of a DaemonSet are bound to their nodes one by one.
     if workload.kind == WorkloadKind::DaemonSet {
         return None;
     }
     let mut node = None;
-    affinity::has_only_leaders(workload, world, &mut |leader| {
-        let volumes = volumes::of(leader, world);
-        let theirs = Range::alone(leader, &volumes, world)
+    affinity::has_only_leaders(workload, facts, &mut |leader| {
+        let volumes = volumes::of(leader, facts);
+        let theirs = Range::alone(leader, &volumes, facts)
             .one_node
             .filter(|place| matches!(place, OneNode::Named(_)));
         let agrees = theirs.is_some() && (node.is_none() || node == theirs);
@@ -170,21 +170,21 @@ impl Placement {
         workload: &Workload,
         previous: Option<&Workload>,
         volumes: &[UsedVolume],
-        world: World<'_>,
+        facts: Facts<'_>,
     ) -> Self {
-        let range = Range::of(workload, volumes, world);
-        let affinity = affinity::self_affinity(workload, previous, world);
+        let range = Range::of(workload, volumes, facts);
+        let affinity = affinity::self_affinity(workload, previous, facts);
         Self {
             affinity,
             eligible: match range.counted {
-                Some(count) if count > 1 || world.nodes != NodeAssumption::Always => {
+                Some(count) if count > 1 || facts.nodes != NodeAssumption::Always => {
                     Eligible::Nodes(count)
                 }
                 _ => Eligible::ManyAssumed,
             },
             moved: previous
                 .filter(|_| range.one_node.is_some() || affinity.rollouts)
-                .and_then(|old| Move::of(old, workload, volumes, &range, world)),
+                .and_then(|old| Move::of(old, workload, volumes, &range, facts)),
             one_node: range.one_node,
         }
     }

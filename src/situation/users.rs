@@ -2,7 +2,7 @@
 
 use super::affinity::{POD_NAME, follows, follows_pod, in_one_place, same};
 use super::placement::OneNode;
-use super::{Placement, Situation, UsedVolume, World, volumes};
+use super::{Facts, Placement, Situation, UsedVolume, volumes};
 use crate::cluster::Turn;
 use crate::model::workload::Workload;
 
@@ -30,7 +30,7 @@ pub fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)>
 #[must_use]
 pub fn others<'a>(situation: &Situation<'a>, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
-    let view = situation.world.view;
+    let view = situation.facts.view;
     view.workloads_using(&workload.metadata.namespace, claim)
         .into_iter()
         .filter(|other| {
@@ -49,11 +49,11 @@ pub fn others<'a>(situation: &Situation<'a>, claim: &str) -> Vec<&'a Workload> {
 /// Whether the pods of two workloads that share `volume` are always on one node.
 #[must_use]
 pub fn together(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume) -> bool {
-    let (own, world) = (situation.workload, situation.world);
+    let (own, facts) = (situation.workload, situation.facts);
     if volume.stays_on_its_node {
         return true;
     }
-    let theirs = Placement::of(other, None, &volumes::of(other, world), world);
+    let theirs = Placement::of(other, None, &volumes::of(other, facts), facts);
     match (&situation.placement.one_node, &theirs.one_node) {
         (Some(OneNode::Nowhere | OneNode::Assumed), Some(_))
         | (Some(_), Some(OneNode::Nowhere | OneNode::Assumed)) => return true,
@@ -61,11 +61,11 @@ pub fn together(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume
         (Some(ours), Some(theirs)) if ours == theirs => return true,
         _ => {}
     }
-    in_one_place(own, other, world)
-        || (own.ends() && follows_maker(own, other, volume, world))
-        || (other.ends() && follows_maker(other, own, volume, world))
-        || (own.ends() && stays_together(other, &theirs) && follows(own, other, world))
-        || (other.ends() && stays_together(own, &situation.placement) && follows(other, own, world))
+    in_one_place(own, other, facts)
+        || (own.ends() && follows_maker(own, other, volume, facts))
+        || (other.ends() && follows_maker(other, own, volume, facts))
+        || (own.ends() && stays_together(other, &theirs) && follows(own, other, facts))
+        || (other.ends() && stays_together(own, &situation.placement) && follows(other, own, facts))
 }
 
 /// The labels by which the pods of `workload` that hold `claim` are found, as text;
@@ -96,10 +96,10 @@ fn follows_maker(
     follower: &Workload,
     set: &Workload,
     volume: &UsedVolume,
-    world: World<'_>,
+    facts: Facts<'_>,
 ) -> bool {
     let claim = volume.claim.as_deref().unwrap_or_default();
-    pod_of_claim(set, claim).is_some_and(|pod| follows_pod(follower, set, pod, world))
+    pod_of_claim(set, claim).is_some_and(|pod| follows_pod(follower, set, pod, facts))
 }
 
 /// Whether the workload's own pods are in one place, so that following them

@@ -1,7 +1,7 @@
 //! Which volumes a workload holds, and how tightly.
 
 use super::eligibility::only_host;
-use super::{Certainty, World};
+use super::{Certainty, Facts};
 use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes};
@@ -171,7 +171,7 @@ pub fn claims(workload: &Workload) -> impl Iterator<Item = &Text> {
 /// that a StatefulSet's own claim template makes is one for each pod and is
 /// not among them.
 #[must_use]
-pub fn of(workload: &Workload, world: World<'_>) -> Vec<UsedVolume> {
+pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
     workload
         .template
         .volumes
@@ -180,32 +180,32 @@ pub fn of(workload: &Workload, world: World<'_>) -> Vec<UsedVolume> {
             let mut own = workload.claim_templates.iter();
             own.all(|claim| claim.metadata.name != volume.name)
         })
-        .map(|volume| used(volume, &workload.metadata.namespace, world))
+        .map(|volume| used(volume, &workload.metadata.namespace, facts))
         .collect()
 }
 
 /// The claim `name`, which `template` of a StatefulSet makes for one of its pods.
 #[must_use]
-pub fn of_template(name: &str, template: &Claim, namespace: &str, world: World<'_>) -> UsedVolume {
+pub fn of_template(name: &str, template: &Claim, namespace: &str, facts: Facts<'_>) -> UsedVolume {
     let volume = PodVolume {
         index: 0,
         name: template.metadata.name.clone(),
         source: PodVolumeSource::Claim { name: name.into() },
     };
-    let found = used(&volume, namespace, world);
+    let found = used(&volume, namespace, facts);
     match found.hold {
         Hold::Unknown(Missing::Claim | Missing::ClaimsNotSynced) => {
             let blank = UsedVolume {
                 hold: Hold::Free,
                 ..found
             };
-            claimed(template, blank, world)
+            claimed(template, blank, facts)
         }
         _ => found,
     }
 }
 
-fn used(volume: &PodVolume, namespace: &str, world: World<'_>) -> UsedVolume {
+fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
     let blank = UsedVolume {
         index: volume.index,
         name: volume.name.clone(),
@@ -224,19 +224,19 @@ fn used(volume: &PodVolume, namespace: &str, world: World<'_>) -> UsedVolume {
                 claim: Some(name.clone()),
                 ..blank
             };
-            let missing = match world.view.claim(namespace, name) {
-                Lookup::Found(claim) => return claimed(claim, blank, world),
+            let missing = match facts.view.claim(namespace, name) {
+                Lookup::Found(claim) => return claimed(claim, blank, facts),
                 Lookup::Absent => Missing::Claim,
                 Lookup::NotSynced => Missing::ClaimsNotSynced,
             };
             // A StatefulSet will make it like its template.
-            let users = world.view.workloads_using(namespace, name);
+            let users = facts.view.workloads_using(namespace, name);
             match users.iter().find_map(|it| it.template_of_claim(name)) {
-                Some(template) => claimed(template, blank, world),
+                Some(template) => claimed(template, blank, facts),
                 None => unknown(missing, blank),
             }
         }
-        PodVolumeSource::Inline { in_tree, read_only } => inline(in_tree, *read_only, blank, world),
+        PodVolumeSource::Inline { in_tree, read_only } => inline(in_tree, *read_only, blank, facts),
     }
 }
 
@@ -246,7 +246,7 @@ fn inline(
     in_tree: &'static InTreeType,
     read_only: bool,
     blank: UsedVolume,
-    world: World<'_>,
+    facts: Facts<'_>,
 ) -> UsedVolume {
     let Inline {
         access_modes,
@@ -262,9 +262,9 @@ fn inline(
     UsedVolume {
         hold: hold(
             access_modes,
-            attach_in_tree(in_tree, world),
+            attach_in_tree(in_tree, facts),
             Basis::Inline,
-            world,
+            facts,
         ),
         modes: access_modes,
         driver: csi_driver_of(in_tree.provisioner).into(),
@@ -280,7 +280,7 @@ fn unknown(missing: Missing, blank: UsedVolume) -> UsedVolume {
     }
 }
 
-fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
+fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
     // The scheduler reads the claim, not the volume (its VolumeRestrictions plugin).
     if claim
         .spec
@@ -290,39 +290,39 @@ fn claimed(claim: &Claim, blank: UsedVolume, world: World<'_>) -> UsedVolume {
         return UsedVolume {
             hold: Hold::SinglePod,
             modes: claim.spec.access_modes,
-            driver: class_of(claim, world)
+            driver: class_of(claim, facts)
                 .map_or_else(|_| Text::default(), |class| class.provisioner.clone()),
             ..blank
         };
     }
     if !claim.spec.volume_name.is_empty() {
-        return match world.view.volume(&claim.spec.volume_name) {
-            Lookup::Found(volume) => persistent(volume, claim, Basis::Bound, blank, world),
+        return match facts.view.volume(&claim.spec.volume_name) {
+            Lookup::Found(volume) => persistent(volume, claim, Basis::Bound, blank, facts),
             Lookup::Absent | Lookup::NotSynced if !claim.status.access_modes.is_empty() => {
-                let class = class_of(claim, world).ok();
-                by_class(claim, class, blank, world)
+                let class = class_of(claim, facts).ok();
+                by_class(claim, class, blank, facts)
             }
             Lookup::Absent | Lookup::NotSynced => {
                 unknown(Missing::Volume(claim.spec.volume_name.clone()), blank)
             }
         };
     }
-    let class = class_of(claim, world);
+    let class = class_of(claim, facts);
     let class_name = match (&class, claim.class()) {
         (Ok(class), _) => class.metadata.name.as_str(),
         (Err(_), Some(name)) => name,
         (Err(_), None) => "",
     };
     let known = class.as_ref().ok().copied();
-    if let Some(volume) = fitting(claim, known, class_name, world) {
-        return persistent(volume, claim, Basis::Fitting, blank, world);
+    if let Some(volume) = fitting(claim, known, class_name, facts) {
+        return persistent(volume, claim, Basis::Fitting, blank, facts);
     }
     if is_shared(claim.spec.access_modes) {
         return blank;
     }
     match class {
-        Ok(class) => by_class(claim, Some(class), blank, world),
-        Err(missing) => without_class(claim, missing, blank, world),
+        Ok(class) => by_class(claim, Some(class), blank, facts),
+        Err(missing) => without_class(claim, missing, blank, facts),
     }
 }
 
@@ -333,17 +333,17 @@ fn without_class(
     claim: &Claim,
     missing: Missing,
     blank: UsedVolume,
-    world: World<'_>,
+    facts: Facts<'_>,
 ) -> UsedVolume {
     let blank = UsedVolume {
         modes: claim.spec.access_modes,
         ..blank
     };
-    if !world.view.is_partial() {
+    if !facts.view.is_partial() {
         return unknown(missing, blank);
     }
     let grounds = match missing {
-        Missing::Class(name) => match likely(claim, &name, &blank, world) {
+        Missing::Class(name) => match likely(claim, &name, &blank, facts) {
             Some(likely) => return likely,
             None => Grounds::UnknownClass(name),
         },
@@ -360,10 +360,10 @@ fn without_class(
 }
 
 /// What the name of the claim's class tells, where all its meanings agree.
-fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, world: World<'_>) -> Option<UsedVolume> {
+fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> Option<UsedVolume> {
     let mut meanings = storage::likely_classes(class)
         .iter()
-        .map(|class| by_class(claim, Some(class), blank.clone(), world));
+        .map(|class| by_class(claim, Some(class), blank.clone(), facts));
     let first = meanings.next()?;
     let agrees = |other: UsedVolume| {
         other.hold == first.hold && other.stays_on_its_node == first.stays_on_its_node
@@ -386,15 +386,15 @@ fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, world: World<'_>) -> 
 ///
 /// # Errors
 /// What is missing, where there is no such class.
-pub fn class_of<'a>(claim: &Claim, world: World<'a>) -> Result<&'a StorageClass, Missing> {
+pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass, Missing> {
     match claim.class() {
         Some("") => Err(Missing::FittingVolume),
-        Some(name) => world
+        Some(name) => facts
             .view
             .storage_class(name)
             .found()
             .ok_or_else(|| Missing::Class(name.into())),
-        None => world
+        None => facts
             .view
             .default_storage_class()
             .found()
@@ -412,10 +412,10 @@ pub fn fitting<'a>(
     claim: &Claim,
     class: Option<&StorageClass>,
     class_name: &str,
-    world: World<'a>,
+    facts: Facts<'a>,
 ) -> Option<&'a Volume> {
     let metadata = &claim.metadata;
-    let reserved = world
+    let reserved = facts
         .view
         .reserved_volume(&metadata.namespace, &metadata.name)
         .filter(|volume| volume.spec.volume_mode == claim.spec.volume_mode);
@@ -434,11 +434,11 @@ pub fn fitting<'a>(
                 .is_none_or(|selector| selector.matches(&volume.metadata.labels))
     };
     let rank = |it: &'a Volume| (it.spec.capacity.storage, it.metadata.name.as_str());
-    let free = world.view.free_volumes(class_name).into_iter().filter(fits);
+    let free = facts.view.free_volumes(class_name).into_iter().filter(fits);
     if !class.is_some_and(StorageClass::binds_late) {
         return free.min_by_key(|it| (it.spec.access_modes.len(), rank(it)));
     }
-    free.filter(|volume| reach(volume).is_none_or(|reach| leads_somewhere(&reach, world)))
+    free.filter(|volume| reach(volume).is_none_or(|reach| leads_somewhere(&reach, facts)))
         .min_by_key(|it| rank(it))
 }
 
@@ -500,9 +500,9 @@ fn reach(volume: &Volume) -> Option<NodeSelector> {
 }
 
 /// Whether the selector chooses a node, as far as nodes are known.
-fn leads_somewhere(reach: &NodeSelector, world: World<'_>) -> bool {
+fn leads_somewhere(reach: &NodeSelector, facts: Facts<'_>) -> bool {
     let mut found = false;
-    let known = world.view.visit_nodes(None, &mut |node| {
+    let known = facts.view.visit_nodes(None, &mut |node| {
         found = reach.matches(node);
         !found
     });
@@ -534,26 +534,26 @@ fn persistent(
     claim: &Claim,
     basis: Basis,
     blank: UsedVolume,
-    world: World<'_>,
+    facts: Facts<'_>,
 ) -> UsedVolume {
     let (driver, attach) = match &volume.spec.source {
-        VolumeSource::Csi(driver) => (driver.clone(), attach(driver, world)),
+        VolumeSource::Csi(driver) => (driver.clone(), attach(driver, facts)),
         VolumeSource::InTree(in_tree) => {
-            (Text::from(in_tree.field), attach_in_tree(in_tree, world))
+            (Text::from(in_tree.field), attach_in_tree(in_tree, facts))
         }
-        VolumeSource::Unknown => match class_of(claim, world) {
-            Ok(class) => (class.provisioner.clone(), attach(&class.provisioner, world)),
+        VolumeSource::Unknown => match class_of(claim, facts) {
+            Ok(class) => (class.provisioner.clone(), attach(&class.provisioner, facts)),
             Err(_) => (Text::default(), Attach::Unforeseen),
         },
     };
     let reach = reach(volume);
-    let stays = reach.is_some() && stays_on_its_node(&driver, world);
+    let stays = reach.is_some() && stays_on_its_node(&driver, facts);
     let modes = match &volume.spec.source {
         VolumeSource::InTree(in_tree) => in_tree.effective_modes(volume.spec.access_modes),
         VolumeSource::Csi(_) | VolumeSource::Unknown => volume.spec.access_modes,
     };
     UsedVolume {
-        hold: hold(modes, attach, basis, world),
+        hold: hold(modes, attach, basis, facts),
         modes,
         driver,
         reach,
@@ -568,7 +568,7 @@ fn by_class(
     claim: &Claim,
     class: Option<&StorageClass>,
     blank: UsedVolume,
-    world: World<'_>,
+    facts: Facts<'_>,
 ) -> UsedVolume {
     let (modes, basis) = if claim.spec.volume_name.is_empty() {
         (claim.spec.access_modes, Basis::Forecast)
@@ -577,13 +577,13 @@ fn by_class(
     };
     let Some(class) = class else {
         return UsedVolume {
-            hold: hold(modes, Attach::Unforeseen, basis, world),
+            hold: hold(modes, Attach::Unforeseen, basis, facts),
             modes,
             ..blank
         };
     };
-    let attach = attach(&class.provisioner, world);
-    let hold = hold(modes, attach, basis, world);
+    let attach = attach(&class.provisioner, facts);
+    let hold = hold(modes, attach, basis, facts);
     if attach == Attach::Unforeseen && hold != Hold::Free {
         return UsedVolume {
             modes,
@@ -595,8 +595,8 @@ fn by_class(
         modes,
         driver: class.provisioner.clone(),
         reach: class.allowed_nodes().clone(),
-        stays_on_its_node: stays_on_its_node(&class.provisioner, world),
-        stays_in_its_zone: world
+        stays_on_its_node: stays_on_its_node(&class.provisioner, facts),
+        stays_in_its_zone: facts
             .catalog
             .reach(&class.provisioner, class.parameters.iter())
             == Some(Reach::Zone),
@@ -617,14 +617,14 @@ fn unforeseen(claim: &Claim, class: &StorageClass) -> Missing {
 
 /// Source: `IsMultiAttachAllowed` in `pkg/volume/util/util.go`. A volume without
 /// access modes, or with a shared one among them, may go to many nodes.
-fn hold(modes: AccessModes, attach: Attach, basis: Basis, world: World<'_>) -> Hold {
+fn hold(modes: AccessModes, attach: Attach, basis: Basis, facts: Facts<'_>) -> Hold {
     if modes.is_empty() || is_shared(modes) {
         return Hold::Free;
     }
     let grounds = match attach {
         Attach::NotRequired { .. } => return Hold::Free,
         Attach::Required { .. } => Grounds::Known,
-        Attach::Assumed if !world.view.is_partial() => Grounds::NoCsiDriver,
+        Attach::Assumed if !facts.view.is_partial() => Grounds::NoCsiDriver,
         Attach::Assumed | Attach::Unforeseen => Grounds::UnknownDriver,
     };
     Hold::Exclusive { basis, grounds }
@@ -634,20 +634,20 @@ const fn is_shared(modes: AccessModes) -> bool {
     modes.contains(AccessMode::ReadWriteMany) || modes.contains(AccessMode::ReadOnlyMany)
 }
 
-fn attach(name: &str, world: World<'_>) -> Attach {
-    world
+fn attach(name: &str, facts: Facts<'_>) -> Attach {
+    facts
         .catalog
-        .attach(name, |driver| world.view.csi_driver(driver))
+        .attach(name, |driver| facts.view.csi_driver(driver))
 }
 
-fn attach_in_tree(in_tree: &InTreeType, world: World<'_>) -> Attach {
-    world
+fn attach_in_tree(in_tree: &InTreeType, facts: Facts<'_>) -> Attach {
+    facts
         .catalog
-        .attach_in_tree(in_tree, |driver| world.view.csi_driver(driver))
+        .attach_in_tree(in_tree, |driver| facts.view.csi_driver(driver))
 }
 
-fn stays_on_its_node(driver: &str, world: World<'_>) -> bool {
-    world
+fn stays_on_its_node(driver: &str, facts: Facts<'_>) -> bool {
+    facts
         .catalog
         .get(driver)
         .is_some_and(|entry| entry.node_local && entry.pv_node_affinity == Some(true))

@@ -8,7 +8,7 @@ use crate::model::claim::Claim;
 use crate::model::object::Object;
 use crate::policy::{Action, Resolved};
 use crate::rules::{ClaimReview, Hazard, Outcome, judge_claim, judge_workload};
-use crate::situation::{Situation, World};
+use crate::situation::{Facts, Situation};
 
 impl Evaluation<'_> {
     pub(super) fn claim(&self, claim: &Claim) -> Verdict {
@@ -19,7 +19,7 @@ impl Evaluation<'_> {
         let hazards = judge_claim(&ClaimReview {
             claim,
             old,
-            world: self.world,
+            facts: self.facts,
         });
         let mut verdict = if hazards.is_empty() {
             Verdict::default()
@@ -42,30 +42,30 @@ impl Evaluation<'_> {
     fn waiting_workloads(&self, claim: &Claim, verdict: &mut Verdict) {
         let metadata = &claim.metadata;
         let waiting = self
-            .world
+            .facts
             .view
             .workloads_using(&metadata.namespace, &metadata.name);
         if waiting.is_empty() {
             return;
         }
-        let view = self.world.view;
+        let view = self.facts.view;
         let beside = Beside {
             arriving: Some(claim),
             ..*view.beside()
         };
-        let world = World {
+        let facts = Facts {
             view: View::new(view.cluster(), &beside),
-            ..self.world
+            ..self.facts
         };
         let mut told = HashSet::new();
         for workload in waiting {
             if workload.owner_is_judged()
                 || !workload.has_pods()
-                || self.world.view.workload_turn(workload) != Turn::Never
+                || self.facts.view.workload_turn(workload) != Turn::Never
             {
                 continue;
             }
-            let hazards: Vec<Hazard> = judge_workload(&Situation::of(workload, None, world))
+            let hazards: Vec<Hazard> = judge_workload(&Situation::of(workload, None, facts))
                 .into_iter()
                 .filter(|hazard| {
                     hazard.volumes.contains(&metadata.name) && told.insert(hazard.rule)

@@ -26,7 +26,7 @@ impl Evaluation<'_> {
         let Some(owner) = &metadata.controller else {
             return false;
         };
-        let Some(account) = self.review.raw.requester() else {
+        let Some(account) = self.review.submission.requester() else {
             return true;
         };
         // What it said before was judged when it was said.
@@ -41,7 +41,7 @@ impl Evaluation<'_> {
             .filter(|kind| kind.group() == owner.group.as_str());
         match kind {
             Some(kind) => {
-                let view = self.world.view;
+                let view = self.facts.view;
                 !matches!(
                     view.workload(kind, &metadata.namespace, &owner.name),
                     Lookup::Absent

@@ -1,6 +1,6 @@
 //! Whether an update is to blame for a hazard.
 
-use super::Raw;
+use super::Submission;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::Hazard;
 
@@ -12,7 +12,11 @@ pub(super) fn is_new(hazard: &Hazard, before: &[Hazard]) -> bool {
 /// Whether the update makes a controller replace running pods: the pod template
 /// differs in any way, or a pause ends. Where the documents cannot be compared,
 /// it is taken to. Kinds that leave running pods alone start no rollout.
-pub(super) fn starts_a_rollout(new: &Workload, old: &Workload, raw: &dyn Raw) -> bool {
+pub(super) fn starts_a_rollout(
+    new: &Workload,
+    old: &Workload,
+    submission: &dyn Submission,
+) -> bool {
     match new.kind {
         WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
         WorkloadKind::ReplicaSet
@@ -24,5 +28,5 @@ pub(super) fn starts_a_rollout(new: &Workload, old: &Workload, raw: &dyn Raw) ->
     if old.paused && !new.paused {
         return true;
     }
-    raw.changes_template()
+    submission.changes_template()
 }

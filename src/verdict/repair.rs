@@ -14,7 +14,7 @@ use crate::model::workload::Workload;
 use crate::policy::RemedyChoice;
 use crate::remedy::{self, REMEDIES, Remedy};
 use crate::rules::{Hazard, codes, judge_workload};
-use crate::situation::{Situation, World};
+use crate::situation::{Facts, Situation};
 
 /// A workload as it was received, or as patches made it, with what the rules
 /// find in it.
@@ -23,7 +23,7 @@ pub(super) struct Judged<'a> {
     pub(super) document: Cow<'a, Value>,
     pub(super) hazards: Vec<Hazard>,
     pub(super) previous: Option<&'a Workload>,
-    pub(super) world: World<'a>,
+    pub(super) facts: Facts<'a>,
 }
 
 /// A remedy that helps, and what it makes of the workload.
@@ -71,7 +71,7 @@ impl<'a> Judged<'a> {
     /// The most pods the workload may come to have, its autoscalers counted.
     fn most_pods(&self) -> i64 {
         let metadata = &self.workload.metadata;
-        self.world
+        self.facts
             .view
             .autoscalers_of(self.workload.kind, &metadata.namespace, &metadata.name)
             .iter()
@@ -93,8 +93,8 @@ impl<'a> Judged<'a> {
         // What the request said beside the object counts for the patched one too.
         workload.metadata.namespace = self.workload.metadata.namespace.clone();
         workload.metadata.name = self.workload.metadata.name.clone();
-        let workload = capped(Cow::Owned(workload), self.world);
-        let situation = Situation::of(&workload, self.previous, self.world);
+        let workload = capped(Cow::Owned(workload), self.facts);
+        let situation = Situation::of(&workload, self.previous, self.facts);
         if !remedy.works(&situation) {
             return None;
         }
@@ -114,7 +114,7 @@ impl<'a> Judged<'a> {
                 document: Cow::Owned(document),
                 hazards,
                 previous: self.previous,
-                world: self.world,
+                facts: self.facts,
             },
         })
     }

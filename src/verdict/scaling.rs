@@ -9,16 +9,16 @@ use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
 use crate::rules::{Hazard, Scaling, judge_scaling};
-use crate::situation::{Situation, World};
+use crate::situation::{Facts, Situation};
 
 /// The workload as its autoscaler leaves it: one that asks for more replicas
 /// than that allows is brought down at once.
-pub(super) fn capped<'a>(workload: Cow<'a, Workload>, world: World<'_>) -> Cow<'a, Workload> {
+pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'a, Workload> {
     if workload.replicas <= 1 || workload.template.volumes.is_empty() {
         return workload;
     }
     let metadata = &workload.metadata;
-    let most = world
+    let most = facts
         .view
         .autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
         .iter()
@@ -41,7 +41,7 @@ impl Evaluation<'_> {
         else {
             return Verdict::default();
         };
-        let Lookup::Found(workload) = self.world.view.workload(
+        let Lookup::Found(workload) = self.facts.view.workload(
             kind,
             &autoscaler.metadata.namespace,
             &autoscaler.spec.scale_target_ref.name,
@@ -86,7 +86,7 @@ impl Evaluation<'_> {
         };
         let metadata = &scale.metadata;
         let Lookup::Found(workload) =
-            self.world
+            self.facts
                 .view
                 .workload(kind, &metadata.namespace, &metadata.name)
         else {
@@ -127,7 +127,7 @@ impl Evaluation<'_> {
             ..workload.clone()
         };
         judge_scaling(&Scaling {
-            situation: Situation::of(&scaled, None, self.world),
+            situation: Situation::of(&scaled, None, self.facts),
             before: workload.replicas,
             autoscaler,
         })

@@ -9,7 +9,7 @@ use super::scaling::capped;
 use super::{Aim, Evaluation, Finding, Proposal, Verdict, ratchet, reason};
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::Workload;
-use crate::policy::{self, Action, Decision, RemedyChoice, Resolved, keys};
+use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
 use crate::rules::{Hazard, judge_workload};
 use crate::situation::Situation;
 
@@ -18,12 +18,12 @@ impl Evaluation<'_> {
         if workload.owner_is_judged() && self.owner_is_real(&workload.metadata) {
             return Verdict::default();
         }
-        let capped = capped(Cow::Borrowed(workload), self.world);
+        let capped = capped(Cow::Borrowed(workload), self.facts);
         let previous = match self.review.old {
             Some(Object::Workload(old)) => Some(old),
             _ => None,
         };
-        let hazards = judge_workload(&Situation::of(&capped, previous, self.world));
+        let hazards = judge_workload(&Situation::of(&capped, previous, self.facts));
         if hazards.is_empty() {
             return Verdict::default();
         }
@@ -46,7 +46,9 @@ impl Evaluation<'_> {
                         .iter()
                         .any(|hazard| decisions.of(hazard).action == Action::Fix),
                 };
-                let document = needs_document.then(|| self.review.raw.object()).flatten();
+                let document = needs_document
+                    .then(|| self.review.submission.object())
+                    .flatten();
                 let Some(document) = document else {
                     return self.judged(&hazards, &decisions);
                 };
@@ -55,7 +57,7 @@ impl Evaluation<'_> {
                     document: Cow::Borrowed(document),
                     hazards,
                     previous,
-                    world: self.world,
+                    facts: self.facts,
                 };
                 match self.review.aim {
                     Aim::Propose => self.proposed(&judged, &decisions),
@@ -78,8 +80,8 @@ impl Evaluation<'_> {
         let Some(old) = previous else {
             return Existing::default();
         };
-        let capped = capped(Cow::Borrowed(old), self.world);
-        let mut before = judge_workload(&Situation::of(&capped, None, self.world));
+        let capped = capped(Cow::Borrowed(old), self.facts);
+        let mut before = judge_workload(&Situation::of(&capped, None, self.facts));
         if workload.replicas < old.replicas {
             // Percentages mean something else for fewer pods; scaling down is
             // not to blame for that.
@@ -87,7 +89,7 @@ impl Evaluation<'_> {
                 replicas: workload.replicas,
                 ..old.clone()
             };
-            before.extend(judge_workload(&Situation::of(&fewer, None, self.world)));
+            before.extend(judge_workload(&Situation::of(&fewer, None, self.facts)));
         }
         let hazards: Vec<Hazard> = hazards
             .iter()
@@ -96,7 +98,7 @@ impl Evaluation<'_> {
             .collect();
         Existing {
             meets_them: !hazards.is_empty()
-                && ratchet::starts_a_rollout(workload, old, self.review.raw),
+                && ratchet::starts_a_rollout(workload, old, self.review.submission),
             hazards,
         }
     }
@@ -229,7 +231,7 @@ impl Decisions<'_> {
             || repair.remedy.name != RemedyChoice::Colocate.name()
     }
 
-    fn of(&self, hazard: &Hazard) -> Decision<'_> {
+    fn of(&self, hazard: &Hazard) -> Directive<'_> {
         let mut decision = self
             .resolved
             .decide(hazard.rule, hazard.outcome, hazard.certainty);

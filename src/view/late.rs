@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::{Lookup, Question, Stored};
 
-use super::resource::{Raw, WATCHED};
+use super::resource::{RawObject, WATCHED};
 
 /// Questions to the API server at the same time; further ones wait their turn
 /// within their deadline. A flood of reviews must not become one of questions.
@@ -231,7 +231,7 @@ async fn get(client: &Client, question: &Question) -> Answer {
         return Lookup::NotSynced;
     };
     let resource = watched.api_resource();
-    let objects: Api<Raw> = if namespace.is_empty() {
+    let objects: Api<RawObject> = if namespace.is_empty() {
         Api::all_with(client.clone(), &resource)
     } else {
         Api::namespaced_with(client.clone(), namespace, &resource)

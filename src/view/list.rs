@@ -6,7 +6,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::resource::{Raw, WATCHED, Watched};
+use super::resource::{RawObject, WATCHED, Watched};
 use super::shared::SharedCluster;
 use crate::cluster::{Question, Stored};
 use crate::model::object::ObjectKind;
@@ -60,7 +60,7 @@ async fn settle(
     question: &Question,
 ) -> Result<Listed, kube::Error> {
     let resource = watched.api_resource();
-    let objects: Api<Raw> = if question.namespace.is_empty() {
+    let objects: Api<RawObject> = if question.namespace.is_empty() {
         Api::all_with(client.clone(), &resource)
     } else {
         Api::namespaced_with(client.clone(), &question.namespace, &resource)
@@ -75,7 +75,7 @@ async fn settle(
         let page = objects.list(&parameters).await?;
         let is_whole = page.metadata.continue_.as_deref().unwrap_or_default() == "";
         if is_whole {
-            let read = |raw: &Raw| raw.read(watched.kind).ok().and_then(Stored::of);
+            let read = |raw: &RawObject| raw.read(watched.kind).ok().and_then(Stored::of);
             return Ok(Listed::All(page.items.iter().filter_map(read).collect()));
         }
         let Some(more) = page.metadata.remaining_item_count else {

@@ -66,7 +66,7 @@ pub enum Fitness {
 #[error("The cluster could not be read. {0}")]
 pub struct SyncError(String);
 
-enum Origin {
+enum ConnectBy {
     Access(Access),
     Config(Box<Config>),
 }
@@ -78,7 +78,7 @@ impl LiveView {
     /// Must be called within a tokio runtime.
     #[must_use]
     pub fn start(access: Access) -> Self {
-        Self::begin(Origin::Access(access), Statuses::of(|_| true))
+        Self::begin(ConnectBy::Access(access), Statuses::of(|_| true))
     }
 
     /// Begins to follow the cluster behind `config`, only the `kinds` that are
@@ -87,10 +87,10 @@ impl LiveView {
     /// Must be called within a tokio runtime.
     #[must_use]
     pub fn with_config(config: Config, kinds: impl Fn(ObjectKind) -> bool) -> Self {
-        Self::begin(Origin::Config(Box::new(config)), Statuses::of(kinds))
+        Self::begin(ConnectBy::Config(Box::new(config)), Statuses::of(kinds))
     }
 
-    fn begin(origin: Origin, statuses: Statuses) -> Self {
+    fn begin(origin: ConnectBy, statuses: Statuses) -> Self {
         let shared = Arc::new(Shared {
             cluster: Arc::default(),
             statuses: Arc::new(statuses),
@@ -275,7 +275,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Finds the cluster, then follows its resources until it is dropped.
-async fn run(origin: Origin, shared: Arc<Shared>) {
+async fn run(origin: ConnectBy, shared: Arc<Shared>) {
     let client = loop {
         match connect(&origin, &shared.statuses).await {
             Ok(client) => break client,
@@ -304,10 +304,10 @@ async fn run(origin: Origin, shared: Arc<Shared>) {
     watches.join_all().await;
 }
 
-async fn connect(origin: &Origin, statuses: &Arc<Statuses>) -> Result<Client, ConnectError> {
+async fn connect(origin: &ConnectBy, statuses: &Arc<Statuses>) -> Result<Client, ConnectError> {
     let config = match origin {
-        Origin::Access(access) => access.config().await?,
-        Origin::Config(config) => (**config).clone(),
+        ConnectBy::Access(access) => access.config().await?,
+        ConnectBy::Config(config) => (**config).clone(),
     };
     client(config, statuses)
 }

@@ -401,7 +401,7 @@ const AUTOSCALERS: &str = "/apis/autoscaling/v2/horizontalpodautoscalers";
 
 struct NoDocument;
 
-impl crate::verdict::Raw for NoDocument {
+impl crate::verdict::Submission for NoDocument {
     fn object(&self) -> Option<&Value> {
         None
     }
@@ -431,10 +431,10 @@ fn deployment(name: &str, strategy: &str, affinity: &Value) -> Value {
 fn denies(deployment: &Value, view: View<'_>) -> bool {
     use crate::policy::{Action, Policy};
     use crate::storage::Catalog;
-    use crate::verdict::{Aim, Review, Settings, evaluate};
+    use crate::verdict::{Aim, EffectivePolicy, Review, evaluate};
     use serde::de::DeserializeSeed;
 
-    let settings = Settings::new(Policy::default(), Catalog::embedded().unwrap()).unwrap();
+    let effective = EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap()).unwrap();
     let kind = ObjectKind::Workload(WorkloadKind::Deployment);
     let object = kind.deserialize(deployment.clone()).unwrap();
     let reference = crate::model::object::ObjectRef {
@@ -448,10 +448,10 @@ fn denies(deployment: &Value, view: View<'_>) -> bool {
         old: None,
         reference: &reference,
         scaled: None,
-        raw: &NoDocument,
+        submission: &NoDocument,
         aim: Aim::Judge,
     };
-    evaluate(&review, view, &settings).action() == Action::Deny
+    evaluate(&review, view, &effective).action() == Action::Deny
 }
 
 /// What a review is about, what the cluster holds more than usual, which watch

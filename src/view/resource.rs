@@ -108,21 +108,21 @@ impl Watched {
 
     /// The path of the list of all its objects.
     pub(super) fn path(&self) -> String {
-        Raw::url_path(&self.api_resource(), None)
+        RawObject::url_path(&self.api_resource(), None)
     }
 }
 
 /// An object as its bytes, with the little that following it takes.
 ///
 /// It always deserialises, so one object that is not what its kind says cannot
-/// stop the others: [`Raw::read`] says so for that one alone.
+/// stop the others: [`RawObject::read`] says so for that one alone.
 #[derive(Clone, Debug)]
-pub(super) struct Raw {
+pub(super) struct RawObject {
     meta: ObjectMeta,
     json: Box<RawValue>,
 }
 
-impl Raw {
+impl RawObject {
     /// The object, reduced to facts.
     pub(super) fn read(&self, kind: ObjectKind) -> Result<Object, serde_json::Error> {
         kind.deserialize(&mut serde_json::Deserializer::from_str(self.json.get()))
@@ -137,7 +137,7 @@ impl Raw {
     }
 }
 
-impl<'de> Deserialize<'de> for Raw {
+impl<'de> Deserialize<'de> for RawObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Default, Deserialize)]
         struct Head {
@@ -166,7 +166,7 @@ impl<'de> Deserialize<'de> for Raw {
     }
 }
 
-impl Resource for Raw {
+impl Resource for RawObject {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
 

@@ -8,7 +8,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client};
 
-use super::resource::{Raw, Watched};
+use super::resource::{RawObject, Watched};
 use super::shared::SharedCluster;
 use super::status::{Link, Statuses};
 
@@ -27,7 +27,7 @@ pub(super) async fn follow(
     cluster: Arc<SharedCluster>,
     statuses: Arc<Statuses>,
 ) {
-    let api: Api<Raw> = Api::all_with(client, &watched.api_resource());
+    let api: Api<RawObject> = Api::all_with(client, &watched.api_resource());
     let mut config = Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     config.label_selector = watched.label_selector.map(str::to_owned);
     // A streamed list never holds more than one object as text.
@@ -51,7 +51,7 @@ enum Ended {
 
 async fn run(
     watched: Watched,
-    api: &Api<Raw>,
+    api: &Api<RawObject>,
     config: Config,
     cluster: &SharedCluster,
     statuses: &Statuses,

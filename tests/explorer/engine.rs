@@ -9,15 +9,16 @@ use multi_attach_guard::model::Text;
 use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
 use multi_attach_guard::policy::Policy;
 use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
+use multi_attach_guard::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use crate::configuration::{Configuration, Volume, Workload};
 use crate::manifests::{self, NAMESPACE, Style};
 
-static SETTINGS: LazyLock<Settings> =
-    LazyLock::new(|| Settings::new(Policy::default(), Catalog::embedded().unwrap()).unwrap());
+static SETTINGS: LazyLock<EffectivePolicy> = LazyLock::new(|| {
+    EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap()).unwrap()
+});
 
 /// Judges configurations one after another and keeps the clusters it has met.
 #[derive(Default)]
@@ -59,7 +60,7 @@ impl Document {
     }
 }
 
-impl Raw for Document {
+impl Submission for Document {
     fn object(&self) -> Option<&Value> {
         Some(&self.manifest)
     }
@@ -155,7 +156,7 @@ fn verdict(document: &Document, old: Option<&Document>, cluster: &Cluster, aim: 
         old: old.map(|it| &it.facts),
         reference: &reference,
         scaled: None,
-        raw: document,
+        submission: document,
         aim,
     };
     evaluate(&review, cluster.view(), &SETTINGS)

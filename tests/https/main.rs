@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hyper::header::{ALLOW, CONTENT_TYPE};
 use hyper::{Method, StatusCode, Version};
-use multi_attach_guard::server::{Condition, HealthSource};
+use multi_attach_guard::server::{HealthSource, Readiness};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -204,11 +204,11 @@ async fn ready_when_every_condition_is() {
     let view = {
         let synced = Arc::clone(&synced);
         move || match synced.load(Ordering::Relaxed) {
-            true => vec![Condition::degraded("view", "The connection is lost.")],
-            false => vec![Condition::not_ready("view", "The cache is not full yet.")],
+            true => vec![Readiness::degraded("view", "The connection is lost.")],
+            false => vec![Readiness::not_ready("view", "The cache is not full yet.")],
         }
     };
-    let policy = || vec![Condition::ready("policy", "The policy is in force.")];
+    let policy = || vec![Readiness::ready("policy", "The policy is in force.")];
     let sources: Vec<Arc<dyn HealthSource>> = vec![Arc::new(view), Arc::new(policy)];
     let server = start_with(options(), sources).await;
 

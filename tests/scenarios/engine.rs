@@ -10,7 +10,7 @@ use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
 use multi_attach_guard::policy::Policy;
 use multi_attach_guard::rules;
 use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{Aim, Finding, Raw, Review, Settings, evaluate};
+use multi_attach_guard::verdict::{Aim, EffectivePolicy, Finding, Review, Submission, evaluate};
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
@@ -117,7 +117,7 @@ struct Judged<'a> {
     earlier: Option<&'a Value>,
 }
 
-impl Raw for Judged<'_> {
+impl Submission for Judged<'_> {
     fn object(&self) -> Option<&Value> {
         Some(self.document)
     }
@@ -131,7 +131,8 @@ impl Raw for Judged<'_> {
 
 fn said(judged: &[Judged<'_>], cluster: &Cluster) -> Result<Opinion, String> {
     let catalog = Catalog::embedded().map_err(ToString::to_string)?;
-    let settings = Settings::new(Policy::default(), catalog).map_err(|it| it.to_string())?;
+    let effective =
+        EffectivePolicy::new(Policy::default(), catalog).map_err(|it| it.to_string())?;
     let mut findings = Vec::new();
     for judged in judged {
         let object = read(judged.kind, judged.document)?;
@@ -141,10 +142,10 @@ fn said(judged: &[Judged<'_>], cluster: &Cluster) -> Result<Opinion, String> {
             old: old.as_ref(),
             reference: &reference(judged.document),
             scaled: None,
-            raw: judged,
+            submission: judged,
             aim: Aim::Judge,
         };
-        findings.extend(evaluate(&review, cluster.view(), &settings).findings);
+        findings.extend(evaluate(&review, cluster.view(), &effective).findings);
     }
     let outcomes = findings
         .iter()

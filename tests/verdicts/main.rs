@@ -23,7 +23,7 @@ use multi_attach_guard::model::workload::WorkloadKind;
 use multi_attach_guard::policy::{Action, Policy};
 use multi_attach_guard::rules::Certainty;
 use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{Aim, Raw, Review, Settings, Verdict, evaluate};
+use multi_attach_guard::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
@@ -67,7 +67,7 @@ struct Documents<'a> {
     requester: Option<&'a str>,
 }
 
-impl Raw for Documents<'_> {
+impl Submission for Documents<'_> {
     fn object(&self) -> Option<&Value> {
         Some(self.object)
     }
@@ -83,22 +83,28 @@ impl Raw for Documents<'_> {
     }
 }
 
-fn settings(policy: &str) -> Settings {
-    Settings::new(
+fn in_effect(policy: &str) -> EffectivePolicy {
+    EffectivePolicy::new(
         Policy::parse(policy, "policy.yaml").expect("the policy of the case is valid"),
         Catalog::embedded().expect("the embedded catalog is valid"),
     )
     .expect("the provisioners of the case are valid")
 }
 
-/// Judges `raw` in `cluster`.
-fn judge(raw: &Value, old: Option<&Value>, cluster: &Cluster, policy: &str, aim: Aim) -> Verdict {
-    judge_asked(raw, old, cluster, policy, aim, None)
+/// Judges `submission` in `cluster`.
+fn judge(
+    submission: &Value,
+    old: Option<&Value>,
+    cluster: &Cluster,
+    policy: &str,
+    aim: Aim,
+) -> Verdict {
+    judge_asked(submission, old, cluster, policy, aim, None)
 }
 
 /// The same, with somebody who asks for it.
 fn judge_asked(
-    raw: &Value,
+    submission: &Value,
     old: Option<&Value>,
     cluster: &Cluster,
     policy: &str,
@@ -106,27 +112,28 @@ fn judge_asked(
     requester: Option<&str>,
 ) -> Verdict {
     // Copying the catalog takes longer than judging.
-    static BUILT_IN: LazyLock<Settings> = LazyLock::new(|| settings(""));
+    static BUILT_IN: LazyLock<EffectivePolicy> = LazyLock::new(|| in_effect(""));
     let own;
-    let settings = if policy.is_empty() {
+    let effective = if policy.is_empty() {
         &*BUILT_IN
     } else {
-        own = settings(policy);
+        own = in_effect(policy);
         &own
     };
-    let read = |raw: &Value| -> Object {
+    let read = |submission: &Value| -> Object {
         let kind = ObjectKind::of_manifest(
-            raw["apiVersion"].as_str().unwrap_or_default(),
-            raw["kind"].as_str().unwrap_or_default(),
+            submission["apiVersion"].as_str().unwrap_or_default(),
+            submission["kind"].as_str().unwrap_or_default(),
         )
         .expect("the kind is one that is judged");
-        kind.deserialize(raw)
+        kind.deserialize(submission)
             .expect("the object has its kind's shape")
     };
-    let object = read(raw);
+    let object = read(submission);
     let old_object = old.map(read);
     let text = |pointer: &str| {
-        raw.pointer(pointer)
+        submission
+            .pointer(pointer)
             .and_then(Value::as_str)
             .unwrap_or_default()
     };
@@ -141,8 +148,8 @@ fn judge_asked(
         old: old_object.as_ref(),
         reference: &reference,
         scaled: WorkloadKind::from_name(text("/scaled")),
-        raw: &Documents {
-            object: raw,
+        submission: &Documents {
+            object: submission,
             old,
             requester,
         },
@@ -152,7 +159,7 @@ fn judge_asked(
         partial: cluster.files,
         ..Beside::NOTHING
     };
-    evaluate(&review, View::new(&cluster.facts(), &beside), settings)
+    evaluate(&review, View::new(&cluster.facts(), &beside), effective)
 }
 
 fn cases() -> Vec<Case> {

@@ -16,14 +16,14 @@ use crate::manifest::error::ReadError;
 use crate::manifest::hook::Hook;
 use crate::manifest::kustomization::{FILE_NAMES, Kustomization};
 use crate::manifest::outline::Outline;
-use crate::manifest::read::{Item, Note, Place, read_objects};
+use crate::manifest::read::{Item, Note, Position, read_objects};
 use crate::manifest::source::{Exclude, Found, Source, find};
 use crate::model::object::{Object, ObjectRef};
 use crate::report::{Summary, Unopened, Unread};
 
 /// An object of a manifest.
 pub(super) struct Known {
-    pub(super) place: Place,
+    pub(super) place: Position,
     /// The object as its manifest names it, without a namespace it does not say.
     pub(super) reference: ObjectRef,
     pub(super) object: Object,

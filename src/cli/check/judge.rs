@@ -23,7 +23,7 @@ use crate::policy::Action;
 use crate::report::{Format, Judged, Located, Notice, Place, Report, User};
 use crate::rules::Outcome;
 use crate::situation::volumes::claims;
-use crate::verdict::{Aim, Finding, Raw, Review, Settings, Verdict, evaluate};
+use crate::verdict::{Aim, EffectivePolicy, Finding, Review, Submission, Verdict, evaluate};
 
 /// The document of an object, but for its bulk; made when it is asked for.
 pub(super) struct Document<'m> {
@@ -49,7 +49,7 @@ impl<'m> Document<'m> {
     }
 }
 
-impl Raw for Document<'_> {
+impl Submission for Document<'_> {
     fn object(&self) -> Option<&Value> {
         Some(self.value())
     }
@@ -64,7 +64,7 @@ pub(super) fn verdict(
     gathered: &Gathered,
     number: usize,
     surroundings: &Surroundings,
-    settings: &Settings,
+    effective: &EffectivePolicy,
     document: &Document<'_>,
     aim: Aim,
 ) -> Verdict {
@@ -74,7 +74,7 @@ pub(super) fn verdict(
         old: None,
         reference: &known.reference,
         scaled: None,
-        raw: document,
+        submission: document,
         aim,
     };
     let nearer = [&surroundings.cluster];
@@ -84,7 +84,7 @@ pub(super) fn verdict(
         batch: Some((&surroundings.order, number)),
         ..Beside::NOTHING
     };
-    evaluate(&review, View::new(&gathered.facts, &beside), settings)
+    evaluate(&review, View::new(&gathered.facts, &beside), effective)
 }
 
 /// The workloads that use any of these claims, in the namespace of the object.
@@ -121,7 +121,7 @@ struct Told {
 /// Judges everything and says where it stands.
 pub(super) fn report(
     gathered: &Gathered,
-    settings: &Settings,
+    effective: &EffectivePolicy,
     repository: &Repository,
     format: Format,
 ) -> Report {
@@ -133,7 +133,7 @@ pub(super) fn report(
             let surroundings = scopes.around(&numbers);
             let told: Vec<Told> = numbers
                 .iter()
-                .filter_map(|number| tell(gathered, settings, &surroundings, *number))
+                .filter_map(|number| tell(gathered, effective, &surroundings, *number))
                 .collect();
             (!told.is_empty()).then(|| of_file(gathered, repository, &surroundings, format, told))
         })
@@ -169,7 +169,7 @@ fn named(gathered: &Gathered, known: &Known) -> Judged {
 /// What there is to tell of the object; `None` for most of them.
 fn tell(
     gathered: &Gathered,
-    settings: &Settings,
+    effective: &EffectivePolicy,
     surroundings: &Surroundings,
     number: usize,
 ) -> Option<Told> {
@@ -181,7 +181,7 @@ fn tell(
         gathered,
         number,
         surroundings,
-        settings,
+        effective,
         &document,
         Aim::Propose,
     );

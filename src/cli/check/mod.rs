@@ -182,7 +182,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         Some(file) => Some(file.clone()),
         None => repository.policy_for(&options.paths),
     };
-    let settings = policy_file::settings(policy.as_deref())?;
+    let effective = policy_file::effective(policy.as_deref())?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
     let reading = Reading {
         exclude: &exclude,
@@ -204,12 +204,12 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     }
     if edits {
         let remedy = options.remedy;
-        let edits = repair::repair(&gathered, &settings, Aim::Repair { remedy }, options.diff);
+        let edits = repair::repair(&gathered, &effective, Aim::Repair { remedy }, options.diff);
         print_edits(options, &edits)?;
         gathered = gathered.again(reading).map_err(CheckError::Render)?;
         gathered.refuse(edits);
     }
-    let mut report = judge::report(&gathered, &settings, &repository, options.format);
+    let mut report = judge::report(&gathered, &effective, &repository, options.format);
     report.hints = ways_out::of(&report, options);
     finish(options, &report)
 }

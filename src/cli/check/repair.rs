@@ -17,7 +17,7 @@ use crate::manifest::edit;
 use crate::manifest::source::Source;
 use crate::manifest::split::{Part, parts};
 use crate::report::Unread;
-use crate::verdict::{Aim, Settings};
+use crate::verdict::{Aim, EffectivePolicy};
 
 /// What came of repairing.
 #[derive(Default)]
@@ -41,7 +41,12 @@ struct Repairable<'g> {
 
 /// Repairs every object for which there is a remedy; `aim` says which. With `dry`, the
 /// files stay as they are and the output holds diffs.
-pub(super) fn repair(gathered: &Gathered, settings: &Settings, aim: Aim, dry: bool) -> Edits {
+pub(super) fn repair(
+    gathered: &Gathered,
+    effective: &EffectivePolicy,
+    aim: Aim,
+    dry: bool,
+) -> Edits {
     let scopes = gathered.scopes();
     let mut edits = Edits::default();
     for numbers in gathered.judged() {
@@ -52,7 +57,7 @@ pub(super) fn repair(gathered: &Gathered, settings: &Settings, aim: Aim, dry: bo
             .filter_map(|number| {
                 let known = &gathered.objects[*number];
                 let document = Document::of(known);
-                let verdict = verdict(gathered, *number, &surroundings, settings, &document, aim);
+                let verdict = verdict(gathered, *number, &surroundings, effective, &document, aim);
                 let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
                 let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
                 Some(Repairable {

@@ -45,7 +45,7 @@ type Key = (ObjectKind, Text, Text);
 pub(super) struct Scopes<'g> {
     members: Vec<Member<'g>>,
     /// One for each source.
-    places: Vec<Place>,
+    places: Vec<Scope>,
     /// What the sources are called.
     names: Vec<&'g str>,
     facts: &'g Cluster,
@@ -64,14 +64,14 @@ pub(super) struct Scopes<'g> {
 }
 
 /// Where a source is, as far as it decides who sees what.
-struct Place {
+struct Scope {
     /// `None` for standard input and pipes, which are everywhere.
     folder: Option<PathBuf>,
     /// Its number where it was rendered; `None` for plain files.
     rendered: Option<usize>,
 }
 
-impl Place {
+impl Scope {
     fn of(number: usize, source: &Source) -> Self {
         let folder = source.real_path().and_then(Path::parent);
         Self {
@@ -112,7 +112,7 @@ impl<'g> Scopes<'g> {
         let places = sources.iter().enumerate();
         let mut scopes = Self {
             members,
-            places: places.map(|(number, it)| Place::of(number, it)).collect(),
+            places: places.map(|(number, it)| Scope::of(number, it)).collect(),
             names: sources.iter().map(|source| source.name.as_str()).collect(),
             facts,
             definitions: HashMap::new(),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::ServeError;
 use super::options::CertificateOptions;
 use crate::certs::{CertError, Certificates, PemFiles, SelfSigned, ServingPair};
-use crate::server::{Condition, Metrics};
+use crate::server::{Metrics, Readiness};
 
 /// How often the certificate files are compared with what is served. A kubelet
 /// needs up to a minute to change a mounted Secret, so this adds little.
@@ -58,23 +58,23 @@ pub(super) async fn follow(
 
 /// What readiness makes of the certificate: the API server refuses one that
 /// is out of its time.
-pub(super) fn condition(certificates: &Certificates, now: Timestamp) -> Condition {
+pub(super) fn condition(certificates: &Certificates, now: Timestamp) -> Readiness {
     let pair = certificates.current();
     let (from, until) = (pair.not_before(), pair.not_after());
     match certificates.failure() {
-        _ if pair.is_expired(now) => Condition::not_ready(
+        _ if pair.is_expired(now) => Readiness::not_ready(
             NAME,
             format!("The certificate expired at {until}; renew it."),
         ),
-        _ if now < from => Condition::not_ready(
+        _ if now < from => Readiness::not_ready(
             NAME,
             format!("The certificate is good from {from} on; check this machine's clock."),
         ),
-        Some(failure) => Condition::degraded(
+        Some(failure) => Readiness::degraded(
             NAME,
             format!("{failure} The one in use is good until {until}."),
         ),
-        None => Condition::ready(NAME, format!("The certificate is good until {until}.")),
+        None => Readiness::ready(NAME, format!("The certificate is good until {until}.")),
     }
 }
 

@@ -19,7 +19,7 @@ pub use options::{CertificateOptions, ServeOptions};
 
 use super::policy_file::PolicyFileError;
 use crate::certs::CertError;
-use crate::server::{Condition, HealthSource, Metrics, Options, Server, ServerError, Stopped};
+use crate::server::{HealthSource, Metrics, Options, Readiness, Server, ServerError, Stopped};
 use crate::view::facts::FactsError;
 use clients::Clients;
 use policy::CurrentPolicy;
@@ -96,7 +96,7 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
     let view = Arc::new(View::open(options)?);
     let view_health = view.health(&metrics);
     let reviewer = AdmissionReviewer {
-        settings: policy.settings(),
+        effective: policy.effective(),
         view,
     };
 
@@ -105,7 +105,7 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
     metrics.set_certificate_expiry(certificates.current().not_after());
     let served = Arc::clone(&certificates);
     let certificate_health =
-        move || -> Vec<Condition> { vec![certificate::condition(&served, Timestamp::now())] };
+        move || -> Vec<Readiness> { vec![certificate::condition(&served, Timestamp::now())] };
     let mut sources: Vec<Arc<dyn HealthSource>> = vec![view_health, Arc::new(certificate_health)];
     sources.extend(policy.health());
 

@@ -1,4 +1,4 @@
-//! The settings in use: the built-in ones, or those of a file that is followed.
+//! The policy in use: the built-in one, or that of a file that is followed.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use jiff::Timestamp;
 
 use super::options::ServeOptions;
 use crate::cli::policy_file::{self, PolicyFile, PolicyFileError};
-use crate::server::{Condition, HealthSource, Metrics};
-use crate::verdict::Settings;
+use crate::server::{HealthSource, Metrics, Readiness};
+use crate::verdict::EffectivePolicy;
 
 /// How often the policy file is compared with what is in use. A kubelet needs
 /// up to a minute to change a mounted ConfigMap, so this adds little.
@@ -20,9 +20,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The name of the condition on the policy.
 const NAME: &str = "policy";
 
-/// The settings, and the file they come from.
+/// The policy in use, and the file it comes from.
 pub(super) struct CurrentPolicy {
-    settings: Arc<ArcSwap<Settings>>,
+    effective: Arc<ArcSwap<EffectivePolicy>>,
     file: Option<PolicyFile>,
     health: Arc<Health>,
 }
@@ -33,22 +33,22 @@ struct Health(AtomicBool);
 
 impl CurrentPolicy {
     pub(super) fn open(options: &ServeOptions) -> Result<Self, PolicyFileError> {
-        let (file, settings) = match &options.config {
+        let (file, effective) = match &options.config {
             Some(path) => {
-                let (file, settings) = PolicyFile::open(path.clone())?;
-                (Some(file), settings)
+                let (file, effective) = PolicyFile::open(path.clone())?;
+                (Some(file), effective)
             }
-            None => (None, policy_file::settings(None)?),
+            None => (None, policy_file::effective(None)?),
         };
         Ok(Self {
-            settings: Arc::new(ArcSwap::from_pointee(settings)),
+            effective: Arc::new(ArcSwap::from_pointee(effective)),
             file,
             health: Arc::default(),
         })
     }
 
-    pub(super) fn settings(&self) -> Arc<ArcSwap<Settings>> {
-        Arc::clone(&self.settings)
+    pub(super) fn effective(&self) -> Arc<ArcSwap<EffectivePolicy>> {
+        Arc::clone(&self.effective)
     }
 
     /// What readiness makes of the file; without one it has nothing to say.
@@ -63,24 +63,24 @@ impl CurrentPolicy {
             return std::future::pending().await;
         };
         metrics.set_policy_read(Timestamp::now());
-        let attempted = |attempt: Result<&Settings, &PolicyFileError>| {
+        let attempted = |attempt: Result<&EffectivePolicy, &PolicyFileError>| {
             metrics.policy_reloaded(attempt.is_ok(), Timestamp::now());
             self.health.0.store(attempt.is_err(), Ordering::Relaxed);
         };
-        file.follow(INTERVAL, &self.settings, attempted).await
+        file.follow(INTERVAL, &self.effective, attempted).await
     }
 }
 
 impl HealthSource for Health {
     /// The fault itself stands in the log: it may quote names from the file.
-    fn report(&self) -> Vec<Condition> {
+    fn report(&self) -> Vec<Readiness> {
         vec![match self.0.load(Ordering::Relaxed) {
-            true => Condition::degraded(
+            true => Readiness::degraded(
                 NAME,
                 "The policy file as it is now cannot be used; the log says why. The last good \
                  policy holds.",
             ),
-            false => Condition::ready(NAME, "The policy in use is the one in its file."),
+            false => Readiness::ready(NAME, "The policy in use is the one in its file."),
         }]
     }
 }

@@ -12,7 +12,7 @@ use crate::cluster;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::server::Reviewer;
-use crate::verdict::Settings;
+use crate::verdict::EffectivePolicy;
 
 /// The kinds that are judged, for the metrics.
 pub(super) fn kinds() -> Vec<&'static str> {
@@ -27,7 +27,7 @@ pub(super) fn kinds() -> Vec<&'static str> {
 
 /// Answers what the server receives with what admission decides.
 pub(super) struct AdmissionReviewer {
-    pub(super) settings: Arc<ArcSwap<Settings>>,
+    pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
     pub(super) view: Arc<View>,
 }
 
@@ -41,7 +41,8 @@ impl Reviewer for AdmissionReviewer {
         let received = Received::read(body).inspect_err(|malformed| {
             tracing::warn!(%malformed, "A body was refused.");
         })?;
-        let judge = |view: cluster::View<'_>| received.judge(endpoint, view, &self.settings.load());
+        let judge =
+            |view: cluster::View<'_>| received.judge(endpoint, view, &self.effective.load());
         let verdict = self.view.verdict(deadline, judge).await;
         Ok(received.answer(endpoint, &verdict))
     }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::options::{ServeOptions, Stale};
 use crate::cluster::{self, Cluster};
 use crate::policy::Action;
-use crate::server::{Condition, HealthSource, Metrics, ViewGauges};
+use crate::server::{HealthSource, Metrics, Readiness, ViewGauges};
 use crate::verdict::Verdict;
 use crate::view::connect::Access;
 use crate::view::facts::{self, FactsError};
@@ -77,7 +77,7 @@ impl View {
         let metrics = metrics.clone();
         Arc::new(move || {
             vec![match &*view {
-                Self::Files(_) => Condition::ready(NAME, "The facts come from files."),
+                Self::Files(_) => Readiness::ready(NAME, "The facts come from files."),
                 Self::Live(live, _) => {
                     gauge(&live.statuses(), &metrics);
                     condition(live.fitness())
@@ -97,13 +97,13 @@ fn wait_until(deadline: Instant) -> Instant {
     half_way(deadline).min(Instant::now() + LONGEST_WAIT)
 }
 
-fn condition(fitness: Fitness) -> Condition {
+fn condition(fitness: Fitness) -> Readiness {
     match fitness {
         Fitness::Current => {
-            Condition::ready(NAME, "All facts of the cluster are known and followed.")
+            Readiness::ready(NAME, "All facts of the cluster are known and followed.")
         }
-        Fitness::Stale(why) => Condition::degraded(NAME, why),
-        Fitness::Incomplete(why) => Condition::not_ready(NAME, why),
+        Fitness::Stale(why) => Readiness::degraded(NAME, why),
+        Fitness::Incomplete(why) => Readiness::not_ready(NAME, why),
     }
 }
 

@@ -47,7 +47,7 @@ pub enum Refusal {
     NotTheSame,
 }
 
-/// A patch and the object of a document it is for. See [`super::read::Place`] for
+/// A patch and the object of a document it is for. See [`super::read::Position`] for
 /// the items.
 pub type Change<'a> = (&'a [usize], &'a Patch);
 

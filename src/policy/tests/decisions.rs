@@ -1,6 +1,6 @@
 use super::{Object, labels, policy};
 use crate::policy::{
-    Action, Decision, Existing, PassedOver, Policy, RemedyChoice, SuppressedBy, Suppression,
+    Action, Directive, Existing, PassedOver, Policy, RemedyChoice, SuppressedBy, Suppression,
 };
 use crate::rules::Outcome;
 use crate::rules::codes::{
@@ -33,7 +33,7 @@ fn the_built_in_policy_denies_what_cannot_work() {
         let decision = policy
             .resolve(&object.target())
             .decide(rule, outcome, Certainty::Verified);
-        let wanted = Decision {
+        let wanted = Directive {
             action: expected,
             without_remedy: expected.without_remedy(outcome),
             remedy: RemedyChoice::Auto,
