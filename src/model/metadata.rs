@@ -8,6 +8,7 @@ use super::Text;
 use super::de::{nullable, present};
 use super::labels::{Labels, filtered};
 use super::ser::is_default;
+use super::uid::Uid;
 
 /// The prefix of the project's own annotations and labels.
 pub const PREFIX: &str = "multi-attach-guard.dev/";
@@ -36,6 +37,9 @@ pub struct Metadata {
     /// The namespace; empty for objects that have none.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub namespace: Text,
+    /// Which object of that name it is; unknown where nobody has made it yet.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub uid: Uid,
     /// When the object was made, as RFC 3339 in UTC with whole seconds, as the API
     /// server writes it, so that texts compare like times; empty where unknown.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
@@ -89,6 +93,8 @@ pub struct Controller {
     pub kind: Text,
     /// The owner's name.
     pub name: Text,
+    /// Which object of that name it is.
+    pub uid: Uid,
 }
 
 /// Reads annotations, keeping those that mean something here.
@@ -116,7 +122,8 @@ mod owner_references {
     use serde::ser::Serializer;
     use serde::{Deserialize, Serialize};
 
-    use super::{Controller, Text};
+    use super::super::de::nullable;
+    use super::{Controller, Text, Uid};
 
     #[derive(Default, Serialize, Deserialize)]
     #[serde(default)]
@@ -125,6 +132,8 @@ mod owner_references {
         api_version: Text,
         kind: Text,
         name: Text,
+        #[serde(deserialize_with = "nullable")]
+        uid: Uid,
         controller: Option<bool>,
     }
 
@@ -143,6 +152,7 @@ mod owner_references {
                         .map_or_else(Text::default, |(group, _)| group.into()),
                     kind: owner.kind,
                     name: owner.name,
+                    uid: owner.uid,
                 })
             }))
     }
@@ -160,6 +170,7 @@ mod owner_references {
             },
             kind: controller.kind.clone(),
             name: controller.name.clone(),
+            uid: controller.uid,
             controller: Some(true),
         }))
     }

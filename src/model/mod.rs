@@ -20,6 +20,7 @@ pub mod selector;
 mod ser;
 pub mod storage_class;
 pub mod strategy;
+pub mod uid;
 pub mod volume;
 pub mod workload;
 

@@ -20,8 +20,9 @@ fn is_control_plane(account: &str) -> bool {
 impl Evaluation<'_> {
     /// Whether the object under review has an owner that controls it: one of the
     /// control plane's controllers or, for an owner of a kind that is not known
-    /// here, any service account asks for it, or the owner is there. Where
-    /// nobody asks for it, as in files, owners are believed.
+    /// here, any service account asks for it, or the owner is there and not
+    /// another one of that name. Where nobody asks for it, as in files, owners are
+    /// believed.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
         let Some(owner) = &metadata.controller else {
             return false;
@@ -42,10 +43,11 @@ impl Evaluation<'_> {
         match kind {
             Some(kind) => {
                 let view = self.facts.view;
-                !matches!(
-                    view.workload(kind, &metadata.namespace, &owner.name),
-                    Lookup::Absent
-                )
+                match view.workload(kind, &metadata.namespace, &owner.name) {
+                    Lookup::Found(there) => !there.metadata.uid.contradicts(owner.uid),
+                    Lookup::Absent => false,
+                    Lookup::NotSynced => true,
+                }
             }
             None => account.starts_with("system:serviceaccount:"),
         }
