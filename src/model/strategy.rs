@@ -1,4 +1,4 @@
-//! How a Deployment replaces its pods, and how many it may miss or add meanwhile.
+//! How a workload replaces its pods, and how many it may miss or add meanwhile.
 
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -6,7 +6,7 @@ use serde::de::Deserializer;
 use super::Text;
 use super::amount::{Amount, Rounding};
 
-/// How a Deployment replaces its pods.
+/// How a workload replaces its pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strategy {
     /// New pods are started while old ones still run.
@@ -21,7 +21,8 @@ pub enum Strategy {
         /// Whether a `rollingUpdate` block was left beside it, which the API server refuses.
         leftover: bool,
     },
-    /// Any other word: `OnDelete` of a DaemonSet, or one that the API server refuses.
+    /// Any other word: `OnDelete` of a DaemonSet or StatefulSet, or one that the API
+    /// server refuses.
     Unknown,
 }
 
@@ -35,9 +36,10 @@ pub struct Room {
 }
 
 impl Strategy {
-    /// The same with the defaults of a DaemonSet: no surge, one pod unavailable.
+    /// The same with the defaults of a DaemonSet or StatefulSet: no surge, one pod
+    /// unavailable. A StatefulSet's `partition` only puts off what comes of it.
     #[must_use]
-    pub fn of_daemon_set(self) -> Self {
+    pub fn one_by_one(self) -> Self {
         match self {
             Self::RollingUpdate {
                 max_surge,

@@ -140,8 +140,8 @@ pub struct Workload {
     /// smaller of parallelism and completions, a CronJob its Job. 0 and less
     /// means no pods. A DaemonSet has 1 here: its nodes decide.
     pub replicas: i64,
-    /// How a Deployment's or DaemonSet's pods are replaced; the default for
-    /// other kinds.
+    /// How a Deployment's, StatefulSet's or DaemonSet's pods are replaced; the
+    /// default for other kinds.
     pub strategy: Strategy,
     /// The pods.
     pub template: PodTemplate,
@@ -275,7 +275,9 @@ impl Workload {
             metadata,
             replicas,
             strategy: match kind {
-                WorkloadKind::DaemonSet => spec.update_strategy.of_daemon_set(),
+                WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
+                    spec.update_strategy.one_by_one()
+                }
                 _ => spec.strategy,
             },
             template,

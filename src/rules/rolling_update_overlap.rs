@@ -12,7 +12,9 @@
 //! `nodeSelector`, `nodeName` or node affinity added or changed, a toleration
 //! dropped, affinity replaced by a node. The old pod is where the template before
 //! the update let it be, and keeps the volume there. Moving under `Recreate` is
-//! safe.
+//! safe. A StatefulSet with several pods on one such volume is stopped by it as
+//! well: it replaces them one by one, and those that have still to go keep the
+//! volume.
 //!
 //! # Why
 //!
@@ -56,6 +58,7 @@
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, words};
 use crate::model::strategy::Room;
+use crate::model::workload::WorkloadKind;
 use crate::situation::Situation;
 use crate::situation::moved::Move;
 
@@ -74,6 +77,9 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     };
     let deadlocks = situation.rolling_update_deadlocks(room);
     let hazard = match &situation.placement.moved {
+        // Affinity keeps the new pods unscheduled until the old ones are gone, and
+        // with them the attachment: no different from Recreate.
+        Some(_) if !deadlocks && situation.placement.affinity.rollouts => return,
         Some(moved) => of_move(situation, moved, room, deadlocks),
         None if deadlocks => deadlock(situation, room),
         None => delay(situation),
@@ -94,26 +100,69 @@ fn deadlock(situation: &Situation<'_>, room: Room) -> Hazard {
         rule: RULE.code,
         outcome: Outcome::Deadlock,
         certainty: Certainty::Verified,
-        field_path: "spec.strategy".to_owned(),
+        field_path: field(situation).to_owned(),
         volumes: words::names(situation.exclusive()),
         extent: 0,
         what: format!(
-            "{} and {}; RollingUpdate starts the new pod before the old one stops (surge {}, unavailable {}), so the rollout can never finish once the new pod is on another node{apart_anyway}.",
+            "{} and {}; RollingUpdate {}, so the rollout can never finish once the new pod is on another node{apart_anyway}.",
             words::volumes(situation.exclusive()),
             situation.placement.eligible,
-            room.surge,
-            room.unavailable
+            order(room),
         ),
         advice: if situation.replicas_share_exclusive() {
             // What helps one pod through a rollout leaves several stuck.
             words::advice_for_several_pods(situation)
         } else {
-            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, or keep the pods on one node with required pod affinity.".to_owned()
+            format!(
+                "{}, or keep the pods on one node with required pod affinity.",
+                way_out(situation)
+            )
         },
         brief: format!(
-            "{}: a rollout to another node never ends; use Recreate or maxSurge 0",
-            words::first_of(situation.exclusive())
+            "{}: a rollout to another node never ends; {}",
+            words::first_of(situation.exclusive()),
+            brief_way_out(situation),
         ),
+    }
+}
+
+/// In which order pods are replaced, as part of a sentence.
+fn order(room: Room) -> String {
+    let Room { surge, unavailable } = room;
+    if unavailable == 0 {
+        format!(
+            "starts the new pod before the old one stops (surge {surge}, unavailable {unavailable})"
+        )
+    } else {
+        format!(
+            "starts new pods before the last of the old ones stops (surge {surge}, unavailable {unavailable})"
+        )
+    }
+}
+
+/// Where a workload says how its pods are replaced.
+fn field(situation: &Situation<'_>) -> &'static str {
+    match situation.workload.kind {
+        WorkloadKind::StatefulSet => "spec.updateStrategy",
+        _ => "spec.strategy",
+    }
+}
+
+/// What stops every old pod before a new one starts, as the beginning of a sentence.
+fn way_out(situation: &Situation<'_>) -> &'static str {
+    match (situation.workload.kind, situation.workload.replicas) {
+        (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update, and up again after it",
+        (_, 2..) => "Set spec.strategy to Recreate",
+        _ => {
+            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1"
+        }
+    }
+}
+
+fn brief_way_out(situation: &Situation<'_>) -> &'static str {
+    match situation.workload.kind {
+        WorkloadKind::StatefulSet => "scale to 0 first",
+        _ => "use Recreate or maxSurge 0",
     }
 }
 
@@ -130,19 +179,26 @@ fn of_move(situation: &Situation<'_>, moved: &Move, room: Room, deadlocks: bool)
         (
             Outcome::Deadlock,
             format!(
-                "{seen}; RollingUpdate starts the new pod before the old one stops (surge {}, unavailable {}), so the rollout can never finish.",
-                room.surge, room.unavailable
+                "{seen}; RollingUpdate {}, so the rollout can never finish.",
+                order(room)
             ),
-            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, before the pods move or with the same update.",
+            match situation.workload.kind {
+                WorkloadKind::StatefulSet => format!("{}.", way_out(situation)),
+                _ => format!(
+                    "{}, before the pods move or with the same update.",
+                    way_out(situation)
+                ),
+            },
             format!(
-                "{claim}: this update moves the pod, and never ends; use Recreate or maxSurge 0"
+                "{claim}: this update moves the pod, and never ends; {}",
+                brief_way_out(situation)
             ),
         )
     } else {
         (
             Outcome::Delay,
             format!("{seen}, where it waits for the volume until the old pod is gone."),
-            "Nothing breaks.",
+            "Nothing breaks.".to_owned(),
             format!("{claim}: the new pod moves, and waits until the old one is gone"),
         )
     };
@@ -150,11 +206,11 @@ fn of_move(situation: &Situation<'_>, moved: &Move, room: Room, deadlocks: bool)
         rule: RULE.code,
         outcome,
         certainty: Certainty::Verified,
-        field_path: "spec.strategy".to_owned(),
+        field_path: field(situation).to_owned(),
         volumes: words::names(situation.exclusive()),
         extent: 0,
         what,
-        advice: advice.to_owned(),
+        advice,
         brief,
     }
 }
@@ -164,7 +220,7 @@ fn delay(situation: &Situation<'_>) -> Hazard {
         rule: RULE.code,
         outcome: Outcome::Delay,
         certainty: Certainty::Verified,
-        field_path: "spec.strategy".to_owned(),
+        field_path: field(situation).to_owned(),
         volumes: words::names(situation.exclusive()),
         extent: 0,
         what: format!(

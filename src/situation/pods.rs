@@ -37,15 +37,21 @@ impl Situation<'_> {
         self.pods() > 1 && self.single_pod().next().is_some()
     }
 
-    /// What a rolling update of a Deployment may do with the pods; `None` where
-    /// there are no pods, or none that are replaced that way.
+    /// What a rolling update may do with pods that can be in each other's way;
+    /// `None` where there are no pods, or none that are replaced that way. A
+    /// StatefulSet's pod goes before the one that takes its place comes, so that
+    /// only its other pods can be in the way, where they have to be elsewhere.
     #[must_use]
     pub fn rolling_update(&self) -> Option<Room> {
         let workload = self.workload;
-        if workload.kind != WorkloadKind::Deployment || !workload.has_pods() {
-            return None;
-        }
-        workload.strategy.room(workload.replicas)
+        let rolls = match workload.kind {
+            WorkloadKind::Deployment => workload.has_pods(),
+            WorkloadKind::StatefulSet => {
+                workload.has_pods() && workload.replicas > 1 && self.holds_revisions_apart()
+            }
+            _ => false,
+        };
+        rolls.then(|| workload.strategy.room(workload.replicas))?
     }
 
     /// Whether a rolling update starts a new pod and stops no old one before that
@@ -66,11 +72,17 @@ impl Situation<'_> {
     /// pods must be gone before the volume is free.
     #[must_use]
     pub fn rolling_update_deadlocks(&self, room: Room) -> bool {
-        let holders = if self.pins_replicas() && !self.pins_rollouts() {
+        let holders = if self.holds_revisions_apart() {
             self.workload.replicas
         } else {
             1
         };
         room.unavailable < holders && (room.surge >= 1 || room.unavailable >= 1)
+    }
+
+    /// Whether the pods of each revision are held on one node, and those of the
+    /// next may be held on another.
+    fn holds_revisions_apart(&self) -> bool {
+        self.pins_replicas() && !self.pins_rollouts()
     }
 }

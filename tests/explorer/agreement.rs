@@ -74,12 +74,9 @@ pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Sur
             .map(|(_, outcome)| *outcome)
             .collect();
         let worst = survey.worst(&with_volume_of(configuration, user));
-        let kind = configuration.workloads[user].kind;
-        // Pods of a Job that may not be on one node at the same time take turns. That is a
-        // delay to the engine, and nothing to the model, which sees waiting for a volume.
-        let in_turn = matches!(kind, Kind::Job { .. })
+        let in_turn = take_turns(configuration, user)
             && worst.outcome() == Outcome::None
-            && own.iter().all(|outcome| *outcome == Outcome::Delay);
+            && own == [Outcome::Delay];
         if in_turn || agrees_alone(&worst, &own) {
             continue;
         }
@@ -108,17 +105,28 @@ pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Sur
     }
 }
 
+/// Whether the pods of a Job may not run at the same time on any node where the volume is. So they take turns, which is
+/// a delay to the engine. The model sees waits for a volume alone: here the scheduler makes them wait.
+fn take_turns(configuration: &Configuration, user: usize) -> bool {
+    let workload = &configuration.workloads[user];
+    let apart = workload.port
+        || workload.anti_affinity
+        || workload.hostname_spread.is_some()
+        || workload.zone_spread.is_some();
+    workload.kind.ends()
+        && workload.pods(configuration.nodes()) > 1
+        && (configuration.volume.access == Access::SinglePod || apart)
+}
+
 /// Whether findings about an update equal what the model finds of it: what the workload brings upon itself from now on,
-/// and what becomes of the pods that are there. Of an update, the model tells whether it comes to an end and not how long
-/// its pods wait, so that the engine may say that they do.
+/// and what becomes of the pods that are there.
 pub(crate) fn agrees_about_update(after: &Worst, change: Outcome, said: &Said) -> bool {
     let said: Vec<Outcome> = said.iter().map(|(_, outcome)| *outcome).collect();
     if after.first == Outcome::Stuck {
         return said.contains(&Outcome::Stuck);
     }
     let said = said.into_iter().max().unwrap_or(Outcome::None);
-    let found = after.outcome().max(change);
-    said == found || (said, found) == (Outcome::Delay, Outcome::None)
+    said == after.outcome().max(change)
 }
 
 /// Whether findings about a workload equal what the model finds of it.

@@ -214,16 +214,14 @@ fn with_ports() -> impl Iterator<Item = Configuration> {
     })
 }
 
-/// Updates that move the pods: before and after, of one workload on three nodes. The document lists what is not modelled
-/// of a StatefulSet of several pods.
+/// Updates that move the pods: before and after, of one workload on three nodes.
 pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
     let layout = layout(&[0, 0, 0]);
     let volumes = [(Access::Exclusive, true), (Access::SinglePod, true)];
     let places: [&[usize]; 5] = [ALL, &[0], &[1], &[0, 1], &[1, 2]];
     let mut moves = Vec::new();
     for workload in few().into_iter().filter(|it| it.kind.rolls_out()) {
-        let several_in_turn = workload.kind == Kind::StatefulSet && workload.replicas > 1;
-        if workload.replicas > 2 || several_in_turn {
+        if workload.replicas > 2 {
             continue;
         }
         for volume in volumes {

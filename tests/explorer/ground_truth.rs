@@ -83,6 +83,20 @@ pub(crate) fn changes() -> Vec<Change> {
         moved("Y1z with surge 0", Strategy::rolling(0, 1), Delay),
         moved("Y1n moved by nodeName", DEFAULT, Deadlock),
         (
+            "Y1w a StatefulSet of two moved to another node",
+            rwo(Workload::new(Kind::StatefulSet, 2).on(&[0])),
+            rwo(Workload::new(Kind::StatefulSet, 2).on(&[1])),
+            Start::Well,
+            Deadlock,
+        ),
+        (
+            "Y1v a StatefulSet of one moved to another node",
+            rwo(Workload::new(Kind::StatefulSet, 1).on(&[0])),
+            rwo(Workload::new(Kind::StatefulSet, 1).on(&[1])),
+            Start::Well,
+            Nothing,
+        ),
+        (
             "Y1s the same node in other words",
             on(DEFAULT, &[0]),
             on(DEFAULT, &[0]),

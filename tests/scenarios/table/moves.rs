@@ -21,6 +21,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .apply(&workload)
             .roll_out(&NEW_IMAGE)
     };
+    let set = || Workload::stateful_set("web");
     let zero_surge = || web().rolling(&json!(0), &json!(1));
     let elsewhere = json!([{ "key": HOSTNAME, "operator": "NotIn", "values": ["{node}"] }]);
     vec![
@@ -81,6 +82,20 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         .zones(&["zone-1"])
         .foreign_zones(&["zone-1"])
         .ends(&[Deadlock]),
+        moved(
+            "Y1w",
+            "a StatefulSet of two on one claim moved to another node",
+            set().replicas(2).on_node("a"),
+            set().replicas(2).on_node("b"),
+        )
+        .ends(&[Deadlock]),
+        moved(
+            "Y1v",
+            "a StatefulSet of one moved to another node",
+            set().on_node("a"),
+            set().on_node("b"),
+        )
+        .ends(&[Nothing]),
         Scenario::new("Y6", "two Deployments on one node, one by its name, one by its hostname label, which differs")
             .volume(one())
             .hostnames(&["{run}-host"])

@@ -55,15 +55,24 @@ impl World {
         }
     }
 
-    /// A world's volume that everybody may have everywhere: what goes wrong with it has
-    /// nothing to do with the volume.
+    /// The world with a volume that everybody may have everywhere: what goes wrong with it
+    /// has nothing to do with the volume. One that all nodes of a zone may have at a time
+    /// stays there: it asks no more of pods than a node selector does.
     pub(crate) fn without_contention(&self) -> Self {
+        let disk = self.volume;
+        let is_refused = match disk.mode {
+            Mode::Exclusive => disk.attaches,
+            Mode::Shared => false,
+            Mode::SinglePod => true,
+        };
+        let keeps_one_node = matches!(disk.reach, Place::Node(_));
+        let stays = !is_refused && !keeps_one_node;
         let mut free = self.clone();
         free.volume = Disk {
             mode: Mode::Shared,
             attaches: false,
-            reach: Place::Everywhere,
-            by_labels: false,
+            reach: if stays { disk.reach } else { Place::Everywhere },
+            by_labels: stays && disk.by_labels,
         };
         free
     }
