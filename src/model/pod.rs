@@ -8,6 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Text;
 use super::amount::Amount;
+use super::claim::Claim;
 use super::de::nullable;
 use super::in_tree::InTreeType;
 use super::labels::Labels;
@@ -39,6 +40,8 @@ pub struct PodTemplate {
     pub spread: Box<[TopologySpread]>,
     /// The volumes that may be attached to a node; the others are not kept.
     pub volumes: Box<[PodVolume]>,
+    /// The claims that are made anew for each pod (generic ephemeral volumes).
+    pub ephemeral: Box<[EphemeralClaim]>,
     /// The resources that only some nodes have (a GPU for example) and the pods
     /// ask for, in order.
     pub extended_resources: Box<[Text]>,
@@ -154,6 +157,15 @@ pub struct PodVolume {
     pub name: Text,
     /// Where it comes from.
     pub source: PodVolumeSource,
+}
+
+/// A claim that each pod gets and takes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EphemeralClaim {
+    /// The place of its volume in `spec.volumes`.
+    pub index: usize,
+    /// The claim, with the volume's name in the pod for a name.
+    pub claim: Claim,
 }
 
 /// Where a pod's volume comes from. Only sources that can hold a node are kept:
@@ -292,7 +304,8 @@ impl PodSpec {
             anti_affinity: self.affinity.pod_anti_affinity.required,
             tolerations: self.tolerations,
             spread: self.topology_spread_constraints,
-            volumes: self.volumes.0.into_boxed_slice(),
+            volumes: self.volumes.kept.into_boxed_slice(),
+            ephemeral: self.volumes.ephemeral.into_boxed_slice(),
         }
     }
 }
@@ -326,7 +339,10 @@ struct RequiredPods {
 }
 
 #[derive(Default)]
-struct Volumes(Vec<PodVolume>);
+struct Volumes {
+    kept: Vec<PodVolume>,
+    ephemeral: Vec<EphemeralClaim>,
+}
 
 impl<'de> Deserialize<'de> for Volumes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -340,19 +356,23 @@ impl<'de> Deserialize<'de> for Volumes {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Volumes, A::Error> {
-                let mut kept = Vec::new();
+                let mut volumes = Volumes::default();
                 let mut index = 0;
-                while let Some(VolumeEntry { name, source }) = seq.next_element()? {
-                    if let Some(source) = source {
-                        kept.push(PodVolume {
+                while let Some(entry) = seq.next_element::<VolumeEntry>()? {
+                    if let Some(mut claim) = entry.ephemeral {
+                        claim.metadata.name.clone_from(&entry.name);
+                        volumes.ephemeral.push(EphemeralClaim { index, claim });
+                    }
+                    if let Some(source) = entry.source {
+                        volumes.kept.push(PodVolume {
                             index,
-                            name,
+                            name: entry.name,
                             source,
                         });
                     }
                     index += 1;
                 }
-                Ok(Volumes(kept))
+                Ok(volumes)
             }
         }
 
@@ -360,9 +380,11 @@ impl<'de> Deserialize<'de> for Volumes {
     }
 }
 
+#[derive(Default)]
 struct VolumeEntry {
     name: Text,
     source: Option<PodVolumeSource>,
+    ephemeral: Option<Claim>,
 }
 
 impl<'de> Deserialize<'de> for VolumeEntry {
@@ -374,6 +396,12 @@ impl<'de> Deserialize<'de> for VolumeEntry {
         struct ClaimSource {
             #[serde(default)]
             claim_name: Text,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Ephemeral {
+            volume_claim_template: Option<Claim>,
         }
 
         #[derive(Deserialize)]
@@ -391,10 +419,7 @@ impl<'de> Deserialize<'de> for VolumeEntry {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VolumeEntry, A::Error> {
-                let mut entry = VolumeEntry {
-                    name: Text::default(),
-                    source: None,
-                };
+                let mut entry = VolumeEntry::default();
                 while let Some(key) = map.next_key::<Text>()? {
                     if key == "name" {
                         entry.name = map.next_value()?;
@@ -404,6 +429,9 @@ impl<'de> Deserialize<'de> for VolumeEntry {
                                 name: claim.claim_name,
                             });
                         }
+                    } else if key == "ephemeral" {
+                        let ephemeral: Option<Ephemeral> = map.next_value()?;
+                        entry.ephemeral = ephemeral.and_then(|it| it.volume_claim_template);
                     } else if let Some(in_tree) =
                         InTreeType::of_field(&key).filter(|it| it.counts_in_pods())
                     {

@@ -153,6 +153,8 @@ pub struct Workload {
     pub paused: bool,
     /// Whether a Job or CronJob is suspended, and makes no pods meanwhile.
     pub suspended: bool,
+    /// Whether each pod of a Job has an index of its own (`completionMode: Indexed`).
+    pub indexed: bool,
     /// Whether it has run to its end and holds nothing any more.
     pub finished: bool,
 }
@@ -241,15 +243,29 @@ impl Workload {
             spec,
             status,
         } = Wire::deserialize(deserializer)?;
-        let (parallelism, completions, template, suspended) = match kind {
+        let (parallelism, completions, mode, template, suspended) = match kind {
             WorkloadKind::CronJob => {
                 let job = spec.job_template.spec;
                 let suspended = spec.suspend || job.suspend;
-                (job.parallelism, job.completions, job.template, suspended)
+                let mode = job.completion_mode;
+                (
+                    job.parallelism,
+                    job.completions,
+                    mode,
+                    job.template,
+                    suspended,
+                )
             }
             _ => {
                 let suspended = spec.suspend && kind == WorkloadKind::Job;
-                (spec.parallelism, spec.completions, spec.template, suspended)
+                let mode = spec.completion_mode;
+                (
+                    spec.parallelism,
+                    spec.completions,
+                    mode,
+                    spec.template,
+                    suspended,
+                )
             }
         };
         let replicas = match kind {
@@ -285,6 +301,7 @@ impl Workload {
             first_ordinal: spec.ordinals.start,
             paused: spec.paused,
             suspended,
+            indexed: mode.as_deref() == Some("Indexed"),
             finished: kind == WorkloadKind::Job && status.finished(),
         })
     }
@@ -313,6 +330,7 @@ struct Spec {
     ordinals: Ordinals,
     parallelism: Option<i64>,
     completions: Option<i64>,
+    completion_mode: Option<Text>,
     #[serde(deserialize_with = "nullable")]
     job_template: JobTemplate,
     #[serde(deserialize_with = "nullable")]
@@ -336,10 +354,11 @@ struct JobTemplate {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct JobSpec {
     parallelism: Option<i64>,
     completions: Option<i64>,
+    completion_mode: Option<Text>,
     #[serde(deserialize_with = "nullable")]
     suspend: bool,
     template: PodTemplate,
@@ -401,6 +420,7 @@ impl BarePod {
             first_ordinal: 0,
             paused: false,
             suspended: false,
+            indexed: false,
             finished: matches!(self.status.phase.as_str(), "Succeeded" | "Failed"),
         }
     }

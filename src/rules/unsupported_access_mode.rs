@@ -3,7 +3,8 @@
 //! # Fires on
 //!
 //! A new PersistentVolumeClaim that asks for a mode its class's provisioner
-//! does not have for that volume mode. The outcome is `stuck` where it is
+//! does not have for that volume mode, and a template of such claims: a
+//! StatefulSet's `volumeClaimTemplates` and generic ephemeral volumes. The outcome is `stuck` where it is
 //! verified, in the driver's code or its documentation, that the provisioner
 //! never gives it, or not with the class's parameters and the claim as they are;
 //! `unknown` where it takes something that no object shows, or where the catalog
@@ -35,29 +36,71 @@
 //!
 //! Claims that are bound, that a volume is reserved for (`claimRef`) or that a
 //! free volume fits, provisioners that nobody
-//! knows, and updates.
+//! knows, updates of claims, and templates whose claims are all there.
 
 use super::hazard::Hazard;
 use super::{Certainty, ClaimReview, On, Outcome, Rule, words};
+use crate::cluster::Lookup;
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
+use crate::model::pod::EphemeralClaim;
 use crate::model::storage_class::StorageClass;
 use crate::situation::volumes::{self, Missing};
-use crate::situation::{Facts, Grounds};
+use crate::situation::{Facts, Grounds, Situation, users};
 use crate::storage::{ClaimFacts, ClassModes, Support, likely_classes};
 
 pub(super) const RULE: Rule = Rule {
     code: "unsupported-access-mode",
     source: include_str!("unsupported_access_mode.rs"),
-    on: &[On::Claim(judge)],
+    on: &[On::Claim(judge_claim), On::Workload(judge_templates)],
 };
 
-fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
-    let (claim, facts) = (review.claim, review.facts);
-    if review.old.is_some()
-        || !claim.spec.volume_name.is_empty()
-        || claim.spec.access_modes.is_empty()
-    {
+fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
+    if review.old.is_none() {
+        judge(review.claim, review.facts, found);
+    }
+}
+
+/// Judges one claim for each template of a workload, as its first pod that has
+/// none yet will make it.
+fn judge_templates(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
+    let (workload, facts) = (situation.workload, situation.facts);
+    if !workload.has_pods() {
+        return;
+    }
+    let mut judge_template = |name: String, template: &Claim, path: String| {
+        let mut claim = template.clone();
+        claim.metadata.name = name.into();
+        claim.metadata.namespace = workload.metadata.namespace.clone();
+        let mut hazards = Vec::new();
+        judge(&claim, facts, &mut hazards);
+        let template = &template.metadata.name;
+        found.extend(hazards.into_iter().map(|hazard| Hazard {
+            field_path: format!("{path}.spec.accessModes"),
+            volumes: vec![template.clone()],
+            what: format!("claim template \"{template}\": {}", hazard.what),
+            ..hazard
+        }));
+    };
+    for (at, template) in workload.claim_templates.iter().enumerate() {
+        let is_missing = |name: &String| {
+            let claim = facts.view.claim(&workload.metadata.namespace, name);
+            matches!(claim, Lookup::Absent)
+        };
+        let made = users::made_claims(workload).filter(|(template, _)| *template == at);
+        if let Some(name) = made.map(|(_, name)| name).find(is_missing) {
+            judge_template(name, template, format!("spec.volumeClaimTemplates[{at}]"));
+        }
+    }
+    let pod_spec = workload.kind.pod_spec_path();
+    for EphemeralClaim { index, claim } in &workload.template.ephemeral {
+        let path = format!("{pod_spec}.volumes[{index}].ephemeral.volumeClaimTemplate");
+        judge_template(String::new(), claim, path);
+    }
+}
+
+fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
+    if !claim.spec.volume_name.is_empty() || claim.spec.access_modes.is_empty() {
         return;
     }
     match volumes::class_of(claim, facts) {

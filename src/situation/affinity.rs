@@ -171,13 +171,17 @@ pub fn matches_other_revisions(
 
 /// Whether the term looks at labels of which each pod has its own value, so that
 /// it matches no two of them (`updateIdentity` in the Kubernetes source's
-/// `stateful_set_utils.go`).
+/// `stateful_set_utils.go`, `addCompletionIndexLabel` in its `indexed_job_utils.go`).
 fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
-    workload.kind == WorkloadKind::StatefulSet
-        && term
-            .match_label_keys
-            .iter()
-            .any(|key| matches!(key.as_str(), "apps.kubernetes.io/pod-index" | POD_NAME))
+    term.match_label_keys.iter().any(|key| match workload.kind {
+        WorkloadKind::StatefulSet => {
+            matches!(key.as_str(), "apps.kubernetes.io/pod-index" | POD_NAME)
+        }
+        WorkloadKind::Job | WorkloadKind::CronJob => {
+            workload.indexed && key == "batch.kubernetes.io/job-completion-index"
+        }
+        _ => false,
+    })
 }
 
 /// Whether the term tells one revision's pods from another's.
