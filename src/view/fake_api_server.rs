@@ -43,6 +43,7 @@ struct Inner {
     forbidden: HashSet<String>,
     unknown: HashSet<String>,
     no_streaming: bool,
+    no_bookmarks: bool,
     gone: HashSet<String>,
     lists: HashMap<String, usize>,
     selectors: HashMap<String, String>,
@@ -186,6 +187,11 @@ impl FakeApiServer {
         self.lock().no_streaming = true;
     }
 
+    /// Ends streamed lists without the bookmark that says they are complete.
+    pub(super) fn forget_bookmarks(&self) {
+        self.lock().no_bookmarks = true;
+    }
+
     pub(super) fn lists(&self, list: &str) -> usize {
         self.lock().lists.get(list).copied().unwrap_or(0)
     }
@@ -272,6 +278,9 @@ async fn answer(state: &State, uri: &Uri) -> Response<Body> {
         } else {
             query.get("resourceVersion")
         };
+        if initial && inner.no_bookmarks {
+            return Response::new(Body::empty());
+        }
         return watch_list(&mut inner, &path, from.map(|from| from.parse().unwrap()));
     }
     *inner.lists.entry(path.clone()).or_default() += 1;

@@ -15,7 +15,7 @@ use super::connect::{Access, ConnectError, client};
 use super::late::{Age, LateObjects};
 use super::list::{Listed, list};
 use super::shared::SharedCluster;
-use super::status::{KindStatus, Link, Statuses};
+use super::status::{KindStatus, Statuses};
 use super::watch::follow;
 
 /// Between two attempts to find out which cluster to talk to. A kubeconfig is a
@@ -213,7 +213,10 @@ impl LiveView {
         if let Some(reason) = self.unreachable() {
             return Fitness::Incomplete(reason);
         }
-        if let Some(sentence) = sentence(&statuses, |status| !status.synced) {
+        let lacks = |status: &KindStatus| {
+            !status.synced && (!status.is_refused() || is_required(status.kind))
+        };
+        if let Some(sentence) = sentence(&statuses, lacks) {
             return Fitness::Incomplete(sentence);
         }
         match sentence(&statuses, |status| !status.is_current()) {
@@ -232,9 +235,7 @@ impl LiveView {
         let mut changes = self.shared.statuses.changes();
         loop {
             let statuses = self.statuses();
-            let hopeless = |status: &KindStatus| {
-                !status.synced && matches!(status.link, Link::Forbidden { .. } | Link::NotServed)
-            };
+            let hopeless = |status: &KindStatus| !status.synced && status.is_refused();
             if let Some(sentence) = sentence(&statuses, hopeless) {
                 return Err(SyncError(sentence));
             }
@@ -257,6 +258,15 @@ impl LiveView {
     fn unreachable(&self) -> Option<String> {
         lock(&self.shared.unreachable).clone()
     }
+}
+
+/// Whether nearly every verdict depends on the kind. What depends on another is
+/// not known where the API server does not let it be read.
+const fn is_required(kind: ObjectKind) -> bool {
+    matches!(
+        kind,
+        ObjectKind::Claim | ObjectKind::Volume | ObjectKind::StorageClass | ObjectKind::Workload(_)
+    )
 }
 
 /// The sentence of the first kind in question, and how many more there are.

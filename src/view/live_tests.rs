@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use super::super::fake_api_server::{CLAIMS, FakeApiServer, NODES};
+use super::super::status::Link;
 use super::*;
 use crate::model::claim::Claim;
 use crate::model::workload::WorkloadKind;
@@ -113,6 +114,35 @@ async fn lists_come_in_pages_where_they_cannot_be_streamed() {
         knows(view, "late")
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_streamed_list_that_never_ends_is_read_in_pages() {
+    let server = FakeApiServer::new();
+    server.forget_bookmarks();
+    server.put(CLAIMS, claim("data"));
+    let view = follow_claims(&server);
+    view.synced(deadline()).await.unwrap();
+    assert!(knows(&view, "data"));
+}
+
+#[tokio::test]
+async fn a_right_that_is_missing_is_named_and_stops_only_what_needs_it() {
+    let server = FakeApiServer::new();
+    server.forbid(NODES);
+    let view = follow_all(&server);
+    until(&view, "all but the nodes", |view| {
+        matches!(view.fitness(), Fitness::Stale(sentence) if sentence.contains("list and watch on nodes"))
+    })
+    .await;
+
+    server.forbid(CLAIMS);
+    let view = follow_all(&server);
+    until(&view, "the claims are refused", |view| {
+        matches!(status(view, ObjectKind::Claim).link, Link::Forbidden { .. })
+    })
+    .await;
+    assert!(matches!(view.fitness(), Fitness::Incomplete(_)));
 }
 
 #[tokio::test]

@@ -57,6 +57,11 @@ pub enum Link {
 }
 
 impl KindStatus {
+    /// Whether the API server says that it will never answer about the kind.
+    pub(super) const fn is_refused(&self) -> bool {
+        matches!(self.link, Link::Forbidden { .. } | Link::NotServed)
+    }
+
     /// Whether the facts about the kind are complete and kept up to date.
     #[must_use]
     pub const fn is_current(&self) -> bool {

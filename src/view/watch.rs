@@ -43,7 +43,8 @@ pub(super) async fn follow(
 }
 
 enum Ended {
-    /// The server refuses lists that are streamed as watches.
+    /// The server refuses lists that are streamed as watches, or ends them
+    /// without the bookmark that says they are complete.
     NoStreaming,
     /// The stream of events has come to an end, which it never does by itself.
     Stopped,
@@ -57,12 +58,25 @@ async fn run(
     statuses: &Statuses,
 ) -> Ended {
     let kind = watched.kind;
+    let mut is_listing = false;
     // From 1 s up to a minute between two attempts, as Kubernetes' own clients.
+    let is_streaming = matches!(
+        config.initial_list_strategy,
+        watcher::InitialListStrategy::StreamingList
+    );
     let mut events = pin!(watcher(api.clone(), config).default_backoff());
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Init) => cluster.list_begins(kind),
+            // Begun again and never complete: from pages it becomes so.
+            Ok(Event::Init) if is_streaming && is_listing => {
+                return Ended::NoStreaming;
+            }
+            Ok(Event::Init) => {
+                is_listing = true;
+                cluster.list_begins(kind);
+            }
             Ok(Event::InitDone) => {
+                is_listing = false;
                 cluster.synced(kind);
                 statuses.synced(kind);
             }
