@@ -12,13 +12,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::limits::Limits;
 
 /// A body from which nothing came for so long has stalled. An API server sends
 /// a frame of 16 KiB in microseconds.
 const STALLED: Duration = Duration::from_millis(250);
+
+/// What has arrived while this process was itself kept from running is read within
+/// a few turns of the runtime, each of which takes less than this.
+const TURN: Duration = Duration::from_millis(5);
+const TURNS: usize = 4;
 
 /// What a request takes beside its body while it waits for the rest of it:
 /// headers, stream and task.
@@ -201,7 +206,6 @@ impl Rest {
         }
         let until = Instant::now() + patience;
         let _waiting = Waiting::new(&self.memory.waiting);
-        self.memory.end_the_longest_stalled();
         if self.memory.waiting.load(Ordering::SeqCst) > MOST_WAITING {
             return Err(NoMemory);
         }
@@ -218,7 +222,7 @@ impl Rest {
             if now >= until {
                 return Err(NoMemory);
             }
-            self.memory.end_the_longest_stalled();
+            self.memory.end_the_longest_stalled().await;
             // Another may have stalled by then.
             let _ = timeout_at(until.min(now + STALLED), freed).await;
         }
@@ -243,7 +247,20 @@ impl Memory {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end_the_longest_stalled(&self) {
+    async fn end_the_longest_stalled(&self) {
+        let Some((heard, body)) = self.longest_stalled() else {
+            return;
+        };
+        for _ in 0..TURNS {
+            sleep(TURN).await;
+        }
+        if body.heard.load(Ordering::Relaxed) == heard {
+            body.give_way.notify_one();
+        }
+    }
+
+    /// With when it was heard of last.
+    fn longest_stalled(&self) -> Option<(u64, Arc<Progress>)> {
         let stalled = u64::try_from(STALLED.as_millis()).unwrap_or(NEVER);
         let latest = self.now().saturating_sub(stalled);
         let unfinished = self.unfinished();
@@ -253,9 +270,7 @@ impl Memory {
             .map(|body| (body.heard.load(Ordering::Relaxed), body))
             .filter(|(heard, _)| *heard <= latest)
             .min_by_key(|(heard, _)| *heard);
-        if let Some((_, body)) = longest {
-            body.give_way.notify_one();
-        }
+        longest.map(|(heard, body)| (heard, Arc::clone(body)))
     }
 }
 

@@ -11,12 +11,15 @@ use crate::harness::{Http2, Running, Sent, body, options, start, until};
 
 const SHORT: Duration = Duration::from_millis(100);
 
+/// What an API server asks, with the timeout that it gives when nobody set one.
+const API_SERVER: &str = "/validate?timeout=10s";
+
 /// An address on this machine that is not that of the other clients.
 const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
 
 async fn review(server: &Running, client: &reqwest::Client, length: usize) -> StatusCode {
     let response = client
-        .post(server.url("/validate?timeout=20s"))
+        .post(server.url(API_SERVER))
         .header(CONTENT_TYPE, "application/json")
         .body(body(length))
         .send()
@@ -61,7 +64,7 @@ async fn half_sent_bodies_give_their_memory_to_whole_ones() {
         server.metric("multi_attach_guard_requests_in_flight").await >= 15.0
     })
     .await;
-    for length in [9_300, 900_000, 1_500_000] {
+    for length in [9_300, 900_000, 5_000_000] {
         assert_eq!(review(&server, &client, length).await, StatusCode::OK);
     }
     let shed = r#"multi_attach_guard_requests_refused_total{reason="memory"}"#;
@@ -78,7 +81,7 @@ async fn bodies_that_wait_for_each_others_memory_all_come_to_an_end() {
         let response = client
             .post(server.url("/validate?timeout=30s"))
             .header(CONTENT_TYPE, "application/json")
-            .body(body(1_500_000))
+            .body(body(3_000_000))
             .send()
             .await;
         response.unwrap().status()
@@ -89,17 +92,56 @@ async fn bodies_that_wait_for_each_others_memory_all_come_to_an_end() {
 
 #[tokio::test]
 async fn idle_connections_of_strangers_make_room() {
+    const OPEN: &str = "multi_attach_guard_connections";
+    const DISPLACED: &str = "multi_attach_guard_connections_displaced_total";
     let mut options = options();
     options.limits.connections = 4;
     let server = start(options).await;
     let client = server.client();
+    assert_eq!(review(&server, &client, 100).await, StatusCode::OK);
     let mut strangers = Vec::new();
-    for _ in 0..100 {
-        // Some are refused: the stranger takes no more than there is.
-        strangers.extend(server.try_http2_from(Some(STRANGER)).await.ok());
-        assert_eq!(review(&server, &client, 100).await, StatusCode::OK);
+    for round in 0..20_u8 {
+        // The stranger takes all that is left.
+        for open in [2.0, 3.0, 4.0] {
+            if server.metric(OPEN).await < open {
+                strangers.push(server.try_http2_from(Some(STRANGER)).await.unwrap());
+            }
+        }
+        assert_eq!(server.metric(OPEN).await, 4.0, "round {round}");
         let newcomer = server.http1_client();
-        assert_eq!(review(&server, &newcomer, 100).await, StatusCode::OK);
+        for client in [&client, &newcomer] {
+            assert_eq!(review(&server, client, 100).await, StatusCode::OK);
+        }
+        assert_eq!(server.metric(DISPLACED).await, f64::from(round + 1));
+        drop(newcomer);
+        server.until_metric(OPEN, 3.0).await;
+    }
+    let (status, text) = server.admin_get("/readyz").await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+}
+
+/// The stranger waits for nobody: it is always there first.
+#[tokio::test]
+async fn a_stranger_in_a_hurry_stops_nobody() {
+    let mut options = options();
+    options.limits.connections = 4;
+    let server = start(options).await;
+    let client = server.client();
+    assert_eq!(review(&server, &client, 100).await, StatusCode::OK);
+    let reviews = async {
+        for _ in 0..100 {
+            assert_eq!(review(&server, &client, 100).await, StatusCode::OK);
+        }
+    };
+    let crowding = async {
+        let mut held = Vec::new();
+        loop {
+            held.extend(server.try_http2_from(Some(STRANGER)).await.ok());
+        }
+    };
+    tokio::select! {
+        () = reviews => {}
+        () = crowding => {}
     }
     let (status, text) = server.admin_get("/readyz").await;
     assert_eq!(status, StatusCode::OK, "{text}");

@@ -1,8 +1,9 @@
 //! What reviews take of memory, measured on the process.
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use crate::running::{Running, example, serve};
+use crate::running::{DEADLINE, Running, example, serve};
 
 const MIB: usize = 1024 * 1024;
 
@@ -29,29 +30,29 @@ async fn repairing() -> (Running, tempfile::TempDir) {
     (server, folder)
 }
 
-/// Sends as many of the same review at once; says how many were patched. What comes
-/// in time depends on the machine; that one alone is patched and what the program
-/// holds do not.
-async fn patched(server: &Running, review: &str, count: usize) -> usize {
-    let answers = (0..count).map(|_| async {
-        let path = "/mutate?timeout=30s";
-        let answer = server.post(path, review.to_owned()).await;
-        let status = answer.status().as_u16();
-        // A program that is not optimized may read too slowly for large ones.
-        assert!(
-            matches!(status, 200 | 408 | 503),
-            "answered or shed: {status}"
-        );
-        let answer: Value = match status {
-            200 => serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap(),
-            _ => Value::Null,
-        };
-        usize::from(answer["response"]["patch"].is_string())
+/// Sends as many of the same review at once; each must be patched. Who is told to send
+/// it again does, as a program that is not optimized may be too slow for all in one
+/// caller's time: that changes what the program holds in nothing.
+async fn all_are_patched(server: &Running, review: &str, count: usize) {
+    let patched = (0..count).map(|_| async {
+        loop {
+            let answer = server.post("/mutate?timeout=30s", review.to_owned()).await;
+            match answer.status().as_u16() {
+                200 => {
+                    let answer = answer.bytes().await.unwrap();
+                    let answer: Value = serde_json::from_slice(&answer).unwrap();
+                    return assert!(answer["response"]["patch"].is_string(), "{answer}");
+                }
+                // Said to be sent again.
+                408 | 503 => {}
+                status => panic!("neither answered nor shed: {status}"),
+            }
+        }
     });
-    futures_util::future::join_all(answers)
+    let patched = futures_util::future::join_all(patched);
+    timeout(4 * DEADLINE, patched)
         .await
-        .into_iter()
-        .sum()
+        .expect("all are patched");
 }
 
 /// Lists of a million empty strings: as a tree of values thirty times the bytes.
@@ -59,8 +60,7 @@ async fn patched(server: &Running, review: &str, count: usize) -> usize {
 async fn four_dense_reviews_of_3_mb_take_less_than_128_mib() {
     let (server, _folder) = repairing().await;
     let dense = format!("[{}\"\"]", "\"\",".repeat(500_000));
-    assert_eq!(patched(&server, &update(&dense), 1).await, 1);
-    patched(&server, &update(&dense), 4).await;
+    all_are_patched(&server, &update(&dense), 4).await;
     let peak = server.peak_memory();
     assert!(peak < 128 * MIB, "{} MiB", peak / MIB);
 }
@@ -71,8 +71,7 @@ async fn four_dense_reviews_of_3_mb_take_less_than_128_mib() {
 async fn sixteen_reviews_of_17_mb_stay_within_the_limit() {
     let (server, _folder) = repairing().await;
     let large = format!("[\"{}\"]", "\\u003c".repeat(1_400_000));
-    assert_eq!(patched(&server, &update(&large), 1).await, 1);
-    patched(&server, &update(&large), 16).await;
+    all_are_patched(&server, &update(&large), 16).await;
     let peak = server.peak_memory();
     assert!(peak < 512 * MIB, "{} MiB", peak / MIB);
 }
