@@ -111,8 +111,8 @@ impl fmt::Display for RemedyChoice {
     }
 }
 
-/// Who may depart from the policy file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// Who may depart from the policy file, the most lenient first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overrides {
     /// Annotations on the object, and labels or annotations on its Namespace.
@@ -135,8 +135,8 @@ pub enum Controlled {
 }
 
 /// How an update is treated that is not to blame for what is wrong, and yet
-/// starts a rollout that will meet it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+/// starts a rollout that will meet it. The stricter first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Existing {
     /// As any other object.

@@ -68,18 +68,30 @@ impl Policy {
     #[must_use]
     pub fn resolve<'a>(&'a self, target: &Target<'a>) -> Resolved<'a> {
         let mut passed_over = Vec::new();
-        let entry = self.entry(target, &mut passed_over);
-        let pick = |section: Option<&Section>| section.and_then(|it| it.overrides);
-        let overrides = pick(entry)
-            .or(pick(Some(&self.defaults)))
-            .unwrap_or(Overrides::Allow);
+        let Entries { sure, possible } = self.entries(target);
+        if !possible.is_empty() {
+            passed_over.push(PassedOver::LabelsUnknown {
+                namespace: target.namespace,
+            });
+        }
+        let overrides_in = |section: Option<&Section>| {
+            section
+                .and_then(|it| it.overrides)
+                .or(self.defaults.overrides)
+                .unwrap_or(Overrides::Allow)
+        };
+        let overrides = possible
+            .iter()
+            .map(|section| overrides_in(Some(section)))
+            .fold(overrides_in(sure), Ord::max);
         let object = Honoured::of_object(target, overrides == Overrides::Allow, &mut passed_over);
         let namespace =
             Honoured::of_namespace(target, overrides != Overrides::Forbid, &mut passed_over);
         Resolved {
             policy: self,
             target: *target,
-            entry,
+            entry: sure,
+            possible,
             object,
             namespace,
             object_may_override: overrides == Overrides::Allow,
@@ -87,24 +99,33 @@ impl Policy {
         }
     }
 
-    /// The first entry that matches the namespace.
-    fn entry<'a>(
-        &'a self,
-        target: &Target<'a>,
-        passed_over: &mut Vec<PassedOver<'a>>,
-    ) -> Option<&'a Section> {
+    fn entries<'a>(&'a self, target: &Target<'a>) -> Entries<'a> {
+        let mut possible = Vec::new();
         for entry in &self.namespaces {
             match entry.namespaces.matches(target) {
-                Some(true) => return Some(&entry.section),
+                Some(true) => {
+                    return Entries {
+                        sure: Some(&entry.section),
+                        possible,
+                    };
+                }
                 Some(false) => {}
-                None if passed_over.is_empty() => passed_over.push(PassedOver::LabelsUnknown {
-                    namespace: target.namespace,
-                }),
-                None => {}
+                None => possible.push(&entry.section),
             }
         }
-        None
+        Entries {
+            sure: None,
+            possible,
+        }
     }
+}
+
+/// The entries that hold in a namespace.
+struct Entries<'a> {
+    /// The first that matches.
+    sure: Option<&'a Section>,
+    /// Those before it of which that hangs on labels that are not known.
+    possible: Vec<&'a Section>,
 }
 
 /// A policy, seen from one object.
@@ -113,6 +134,8 @@ pub struct Resolved<'a> {
     policy: &'a Policy,
     target: Target<'a>,
     entry: Option<&'a Section>,
+    /// What may hold in its place: of all these the strictest does.
+    possible: Vec<&'a Section>,
     object: Honoured<'a>,
     namespace: Honoured<'a>,
     object_may_override: bool,
@@ -130,11 +153,17 @@ impl<'a> Resolved<'a> {
     #[must_use]
     pub fn decide(&self, rule: &str, outcome: Outcome, certainty: Certainty) -> Directive<'a> {
         let suppressed = self.suppression(rule);
-        let at_most = self.at_most(certainty);
-        let action = if suppressed.is_some() {
-            Action::Ignore
-        } else {
-            self.softened(self.action(rule, outcome)).max(at_most)
+        let decide_in = |section: Option<&Section>| {
+            let at_most = self.at_most(section, certainty);
+            let action = self.softened(section, self.action(section, rule, outcome));
+            (action.max(at_most), at_most)
+        };
+        let (action, at_most) = (self.possible.iter())
+            .map(|section| decide_in(Some(section)))
+            .fold(decide_in(self.entry), Ord::min);
+        let action = match suppressed {
+            Some(_) => Action::Ignore,
+            None => action,
         };
         Directive {
             action,
@@ -179,22 +208,22 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    fn action(&self, rule: &str, outcome: Outcome) -> Action {
+    fn action(&self, section: Option<&Section>, rule: &str, outcome: Outcome) -> Action {
         self.object
             .action
             .or(self.namespace.action)
             // One word for all findings is not meant to refuse what merely
             // could not be looked up; only the file can ask for that.
             .filter(|action| outcome != Outcome::Unknown || *action == Action::Warn)
-            .or_else(|| self.entry.and_then(|entry| entry.action(rule, outcome)))
+            .or_else(|| section.and_then(|section| section.action(rule, outcome)))
             .or_else(|| self.policy.defaults.action(rule, outcome))
             .unwrap_or(built_in(outcome))
     }
 
     /// What may be done about findings of that certainty.
-    fn at_most(&self, certainty: Certainty) -> Action {
-        self.entry
-            .and_then(|entry| entry.certainty.get(&certainty))
+    fn at_most(&self, section: Option<&Section>, certainty: Certainty) -> Action {
+        section
+            .and_then(|section| section.certainty.get(&certainty))
             .or_else(|| self.policy.defaults.certainty.get(&certainty))
             .copied()
             .unwrap_or(at_most(certainty))
@@ -204,10 +233,15 @@ impl<'a> Resolved<'a> {
     /// what is wrong.
     #[must_use]
     pub fn existing(&self) -> Existing {
-        self.entry
-            .and_then(|entry| entry.existing)
-            .or(self.policy.defaults.existing)
-            .unwrap_or(Existing::Deny)
+        let existing_in = |section: Option<&Section>| {
+            section
+                .and_then(|section| section.existing)
+                .or(self.policy.defaults.existing)
+                .unwrap_or(Existing::Deny)
+        };
+        (self.possible.iter())
+            .map(|section| existing_in(Some(section)))
+            .fold(existing_in(self.entry), Ord::min)
     }
 
     /// Whether annotations of the object are heard.
@@ -217,10 +251,9 @@ impl<'a> Resolved<'a> {
     }
 
     /// A controller would undo a fix and retry a refused object for ever.
-    fn softened(&self, action: Action) -> Action {
-        let controlled = self
-            .entry
-            .and_then(|entry| entry.controlled)
+    fn softened(&self, section: Option<&Section>, action: Action) -> Action {
+        let controlled = section
+            .and_then(|section| section.controlled)
             .or(self.policy.defaults.controlled);
         match action {
             Action::Deny | Action::Fix

@@ -96,7 +96,7 @@ impl fmt::Display for PassedOver<'_> {
             }
             Self::LabelsUnknown { namespace } => write!(
                 f,
-                "The labels of namespace {namespace} are not known: policy entries that ask for labels are passed over."
+                "The labels of namespace {namespace} are not known: where policy entries ask for labels, the strictest holds."
             ),
         }
     }

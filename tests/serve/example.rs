@@ -78,6 +78,27 @@ async fn what_is_harmless_passes_in_silence() {
 }
 
 #[tokio::test]
+async fn silence_that_was_asked_for_leaves_a_trace() {
+    let mut server = serve(&[]).await;
+    let mut review = example();
+    review["request"]["object"]["metadata"]["annotations"] = json!({
+        "multi-attach-guard.dev/ignore": "rolling-update-overlap",
+        "multi-attach-guard.dev/reason": "moved by hand",
+    });
+    let answer = server.review("/validate", &review).await;
+    let trace = "rolling-update-overlap (moved by hand)";
+    let expected = json!({
+        "uid": review["request"]["uid"],
+        "allowed": true,
+        "auditAnnotations": {"suppressed": trace},
+    });
+    assert_eq!(answer, expected);
+    let logged = server.logged("reviewed").await;
+    assert_eq!(logged["user"], "alice", "{logged:#}");
+    assert_eq!(logged["suppressed"], trace, "{logged:#}");
+}
+
+#[tokio::test]
 async fn a_policy_that_only_warns_warns_once() {
     let folder = tempfile::tempdir().unwrap();
     let policy = folder.path().join("policy.yaml");

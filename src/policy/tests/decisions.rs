@@ -175,6 +175,42 @@ fn namespaces_are_chosen_by_name_and_by_label() {
 }
 
 #[test]
+fn what_is_strict_by_label_stays_strict_while_labels_are_not_known() {
+    let policy = policy(
+        "{defaults: {outcomes: {stuck: warn, delay: warn}, certainty: {assumed: warn}},
+          namespaces: [
+            {match: {selector: {matchLabels: {stage: live}}}, overrides: forbid, existing: deny,
+             controlled: judge, outcomes: {stuck: deny}, certainty: {assumed: deny}},
+            {match: {selector: {matchLabels: {stage: test}}}, outcomes: {stuck: ignore}},
+            {match: {names: [shop]}, existing: warn, outcomes: {stuck: fix}}]}",
+    );
+    let asks_for_silence = labels(&[
+        ("multi-attach-guard.dev/ignore", REPLICAS_SHARE_VOLUME),
+        ("multi-attach-guard.dev/reason", "in a hurry"),
+    ]);
+    let stages = [
+        (None, Action::Deny, Existing::Deny),
+        (Some("live"), Action::Deny, Existing::Deny),
+        (Some("none"), Action::Ignore, Existing::Warn),
+    ];
+    for (stage, expected, existing) in stages {
+        let object = Object {
+            namespace_labels: stage.map(|stage| labels(&[("stage", stage)])),
+            controlled: stage.is_none(),
+            annotations: asks_for_silence.clone(),
+            ..Object::default()
+        };
+        let target = object.target();
+        let resolved = policy.resolve(&target);
+        for certainty in [Certainty::Verified, Certainty::Assumed] {
+            let said = resolved.decide(REPLICAS_SHARE_VOLUME, Outcome::Stuck, certainty);
+            assert_eq!(said.action, expected, "{stage:?} {certainty:?}");
+        }
+        assert_eq!(resolved.existing(), existing, "{stage:?}");
+    }
+}
+
+#[test]
 fn labels_that_are_not_known_are_spoken_of_only_where_they_decide() {
     let unknown = Object {
         namespace_labels: None,
