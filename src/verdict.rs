@@ -11,6 +11,7 @@
 
 mod claim;
 mod finding;
+mod given_up;
 mod owner;
 mod ratchet;
 mod repair;
@@ -24,7 +25,7 @@ use serde_json::Value;
 
 pub use finding::{Finding, Proposal, WARNING_LENGTH};
 
-use crate::cluster::View;
+use crate::cluster::{Steps, View};
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::WorkloadKind;
@@ -92,6 +93,8 @@ pub struct Verdict {
     pub patch: Option<Patch>,
     /// Things to tell the user about the policy's own annotations, as sentences.
     pub notices: Vec<String>,
+    /// Whether the object was too much to judge, which is what the finding says.
+    pub given_up: bool,
 }
 
 impl Verdict {
@@ -158,8 +161,9 @@ impl EffectivePolicy {
 /// Judges one object in a cluster.
 #[must_use]
 pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy) -> Verdict {
+    let steps = Steps::new(given_up::STEPS);
     let facts = Facts {
-        view,
+        view: view.within(&steps),
         catalog: &effective.catalog,
         nodes: effective.policy.nodes(),
     };
@@ -175,7 +179,7 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
     {
         return Verdict::default();
     }
-    match review.object {
+    let verdict = match review.object {
         Object::Workload(workload) => evaluation.workload(workload),
         Object::Claim(claim) => evaluation.claim(claim),
         Object::Autoscaler(autoscaler) => evaluation.autoscaler(autoscaler),
@@ -185,7 +189,11 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
         | Object::CsiDriver(_)
         | Object::Node(_)
         | Object::Namespace(_) => Verdict::default(),
+    };
+    if steps.are_used_up() {
+        return evaluation.given_up();
     }
+    verdict
 }
 
 /// One review with everything that is needed to judge it.

@@ -7,4 +7,5 @@
 )]
 
 pub(crate) mod cluster;
+pub(crate) mod knots;
 pub(crate) mod reviews;

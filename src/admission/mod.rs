@@ -97,6 +97,8 @@ pub struct Answer {
     pub decision: Decision,
     /// The rule of each finding, and what is done about it.
     pub findings: Vec<(&'static str, Action)>,
+    /// Whether the object was too much to judge.
+    pub given_up: bool,
 }
 
 /// A review that was read, waiting for a view to judge it by.
@@ -177,6 +179,7 @@ impl<'a> Received<'a> {
                 .iter()
                 .map(|finding| (finding.rule, finding.action))
                 .collect(),
+            given_up: verdict.given_up,
         }
     }
 

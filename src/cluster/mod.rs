@@ -16,6 +16,7 @@
 
 mod asked;
 mod batch;
+mod steps;
 mod store;
 mod stored;
 mod table;
@@ -23,6 +24,7 @@ mod view;
 
 pub use asked::{Asked, Question};
 pub use batch::{BatchOrder, Turn};
+pub use steps::Steps;
 pub use store::Cluster;
 pub use stored::Stored;
 pub use view::{Beside, Lookup, NodeHint, View};

@@ -2,6 +2,7 @@
 
 use super::asked::Asked;
 use super::batch::{BatchOrder, Turn};
+use super::steps::Steps;
 use super::store::Cluster;
 use super::stored::{Stored, Typed};
 use super::table::{Key, Trait};
@@ -88,13 +89,40 @@ impl Beside<'_> {
 pub struct View<'a> {
     cluster: &'a Cluster,
     beside: &'a Beside<'a>,
+    /// `None` where the work is not bounded.
+    steps: Option<&'a Steps>,
 }
 
 impl<'a> View<'a> {
     /// What is known of `cluster`, with what is known `beside` it.
     #[must_use]
     pub const fn new(cluster: &'a Cluster, beside: &'a Beside<'a>) -> Self {
-        Self { cluster, beside }
+        Self {
+            cluster,
+            beside,
+            steps: None,
+        }
+    }
+
+    /// The same, as far as `steps` lead.
+    #[must_use]
+    pub const fn within(self, steps: &'a Steps) -> Self {
+        Self {
+            steps: Some(steps),
+            ..self
+        }
+    }
+
+    /// The same with something else known beside the cluster.
+    #[must_use]
+    pub const fn with(self, beside: &'a Beside<'a>) -> Self {
+        Self { beside, ..self }
+    }
+
+    /// Takes so many of the steps that a judgement may make; `false` where they have
+    /// come to their end.
+    pub fn step(&self, count: usize) -> bool {
+        self.steps.is_none_or(|steps| steps.take(count))
     }
 
     /// The cluster itself.
@@ -324,6 +352,7 @@ impl<'a> View<'a> {
         let further = heard.chain(cached);
         nearer
             .chain(further.filter(|object| !self.is_nearer(object)))
+            .take_while(|_| self.step(1))
             .filter_map(Workload::of)
             .filter(|workload| {
                 namespace.is_none_or(|namespace| workload.metadata.namespace == namespace)
@@ -376,6 +405,7 @@ impl<'a> View<'a> {
     }
 
     fn find<T: Typed>(&self, kind: ObjectKind, namespace: &str, name: &str) -> Lookup<&'a T> {
+        self.step(1);
         let key = Key {
             kind,
             namespace,
@@ -408,6 +438,7 @@ impl<'a> View<'a> {
         let further = heard.chain(cached);
         self.nearer(move |cluster| cluster.with(wanted))
             .chain(further.filter(|object| !self.is_nearer(object)))
+            .take_while(|_| self.step(1))
             .filter_map(T::of)
     }
 

@@ -106,10 +106,7 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
 fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let apart: Vec<_> = match volume.hold {
         Hold::SinglePod => users::others(situation, claim),
-        Hold::Exclusive { .. } => users::others(situation, claim)
-            .into_iter()
-            .filter(|other| !users::together(situation, other, volume))
-            .collect(),
+        Hold::Exclusive { .. } => users::apart(situation, claim, volume),
         Hold::Free | Hold::Unknown(_) => return None,
     };
     let single_pod = volume.hold == Hold::SinglePod;

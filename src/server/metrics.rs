@@ -206,6 +206,7 @@ pub struct Metrics {
     findings: Family<FindingLabels, Counter>,
     refusals: Family<ReasonLabels, Counter>,
     in_flight: Gauge,
+    given_up: Counter,
     panics: Counter,
     connections: Gauge,
     connections_refused: Counter,
@@ -266,6 +267,11 @@ impl Metrics {
                 all,
                 "requests_in_flight",
                 "Requests to a webhook that have no answer yet",
+            ),
+            given_up: metric(
+                all,
+                "reviews_given_up",
+                "Reviews of objects that are too much to judge, answered with what is unknown",
             ),
             panics: metric(
                 all,
@@ -415,6 +421,9 @@ impl Metrics {
                     action: action.name(),
                 })
                 .inc();
+        }
+        if answer.given_up {
+            self.given_up.inc();
         }
     }
 

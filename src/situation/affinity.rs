@@ -71,22 +71,38 @@ pub fn self_affinity(
     together
 }
 
-/// Whether required affinity keeps the pods of both workloads in one place,
-/// whatever happens to either.
+/// Which of the others' pods required affinity keeps in one place with those of
+/// `workload`, whatever happens to either.
 #[must_use]
-pub fn in_one_place(workload: &Workload, other: &Workload, facts: Facts<'_>) -> bool {
-    any_group(workload, facts, &mut |group| group.has(other))
+pub fn in_one_place(workload: &Workload, others: &[&Workload], facts: Facts<'_>) -> Vec<bool> {
+    let mut found = vec![false; others.len()];
+    if !others.is_empty() {
+        any_group(workload, facts, &mut |group| {
+            for (other, found) in others.iter().zip(&mut found) {
+                *found = *found || group.has(other);
+            }
+            found.iter().all(|found| *found)
+        });
+    }
+    found
 }
 
 /// Whether `follower`'s pods wait for those of `leader` and go to their node, or
 /// to that of workloads in the same place, and to no other.
 #[must_use]
 pub fn follows(follower: &Workload, leader: &Workload, facts: Facts<'_>) -> bool {
-    is_follower(follower, facts)
-        && has_leader(follower, leader, facts)
-        && all_leaders(follower, facts, &mut |other| {
-            same(other, leader) || in_one_place(leader, other, facts)
-        })
+    if !is_follower(follower, facts) || !has_leader(follower, leader, facts) {
+        return false;
+    }
+    let mut others = Vec::new();
+    all_leaders(follower, facts, &mut |other| {
+        if !same(other, leader) {
+            others.push(other);
+        }
+        true
+    });
+    let mut kept = in_one_place(leader, &others, facts).into_iter();
+    kept.all(|kept| kept)
 }
 
 /// Whether `follower`'s pods go to the node of the StatefulSet's pod of that name,
@@ -323,6 +339,7 @@ fn has_label(workload: &Workload, key: &str) -> bool {
 fn has_leader(workload: &Workload, leader: &Workload, facts: Facts<'_>) -> bool {
     let terms = &workload.template.affinity;
     !terms.is_empty()
+        && facts.view.step(terms.iter().map(weight).sum())
         && terms.iter().all(|term| {
             selects(term, workload, &leader.template.labels)
                 && covers(
@@ -332,6 +349,17 @@ fn has_leader(workload: &Workload, leader: &Workload, facts: Facts<'_>) -> bool 
                     facts,
                 )
         })
+}
+
+/// How long it takes to compare a pod with the term, in steps.
+fn weight(term: &PodAffinityTerm) -> usize {
+    let selectors = term.label_selector.iter().chain(&term.namespace_selector);
+    let compared = selectors.map(|selector| {
+        let listed = selector.match_expressions.iter();
+        let listed: usize = listed.map(|it| 1 + it.values.len() / 4).sum();
+        selector.match_labels.iter().count() + listed
+    });
+    1 + term.namespaces.len() / 4 + compared.sum::<usize>()
 }
 
 /// Whether the term, as `owner`'s pods carry it, selects pods with `labels`.
@@ -385,10 +413,10 @@ fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, facts: Facts<'_>
 }
 
 /// Whether `accept` takes one of the workload's leaders that have pods.
-fn any_leader(
+fn any_leader<'a>(
     workload: &Workload,
-    facts: Facts<'_>,
-    accept: &mut dyn FnMut(&Workload) -> bool,
+    facts: Facts<'a>,
+    accept: &mut dyn FnMut(&'a Workload) -> bool,
 ) -> bool {
     let terms = &workload.template.affinity;
     let labels: Labels = terms
@@ -401,7 +429,7 @@ fn any_leader(
         .any(PodAffinityTerm::own_namespace_only)
         .then_some(workload.metadata.namespace.as_str());
     let mut accepted = false;
-    let mut visit = |other: &Workload| {
+    let mut visit = |other: &'a Workload| {
         accepted = other.has_pods()
             && !same(other, workload)
             && has_leader(workload, other, facts)
@@ -413,10 +441,10 @@ fn any_leader(
 }
 
 /// Whether `accept` takes all of the workload's leaders that have pods.
-fn all_leaders(
+fn all_leaders<'a>(
     workload: &Workload,
-    facts: Facts<'_>,
-    accept: &mut dyn FnMut(&Workload) -> bool,
+    facts: Facts<'a>,
+    accept: &mut dyn FnMut(&'a Workload) -> bool,
 ) -> bool {
     !any_leader(workload, facts, &mut |leader| !accept(leader))
 }

@@ -14,6 +14,8 @@ pub const COUNTED: usize = 20;
 pub struct Eligibility<'a> {
     template: &'a PodTemplate,
     reach: Vec<&'a NodeSelector>,
+    /// How much there is to compare with each node, in steps.
+    weight: usize,
 }
 
 impl<'a> Eligibility<'a> {
@@ -22,9 +24,12 @@ impl<'a> Eligibility<'a> {
         template: &'a PodTemplate,
         reach: impl IntoIterator<Item = &'a NodeSelector>,
     ) -> Self {
+        let reach: Vec<_> = reach.into_iter().collect();
+        let selectors = reach.iter().copied().chain(&template.node_affinity);
         Self {
             template,
-            reach: reach.into_iter().collect(),
+            weight: selectors.map(weight).sum::<usize>() + template.tolerations.len() / 4,
+            reach,
         }
     }
 
@@ -58,7 +63,7 @@ impl<'a> Eligibility<'a> {
     /// where no node is known at all.
     pub fn visit(&self, facts: Facts<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
         Self::visit_near(self.pair().as_ref(), facts, &mut |node| {
-            !self.admits(node) || visit(node)
+            facts.view.step(self.weight) && (!self.admits(node) || visit(node))
         })
     }
 
@@ -82,7 +87,7 @@ impl<'a> Eligibility<'a> {
             self.pair()
         };
         Self::visit_near(pair.as_ref(), facts, &mut |node| {
-            !counts(node) || visit(node)
+            facts.view.step(self.weight) && (!counts(node) || visit(node))
         })
     }
 
@@ -180,6 +185,15 @@ impl<'a> Eligibility<'a> {
                     .map(|(key, value)| Pair::One(key, value))
             })
     }
+}
+
+/// How long it takes to compare a node with the selector, in steps.
+fn weight(selector: &NodeSelector) -> usize {
+    let requirements = (selector.node_selector_terms.iter())
+        .flat_map(|term| term.match_expressions.iter().chain(&term.match_fields));
+    requirements
+        .map(|requirement| 1 + requirement.values.len() / 4)
+        .sum()
 }
 
 enum Pair<'a> {

@@ -1,7 +1,7 @@
 //! Who else uses a volume, and whether they are on the same node.
 
 use super::affinity::{POD_NAME, follows, follows_pod, in_one_place, same};
-use super::placement::OneNode;
+use super::placement::{OneNode, Range};
 use super::{Facts, Placement, Situation, UsedVolume, volumes};
 use crate::cluster::Turn;
 use crate::model::workload::Workload;
@@ -46,26 +46,49 @@ pub fn others<'a>(situation: &Situation<'a>, claim: &str) -> Vec<&'a Workload> {
         .collect()
 }
 
-/// Whether the pods of two workloads that share `volume` are always on one node.
+/// Those of the other users of `volume`'s `claim` whose pods may be on another node
+/// than the workload's own.
 #[must_use]
-pub fn together(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume) -> bool {
-    let (own, facts) = (situation.workload, situation.facts);
+pub fn apart<'a>(situation: &Situation<'a>, claim: &str, volume: &UsedVolume) -> Vec<&'a Workload> {
     if volume.stays_on_its_node {
-        return true;
+        return Vec::new();
     }
-    let theirs = Placement::of(other, None, &volumes::of(other, facts), facts);
-    match (&situation.placement.one_node, &theirs.one_node) {
-        (Some(OneNode::Nowhere | OneNode::Assumed), Some(_))
-        | (Some(_), Some(OneNode::Nowhere | OneNode::Assumed)) => return true,
+    let mut others = others(situation, claim);
+    others.retain(|other| !is_on_the_node(situation, other));
+    let mut kept = in_one_place(situation.workload, &others, situation.facts).into_iter();
+    others.retain(|_| kept.next() != Some(true));
+    others.retain(|other| !one_follows(situation, other, volume));
+    others
+}
+
+/// Whether the pods of both workloads are on one node without regard to each other.
+fn is_on_the_node(situation: &Situation<'_>, other: &Workload) -> bool {
+    let Some(ours) = &situation.placement.one_node else {
+        return false;
+    };
+    let facts = situation.facts;
+    let volumes = volumes::of(other, facts);
+    match (ours, Range::of(other, &volumes, facts).one_node) {
+        (OneNode::Nowhere | OneNode::Assumed, Some(_))
+        | (_, Some(OneNode::Nowhere | OneNode::Assumed)) => true,
         // Two volumes that stay where they are may be on two nodes.
-        (Some(ours), Some(theirs)) if ours == theirs => return true,
-        _ => {}
+        (ours, theirs) => theirs.as_ref() == Some(ours),
     }
-    in_one_place(own, other, facts)
-        || (own.ends() && follows_maker(own, other, volume, facts))
+}
+
+/// Whether one of the two runs to an end, and does so where the other one is: with
+/// the pod that has the volume, or with all pods, which are in one place.
+fn one_follows(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume) -> bool {
+    let (own, facts) = (situation.workload, situation.facts);
+    let they_stay_together = || {
+        let placement = || Placement::of(other, None, &volumes::of(other, facts), facts);
+        other.replicas <= 1 || placement().pins_replicas()
+    };
+    let we_stay_together = || own.replicas <= 1 || situation.placement.pins_replicas();
+    (own.ends() && follows_maker(own, other, volume, facts))
         || (other.ends() && follows_maker(other, own, volume, facts))
-        || (own.ends() && stays_together(other, &theirs) && follows(own, other, facts))
-        || (other.ends() && stays_together(own, &situation.placement) && follows(other, own, facts))
+        || (own.ends() && they_stay_together() && follows(own, other, facts))
+        || (other.ends() && we_stay_together() && follows(other, own, facts))
 }
 
 /// The labels by which the pods of `workload` that hold `claim` are found, as text;
@@ -100,10 +123,4 @@ fn follows_maker(
 ) -> bool {
     let claim = volume.claim.as_deref().unwrap_or_default();
     pod_of_claim(set, claim).is_some_and(|pod| follows_pod(follower, set, pod, facts))
-}
-
-/// Whether the workload's own pods are in one place, so that following them
-/// leads to one node.
-fn stays_together(workload: &Workload, placement: &Placement) -> bool {
-    workload.replicas <= 1 || placement.pins_replicas()
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Evaluation, Verdict};
-use crate::cluster::{Beside, Turn, View};
+use crate::cluster::{Beside, Turn};
 use crate::model::claim::Claim;
 use crate::model::object::Object;
 use crate::policy::{Action, Resolved};
@@ -54,7 +54,7 @@ impl Evaluation<'_> {
             ..*view.beside()
         };
         let facts = Facts {
-            view: View::new(view.cluster(), &beside),
+            view: view.with(&beside),
             ..self.facts
         };
         let mut told = HashSet::new();

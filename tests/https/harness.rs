@@ -56,6 +56,7 @@ impl Reviewer for Echo {
             dry_run: false,
             decision: Decision::Allowed,
             findings: vec![("rolling-update-overlap", Action::Warn)],
+            given_up: false,
         })
     }
 }

@@ -11,6 +11,7 @@
 )]
 
 mod cluster;
+mod knots;
 mod ratchet;
 
 use std::borrow::Cow;
@@ -61,10 +62,10 @@ struct Case {
     remedies: Option<Vec<String>>,
 }
 
-struct Documents<'a> {
-    object: &'a Value,
-    old: Option<&'a Value>,
-    requester: Option<&'a str>,
+pub(crate) struct Documents<'a> {
+    pub(crate) object: &'a Value,
+    pub(crate) old: Option<&'a Value>,
+    pub(crate) requester: Option<&'a str>,
 }
 
 impl Submission for Documents<'_> {
@@ -83,7 +84,7 @@ impl Submission for Documents<'_> {
     }
 }
 
-fn in_effect(policy: &str) -> EffectivePolicy {
+pub(crate) fn in_effect(policy: &str) -> EffectivePolicy {
     EffectivePolicy::new(
         Policy::parse(policy, "policy.yaml").expect("the policy of the case is valid"),
         Catalog::embedded().expect("the embedded catalog is valid"),

@@ -1,0 +1,92 @@
+//! The most that one object can make the engine do: judgements in clusters made to be
+//! hard, drawn by lot. Prints the slowest; the goal stands beside it.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a bench that cannot run has nothing else to say"
+)]
+
+#[path = "shared/mod.rs"]
+mod shared;
+
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+use multi_attach_guard::cli::policy_file;
+use multi_attach_guard::cluster::Cluster;
+use multi_attach_guard::model::object::{Object, ObjectRef};
+use multi_attach_guard::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
+use serde_json::Value;
+use shared::knots::{GOAL, Knot, Lot};
+
+const WORLDS: usize = 300;
+
+/// Nothing but the object's facts.
+struct NoDocument;
+
+impl Submission for NoDocument {
+    fn object(&self) -> Option<&Value> {
+        None
+    }
+
+    fn changes_template(&self) -> bool {
+        true
+    }
+
+    fn requester(&self) -> Option<Cow<'_, str>> {
+        None
+    }
+}
+
+fn judge(knot: &Knot, cluster: &Cluster, effective: &EffectivePolicy) -> Verdict {
+    let Object::Workload(workload) = &knot.judged else {
+        unreachable!("knots are of workloads")
+    };
+    let reference = ObjectRef {
+        api_version: format!("{}/v1", workload.kind.group()).into(),
+        kind: workload.kind.name().into(),
+        namespace: Some("shop".into()),
+        name: "w-0".into(),
+    };
+    let review = Review {
+        object: &knot.judged,
+        old: None,
+        reference: &reference,
+        scaled: None,
+        submission: &NoDocument,
+        aim: Aim::Judge,
+    };
+    evaluate(&review, cluster.view(), effective)
+}
+
+fn main() {
+    let effective = policy_file::effective(None).unwrap();
+    for (title, sizes) in [
+        ("80 workloads (goal: 50 ms at most)", &[GOAL] as &[_]),
+        ("up to 2,000 workloads", &[10, 20, 40, GOAL, 200, 2_000]),
+    ] {
+        let mut lot = Lot::new(1);
+        let mut slowest = (Duration::ZERO, String::new());
+        let mut given_up = 0;
+        for _ in 0..WORLDS {
+            let mut knot = Knot::draw(&mut lot, sizes);
+            let mut cluster = Cluster::complete();
+            for object in knot.objects.drain(..) {
+                cluster.apply(object);
+            }
+            // The faster of two is the one that was disturbed less.
+            let took = (0..2).map(|_| {
+                let start = Instant::now();
+                let verdict = judge(&knot, &cluster, &effective);
+                (start.elapsed(), verdict.given_up)
+            });
+            let (took, is_given_up) = took.min().unwrap();
+            given_up += usize::from(is_given_up);
+            if took > slowest.0 {
+                slowest = (took, knot.drawn);
+            }
+        }
+        println!("{title}: {WORLDS} worlds, {given_up} given up");
+        println!("  slowest {:?}: {}", slowest.0, slowest.1);
+    }
+}

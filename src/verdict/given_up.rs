@@ -1,0 +1,56 @@
+//! What is said of an object that is too much to judge.
+
+use super::{Evaluation, Verdict, ratchet};
+use crate::model::object::Object;
+use crate::policy::Action;
+use crate::rules::{Certainty, Hazard, Outcome, codes};
+
+/// The steps that one judgement may make. Ordinary ones make some tens, and the worst
+/// that were drawn by lot (`benches/knots.rs`) end within 50 ms.
+pub(super) const STEPS: usize = 400_000;
+
+impl Evaluation<'_> {
+    /// The verdict on an object whose judging came to no end.
+    pub(super) fn given_up(&self) -> Verdict {
+        let Some(metadata) = self.review.object.metadata() else {
+            return Verdict::default();
+        };
+        let hazard = Hazard {
+            rule: codes::UNRESOLVED_CLAIM,
+            outcome: Outcome::Unknown,
+            certainty: Certainty::Verified,
+            field_path: "metadata.name".to_owned(),
+            volumes: Vec::new(),
+            extent: 0,
+            what: format!(
+                "it has to do with so many workloads, volumes and nodes that judging it was \
+                 given up after {STEPS} steps, so it could not be verified that no pod gets stuck."
+            ),
+            advice: "Give each workload claims of its own, or simpler affinity.".to_owned(),
+            brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
+        };
+        let kind = &self.review.reference.kind;
+        let controlled = self.owner_is_real(metadata);
+        let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
+            self.plain(&[hazard], resolved)
+        });
+        if !self.is_to_blame() {
+            for finding in &mut verdict.findings {
+                finding.action = finding.action.max(Action::Warn);
+            }
+        }
+        verdict.given_up = true;
+        verdict
+    }
+
+    /// Whether the review may bring a hazard about: what leaves pods as they are does not.
+    fn is_to_blame(&self) -> bool {
+        match (self.review.object, self.review.old) {
+            (Object::Workload(new), Some(Object::Workload(old))) => {
+                new.replicas > old.replicas
+                    || ratchet::starts_a_rollout(new, old, self.review.submission)
+            }
+            _ => true,
+        }
+    }
+}
