@@ -145,7 +145,7 @@ impl Seen {
                 waiting.push(format!("pod {} is ending on {node}", name(pod)));
                 undecided |= !dead.contains(node);
             } else if !is_ready(pod) && !is_over(pod) {
-                let why = why(pod, &multi_attach);
+                let why = why(pod, &pods, &multi_attach);
                 undecided |= why.is_none();
                 explained |= why.is_some();
                 let why = why.unwrap_or("nobody has said why");
@@ -307,15 +307,24 @@ fn is_over(pod: &Value) -> bool {
 
 /// What keeps a pod from running, once the attach-detach controller or the scheduler
 /// has said so.
-fn why<'a>(pod: &'a Value, multi_attach: &'a [String]) -> Option<&'a str> {
-    let own = format!("{}: ", name(pod));
-    let event = multi_attach
+fn why<'a>(pod: &'a Value, all: &[Arc<Value>], multi_attach: &'a [String]) -> Option<&'a str> {
+    let told = |pod: &Value| {
+        let own = format!("{}: ", name(pod));
+        let mut events = multi_attach.iter();
+        events.find_map(|event| event.strip_prefix(&own))
+    };
+    // The attach-detach controller says it once for a volume and a node: to the pods that
+    // are there by then (`reportMultiAttachError` in its reconciler).
+    let node = text(pod, "/spec/nodeName");
+    let mut beside = all
         .iter()
-        .find_map(|event| event.strip_prefix(&own));
-    event.or_else(|| {
-        let refused = condition(pod, "PodScheduled").filter(|it| it["status"] == "False")?;
-        Some(text(refused, "/message"))
-    })
+        .filter(|other| !node.is_empty() && text(other, "/spec/nodeName") == node);
+    told(pod)
+        .or_else(|| beside.find_map(|other| told(other)))
+        .or_else(|| {
+            let refused = condition(pod, "PodScheduled").filter(|it| it["status"] == "False")?;
+            Some(text(refused, "/message"))
+        })
 }
 
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
