@@ -5,6 +5,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::harness::shorthand::Shorthand;
+
 /// A driver whose volumes are attached, and its class `disk`.
 pub(crate) const DISK: &str = "disk.csi.example.com";
 /// A driver whose volumes are not attached, and its class `share`.
@@ -97,7 +99,8 @@ impl Claim {
     }
 }
 
-/// An object: a whole manifest when it has an `apiVersion`, otherwise shorthand.
+/// An object: a whole manifest when it has an `apiVersion`, otherwise shorthand, whose
+/// pods use the claim `data` unless it says otherwise.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Value")]
 pub(crate) struct Object(Value);
@@ -109,9 +112,12 @@ impl TryFrom<Value> for Object {
         if value.get("apiVersion").is_some() {
             return Ok(Self(value));
         }
-        let shorthand: Shorthand =
+        let mut shorthand: Shorthand =
             serde_json::from_value(value).map_err(|error| error.to_string())?;
-        shorthand.expand().map(Self)
+        shorthand
+            .uses
+            .get_or_insert_with(|| vec!["data".to_owned()]);
+        Ok(Self(shorthand.manifest()))
     }
 }
 
@@ -135,147 +141,5 @@ pub(crate) fn fill(value: &mut Value, namespace: &str) {
         Value::Array(items) => items.iter_mut().for_each(|item| fill(item, namespace)),
         Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, namespace)),
         _ => {}
-    }
-}
-
-/// An object in few words.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Shorthand {
-    kind: String,
-    /// `web` unless it says otherwise; claims are called `data`.
-    #[serde(default)]
-    name: Option<String>,
-    /// The claims its pods use; `data` unless it says otherwise.
-    #[serde(default)]
-    uses: Option<Vec<String>>,
-    /// `spec.replicas`, or a Job's `spec.parallelism`.
-    #[serde(default)]
-    replicas: Option<i64>,
-    /// `spec.strategy`, or its type alone.
-    #[serde(default)]
-    strategy: Value,
-    /// Required affinity to pods labelled `app` with this value, on the hostname.
-    #[serde(default)]
-    beside: Option<String>,
-    /// The kind of its controller, whose account then asks for it.
-    #[serde(default)]
-    owner: Option<String>,
-    /// Merged into the pods' spec.
-    #[serde(default)]
-    pod: Value,
-    /// Merged into the object.
-    #[serde(default)]
-    with: Value,
-}
-
-impl Shorthand {
-    fn expand(&self) -> Result<Value, String> {
-        let name = match (&self.name, self.kind.as_str()) {
-            (Some(name), _) => name,
-            (None, "PersistentVolumeClaim") => "data",
-            (None, _) => "web",
-        };
-        let labels = json!({ "app": name });
-        let mut template = json!({ "metadata": { "labels": labels }, "spec": self.pod_spec() });
-        let selector = json!({ "matchLabels": labels });
-        let (api_version, spec) = match self.kind.as_str() {
-            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => (
-                "apps/v1",
-                json!({ "selector": selector, "template": template }),
-            ),
-            "Job" | "CronJob" => {
-                template["spec"]["restartPolicy"] = json!("Never");
-                let mut job = json!({ "template": template });
-                if let Some(parallelism) = self.replicas {
-                    job["parallelism"] = json!(parallelism);
-                }
-                let spec = match self.kind.as_str() {
-                    "Job" => job,
-                    _ => json!({ "schedule": "0 3 * * *", "jobTemplate": { "spec": job } }),
-                };
-                ("batch/v1", spec)
-            }
-            "Pod" => ("v1", template["spec"].take()),
-            "HorizontalPodAutoscaler" => (
-                "autoscaling/v2",
-                json!({
-                    "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
-                    "maxReplicas": 5,
-                }),
-            ),
-            "PersistentVolumeClaim" => (
-                "v1",
-                json!({
-                    "accessModes": ["ReadWriteOnce"],
-                    "storageClassName": "disk",
-                    "resources": { "requests": { "storage": "1Gi" } },
-                }),
-            ),
-            other => return Err(format!("there is no shorthand for a {other}")),
-        };
-        let mut object = json!({
-            "apiVersion": api_version,
-            "kind": self.kind,
-            "metadata": { "name": name, "labels": labels },
-            "spec": spec,
-        });
-        if let Some(replicas) = self.replicas
-            && !matches!(self.kind.as_str(), "Job" | "CronJob")
-        {
-            object["spec"]["replicas"] = json!(replicas);
-        }
-        match &self.strategy {
-            Value::Null => {}
-            Value::String(kind) => object["spec"]["strategy"] = json!({ "type": kind }),
-            whole => object["spec"]["strategy"] = whole.clone(),
-        }
-        if let Some(kind) = &self.owner {
-            object["metadata"]["ownerReferences"] = json!([{
-                "apiVersion": match kind.as_str() {
-                    "Deployment" | "ReplicaSet" => "apps/v1",
-                    "CronJob" => "batch/v1",
-                    _ => "example.com/v1",
-                },
-                "kind": kind,
-                "name": "owner",
-                "uid": "00000000-0000-4000-8000-000000000000",
-                "controller": true,
-            }]);
-        }
-        merge(&mut object, &self.with);
-        Ok(object)
-    }
-
-    fn pod_spec(&self) -> Value {
-        let data = vec!["data".to_owned()];
-        let volumes: Vec<Value> = self
-            .uses
-            .as_ref()
-            .unwrap_or(&data)
-            .iter()
-            .map(|claim| json!({ "name": claim, "persistentVolumeClaim": { "claimName": claim } }))
-            .collect();
-        let mut spec = json!({ "containers": [{ "name": "main", "image": "example.com/app:1" }] });
-        if !volumes.is_empty() {
-            spec["volumes"] = Value::Array(volumes);
-        }
-        if let Some(app) = &self.beside {
-            spec["affinity"] = json!({ "podAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": [{
-                    "labelSelector": { "matchLabels": { "app": app } },
-                    "topologyKey": "kubernetes.io/hostname",
-                }],
-            }});
-        }
-        merge(&mut spec, &self.pod);
-        spec
-    }
-}
-
-/// Merges what is given, if anything is.
-pub(crate) fn merge(object: &mut Value, with: &Value) {
-    if !with.is_null() {
-        json_patch::merge(object, with);
     }
 }

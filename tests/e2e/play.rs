@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::case::{Case, Command, Step};
+use crate::harness::shorthand::merge;
 use crate::harness::{Output, wait_until};
-use crate::objects::{Object, fill, merge};
+use crate::objects::{Object, fill};
 use crate::said::Said;
 use crate::stored;
 use crate::world::{UNGUARDED, World};

@@ -33,6 +33,7 @@ pub(crate) mod kubectl;
 pub(crate) mod pki;
 pub(crate) mod process;
 pub(crate) mod programs;
+pub(crate) mod shorthand;
 pub(crate) mod webhooks;
 
 use std::io::Write;

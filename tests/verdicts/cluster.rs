@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
+use super::shorthand::{Shorthand, merge};
+
 /// Three nodes in two zones, unless the case says otherwise; the class `disk`
 /// (`disk.example.com`, which attaches), the class `ebs`, and the claims named.
 #[derive(Clone, Deserialize)]
@@ -60,115 +62,11 @@ struct Claim {
     with: Value,
 }
 
-/// A manifest in shorthand: kind, the claims its pods use, the pods' own
-/// fields, and whatever else is merged in. Without `uses` it is a manifest as
-/// it stands.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Shorthand {
-    kind: String,
-    #[serde(default = "web")]
-    name: String,
-    #[serde(default = "shop")]
-    namespace: String,
-    /// Claims the pods use; `Some` for workloads.
-    #[serde(default)]
-    uses: Vec<String>,
-    /// Merged into the pod's spec.
-    #[serde(default)]
-    pod: Value,
-    /// Required affinity to pods with these labels, on the host name.
-    #[serde(default)]
-    beside: Option<Value>,
-    /// Required anti-affinity to pods with these labels, on the host name.
-    #[serde(default)]
-    apart_from: Option<Value>,
-    /// The pods' labels.
-    #[serde(default)]
-    labels: Option<Value>,
-    /// Merged into the object.
-    #[serde(default)]
-    with: Value,
-}
-
-/// Merges what a case gives, if it gives anything.
-fn merge(object: &mut Value, with: &Value) {
-    if !with.is_null() {
-        json_patch::merge(object, with);
-    }
-}
-
-fn web() -> String {
-    "web".to_owned()
-}
-
-fn shop() -> String {
-    "shop".to_owned()
-}
-
-impl Shorthand {
-    /// The manifest.
-    pub(crate) fn expand(&self) -> Value {
-        let api_version = match self.kind.as_str() {
-            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => "apps/v1",
-            "Job" | "CronJob" => "batch/v1",
-            "HorizontalPodAutoscaler" => "autoscaling/v2",
-            "Scale" => "autoscaling/v1",
-            "StorageClass" | "CSIDriver" => "storage.k8s.io/v1",
-            _ => "v1",
-        };
-        let mut object = json!({
-            "apiVersion": api_version,
-            "kind": self.kind,
-            "metadata": {"name": self.name, "namespace": self.namespace},
-        });
-        let labels = self.labels.clone().unwrap_or(json!({"app": self.name}));
-        let mut template = json!({"metadata": {"labels": labels}, "spec": self.pod_spec()});
-        match self.kind.as_str() {
-            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => {
-                object["spec"] = json!({"selector": {"matchLabels": labels}, "template": template});
-            }
-            "ReplicationController" => {
-                object["spec"] = json!({"selector": labels, "template": template});
-            }
-            "Job" => object["spec"] = json!({"template": template}),
-            "CronJob" => {
-                object["spec"] = json!({"jobTemplate": {"spec": {"template": template}}});
-            }
-            "Pod" => {
-                object["spec"] = template["spec"].take();
-                object["metadata"]["labels"] = template["metadata"]["labels"].take();
-            }
-            _ => {}
-        }
-        merge(&mut object, &self.with);
-        object
-    }
-
-    fn pod_spec(&self) -> Value {
-        let volumes: Vec<Value> = self
-            .uses
-            .iter()
-            .map(|claim| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}))
-            .collect();
-        let mut spec = json!({"containers": [{"name": "main", "image": "example"}]});
-        if !volumes.is_empty() {
-            spec["volumes"] = Value::Array(volumes);
-        }
-        for (labels, field) in [
-            (&self.beside, "podAffinity"),
-            (&self.apart_from, "podAntiAffinity"),
-        ] {
-            if let Some(labels) = labels {
-                spec["affinity"][field] = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{
-                    "labelSelector": {"matchLabels": labels},
-                    "topologyKey": "kubernetes.io/hostname",
-                }]});
-            }
-        }
-        merge(&mut spec, &self.pod);
-        spec
-    }
+/// The manifest that a case means: in namespace `shop` unless it says otherwise.
+pub(crate) fn manifest(shorthand: &Shorthand) -> Value {
+    let mut shorthand = shorthand.clone();
+    shorthand.namespace.get_or_insert_with(|| "shop".to_owned());
+    shorthand.manifest()
 }
 
 impl Cluster {
@@ -238,7 +136,7 @@ impl Cluster {
             merge(&mut object, &claim.with);
             objects.push(object);
         }
-        objects.extend(self.also.iter().map(Shorthand::expand));
+        objects.extend(self.also.iter().map(manifest));
         objects
     }
 }

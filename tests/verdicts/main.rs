@@ -13,6 +13,8 @@
 mod cluster;
 mod knots;
 mod ratchet;
+#[path = "../harness/shorthand.rs"]
+mod shorthand;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,6 +32,7 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use cluster::Cluster;
+use shorthand::Shorthand;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +41,7 @@ struct Case {
     #[serde(default)]
     cluster: Cluster,
     /// The object to judge, in shorthand.
-    judge: cluster::Shorthand,
+    judge: Shorthand,
     /// The same object before the update: a merge patch on the new one.
     #[serde(default)]
     old: Option<Value>,
@@ -175,7 +178,7 @@ fn every_case_gets_its_verdict() {
     let mut wrong = Vec::new();
     let cases = cases();
     for case in &cases {
-        let raw = case.judge.expand();
+        let raw = cluster::manifest(&case.judge);
         let old = case.old.as_ref().map(|patch| {
             let mut old = raw.clone();
             json_patch::merge(&mut old, patch);
@@ -246,7 +249,7 @@ fn every_case_gets_its_verdict() {
 #[test]
 fn every_message_is_whole_and_every_warning_short() {
     for case in cases() {
-        let raw = case.judge.expand();
+        let raw = cluster::manifest(&case.judge);
         let verdict = judge(&raw, None, &case.cluster, &case.policy, Aim::Judge);
         for finding in &verdict.findings {
             let message = &finding.message;
@@ -275,7 +278,7 @@ fn repairs_leave_nothing_grave_and_a_second_pass_changes_nothing() {
     let fix = "defaults: {outcomes: {deadlock: fix, stuck: fix, delay: fix}}";
     let mut repaired = 0;
     for case in cases() {
-        let mut raw = case.judge.expand();
+        let mut raw = cluster::manifest(&case.judge);
         let verdict = judge(&raw, None, &case.cluster, fix, Aim::Admit);
         let Some(patch) = &verdict.patch else {
             continue;
@@ -320,7 +323,7 @@ fn messages(name: &str) -> Vec<String> {
         .into_iter()
         .find(|case| case.name == name)
         .expect("there is such a case");
-    let raw = case.judge.expand();
+    let raw = cluster::manifest(&case.judge);
     let old = case.old.as_ref().map(|patch| {
         let mut old = raw.clone();
         json_patch::merge(&mut old, patch);
