@@ -44,7 +44,7 @@ pub enum PolicyProblem {
         known: Vec<&'static str>,
     },
     /// A key that must be there is not.
-    #[error("the key \"{key}\" is missing in this entry; add it")]
+    #[error("the key \"{key}\" is missing from this entry; add it")]
     MissingKey {
         /// The missing key.
         key: &'static str,

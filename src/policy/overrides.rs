@@ -69,12 +69,12 @@ impl fmt::Display for PassedOver<'_> {
         match self {
             Self::Forbidden { source } => write!(
                 f,
-                "{source}multi-attach-guard.dev keys are passed over: the policy forbids overrides here."
+                "{source}multi-attach-guard.dev keys are ignored: the policy forbids overrides here."
             ),
             Self::ReasonMissing { source, key } => {
                 write!(
                     f,
-                    "{source}{key} is passed over: add {} to say why.",
+                    "{source}{key} is ignored: add {} to say why.",
                     keys::REASON
                 )
             }

@@ -146,7 +146,7 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
             "Name a class in the claim.",
         ),
         Missing::FittingVolume => (
-            "wants a volume made by hand and none that fits is known".to_owned(),
+            "asks for a volume made by hand, and none that fits it is known".to_owned(),
             if partial {
                 "Check the volume's manifest together with this one, or add it to the facts about the cluster."
             } else {
@@ -154,7 +154,7 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
             },
         ),
         Missing::Provisioner(name) => (
-            format!("will be made by \"{name}\", of which nothing is known"),
+            format!("will be made by \"{name}\", about which nothing is known"),
             "Describe it under `provisioners` in the policy.",
         ),
         Missing::Volume(name) if partial => (

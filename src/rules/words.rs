@@ -71,7 +71,7 @@ fn predicate(volume: &UsedVolume, several: bool) -> String {
         Grounds::NoCsiDriver => {
             write!(
                 text,
-                " ({driver}, which Kubernetes attaches for want of a CSIDriver object)"
+                " ({driver}, which Kubernetes attaches because it has no CSIDriver object)"
             )
         }
         Grounds::ClassName(class) => write!(text, " (StorageClass \"{class}\", likely {driver})"),

@@ -315,7 +315,7 @@ impl Server {
                 connections,
                 "Stopped: the drain deadline passed and connections were cut."
             ),
-            Stopped::Aborted => tracing::warn!("Stopped at once, as asked a second time."),
+            Stopped::Aborted => tracing::warn!("Stopped at once, because a second signal arrived."),
         }
         Ok(stopped)
     }

@@ -44,12 +44,6 @@ pub enum Attach {
 }
 
 impl Attach {
-    /// Whether volumes are attached, or have to be taken for it.
-    #[must_use]
-    pub const fn is_required(self) -> bool {
-        !matches!(self, Self::NotRequired { .. })
-    }
-
     /// The answer and where it comes from, as part of a sentence.
     #[must_use]
     pub const fn text(self) -> &'static str {

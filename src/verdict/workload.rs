@@ -199,7 +199,7 @@ impl Evaluation<'_> {
 fn emergency(object: &ObjectRef) -> String {
     let namespace = object.namespace.as_deref().unwrap_or_default();
     format!(
-        " This was so before the update. If the update cannot wait, run `kubectl annotate {} {} -n {namespace} {}=warn {}=\"why it cannot wait\"` first.",
+        " This was already so before the update. If the update cannot wait, run `kubectl annotate {} {} -n {namespace} {}=warn {}=\"why it cannot wait\"` first.",
         object.kind.to_lowercase(),
         object.name,
         keys::ACTION,

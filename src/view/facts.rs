@@ -23,7 +23,7 @@ pub enum FactsError {
     Unreadable(Vec<ReadError>),
     /// Files that hold nothing of use, a wrong path most likely.
     #[error(
-        "{paths}: There is no fact here; expected YAML or JSON files with StorageClasses, PersistentVolumes, Nodes and the like."
+        "{paths}: No facts were found here; expected YAML or JSON files with StorageClasses, PersistentVolumes, Nodes and the like."
     )]
     Nothing {
         /// The paths as given.

@@ -249,7 +249,7 @@ async fn get(client: &Client, question: &Question) -> Answer {
     };
     tracing::warn!(
         resource = watched.plural, %namespace, %name, error,
-        "An object that the cache lacks could not be asked for."
+        "An object missing from the cache could not be looked up."
     );
     Lookup::NotSynced
 }

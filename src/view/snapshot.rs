@@ -35,7 +35,7 @@ pub enum SnapshotError {
     )]
     Write(#[from] io::Error),
     /// A fact that YAML cannot hold.
-    #[error("A fact could not be put as YAML: {0}. Please report this.")]
+    #[error("A fact could not be written as YAML: {0}. Please report this.")]
     Encode(#[from] serde_saphyr::ser::Error),
     /// A fact that cannot be taken apart.
     #[error("A fact could not be written down: {0}. Please report this.")]

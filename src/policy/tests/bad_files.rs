@@ -104,7 +104,7 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
         (
             "no match",
             "namespaces:\n- remedy: auto\n",
-            "2:3: the key \"match\" is missing in this entry; add it",
+            "2:3: the key \"match\" is missing from this entry; add it",
         ),
         (
             "an empty match",
@@ -137,7 +137,7 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
         (
             "exemption without reason",
             "exemptions:\n- names: [web]\n",
-            "2:3: the key \"reason\" is missing in this entry; add it",
+            "2:3: the key \"reason\" is missing from this entry; add it",
         ),
         (
             "exemption with an empty reason",
@@ -176,7 +176,7 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
         (
             "provisioner without a name",
             "provisioners:\n- nodeLocal: true\n",
-            "2:3: the key \"name\" is missing in this entry; add it",
+            "2:3: the key \"name\" is missing from this entry; add it",
         ),
         (
             "provisioner with an empty name",

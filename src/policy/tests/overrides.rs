@@ -49,8 +49,8 @@ const CASES: &[Case] = &[
         name: "without a reason neither action nor remedy counts",
         object: &[(ACTION, "warn"), (REMEDY, "recreate"), (REASON, "  ")],
         passed_over: &[
-            "multi-attach-guard.dev/action is passed over: add multi-attach-guard.dev/reason to say why.",
-            "multi-attach-guard.dev/remedy is passed over: add multi-attach-guard.dev/reason to say why.",
+            "multi-attach-guard.dev/action is ignored: add multi-attach-guard.dev/reason to say why.",
+            "multi-attach-guard.dev/remedy is ignored: add multi-attach-guard.dev/reason to say why.",
         ],
         ..PLAIN
     },
@@ -92,7 +92,7 @@ const CASES: &[Case] = &[
         name: "ignore list without a reason",
         object: &[(IGNORE, "rolling-update-overlap")],
         passed_over: &[
-            "multi-attach-guard.dev/ignore is passed over: add multi-attach-guard.dev/reason to say why.",
+            "multi-attach-guard.dev/ignore is ignored: add multi-attach-guard.dev/reason to say why.",
         ],
         ..PLAIN
     },
@@ -120,8 +120,8 @@ const CASES: &[Case] = &[
         object: &[(ACTION, "ignore"), (REASON, "a demo")],
         namespace_labels: &[(ACTION, "warn")],
         passed_over: &[
-            "multi-attach-guard.dev keys are passed over: the policy forbids overrides here.",
-            "Namespace shop: multi-attach-guard.dev keys are passed over: the policy forbids overrides here.",
+            "multi-attach-guard.dev keys are ignored: the policy forbids overrides here.",
+            "Namespace shop: multi-attach-guard.dev keys are ignored: the policy forbids overrides here.",
         ],
         ..PLAIN
     },
@@ -132,7 +132,7 @@ const CASES: &[Case] = &[
         namespace_labels: &[(ACTION, "warn")],
         action: Action::Warn,
         passed_over: &[
-            "multi-attach-guard.dev keys are passed over: the policy forbids overrides here.",
+            "multi-attach-guard.dev keys are ignored: the policy forbids overrides here.",
         ],
         ..PLAIN
     },
@@ -177,7 +177,7 @@ const CASES: &[Case] = &[
         name: "silence for a Namespace needs a reason",
         namespace_labels: &[(ACTION, "ignore")],
         passed_over: &[
-            "Namespace shop: multi-attach-guard.dev/action is passed over: add multi-attach-guard.dev/reason to say why.",
+            "Namespace shop: multi-attach-guard.dev/action is ignored: add multi-attach-guard.dev/reason to say why.",
         ],
         ..PLAIN
     },
