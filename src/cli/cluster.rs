@@ -1,13 +1,17 @@
 //! Facts about a live cluster, read once.
 
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use kube::Config;
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep};
 
 use crate::cluster::Cluster;
-use crate::model::object::ObjectKind;
+use crate::model::object::{ObjectKind, ObjectRef};
 use crate::view::connect::{Access, ConnectError, reach};
+use crate::view::document;
 use crate::view::live::{LiveView, SyncError};
 
 /// How long a cluster may take for its first answer.
@@ -15,6 +19,9 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 /// How long a cluster may take to list all that is asked for.
 const LISTS: Duration = Duration::from_secs(60);
+
+/// How often a terminal is told how far the lists have come.
+const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
 
 /// Why a cluster could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -31,32 +38,87 @@ pub enum ClusterError {
     Runtime(#[from] io::Error),
 }
 
-/// What is known of the cluster behind the kubeconfig's `context`; `None` means
-/// the current one. Only the `kinds` that are asked for are read, so that no more
-/// rights are needed than for those.
+/// A cluster that answered.
+pub(super) struct Connection {
+    runtime: Runtime,
+    config: Config,
+}
+
+impl Connection {
+    /// The cluster behind the kubeconfig's `context`; `None` means the current one.
+    pub(super) fn open(context: Option<&str>) -> Result<Self, ClusterError> {
+        let access = Access {
+            context: context.map(str::to_owned),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let config = runtime.block_on(async {
+            let config = access.config().await?;
+            reach(&config, Instant::now() + ANSWER).await?;
+            Ok::<_, ClusterError>(config)
+        })?;
+        Ok(Self { runtime, config })
+    }
+
+    /// What is known of the cluster. Only the `kinds` that are asked for are read, so
+    /// that no more rights are needed than for those.
+    pub(super) fn read(&self, kinds: impl Fn(ObjectKind) -> bool) -> Result<Cluster, ClusterError> {
+        self.runtime.block_on(async {
+            let live = LiveView::with_config(self.config.clone(), kinds);
+            let synced = async {
+                let synced = live.synced(Instant::now() + LISTS).await;
+                clear_line();
+                synced
+            };
+            tokio::select! {
+                synced = synced => synced?,
+                () = tell_progress(&live) => {}
+            }
+            for status in live.statuses() {
+                if status.malformed > 0 {
+                    eprintln!(
+                        "Of the cluster's {}, {} could not be read and are left out.",
+                        status.resource, status.malformed
+                    );
+                }
+            }
+            Ok(live.into_cluster())
+        })
+    }
+
+    /// These objects in full, in the same order; `None` for those that are gone.
+    pub(super) fn documents(
+        &self,
+        wanted: &[(ObjectKind, &ObjectRef)],
+    ) -> Result<Vec<Option<Value>>, ClusterError> {
+        let documents = document::documents(self.config.clone(), wanted);
+        Ok(self.runtime.block_on(documents)?)
+    }
+}
+
+/// What is known of the cluster behind the kubeconfig's `context`, read once.
 pub(super) fn read(
     context: Option<&str>,
     kinds: impl Fn(ObjectKind) -> bool,
 ) -> Result<Cluster, ClusterError> {
-    let access = Access {
-        context: context.map(str::to_owned),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let config = access.config().await?;
-        reach(&config, Instant::now() + ANSWER).await?;
-        let live = LiveView::with_config(config, kinds);
-        live.synced(Instant::now() + LISTS).await?;
-        for status in live.statuses() {
-            if status.malformed > 0 {
-                eprintln!(
-                    "Of the cluster's {}, {} could not be read and are left out.",
-                    status.resource, status.malformed
-                );
-            }
+    Connection::open(context)?.read(kinds)
+}
+
+/// Tells a terminal for ever how many objects have come.
+async fn tell_progress(live: &LiveView) {
+    loop {
+        sleep(SIGN_OF_LIFE).await;
+        if io::stderr().is_terminal() {
+            let objects: usize = live.statuses().iter().map(|status| status.objects).sum();
+            // Nothing depends on whether this line is seen.
+            let _ = write!(io::stderr(), "\rread {objects} objects of the cluster");
         }
-        Ok(live.into_cluster())
-    })
+    }
+}
+
+fn clear_line() {
+    if io::stderr().is_terminal() {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
 }

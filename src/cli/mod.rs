@@ -1,9 +1,11 @@
 //! The commands: their arguments, and what they put together.
 
+mod audit;
 mod capabilities;
 mod check;
 mod cluster;
 mod dist;
+mod hunk;
 mod logging;
 mod output;
 pub mod policy_file;
@@ -15,10 +17,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+pub use audit::AuditOptions;
 pub use capabilities::{CapabilitiesOptions, TableFormat};
-pub use check::{CheckError, CheckOptions, FailOn, Render, RenderOptions};
+pub use check::{CheckError, CheckOptions, Render, RenderOptions};
 pub use dist::DistOptions;
 pub use logging::{LogFormat, LogOptions};
+pub use output::FailOn;
 pub use rules::RulesOptions;
 pub use serve::{CertificateOptions, ServeError, ServeOptions};
 pub use snapshot::SnapshotOptions;
@@ -45,6 +49,13 @@ pub enum Command {
     /// is well, 1 when something was found, whatever else happened, 2 when nothing was found but a
     /// manifest could not be read.
     Check(CheckOptions),
+    /// Say what the webhook would say about what is already in a cluster
+    ///
+    /// Judges every workload, claim and autoscaler of the cluster behind the kubeconfig, and tells
+    /// the findings by namespace, the worst first. It needs no webhook, no rights but to get, list
+    /// and watch, and changes nothing. Ends with 0 when all is well, 1 when something was found, 2
+    /// when the cluster could not be read.
+    Audit(AuditOptions),
     /// Print the access modes each StorageClass can really give
     ///
     /// For file systems and for raw block devices, with the condition that decides and how sure the
@@ -77,6 +88,7 @@ pub fn run(cli: &Cli) -> ExitCode {
             }
         },
         Command::Check(options) => check::run(options),
+        Command::Audit(options) => audit::run(options),
         Command::Capabilities(options) => capabilities::run(options),
         Command::Rules(options) => rules::run(options),
         Command::Snapshot(options) => snapshot::run(options),

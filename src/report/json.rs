@@ -41,6 +41,8 @@ struct Finding<'a> {
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_new: Option<bool>,
     remedies: &'a [Proposal],
 }
 
@@ -69,7 +71,10 @@ struct Unread<'a> {
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let json = Json {
-        findings: report.told().map(|(_, located)| finding(located)).collect(),
+        findings: report
+            .found()
+            .map(|(_, located)| finding(located))
+            .collect(),
         suppressed: report
             .suppressed()
             .map(|(_, located)| finding(located))
@@ -125,6 +130,7 @@ fn finding(located: &Located) -> Finding<'_> {
         template: place.and_then(|place| place.template.as_deref()),
         message: &finding.message,
         reason: finding.suppressed.as_deref(),
+        is_new: located.is_new,
         remedies: &finding.remedies,
     }
 }

@@ -13,11 +13,15 @@ mod sarif;
 mod text;
 mod words;
 
+pub use words::severities;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::cluster::View;
+use crate::model::Text;
 use crate::model::object::ObjectRef;
 use crate::policy::Action;
 use crate::verdict::Finding;
@@ -75,6 +79,9 @@ pub struct Located {
     /// The workloads that use the volumes at risk; only the page shows them, and
     /// it may be empty for the other formats.
     pub users: Vec<User>,
+    /// Whether an earlier report lacks it; `None` where there is none. What is not new
+    /// is told to programs only.
+    pub is_new: Option<bool>,
 }
 
 impl Located {
@@ -86,6 +93,7 @@ impl Located {
             place,
             fix: None,
             users: Vec::new(),
+            is_new: None,
         }
     }
 }
@@ -113,6 +121,25 @@ pub struct User {
     pub name: String,
     /// How many pods it asks for.
     pub pods: i64,
+}
+
+/// The workloads of a namespace that use any of these claims, each once.
+#[must_use]
+pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<User> {
+    let mut users: Vec<User> = Vec::new();
+    for claim in claims {
+        for workload in view.workloads_using(namespace, claim) {
+            let user = User {
+                kind: workload.kind.to_string(),
+                name: workload.metadata.shown_name().to_string(),
+                pods: workload.replicas,
+            };
+            if !users.contains(&user) {
+                users.push(user);
+            }
+        }
+    }
+    users
 }
 
 /// Something that stands for objects that were not looked at.
@@ -183,6 +210,9 @@ pub struct Judged {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
+    /// Whether the objects are those of a live cluster.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cluster: bool,
     /// Files read, or tried.
     pub files: usize,
     /// Objects judged.
@@ -291,11 +321,17 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
 }
 
 impl Report {
-    /// The findings that are told, with how loud.
-    fn told(&self) -> impl Iterator<Item = (Severity, &Located)> {
+    /// The findings that count, with how loud.
+    fn found(&self) -> impl Iterator<Item = (Severity, &Located)> {
         self.findings
             .iter()
             .filter_map(|located| Some((Severity::of(located.finding.action)?, located)))
+    }
+
+    /// Those of them that people are told: what is not in an earlier report.
+    fn told(&self) -> impl Iterator<Item = (Severity, &Located)> {
+        self.found()
+            .filter(|(_, located)| located.is_new != Some(false))
     }
 
     /// The findings that somebody asked not to hear of, with the reason.

@@ -109,6 +109,9 @@ fn result(located: &Located) -> Value {
     {
         result["fixes"] = json!([fix]);
     }
+    if let Some(is_new) = located.is_new {
+        result["baselineState"] = if is_new { "new" } else { "unchanged" }.into();
+    }
     if let Some(reason) = &finding.suppressed {
         result["suppressions"] = json!([{"kind": "external", "justification": reason}]);
     }

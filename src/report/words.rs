@@ -19,7 +19,9 @@ pub(super) fn summary(summary: &Summary) -> String {
         said += &format!("; {}", amount(summary.notices, "notice"));
     }
     said += &format!(". {} judged in ", amount(summary.judged, "object"));
-    if summary.files > 0 || summary.rendered == 0 {
+    if summary.cluster {
+        said += "the cluster";
+    } else if summary.files > 0 || summary.rendered == 0 {
         said += &amount(summary.files, "file");
     }
     if summary.files > 0 && summary.rendered > 0 {
@@ -102,7 +104,8 @@ pub(super) fn by_rule(report: &Report) -> Vec<(&'static str, usize, usize)> {
 }
 
 /// `2 errors, 1 warning`, without what there is none of.
-pub(super) fn severities(errors: usize, warnings: usize) -> String {
+#[must_use]
+pub fn severities(errors: usize, warnings: usize) -> String {
     match (errors, warnings) {
         (errors, 0) => amount(errors, "error"),
         (0, warnings) => amount(warnings, "warning"),

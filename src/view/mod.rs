@@ -3,6 +3,7 @@
 //! All of them fill a [`crate::cluster::Cluster`].
 
 pub mod connect;
+pub mod document;
 pub mod facts;
 #[cfg(test)]
 mod fake_api_server;

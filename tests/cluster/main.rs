@@ -396,3 +396,95 @@ fn without_a_cluster_every_command_says_so() {
         }
     }
 }
+
+#[test]
+fn an_audit_says_what_the_webhook_would() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let namespace = world.plane.namespace("audited");
+    let objects = "\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: disk
+  resources: {requests: {storage: 1Gi}}
+";
+    world.plane.apply(&namespace, objects);
+    let manifest = deployment("data", "replicas: 1").replace("NAMESPACE", &namespace);
+    world.plane.apply(&namespace, &manifest);
+
+    let audit = |more: &[&str]| world.run(&[&["audit", "-n", &namespace], more].concat());
+    let json = audit(&["--format", "json"]);
+    assert_eq!(json.status.code(), Some(1), "{}", err(&json));
+    let report: Value = serde_json::from_slice(&json.stdout).unwrap();
+    std::fs::write(world.folder.path().join("manifest.yaml"), &manifest).unwrap();
+    let checked = world.check(&["manifest.yaml", "--cluster"]);
+    let (live, file) = (&report["findings"][0], &checked["findings"][0]);
+    assert_eq!(report["findings"].as_array().unwrap().len(), 1);
+    for field in [
+        "rule",
+        "outcome",
+        "action",
+        "certainty",
+        "object",
+        "message",
+    ] {
+        assert_eq!(live[field], file[field], "{field}");
+    }
+    let remedies: Vec<&Value> = live["remedies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|remedy| &remedy["remedy"])
+        .collect();
+    assert_eq!(remedies, ["recreate", "zero-surge", "colocate"]);
+
+    let text = audit(&[]);
+    assert!(
+        out(&text).contains("1 error. 2 objects judged in the cluster"),
+        "{}",
+        out(&text)
+    );
+    let page = audit(&["--format", "html", "--exit-zero"]);
+    assert_eq!(page.status.code(), Some(0));
+    assert!(out(&page).contains("type: Recreate"), "{}", out(&page));
+
+    // What was there before is not told again, and does not fail.
+    std::fs::write(world.folder.path().join("earlier.json"), &json.stdout).unwrap();
+    let again = audit(&["--compare", "earlier.json"]);
+    assert_eq!(again.status.code(), Some(0), "{}", err(&again));
+    assert!(
+        out(&again).contains("Of 1 earlier finding, 1 is still there and 0 are gone."),
+        "{}",
+        out(&again)
+    );
+}
+
+#[test]
+fn an_audit_that_cannot_be_made_says_why() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    std::fs::write(world.folder.path().join("other.json"), "{}").unwrap();
+    for (arguments, sentence) in [
+        (
+            ["-n", "no-such-namespace"],
+            "The cluster has no namespace \"no-such-namespace\".",
+        ),
+        (
+            ["--compare", "absent.json"],
+            "The earlier report absent.json given with --compare cannot be read",
+        ),
+        (
+            ["--compare", "other.json"],
+            "The file other.json given with --compare is not a report",
+        ),
+    ] {
+        let audit = world.run(&[&["audit"], &arguments[..]].concat());
+        assert_eq!(audit.status.code(), Some(2));
+        assert!(err(&audit).contains(sentence), "{}", err(&audit));
+    }
+}

@@ -7,20 +7,19 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use super::gather::{Gathered, Known};
-use super::hunk;
 use super::render::origin;
 use super::repository::Repository;
 use super::scope::Surroundings;
+use crate::cli::hunk;
 use crate::cluster::{Beside, View};
 use crate::manifest::hook::Hook;
 use crate::manifest::locate::Spot;
 use crate::manifest::outline::Outline;
 use crate::manifest::place::Lines;
 use crate::manifest::split::parts;
-use crate::model::Text;
 use crate::model::object::Object;
 use crate::policy::Action;
-use crate::report::{Format, Judged, Located, Notice, Place, Report, User};
+use crate::report::{self, Format, Judged, Located, Notice, Place, Report};
 use crate::rules::Outcome;
 use crate::situation::volumes::claims;
 use crate::verdict::{Aim, EffectivePolicy, Finding, Review, Submission, Verdict, evaluate};
@@ -85,30 +84,6 @@ pub(super) fn verdict(
         ..Beside::NOTHING
     };
     evaluate(&review, View::new(&gathered.facts, &beside), effective)
-}
-
-/// The workloads that use any of these claims, in the namespace of the object.
-fn users(surroundings: &Surroundings, known: &Known, claims: &[Text]) -> Vec<User> {
-    let namespace = known
-        .object
-        .metadata()
-        .map(|metadata| metadata.namespace.clone())
-        .unwrap_or_default();
-    let view = surroundings.cluster.view();
-    let mut users: Vec<User> = Vec::new();
-    for claim in claims {
-        for workload in view.workloads_using(&namespace, claim) {
-            let user = User {
-                kind: workload.kind.to_string(),
-                name: workload.metadata.shown_name().to_string(),
-                pods: workload.replicas,
-            };
-            if !users.contains(&user) {
-                users.push(user);
-            }
-        }
-    }
-    users
 }
 
 /// What there is to tell of one object, and where each of it stands.
@@ -327,7 +302,10 @@ fn of_file(
                 located.fix = hunk::of(part, &known.place.items, first);
             }
             if format == Format::Html {
-                located.users = users(surroundings, known, &located.finding.volumes);
+                let metadata = known.object.metadata();
+                let namespace = metadata.map_or("", |metadata| &metadata.namespace);
+                let view = surroundings.cluster.view();
+                located.users = report::users(view, namespace, &located.finding.volumes);
             }
             located
         }));

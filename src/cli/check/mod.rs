@@ -7,7 +7,6 @@
 //! ```
 
 mod gather;
-mod hunk;
 mod judge;
 mod merge_patch;
 mod namespace;
@@ -23,14 +22,15 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::cluster::{self, ClusterError};
+use super::output::{FailOn, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
 use crate::cluster::Cluster;
 use crate::manifest::source::{Exclude, ExcludeError};
 use crate::policy::RemedyChoice;
-use crate::report::{self, Format, Report, Style, Summary};
+use crate::report::{Format, Report};
 use crate::verdict::Aim;
 use crate::view::facts::{self, FactsError};
 use gather::{Gathered, Reading};
@@ -116,24 +116,6 @@ fn remedy(name: &str) -> Result<RemedyChoice, String> {
         let known = RemedyChoice::ALL.map(RemedyChoice::name);
         format!("there is no such remedy; there are {}", known.join(", "))
     })
-}
-
-/// The least that makes a check fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// What the webhook would refuse or repair
-    Deny,
-    /// Warnings too
-    Warn,
-}
-
-impl FailOn {
-    const fn fails(self, summary: &Summary) -> bool {
-        match self {
-            Self::Deny => summary.deny + summary.fix > 0,
-            Self::Warn => summary.told() > 0,
-        }
-    }
 }
 
 /// Why a check could not be made.
@@ -257,12 +239,16 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
     }
     let aside = is_for_people(options.format) && (options.fix || options.diff);
     if aside {
-        let colour = io::stderr().is_terminal();
-        write_report(options, report, colour, &mut io::stderr().lock())?;
+        let (format, terminal) = (options.format, io::stderr().is_terminal());
+        write_report(
+            report,
+            format,
+            options.summary,
+            terminal,
+            &mut io::stderr().lock(),
+        )?;
     } else {
-        let out = io::stdout();
-        let colour = out.is_terminal();
-        write_report(options, report, colour, &mut io::BufWriter::new(out.lock()))?;
+        print_report(report, options.format, options.summary)?;
     }
     if report.summary.judged == 0 {
         eprintln!("{}", nothing(options, report));
@@ -294,22 +280,4 @@ fn nothing(options: &CheckOptions, report: &Report) -> String {
         _ => "no file holds a workload, a claim or an autoscaler that could be read",
     };
     format!("Nothing was judged in {}: {seen}.", paths.join(", "))
-}
-
-fn write_report(
-    options: &CheckOptions,
-    report: &Report,
-    terminal: bool,
-    out: &mut dyn Write,
-) -> Result<(), CheckError> {
-    // https://no-color.org
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let style = Style {
-        colour: terminal && !unwanted,
-        width: 110,
-        summary: options.summary,
-    };
-    report::write(report, options.format, style, out)?;
-    out.flush()?;
-    Ok(())
 }

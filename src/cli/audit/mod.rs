@@ -1,0 +1,520 @@
+//! `audit`: what is already in a cluster.
+//!
+//! ```text
+//! cluster ─▶ objects ─▶ judge ─▶ those at fault in full ─▶ their remedies ─▶ report
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use rayon::prelude::*;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::cluster::{ClusterError, Connection};
+use super::hunk;
+use super::output::{FailOn, print_report};
+use super::policy_file::{self, PolicyFileError};
+use crate::cluster::{BatchOrder, Beside, Cluster, Stored, View};
+use crate::manifest::split::parts;
+use crate::model::Text;
+use crate::model::metadata::Metadata;
+use crate::model::object::{Object, ObjectKind, ObjectRef};
+use crate::model::workload::WorkloadKind;
+use crate::policy::Action;
+use crate::report::{self, Format, Judged, Located, Notice, Report};
+use crate::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
+
+/// The options of `audit`.
+#[derive(Args, Clone, Debug)]
+pub struct AuditOptions {
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "CONTEXT")]
+    pub context: Option<String>,
+
+    /// Judge the objects of this namespace only
+    #[arg(long, short, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// The policy file [default: the built-in policy]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// How to write what was found
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// Count the findings and do not tell them one by one, in formats for people
+    #[arg(long)]
+    pub summary: bool,
+
+    /// Tell only what is not in this earlier report, which an audit wrote with --format json
+    #[arg(long, value_name = "EARLIER.json")]
+    pub compare: Option<PathBuf>,
+
+    /// The least that makes the audit fail
+    #[arg(long, value_enum, default_value_t = FailOn::Deny)]
+    pub fail_on: FailOn,
+
+    /// End with 0 whatever is found
+    #[arg(long, conflicts_with = "fail_on")]
+    pub exit_zero: bool,
+}
+
+/// Why an audit could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+enum AuditError {
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyFileError),
+    /// The cluster cannot be read.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// There is no such namespace.
+    #[error(
+        "The cluster has no namespace \"{0}\". `kubectl get namespaces` lists those there are."
+    )]
+    Namespace(String),
+    /// The earlier report cannot be read.
+    #[error("The earlier report {} given with --compare cannot be read: {source}.", path.display())]
+    Earlier {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// The earlier report is something else.
+    #[error("The file {} given with --compare is not a report: {source}. Write one with `multi-attach-guard audit --format json`.", path.display())]
+    NoReport {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// Standard output is gone.
+    #[error("The report could not be written: {0}.")]
+    Write(#[from] io::Error),
+}
+
+pub(super) fn run(options: &AuditOptions) -> ExitCode {
+    match audit(options) {
+        Ok(code) => ExitCode::from(code),
+        // Whoever reads the report has seen enough, as `head` does.
+        Err(AuditError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn audit(options: &AuditOptions) -> Result<u8, AuditError> {
+    let effective = policy_file::effective(options.config.as_deref())?;
+    // Read first: a mistake in it should not cost the reading of a large cluster.
+    let earlier = options.compare.as_ref().map(Earlier::read).transpose()?;
+    let connection = Connection::open(options.context.as_deref())?;
+    let cluster = connection.read(|_| true)?;
+    if let Some(name) = &options.namespace
+        && cluster.view().namespace(name).found().is_none()
+    {
+        return Err(AuditError::Namespace(name.clone()));
+    }
+    let audited = Audited::new(&cluster, options.namespace.as_deref());
+    let mut told = audited.judge(&effective);
+    audited.complete(&mut told, &connection, &effective)?;
+    let mut report = audited.report(told, options.format);
+    report.hints = hints(&report);
+    if let Some(earlier) = earlier {
+        earlier.compare(&mut report);
+    }
+    for located in report.findings.iter().filter(|it| it.is_new != Some(false)) {
+        report.summary.count(&located.finding);
+    }
+    print_report(&report, options.format, options.summary)?;
+    Ok(u8::from(
+        options.fail_on.fails(&report.summary) && !options.exit_zero,
+    ))
+}
+
+/// An object that is judged.
+struct Member {
+    object: Object,
+    reference: ObjectRef,
+}
+
+/// The objects of a cluster that are judged, in the order of their turns: those that
+/// come and go after those that stay, whose volumes they borrow.
+struct Audited<'c> {
+    cluster: &'c Cluster,
+    members: Vec<Member>,
+    order: BatchOrder,
+}
+
+/// An object at fault, by its number.
+struct Told {
+    number: usize,
+    verdict: Verdict,
+    document: Option<Value>,
+}
+
+impl<'c> Audited<'c> {
+    fn new(cluster: &'c Cluster, namespace: Option<&str>) -> Self {
+        let mut members: Vec<Member> = cluster
+            .objects()
+            .filter_map(Member::of)
+            .filter(|member| {
+                namespace.is_none() || member.reference.namespace.as_deref() == namespace
+            })
+            .collect();
+        members.sort_by_cached_key(|member| {
+            let reference = &member.reference;
+            (
+                member.comes_and_goes(),
+                reference.namespace.clone(),
+                reference.kind.clone(),
+                reference.name.clone(),
+            )
+        });
+        let order = BatchOrder::of(members.iter().map(|member| &member.object).enumerate());
+        Self {
+            cluster,
+            members,
+            order,
+        }
+    }
+
+    fn verdict(
+        &self,
+        number: usize,
+        document: Option<&Value>,
+        effective: &EffectivePolicy,
+    ) -> Verdict {
+        let member = &self.members[number];
+        let review = Review {
+            object: &member.object,
+            old: None,
+            reference: &member.reference,
+            scaled: None,
+            submission: &Live(document),
+            aim: Aim::Propose,
+        };
+        let beside = Beside {
+            batch: Some((&self.order, number)),
+            ..Beside::NOTHING
+        };
+        evaluate(&review, View::new(self.cluster, &beside), effective)
+    }
+
+    /// What there is to tell, without remedies: their patches take whole objects.
+    fn judge(&self, effective: &EffectivePolicy) -> Vec<Told> {
+        (0..self.members.len())
+            .into_par_iter()
+            .map(|number| Told {
+                number,
+                verdict: self.verdict(number, None, effective),
+                document: None,
+            })
+            .filter(|told| !told.verdict.findings.is_empty() || !told.verdict.notices.is_empty())
+            .collect()
+    }
+
+    /// Judges once more those workloads that are at fault, with their documents. One
+    /// that is gone by now keeps what was found.
+    fn complete(
+        &self,
+        told: &mut [Told],
+        connection: &Connection,
+        effective: &EffectivePolicy,
+    ) -> Result<(), AuditError> {
+        let mut at_fault: Vec<&mut Told> = told
+            .iter_mut()
+            .filter(|told| {
+                told.verdict.action() != Action::Ignore
+                    && matches!(self.members[told.number].object, Object::Workload(_))
+            })
+            .collect();
+        let wanted: Vec<(ObjectKind, &ObjectRef)> = at_fault
+            .iter()
+            .map(|told| self.members[told.number].kind_and_reference())
+            .collect();
+        let documents = connection.documents(&wanted)?;
+        for (told, document) in at_fault.iter_mut().zip(documents) {
+            if let Some(document) = document {
+                told.verdict = self.verdict(told.number, Some(&document), effective);
+                told.document = Some(document);
+            }
+        }
+        Ok(())
+    }
+
+    /// By namespace, those with the most and gravest findings first.
+    fn report(&self, told: Vec<Told>, format: Format) -> Report {
+        let mut report = Report::default();
+        report.summary.cluster = true;
+        report.summary.judged = self.members.len();
+        report.summary.facts = self.cluster.objects().count() - self.members.len();
+        for told in told {
+            let member = &self.members[told.number];
+            for finding in told.verdict.findings {
+                let mut located = Located::new(finding, None);
+                if format == Format::Html {
+                    let namespace = member.reference.namespace.as_deref().unwrap_or_default();
+                    let volumes = &located.finding.volumes;
+                    located.users = report::users(self.cluster.view(), namespace, volumes);
+                    located.fix = told.document.as_ref().and_then(|document| {
+                        let text = serde_saphyr::to_string(&own_part(document)).ok()?;
+                        hunk::of(
+                            parts(&text).first()?,
+                            &[],
+                            located.finding.remedies.first()?,
+                        )
+                    });
+                }
+                report.findings.push(located);
+            }
+            report
+                .notices
+                .extend(told.verdict.notices.into_iter().map(|text| Notice {
+                    object: member.reference.clone(),
+                    place: None,
+                    text,
+                }));
+        }
+        report.summary.notices = report.notices.len();
+        if format == Format::Junit {
+            report.judged = self.members.iter().map(Member::judged).collect();
+        }
+        let worst = by_namespace(&report);
+        report.findings.sort_by_cached_key(|located| {
+            let finding = &located.finding;
+            let namespace = finding.object.namespace.clone().unwrap_or_default();
+            (
+                worst.get(&namespace).copied(),
+                namespace,
+                finding.action,
+                finding.object.to_string(),
+            )
+        });
+        report
+    }
+}
+
+impl Member {
+    fn of(stored: &Stored) -> Option<Self> {
+        let object = match stored {
+            Stored::Workload(it) => Object::Workload((**it).clone()),
+            Stored::Claim(it) => Object::Claim((**it).clone()),
+            Stored::Autoscaler(it) => Object::Autoscaler((**it).clone()),
+            _ => return None,
+        };
+        let metadata = object.metadata()?;
+        let kind = stored.kind();
+        let reference = reference(kind, metadata);
+        Some(Self { object, reference })
+    }
+
+    fn comes_and_goes(&self) -> bool {
+        matches!(&self.object, Object::Workload(workload)
+            if matches!(workload.kind, WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::Pod))
+    }
+
+    fn kind_and_reference(&self) -> (ObjectKind, &ObjectRef) {
+        let kind = match &self.object {
+            Object::Workload(workload) => ObjectKind::Workload(workload.kind),
+            Object::Autoscaler(_) => ObjectKind::Autoscaler,
+            _ => ObjectKind::Claim,
+        };
+        (kind, &self.reference)
+    }
+
+    fn judged(&self) -> Judged {
+        Judged {
+            object: self.reference.clone(),
+            file: None,
+        }
+    }
+}
+
+fn reference(kind: ObjectKind, metadata: &Metadata) -> ObjectRef {
+    let api_version = match kind {
+        ObjectKind::Workload(kind) if kind.group().is_empty() => "v1".to_owned(),
+        ObjectKind::Workload(kind) => format!("{}/v1", kind.group()),
+        ObjectKind::Autoscaler => "autoscaling/v2".to_owned(),
+        _ => "v1".to_owned(),
+    };
+    ObjectRef {
+        api_version: api_version.into(),
+        kind: kind.name().into(),
+        namespace: Some(metadata.namespace.clone()),
+        name: metadata.name.clone(),
+    }
+}
+
+/// An object as it is in the cluster, where it was asked for.
+struct Live<'d>(Option<&'d Value>);
+
+impl Submission for Live<'_> {
+    fn object(&self) -> Option<&Value> {
+        self.0
+    }
+
+    fn changes_template(&self) -> bool {
+        true
+    }
+}
+
+/// What somebody wrote of a document: nothing that the cluster added.
+fn own_part(document: &Value) -> Value {
+    let mut own = document.clone();
+    if let Some(fields) = own.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = own["metadata"].as_object_mut() {
+        for added in ["creationTimestamp", "generation", "resourceVersion", "uid"] {
+            metadata.remove(added);
+        }
+        if let Some(annotations) = metadata
+            .get_mut("annotations")
+            .and_then(Value::as_object_mut)
+        {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+    }
+    own
+}
+
+/// For each namespace, how many errors and warnings there are, such that the worst is
+/// the least.
+fn by_namespace(report: &Report) -> BTreeMap<Text, (Reverse<usize>, Reverse<usize>)> {
+    let mut namespaces: BTreeMap<Text, (Reverse<usize>, Reverse<usize>)> = BTreeMap::new();
+    for located in &report.findings {
+        let namespace = located.finding.object.namespace.clone().unwrap_or_default();
+        match located.finding.action {
+            Action::Deny | Action::Fix => namespaces.entry(namespace).or_default().0.0 += 1,
+            Action::Warn => namespaces.entry(namespace).or_default().1.0 += 1,
+            Action::Ignore => {}
+        }
+    }
+    namespaces
+}
+
+/// What a reader may want to know next.
+fn hints(report: &Report) -> Vec<String> {
+    let mut worst: Vec<_> = by_namespace(report).into_iter().collect();
+    let Some(rule) = report.findings.first().map(|located| located.finding.rule) else {
+        return Vec::new();
+    };
+    worst.sort_by_key(|(_, worst)| *worst);
+    let counted: Vec<String> = worst
+        .iter()
+        .map(|(namespace, (errors, warnings))| {
+            format!("{namespace}: {}", report::severities(errors.0, warnings.0))
+        })
+        .collect();
+    let mut hints = Vec::new();
+    if !counted.is_empty() {
+        hints.push(format!(
+            "By namespace, the worst first: {}.",
+            counted.join("; ")
+        ));
+    }
+    hints.push(format!(
+        "`multi-attach-guard rules {rule}` explains a rule."
+    ));
+    hints
+}
+
+/// What an earlier audit found.
+#[derive(Deserialize)]
+struct Earlier {
+    findings: Vec<EarlierFinding>,
+}
+
+#[derive(Deserialize)]
+struct EarlierFinding {
+    rule: String,
+    object: EarlierObject,
+}
+
+#[derive(Deserialize)]
+struct EarlierObject {
+    kind: String,
+    #[serde(default)]
+    namespace: String,
+    name: String,
+}
+
+/// What makes two findings of two audits the same one.
+type Same<'f> = (&'f str, &'f str, &'f str, &'f str);
+
+impl Earlier {
+    fn read(path: &PathBuf) -> Result<Self, AuditError> {
+        let text = fs::read(path).map_err(|source| AuditError::Earlier {
+            path: path.clone(),
+            source,
+        })?;
+        serde_json::from_slice(&text).map_err(|source| AuditError::NoReport {
+            path: path.clone(),
+            source,
+        })
+    }
+
+    fn known(&self) -> HashSet<Same<'_>> {
+        self.findings
+            .iter()
+            .map(|finding| {
+                let object = &finding.object;
+                (
+                    &*finding.rule,
+                    &*object.kind,
+                    &*object.namespace,
+                    &*object.name,
+                )
+            })
+            .collect()
+    }
+
+    /// Marks what is new, and says how many findings stayed and how many are gone.
+    fn compare(&self, report: &mut Report) {
+        let mut known = self.known();
+        let before = known.len();
+        let mut stayed = HashSet::new();
+        for located in &mut report.findings {
+            if located.finding.action == Action::Ignore {
+                continue;
+            }
+            let object = &located.finding.object;
+            let namespace = object.namespace.as_deref().unwrap_or_default();
+            let same = known.get(&(
+                located.finding.rule,
+                &*object.kind,
+                namespace,
+                &*object.name,
+            ));
+            located.is_new = Some(same.is_none());
+            stayed.extend(same.copied());
+        }
+        known.retain(|same| !stayed.contains(same));
+        let count = |number: usize| match number {
+            1 => "1 is".to_owned(),
+            number => format!("{number} are"),
+        };
+        report.hints.push(format!(
+            "Of {before} earlier {}, {} still there and {} gone.",
+            if before == 1 { "finding" } else { "findings" },
+            count(stayed.len()),
+            count(known.len())
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests;

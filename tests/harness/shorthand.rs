@@ -1,0 +1,173 @@
+//! The objects of test cases, in few words.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// An object in few words: its kind, the claims its pods use, and whatever else is
+/// merged in.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shorthand {
+    kind: String,
+    /// `web` unless it says otherwise; claims are called `data`.
+    #[serde(default)]
+    name: Option<String>,
+    /// None where whoever creates it gives it one.
+    #[serde(default)]
+    pub(crate) namespace: Option<String>,
+    /// The claims its pods use.
+    #[serde(default)]
+    pub(crate) uses: Option<Vec<String>>,
+    /// `spec.replicas`, or a Job's `spec.parallelism`.
+    #[serde(default)]
+    replicas: Option<i64>,
+    /// `spec.strategy`, or its type alone.
+    #[serde(default)]
+    strategy: Value,
+    /// Required affinity to pods with these labels, on the host name.
+    #[serde(default)]
+    beside: Option<Value>,
+    /// Required anti-affinity to pods with these labels, on the host name.
+    #[serde(default)]
+    apart_from: Option<Value>,
+    /// The labels of the object and its pods; `app`, with the name, unless it says
+    /// otherwise.
+    #[serde(default)]
+    labels: Option<Value>,
+    /// The kind of its controller.
+    #[serde(default)]
+    owner: Option<String>,
+    /// Merged into the pods' spec.
+    #[serde(default)]
+    pod: Value,
+    /// Merged into the object.
+    #[serde(default)]
+    with: Value,
+}
+
+impl Shorthand {
+    /// The manifest.
+    pub(crate) fn manifest(&self) -> Value {
+        let name = match (self.name.as_deref(), self.kind.as_str()) {
+            (Some(name), _) => name,
+            (None, "PersistentVolumeClaim") => "data",
+            (None, _) => "web",
+        };
+        let labels = self.labels.clone().unwrap_or(json!({ "app": name }));
+        let template = json!({ "metadata": { "labels": labels }, "spec": self.pod_spec() });
+        let mut object = json!({
+            "apiVersion": self.api_version(),
+            "kind": self.kind,
+            "metadata": { "name": name, "labels": labels },
+        });
+        if let Some(spec) = self.spec(&labels, template) {
+            object["spec"] = spec;
+        }
+        if let Some(namespace) = &self.namespace {
+            object["metadata"]["namespace"] = json!(namespace);
+        }
+        match &self.strategy {
+            Value::Null => {}
+            Value::String(kind) => object["spec"]["strategy"] = json!({ "type": kind }),
+            whole => object["spec"]["strategy"] = whole.clone(),
+        }
+        if let Some(kind) = &self.owner {
+            object["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": match kind.as_str() {
+                    "Deployment" | "ReplicaSet" => "apps/v1",
+                    "CronJob" => "batch/v1",
+                    _ => "example.com/v1",
+                },
+                "kind": kind,
+                "name": "owner",
+                "uid": "00000000-0000-4000-8000-000000000000",
+                "controller": true,
+            }]);
+        }
+        merge(&mut object, &self.with);
+        object
+    }
+
+    fn api_version(&self) -> &'static str {
+        match self.kind.as_str() {
+            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => "apps/v1",
+            "Job" | "CronJob" => "batch/v1",
+            "HorizontalPodAutoscaler" => "autoscaling/v2",
+            "Scale" => "autoscaling/v1",
+            "StorageClass" | "CSIDriver" => "storage.k8s.io/v1",
+            _ => "v1",
+        }
+    }
+
+    /// What every object of the kind must say; `None` where that is nothing.
+    fn spec(&self, labels: &Value, mut template: Value) -> Option<Value> {
+        let replicas = |mut spec: Value, field: &str| {
+            if let Some(replicas) = self.replicas {
+                spec[field] = json!(replicas);
+            }
+            spec
+        };
+        Some(match self.kind.as_str() {
+            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => replicas(
+                json!({ "selector": { "matchLabels": labels }, "template": template }),
+                "replicas",
+            ),
+            "ReplicationController" => replicas(
+                json!({ "selector": labels, "template": template }),
+                "replicas",
+            ),
+            "Job" | "CronJob" => {
+                template["spec"]["restartPolicy"] = json!("Never");
+                let job = replicas(json!({ "template": template }), "parallelism");
+                match self.kind.as_str() {
+                    "Job" => job,
+                    _ => json!({ "schedule": "0 3 * * *", "jobTemplate": { "spec": job } }),
+                }
+            }
+            "Pod" => template["spec"].take(),
+            "HorizontalPodAutoscaler" => json!({
+                "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
+                "maxReplicas": 5,
+            }),
+            "PersistentVolumeClaim" => json!({
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "disk",
+                "resources": { "requests": { "storage": "1Gi" } },
+            }),
+            _ => return None,
+        })
+    }
+
+    fn pod_spec(&self) -> Value {
+        let volumes: Vec<Value> = self
+            .uses
+            .iter()
+            .flatten()
+            .map(|claim| json!({ "name": claim, "persistentVolumeClaim": { "claimName": claim } }))
+            .collect();
+        let mut spec = json!({ "containers": [{ "name": "main", "image": "example.com/app:1" }] });
+        if !volumes.is_empty() {
+            spec["volumes"] = Value::Array(volumes);
+        }
+        for (labels, field) in [
+            (&self.beside, "podAffinity"),
+            (&self.apart_from, "podAntiAffinity"),
+        ] {
+            if let Some(labels) = labels {
+                spec["affinity"][field] = json!({ "requiredDuringSchedulingIgnoredDuringExecution": [{
+                    "labelSelector": { "matchLabels": labels },
+                    "topologyKey": "kubernetes.io/hostname",
+                }]});
+            }
+        }
+        merge(&mut spec, &self.pod);
+        spec
+    }
+}
+
+/// Merges what is given, if anything is.
+pub(crate) fn merge(object: &mut Value, with: &Value) {
+    if !with.is_null() {
+        json_patch::merge(object, with);
+    }
+}
