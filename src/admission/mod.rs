@@ -249,6 +249,18 @@ fn answer(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> (Deci
     (decision, response.to_bytes())
 }
 
+/// Whether the answer at this endpoint says more of a verdict than that the object may
+/// pass.
+#[must_use]
+pub fn is_told(endpoint: Endpoint, verdict: &Verdict) -> bool {
+    verdict.findings.iter().any(|finding| match finding.action {
+        Action::Deny => decides_here(endpoint, finding),
+        Action::Fix => true,
+        Action::Warn => endpoint == Endpoint::Validate,
+        Action::Ignore => false,
+    })
+}
+
 /// Whether a denial is spoken at this endpoint. Other webhooks may still change
 /// the object after the mutating one, so it is the validating one that refuses;
 /// but what the API server itself would refuse in between never gets there.

@@ -12,7 +12,7 @@ use crate::cluster;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::server::Reviewer;
-use crate::verdict::EffectivePolicy;
+use crate::verdict::{EffectivePolicy, Verdict};
 
 /// The kinds that are judged, for the metrics.
 pub(super) fn kinds() -> Vec<&'static str> {
@@ -43,7 +43,8 @@ impl Reviewer for AdmissionReviewer {
         })?;
         let judge =
             |view: cluster::View<'_>| received.judge(endpoint, view, &self.effective.load());
-        let verdict = self.view.verdict(deadline, judge).await;
+        let is_told = |verdict: &Verdict| admission::is_told(endpoint, verdict);
+        let verdict = self.view.verdict(deadline, judge, is_told).await;
         Ok(received.answer(endpoint, &verdict))
     }
 }

@@ -47,21 +47,27 @@ impl View {
     /// Judges by the view; `judge` may be called again with more facts. Waits
     /// for facts half of the time until `deadline`, and in most cases not at all.
     ///
-    /// A cache may be behind, so a denial is confirmed by the API server.
+    /// A cache may be behind, so whatever somebody is told of (`is_told`) is confirmed
+    /// by the API server first.
     pub(super) async fn verdict(
         &self,
         deadline: Instant,
         judge: impl Fn(cluster::View<'_>) -> Verdict,
+        is_told: impl Fn(&Verdict) -> bool,
     ) -> Verdict {
         let (live, stale) = match self {
             Self::Files(cluster) => return judge(cluster.view()),
             Self::Live(live, stale) => (live, *stale),
         };
         let verdict = live.answer(wait_until(deadline), &judge).await;
-        if verdict.action() != Action::Deny {
+        if !is_told(&verdict) {
             return verdict;
         }
-        let (verdict, unanswered) = live.confirm(half_way(deadline), &judge).await;
+        let until = match verdict.action() {
+            Action::Deny => half_way(deadline),
+            Action::Fix | Action::Warn | Action::Ignore => wait_until(deadline),
+        };
+        let (verdict, unanswered) = live.confirm(until, &judge).await;
         match unanswered {
             Some(question) if stale == Stale::Warn && verdict.action() == Action::Deny => verdict
                 .without_denials(format!(
