@@ -1,6 +1,12 @@
 //! The project's own server, started as a user would start it.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::PersistentVolume;
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::api::{Api, ListParams};
+use tokio::time::sleep;
 
 use super::control_plane::{ControlPlane, READY_WITHIN};
 use super::process::{Program, free_port, says_port_taken};
@@ -27,6 +33,49 @@ pub(crate) struct Guard {
     pub(crate) certificate: PathBuf,
     /// That certificate's key.
     pub(crate) key: PathBuf,
+}
+
+impl Guard {
+    /// Waits until the guard has heard of every volume and class there is now; holds
+    /// only where none of them is deleted meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// When it does not hear of them.
+    pub(crate) fn until_heard(&self, plane: &ControlPlane) {
+        plane.block_on(async {
+            let volumes = Api::<PersistentVolume>::all(plane.client());
+            let classes = Api::<StorageClass>::all(plane.client());
+            let (volumes, classes) = (
+                volumes.list_metadata(&ListParams::default()).await.unwrap(),
+                classes.list_metadata(&ListParams::default()).await.unwrap(),
+            );
+            let there = [
+                ("persistentvolumes", volumes.items.len()),
+                ("storageclasses", classes.items.len()),
+            ];
+            let metrics = format!("{}/metrics", self.admin_url);
+            let began = Instant::now();
+            loop {
+                let answer = plane.http().get(&metrics).send().await.unwrap();
+                let metrics = answer.text().await.unwrap();
+                let heard = |(resource, count): (&str, usize)| {
+                    let series =
+                        format!("multi_attach_guard_view_objects{{resource=\"{resource}\"}} ");
+                    let held = metrics.lines().find_map(|line| line.strip_prefix(&series));
+                    held.and_then(|held| held.parse().ok()).unwrap_or(0) >= count
+                };
+                if there.into_iter().all(heard) {
+                    return;
+                }
+                assert!(
+                    began.elapsed() < READY_WITHIN,
+                    "The guard does not hear of {there:?}.\n{metrics}"
+                );
+                sleep(Duration::from_millis(20)).await;
+            }
+        });
+    }
 }
 
 impl ControlPlane {

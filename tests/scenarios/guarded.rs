@@ -96,6 +96,8 @@ pub(crate) fn play_guarded(
     let mut webhooks = WebhookOptions::new(&guard.url, &[stage.name()]);
     webhooks.rules = rules();
     let registration = world.plane.register_webhooks(stage.name(), &webhooks);
+    // What a guard says that has not heard of them yet is another test's: see `hurry`.
+    guard.until_heard(world.plane);
     let played = play_on(&mut stage, scenario, mode);
     drop(registration);
     stage.strike();
