@@ -83,8 +83,8 @@ impl Stored {
                 add(Trait::FreeOfClass(volume.class()));
             }
             Self::Volume(volume) => {
-                if let Some(claim) = volume.reserved_for() {
-                    add(Trait::ReservedFor {
+                if let Some(claim) = volume.claimed_by() {
+                    add(Trait::ClaimedBy {
                         namespace: &claim.namespace,
                         claim: &claim.name,
                     });

@@ -87,8 +87,8 @@ pub(super) enum Trait<'a> {
     },
     /// It is a volume of this class that no claim has taken.
     FreeOfClass(&'a str),
-    /// It is a volume that waits for this claim.
-    ReservedFor { namespace: &'a str, claim: &'a str },
+    /// It is a volume that names this claim.
+    ClaimedBy { namespace: &'a str, claim: &'a str },
 }
 
 /// Objects of all kinds.

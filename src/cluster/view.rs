@@ -179,22 +179,17 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// The persistent volume that waits for the claim `name` in `namespace`: its
-    /// `claimRef` names the claim, and nobody has bound the two yet. Of several the
-    /// first by name.
+    /// The persistent volume whose `claimRef` names the claim, whether or not the claim
+    /// names it too. Of several the first by name.
     #[must_use]
-    pub fn reserved_volume(&self, namespace: &str, name: &str) -> Option<&'a Volume> {
-        let reserved = Trait::ReservedFor {
-            namespace,
-            claim: name,
+    pub fn volume_of(&self, claim: &Metadata) -> Option<&'a Volume> {
+        let claimed = Trait::ClaimedBy {
+            namespace: &claim.namespace,
+            claim: &claim.name,
         };
         self.uses_all(ObjectKind::Volume, "");
-        self.members(reserved)
-            .filter(|volume: &&Volume| {
-                volume
-                    .reserved_for()
-                    .is_some_and(|claim| claim.namespace == namespace && claim.name == name)
-            })
+        self.members(claimed)
+            .filter(|volume: &&Volume| volume.is_claimed_by(claim))
             .min_by(|a, b| a.metadata.name.cmp(&b.metadata.name))
     }
 

@@ -15,6 +15,7 @@ use super::in_tree::InTreeType;
 use super::metadata::{CLASS_BETA, Metadata};
 use super::node::NodeSelector;
 use super::ser::is_default;
+use super::uid::Uid;
 
 /// A persistent volume, reduced to what decides who may use it and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,12 +50,26 @@ impl Volume {
         self.metadata.deleting || matches!(phase, "Released" | "Failed")
     }
 
-    /// The claim that it waits for: one that its `claimRef` names without a uid,
-    /// as nobody has bound the two yet.
+    /// The claim that its `claimRef` names, unless it is spent.
     #[must_use]
-    pub fn reserved_for(&self) -> Option<&ClaimRef> {
-        let claim = self.spec.claim_ref.as_ref()?;
-        (claim.uid.is_empty() && !self.is_spent()).then_some(claim)
+    pub fn claimed_by(&self) -> Option<&ClaimRef> {
+        self.spec.claim_ref.as_ref().filter(|_| !self.is_spent())
+    }
+
+    /// Whether that claim is its own, and no namesake that was there before or will be
+    /// (`IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`). It
+    /// is before the claim says so too: the volume is the first of the two to be bound.
+    #[must_use]
+    pub fn is_claimed_by(&self, claim: &Metadata) -> bool {
+        let Some(named) = self.claimed_by() else {
+            return false;
+        };
+        let is_same = match (named.uid == Uid::default(), claim.uid == Uid::default()) {
+            (true, _) => true,
+            (false, true) => self.status.phase == "Bound",
+            (false, false) => named.uid == claim.uid,
+        };
+        is_same && named.namespace == claim.namespace && named.name == claim.name
     }
 
     /// Its class; empty: none. The older way to name it, by annotation, is the
@@ -96,7 +111,7 @@ pub struct ClaimRef {
     pub name: Text,
     /// The claim's uid, once the two are bound.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
-    pub uid: Text,
+    pub uid: Uid,
 }
 
 /// What a persistent volume is made of.

@@ -402,7 +402,7 @@ pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass,
     }
 }
 
-/// The volume to which Kubernetes would bind the claim: the one that waits for it,
+/// The volume to which Kubernetes would bind the claim: the one that names it,
 /// before class, access modes or anything else count (`FindMatchingVolume` and
 /// `IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`), or
 /// else a free one. Where claims of its class are bound at once, that is the one
@@ -414,13 +414,12 @@ pub fn fitting<'a>(
     class_name: &str,
     facts: Facts<'a>,
 ) -> Option<&'a Volume> {
-    let metadata = &claim.metadata;
-    let reserved = facts
+    let own = facts
         .view
-        .reserved_volume(&metadata.namespace, &metadata.name)
+        .volume_of(&claim.metadata)
         .filter(|volume| volume.spec.volume_mode == claim.spec.volume_mode);
-    if reserved.is_some() {
-        return reserved;
+    if own.is_some() {
+        return own;
     }
     let fits = |volume: &&Volume| {
         !volume.is_spent()
