@@ -10,7 +10,7 @@
 mod shared;
 
 use std::borrow::Cow;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use multi_attach_guard::cli::policy_file;
 use multi_attach_guard::cluster::Cluster;
@@ -59,6 +59,14 @@ fn judge(knot: &Knot, cluster: &Cluster, effective: &EffectivePolicy) -> Verdict
     evaluate(&review, cluster.view(), effective)
 }
 
+/// How long this thread has been on a processor (`proc_pid_schedstat`), whatever else
+/// the machine was busy with.
+fn on_processor() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let nanoseconds = text.split(' ').next().unwrap();
+    Duration::from_nanos(nanoseconds.parse().unwrap())
+}
+
 fn main() {
     let effective = policy_file::effective(None).unwrap();
     for (title, sizes) in [
@@ -76,9 +84,9 @@ fn main() {
             }
             // The faster of two is the one that was disturbed less.
             let took = (0..2).map(|_| {
-                let start = Instant::now();
+                let start = on_processor();
                 let verdict = judge(&knot, &cluster, &effective);
-                (start.elapsed(), verdict.given_up)
+                (on_processor() - start, verdict.given_up)
             });
             let (took, is_given_up) = took.min().unwrap();
             given_up += usize::from(is_given_up);
