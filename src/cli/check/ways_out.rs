@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::CheckOptions;
 use crate::policy::{Action, keys};
 use crate::report::{Located, Report};
-use crate::rules::Outcome;
+use crate::rules::{Certainty, Outcome};
 
 /// A sentence for each way that is open.
 pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
@@ -34,7 +34,10 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
     }
     let unknown = told
         .iter()
-        .filter(|located| located.finding.outcome == Outcome::Unknown)
+        .filter(|located| {
+            let finding = &located.finding;
+            finding.outcome == Outcome::Unknown || finding.certainty == Certainty::Assumed
+        })
         .count();
     if unknown > 0 && options.facts.is_empty() && !options.cluster {
         let findings = match unknown {
