@@ -23,13 +23,13 @@ use std::borrow::Cow;
 use json_patch::Patch;
 use serde_json::Value;
 
-pub use finding::{Finding, Proposal, WARNING_LENGTH};
+pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};
 
 use crate::cluster::{Steps, View};
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::WorkloadKind;
-use crate::policy::{Action, Policy, RemedyChoice, Resolved, SuppressedBy, Suppression, Target};
+use crate::policy::{Action, Policy, RemedyChoice, Resolved, Target};
 use crate::rules::Hazard;
 use crate::situation::Facts;
 use crate::storage::{Catalog, OverrideError};
@@ -218,7 +218,7 @@ impl Evaluation<'_> {
                         other => other,
                     },
                 );
-                finding.suppressed = decision.suppressed.map(reason);
+                finding.suppressed = decision.suppressed.map(Suppressed::from);
                 finding
             })
             .collect();
@@ -258,15 +258,5 @@ impl Evaluation<'_> {
                 .map(|notice| finding::shortened(notice.to_string())),
         );
         verdict
-    }
-}
-
-fn reason(suppression: Suppression<'_>) -> String {
-    match suppression.by {
-        SuppressedBy::Exemption { line } => {
-            format!("{} (policy, line {line})", suppression.reason)
-        }
-        SuppressedBy::Namespace => format!("{} (namespace)", suppression.reason),
-        SuppressedBy::Object => suppression.reason.to_owned(),
     }
 }

@@ -1,7 +1,13 @@
 //! What a remedy changes in a file, line by line.
 
+use std::fs;
+use std::path::Path;
+
 use crate::manifest::edit;
-use crate::manifest::split::Part;
+use crate::manifest::items::read_objects;
+use crate::manifest::source::Source;
+use crate::manifest::split::{Part, parts};
+use crate::model::object::ObjectRef;
 use crate::report::Fix;
 use crate::verdict::Proposal;
 
@@ -26,6 +32,26 @@ pub(super) fn of(part: &Part<'_>, items: &[usize], proposal: &Proposal) -> Optio
         removed: owned(&before[start..before.len() - end]),
         added: owned(&after[start..after.len() - end]),
     })
+}
+
+/// As [`of`], for a `rendered` object that a kustomization takes from `file`, perhaps
+/// with something before or after its name.
+pub(super) fn at_origin(file: &Path, rendered: &ObjectRef, proposal: &Proposal) -> Option<Fix> {
+    let text = fs::read_to_string(file).ok()?;
+    let source = Source::in_memory("", text.clone());
+    let items = read_objects(&[source], false, || {}).items;
+    let named = |is_name: &dyn Fn(&str) -> bool| {
+        let mut found = items.iter().filter(|item| {
+            let ObjectRef { kind, name, .. } = &item.reference;
+            item.missing.is_none() && *kind == rendered.kind && is_name(name)
+        });
+        // Two of them would be a guess.
+        found.next().filter(|_| found.next().is_none())
+    };
+    let item = named(&|name| name == rendered.name)
+        .or_else(|| named(&|name| rendered.name.contains(name)))?;
+    let parts = parts(&text);
+    of(parts.get(item.place.part)?, &item.place.items, proposal)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub use crate::situation::NodeAssumption as Nodes;
 pub use action::{Action, Controlled, Existing, Overrides, RemedyChoice};
 pub use decide::{Directive, Resolved, SuppressedBy, Suppression, Target};
 pub use error::{PolicyError, PolicyProblem};
-pub use overrides::{OverrideSource, PassedOver};
+pub use overrides::{OverrideSource, PassedOver, ignored_rules};
 
 use crate::model::Text;
 use crate::rules::{Outcome, codes};
@@ -55,6 +55,13 @@ impl Policy {
     #[must_use]
     pub fn nodes(&self) -> Nodes {
         self.nodes
+    }
+
+    /// The exemptions in file order: the line where each begins, counted from 1, and the
+    /// reason for it.
+    pub fn exemptions(&self) -> impl Iterator<Item = (u64, &str)> {
+        let exemptions = self.exemptions.iter();
+        exemptions.map(|exemption| (exemption.line, exemption.reason.as_str()))
     }
 
     /// Provisioners the policy adds to the catalog or corrects in it, in file

@@ -5,6 +5,7 @@ use std::fmt;
 use super::action::{Action, RemedyChoice};
 use super::error::list;
 use super::{Target, keys};
+use crate::model::labels::Labels;
 use crate::rules::codes;
 
 /// Where an override stands.
@@ -220,6 +221,11 @@ impl<'a> Honoured<'a> {
             reason,
         }
     }
+}
+
+/// The rules that an object's own annotations ask to be silent about, as written there.
+pub fn ignored_rules(annotations: &Labels) -> impl Iterator<Item = &str> {
+    entries(annotations.get(keys::IGNORE).unwrap_or_default())
 }
 
 fn entries(ignore: &str) -> impl Iterator<Item = &str> {

@@ -31,7 +31,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         }
         for notice in &report.notices {
             let place = at(notice.place.as_ref());
-            writeln!(out, "{place}warning {}: {}", notice.object, notice.text)?;
+            writeln!(out, "{place}warning {}", notice.told())?;
         }
         for unopened in &report.unopened {
             writeln!(out, "{}", words::unopened(unopened))?;

@@ -34,8 +34,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let mut properties = Properties::default();
         properties.place(notice.place.as_ref());
         properties.add("title", &"multi-attach-guard");
-        let message = format!("{}: {}", notice.object, notice.text);
-        properties.write("warning", &message, out)?;
+        properties.write("warning", &notice.told(), out)?;
     }
     for unopened in &report.unopened {
         let mut properties = Properties::default();

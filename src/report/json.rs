@@ -40,7 +40,7 @@ struct Finding<'a> {
     template: Option<&'a str>,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
+    reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     is_new: Option<bool>,
     remedies: &'a [Proposal],
@@ -48,7 +48,7 @@ struct Finding<'a> {
 
 #[derive(Serialize)]
 struct Notice<'a> {
-    object: &'a ObjectRef,
+    object: Option<&'a ObjectRef>,
     file: Option<&'a str>,
     line: Option<usize>,
     message: &'a str,
@@ -83,7 +83,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             .notices
             .iter()
             .map(|notice| Notice {
-                object: &notice.object,
+                object: notice.object.as_ref(),
                 file: notice.place.as_ref().map(|place| place.file.as_str()),
                 line: notice.place.as_ref().map(|place| place.line),
                 message: &notice.text,
@@ -129,7 +129,7 @@ fn finding(located: &Located) -> Finding<'_> {
         column: place.map(|place| place.column),
         template: place.and_then(|place| place.template.as_deref()),
         message: &finding.message,
-        reason: finding.suppressed.as_deref(),
+        reason: finding.suppressed.as_ref().map(ToString::to_string),
         is_new: located.is_new,
         remedies: &finding.remedies,
     }

@@ -43,18 +43,18 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     for notice in &report.notices {
         let file = file(notice.place.as_ref());
-        let object = notice.object.to_string();
-        let mut case = case(
-            format!("{object}: annotations"),
-            file,
-            TestCaseStatus::success(),
-        );
+        let about = match &notice.object {
+            Some(object) => object.to_string(),
+            None => "policy".to_owned(),
+        };
+        let name = format!("{about}: notice");
+        let mut case = case(name, file, TestCaseStatus::success());
         case.set_system_out(format!(
             "{}warning: {}",
             at(notice.place.as_ref()),
             notice.text
         ));
-        *told.entry((file, object)).or_default() += 1;
+        *told.entry((file, about)).or_default() += 1;
         suites.entry(file).or_default().push(case);
     }
     for judged in &report.judged {
@@ -109,7 +109,7 @@ fn status(located: &Located) -> Option<TestCaseStatus> {
         (Some(Severity::Warning), _) => Some(TestCaseStatus::success()),
         (None, Some(reason)) => {
             let mut status = TestCaseStatus::skipped();
-            status.set_message(reason.as_str());
+            status.set_message(reason.to_string());
             Some(status)
         }
         (None, None) => None,

@@ -24,7 +24,7 @@ use crate::cluster::View;
 use crate::model::Text;
 use crate::model::object::ObjectRef;
 use crate::policy::Action;
-use crate::verdict::Finding;
+use crate::verdict::{Finding, Suppressed};
 
 /// A format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -173,15 +173,26 @@ pub struct Place {
     pub template: Option<String>,
 }
 
-/// Something the policy has to tell about an object's annotations.
+/// Something to tell beside the findings: of an object's annotations, its writing, or the
+/// policy.
 #[derive(Clone, Debug)]
 pub struct Notice {
-    /// The object.
-    pub object: ObjectRef,
+    /// The object; `None` where it is about the policy.
+    pub object: Option<ObjectRef>,
     /// Where it stands.
     pub place: Option<Place>,
     /// A sentence.
     pub text: String,
+}
+
+impl Notice {
+    /// The object and the sentence.
+    fn told(&self) -> String {
+        match &self.object {
+            Some(object) => format!("{object}: {}", self.text),
+            None => self.text.clone(),
+        }
+    }
 }
 
 /// A file, or a part of one, that could not be read.
@@ -335,10 +346,10 @@ impl Report {
     }
 
     /// The findings that somebody asked not to hear of, with the reason.
-    fn suppressed(&self) -> impl Iterator<Item = (&str, &Located)> {
+    fn suppressed(&self) -> impl Iterator<Item = (&Suppressed, &Located)> {
         self.findings
             .iter()
-            .filter_map(|located| Some((located.finding.suppressed.as_deref()?, located)))
+            .filter_map(|located| Some((located.finding.suppressed.as_ref()?, located)))
     }
 }
 

@@ -112,7 +112,8 @@ fn result(located: &Located) -> Value {
     if let Some(is_new) = located.is_new {
         result["baselineState"] = if is_new { "new" } else { "unchanged" }.into();
     }
-    if let Some(reason) = &finding.suppressed {
+    if let Some(suppressed) = &finding.suppressed {
+        let reason = suppressed.to_string();
         result["suppressions"] = json!([{"kind": "external", "justification": reason}]);
     }
     result
@@ -156,8 +157,7 @@ fn physical(place: &Place) -> Option<Value> {
 }
 
 fn notice(notice: &Notice) -> Value {
-    let text = format!("{}: {}", notice.object, notice.text);
-    let mut notification = json!({"level": "warning", "message": {"text": text}});
+    let mut notification = json!({"level": "warning", "message": {"text": notice.told()}});
     if let Some(physical) = notice.place.as_ref().and_then(physical) {
         notification["locations"] = json!([{"physicalLocation": physical}]);
     }

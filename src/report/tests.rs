@@ -4,10 +4,10 @@ use super::{
     Fix, Format, Judged, Located, Notice, Place, Report, Style, Summary, Unopened, Unread, write,
 };
 use crate::model::object::ObjectRef;
-use crate::policy::Action;
+use crate::policy::{Action, SuppressedBy};
 use crate::remedy;
 use crate::rules::{Certainty, Outcome, codes};
-use crate::verdict::{Finding, Proposal};
+use crate::verdict::{Finding, Proposal, Suppressed};
 
 fn object(kind: &str, name: &str) -> ObjectRef {
     ObjectRef {
@@ -72,7 +72,10 @@ fn report() -> Report {
         Action::Ignore,
         "old",
     );
-    suppressed.suppressed = Some("gone next week".to_owned());
+    suppressed.suppressed = Some(Suppressed {
+        by: SuppressedBy::Object,
+        reason: "gone next week".to_owned(),
+    });
     let ignored = finding(
         codes::UNRESOLVED_CLAIM,
         Outcome::Unknown,
@@ -112,7 +115,7 @@ fn report() -> Report {
             located(ignored, None),
         ],
         notices: vec![Notice {
-            object: object("Deployment", "old"),
+            object: Some(object("Deployment", "old")),
             place: Some(web),
             text: "there is no rule \"x\".".to_owned(),
         }],

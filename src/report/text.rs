@@ -72,8 +72,7 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "{}\n", renderer.render(&[group]))?;
     }
     for notice in &report.notices {
-        let title = format!("{}: {}", notice.object, notice.text);
-        let group = Group::with_title(Level::WARNING.primary_title(title))
+        let group = Group::with_title(Level::WARNING.primary_title(notice.told()))
             .elements(notice.place.as_ref().map(origin));
         writeln!(out, "{}\n", renderer.render(&[group]))?;
     }

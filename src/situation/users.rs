@@ -4,7 +4,7 @@ use super::affinity::{POD_NAME, follows, follows_pod, in_one_place, same};
 use super::placement::{OneNode, Range};
 use super::{Facts, Placement, Situation, UsedVolume, volumes};
 use crate::cluster::Turn;
-use crate::model::workload::Workload;
+use crate::model::workload::{Workload, WorkloadKind};
 
 /// So many claims of a StatefulSet's pods are looked up: a bound to the work that
 /// one object can ask for.
@@ -25,8 +25,8 @@ pub fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)>
 
 /// The other users of `claim` that have pods: workloads, StatefulSets by their
 /// templates, bare pods and those of controllers that are not known here. Of two
-/// that are judged together, one names the other: the one that runs to an end,
-/// else the later one.
+/// that are judged together, one names the other: the one that comes and goes (a Job, a
+/// CronJob, a bare pod), else the later one.
 #[must_use]
 pub fn others<'a>(situation: &Situation<'a>, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
@@ -39,11 +39,16 @@ pub fn others<'a>(situation: &Situation<'a>, claim: &str) -> Vec<&'a Workload> {
                 && !other.owner_is_judged()
                 && match view.workload_turn(other) {
                     Turn::Never => true,
-                    Turn::Earlier => workload.ends() || !other.ends(),
-                    Turn::Later => workload.ends() && !other.ends(),
+                    Turn::Earlier => comes_and_goes(workload) || !comes_and_goes(other),
+                    Turn::Later => comes_and_goes(workload) && !comes_and_goes(other),
                 }
         })
         .collect()
+}
+
+/// Whether somebody starts it for a while, beside what is there to stay.
+fn comes_and_goes(workload: &Workload) -> bool {
+    workload.ends() || workload.kind == WorkloadKind::Pod
 }
 
 /// Those of the other users of `volume`'s `claim` whose pods may be on another node

@@ -1,12 +1,14 @@
 //! What a verdict says about one hazard.
 
+use std::fmt;
+
 use json_patch::Patch;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::model::Text;
 use crate::model::object::ObjectRef;
-use crate::policy::Action;
+use crate::policy::{Action, SuppressedBy, Suppression};
 use crate::remedy::Remedy;
 use crate::rules::{Certainty, Hazard, Outcome};
 
@@ -39,7 +41,36 @@ pub struct Finding {
     /// the review asks for proposals.
     pub remedies: Vec<Proposal>,
     /// Why nobody is bothered with it, where somebody asked for that.
-    pub suppressed: Option<String>,
+    pub suppressed: Option<Suppressed>,
+}
+
+/// Why nobody is bothered with a finding. Shown as the reason and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suppressed {
+    /// Where silence was asked for.
+    pub by: SuppressedBy,
+    /// Why, in that person's words.
+    pub reason: String,
+}
+
+impl From<Suppression<'_>> for Suppressed {
+    fn from(suppression: Suppression<'_>) -> Self {
+        Self {
+            by: suppression.by,
+            reason: suppression.reason.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Suppressed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)?;
+        match self.by {
+            SuppressedBy::Exemption { line } => write!(f, " (policy, line {line})"),
+            SuppressedBy::Namespace => f.write_str(" (namespace)"),
+            SuppressedBy::Object => Ok(()),
+        }
+    }
 }
 
 /// A remedy that was tried on the object and helps.

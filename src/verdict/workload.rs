@@ -6,7 +6,7 @@ use json_patch::Patch;
 
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
-use super::{Aim, Evaluation, Finding, Proposal, Verdict, ratchet, reason};
+use super::{Aim, Evaluation, Finding, Proposal, Suppressed, Verdict, ratchet};
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::Workload;
 use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
@@ -182,7 +182,7 @@ impl Evaluation<'_> {
 
     fn finding(&self, hazard: &Hazard, action: Action, decisions: &Decisions<'_>) -> Finding {
         let mut finding = Finding {
-            suppressed: decisions.of(hazard).suppressed.map(reason),
+            suppressed: decisions.of(hazard).suppressed.map(Suppressed::from),
             ..Finding::new(hazard, self.review.reference, action)
         };
         if action == Action::Deny

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use crate::cluster::Cluster;
 use crate::manifest::error::{Problem, ReadError};
+use crate::manifest::find::{Exclude, find};
+use crate::manifest::items::{Item, read_objects};
 use crate::manifest::place::line_and_column;
-use crate::manifest::read::{Item, read_objects};
-use crate::manifest::source::{Exclude, Source, find};
+use crate::manifest::source::Source;
 use crate::model::object::Object;
 
 /// The namespace of namespaced objects that name none, as for kubectl.
@@ -21,6 +22,16 @@ pub enum FactsError {
     /// What could not be read, in the order of the files. Never empty.
     #[error("{}", one_a_line(.0))]
     Unreadable(Vec<ReadError>),
+    /// Objects that are still to be filled in, as nobody's cluster has them.
+    #[error(
+        "{paths}: Placeholders such as ${{NAME}} or {{{{ .Values.name }}}} stand in {count} of the objects; expected facts as a cluster has them. Fill them in first, or leave those files out."
+    )]
+    Placeholders {
+        /// The paths as given.
+        paths: String,
+        /// How many objects.
+        count: usize,
+    },
     /// Files that hold nothing of use, a wrong path most likely.
     #[error(
         "{paths}: No facts were found here; expected YAML or JSON files with StorageClasses, PersistentVolumes, Nodes and the like."
@@ -77,10 +88,18 @@ pub fn load_into(
     if !errors.is_empty() {
         return Err(FactsError::Unreadable(errors));
     }
-    if facts == 0 {
+    let named = || {
         let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
-        let paths = paths.join(", ");
-        return Err(FactsError::Nothing { paths });
+        paths.join(", ")
+    };
+    if read.templates > 0 {
+        return Err(FactsError::Placeholders {
+            paths: named(),
+            count: read.templates,
+        });
+    }
+    if facts == 0 {
+        return Err(FactsError::Nothing { paths: named() });
     }
     Ok(())
 }
@@ -163,7 +182,7 @@ mod tests {
 
     #[test]
     fn every_fault_is_told_with_its_place() {
-        let cases: [(&str, &str, &str); 5] = [
+        let cases: [(&str, &str, &str); 6] = [
             ("not YAML", "apiVersion: v1\nkind: Node\na: [", "f.yaml:3:"),
             (
                 "a field of the wrong type",
@@ -175,6 +194,12 @@ mod tests {
                 "an item of a list",
                 "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {}\n",
                 "f.yaml:4:3: This Node has no name; a fact needs metadata.name.",
+            ),
+            (
+                "a placeholder",
+                "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\n\
+                 metadata: {name: '{{ c }}'}\nprovisioner: p\n",
+                "Placeholders such as ${NAME} or {{ .Values.name }} stand in 1 of the objects;",
             ),
             (
                 "nothing of use",

@@ -104,7 +104,7 @@ fn everything_wrong() -> (TempDir, Vec<Wrong>) {
     fs::write(root.join("a-binary.yaml"), b"\x7fELF\0\0\0").unwrap();
     fs::write(root.join("d-values.yaml"), "a: [1\n").unwrap();
     let large = fs::File::create(root.join("large.yaml")).unwrap();
-    large.set_len(100_000_000).unwrap();
+    large.set_len(2 << 30).unwrap();
     symlink("itself.yaml", root.join("itself.yaml")).unwrap();
     symlink(".", root.join("around")).unwrap();
     (folder, files)
@@ -137,6 +137,29 @@ fn everything_wrong_at_once_hides_nothing() {
     let report: Value = serde_json::from_str(out(&output)).unwrap();
     assert_eq!(report["summary"]["unreadable"], messages.len());
     assert_eq!(report["summary"]["links"], 1);
+}
+
+/// Other systems refuse such names.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_with_names_that_are_no_text_are_checked_and_repaired() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let folder = repository(&[]);
+    let odd = folder.path().join(OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir(&odd).unwrap();
+    let all = odd.join("all.yaml");
+    fs::write(&all, format!("{CLASS}---\n{CLAIM}---\n{DEPLOYMENT}")).unwrap();
+    for format in [
+        "text", "concise", "json", "sarif", "junit", "github", "html",
+    ] {
+        let output = run(&folder, &["check", ".", "--format", format]);
+        assert_eq!(code(&output), 1, "{format}: {output:?}");
+    }
+    let output = run(&folder, &["check", ".", "--format", "json"]);
+    assert_eq!(findings(&output)[0]["file"], "caf\u{fffd}/all.yaml");
+    assert_eq!(code(&run(&folder, &["check", ".", "--fix"])), 0);
+    assert!(fs::read_to_string(all).unwrap().contains("Recreate"));
 }
 
 #[cfg(unix)]

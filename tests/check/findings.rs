@@ -308,6 +308,81 @@ fn a_suppression_needs_a_reason_and_is_counted() {
 }
 
 #[test]
+fn silence_that_silences_nothing_is_told_in_every_format() {
+    let annotated = |annotations: &str, rest: (&str, &str)| {
+        let metadata = format!(
+            "metadata:\n  name: web\n  annotations: {{multi-attach-guard.dev/reason: old, multi-attach-guard.dev/{annotations}}}\n"
+        );
+        let text = DEPLOYMENT.replace("metadata:\n  name: web\n", &metadata);
+        text.replace(rest.0, rest.1)
+    };
+    let recreate = ("RollingUpdate", "Recreate");
+    let both = "ignore: 'rolling-update-overlap, replicas-share-volume'";
+    let listed = |rule: &str| {
+        format!(
+            "The annotation multi-attach-guard.dev/ignore lists {rule}, but that rule finds nothing here; take it off the list."
+        )
+    };
+    let table = [
+        (both, recreate, vec![listed("rolling-update-overlap"), listed("replicas-share-volume")]),
+        (both, ("", ""), vec![listed("replicas-share-volume")]),
+        (
+            "ignore: overlap",
+            recreate,
+            vec!["The annotation multi-attach-guard.dev/ignore lists \"overlap\", and there is no such rule.".to_owned()],
+        ),
+        (
+            "action: ignore",
+            recreate,
+            vec!["The annotation multi-attach-guard.dev/action has nothing to silence here; remove it.".to_owned()],
+        ),
+        ("action: ignore", ("", ""), vec![]),
+        // They may be needed once there are pods, or once the claim is known.
+        (both, ("replicas: 1", "replicas: 0"), vec![]),
+        (both, ("claimName: data", "claimName: other"), vec![]),
+    ];
+    for (annotations, rest, expected) in table {
+        let web = annotated(annotations, rest);
+        let folder = repository(&[("a.yaml", CLASS), ("b.yaml", CLAIM), ("c.yaml", &web)]);
+        let output = run(&folder, &["check", ".", "--format", "json"]);
+        let report: Value = serde_json::from_str(out(&output)).unwrap();
+        let notices = report["notices"].as_array().cloned().unwrap_or_default();
+        let told: Vec<&str> = notices
+            .iter()
+            .filter_map(|notice| notice["message"].as_str())
+            .collect();
+        assert_eq!(told, expected, "{annotations} {rest:?}");
+    }
+
+    // An exemption is told where all that it could be for was checked.
+    let policy = "exemptions:\n- {names: [web], reason: moves}\n- {names: [gone*], reason: left}\n";
+    let files = [
+        (".multi-attach-guard.yaml", policy),
+        ("a.yaml", CLASS),
+        ("b.yaml", CLAIM),
+        ("deploy/web.yaml", DEPLOYMENT),
+    ];
+    let folder = repository(&files);
+    for format in [
+        "text", "concise", "json", "sarif", "junit", "github", "html",
+    ] {
+        let output = run(&folder, &["check", ".", "--format", format]);
+        let told = out(&output);
+        for (reason, is_told) in [("left", true), ("moves", false)] {
+            let known = [
+                format!("The exemption \"{reason}\""),
+                format!("The exemption \\\"{reason}\\\""),
+                format!("The exemption &quot;{reason}&quot;"),
+            ];
+            let found = known.iter().any(|text| told.contains(text));
+            assert_eq!(found, is_told, "{format}: {reason}: {told}");
+        }
+    }
+    let output = run(&folder, &["check", "a.yaml", "deploy", "--format", "json"]);
+    assert!(!out(&output).contains("The exemption"));
+}
+
+#[test]
 fn the_policy_of_the_repository_holds_everywhere_in_it() {
     let folder = shop();
     let policy = "defaults:\n  outcomes:\n    deadlock: warn\n";

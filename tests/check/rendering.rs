@@ -223,6 +223,26 @@ fn files_of_a_kustomization_are_repaired_where_they_stand() {
         ("chart/templates/claim.yaml", &class_and_claim()),
     ];
     let folder = repository(&files);
+    let before = check(&folder, bin.path(), &["."]);
+    assert!(
+        out(&before).contains("`check --fix` repairs 1 object;"),
+        "{before:?}"
+    );
+    let sarif = report(&check(&folder, bin.path(), &[".", "--format", "sarif"]));
+    let fixes: Vec<&Value> = sarif["runs"][0]["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|result| result.get("fixes"))
+        .collect();
+    let change = &fixes[0][0]["artifactChanges"][0];
+    assert_eq!(change["artifactLocation"]["uri"], "app/web.yaml");
+    assert_eq!(
+        change["replacements"][0]["insertedContent"]["text"],
+        "    type: Recreate\n"
+    );
+    assert_eq!(fixes.len(), 1, "{sarif:#}");
+
     let output = check(&folder, bin.path(), &[".", "--fix"]);
     let web = fs::read_to_string(folder.path().join("app/web.yaml")).unwrap();
     assert!(web.contains("strategy:\n    type: Recreate\n"), "{web}");
@@ -327,10 +347,19 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
         ("app/web.yaml", WEB),
         ("claim.yaml", &all),
     ]);
-    let sleep = "#!/bin/sh\nexec /bin/sleep 1000\n";
-    script("helm", sleep);
+    // What it starts holds the pipe open for as long as it runs.
+    let pipe = bin.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let wrapper = format!(
+        "#!/bin/sh\n/bin/sleep 100000 >'{}' &\nwait\n",
+        pipe.display()
+    );
+    script("helm", &wrapper);
+    let held = std::thread::spawn(move || fs::read(pipe).unwrap());
     script("kustomize", "#!/bin/sh\nexec /usr/bin/yes\n");
     let output = check(&folder, bin.path(), &[".", "--render-timeout", "1"]);
+    assert!(held.join().unwrap().is_empty());
     let text = out(&output);
     assert!(
         text.contains("helm was still at it after 1 s and was stopped"),

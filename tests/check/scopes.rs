@@ -73,6 +73,24 @@ fn the_nearest_definition_counts() {
             &["deny rolling-update-overlap web in/apps/web.yaml"],
         ),
         (
+            "a claim beside, and another in a folder inside",
+            vec![
+                ("in/apps/web.yaml", web.clone()),
+                ("in/apps/claim.yaml", CLAIM.to_owned()),
+                ("in/apps/nfs/claim.yaml", shared.clone()),
+            ],
+            &["deny rolling-update-overlap web in/apps/web.yaml"],
+        ),
+        (
+            "a claim above, and another in a folder beside",
+            vec![
+                ("in/apps/web/web.yaml", web.clone()),
+                ("in/apps/claim.yaml", CLAIM.to_owned()),
+                ("in/apps/nfs/claim.yaml", shared.clone()),
+            ],
+            &["deny rolling-update-overlap web in/apps/web/web.yaml"],
+        ),
+        (
             "the same definition twice",
             vec![
                 ("in/base/web.yaml", web.clone()),
@@ -121,6 +139,13 @@ fn the_nearest_definition_counts() {
         all.extend(files.iter().map(|(name, text)| (*name, text.as_str())));
         assert_eq!(found(&all, &[]), expected, "{name}");
     }
+    let apart = [
+        ("in/class.yaml", CLASS),
+        ("in/b/examples/web.yaml", web.as_str()),
+        ("in/e2e/volumes/claim.yaml", CLAIM),
+    ];
+    let output = run(&repository(&apart), &["check", "in", "--format", "json"]);
+    assert_eq!(findings(&output)[0]["certainty"], "assumed");
     let ambiguous = [
         ("in/class.yaml", CLASS),
         ("in/base/web.yaml", web.as_str()),
@@ -128,12 +153,53 @@ fn the_nearest_definition_counts() {
         ("in/prod/claim.yaml", shared.as_str()),
     ];
     assert!(!found(&ambiguous, &[]).concat().contains(overlap));
+    let folder = repository(&ambiguous);
+    let output = run(&folder, &["check", "in", "--format", "json"]);
+    let told = findings(&output);
     assert_eq!(
-        noticed(&ambiguous, &[]),
-        [
-            "The claim \"data\" is defined in in/dev/claim.yaml and in/prod/claim.yaml, which are equally near to it, so that none of them is taken. Check one folder at a time."
-        ]
+        told[0]["message"],
+        "Deployment web: claim \"data\" is defined in in/dev/claim.yaml and in/prod/claim.yaml, all equally near, so none of them is taken. Check one folder at a time."
     );
+    assert_eq!(told.len(), 1);
+}
+
+/// Whatever the files are called, the one that comes and goes is at fault.
+#[test]
+fn a_shared_claim_is_the_fault_of_the_one_that_comes_and_goes() {
+    let pod = |kind: &str| {
+        let spec = "{volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}";
+        let (version, spec) = match kind {
+            "Job" => ("batch/v1", format!("{{template: {{spec: {spec}}}}}")),
+            "CronJob" => (
+                "batch/v1",
+                format!(
+                    "{{schedule: '0 3 * * *', jobTemplate: {{spec: {{template: {{spec: {spec}}}}}}}}}"
+                ),
+            ),
+            _ => ("v1", spec.to_owned()),
+        };
+        format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: backup}}\nspec: {spec}\n")
+    };
+    let web = patient("web");
+    for kind in ["Job", "CronJob", "Pod"] {
+        let backup = pod(kind);
+        for [jobs, apps, claims] in [
+            ["in/a.yaml", "in/b.yaml", "in/c.yaml"],
+            ["in/z.yaml", "in/b.yaml", "in/a.yaml"],
+            ["in/a/x.yaml", "in/b/x.yaml", "in/x.yaml"],
+            ["in/z/x.yaml", "in/b/x.yaml", "in/b/claim.yaml"],
+            ["in/a/x.yaml", "in/b/x.yaml", "in/a/claim.yaml"],
+        ] {
+            let files = [
+                ("in/class.yaml", CLASS),
+                (jobs, backup.as_str()),
+                (apps, &web),
+                (claims, CLAIM),
+            ];
+            let expected = format!("deny workloads-share-volume backup {jobs}");
+            assert_eq!(found(&files, &[]), [expected], "{kind} {apps} {claims}");
+        }
+    }
 }
 
 #[test]

@@ -283,7 +283,7 @@ impl<'c> Audited<'c> {
             report
                 .notices
                 .extend(told.verdict.notices.into_iter().map(|text| Notice {
-                    object: member.reference.clone(),
+                    object: Some(member.reference.clone()),
                     place: None,
                     text,
                 }));

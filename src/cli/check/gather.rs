@@ -13,11 +13,13 @@ use super::repository::Repository;
 use super::scope::{Member, Scopes};
 use crate::cluster::Cluster;
 use crate::manifest::error::ReadError;
+use crate::manifest::find::{Exclude, Found, find};
 use crate::manifest::hook::Hook;
+use crate::manifest::items::{Item, Note, read_objects};
 use crate::manifest::kustomization::{FILE_NAMES, Kustomization};
 use crate::manifest::outline::Outline;
-use crate::manifest::read::{Item, Note, Position, read_objects};
-use crate::manifest::source::{Exclude, Found, Source, find};
+use crate::manifest::read::Position;
+use crate::manifest::source::Source;
 use crate::model::object::{Object, ObjectRef};
 use crate::report::{Summary, Unopened, Unread};
 
@@ -46,6 +48,8 @@ impl Known {
 /// All that was read.
 pub(super) struct Gathered {
     pub(super) sources: Vec<Source>,
+    /// The checked files, without links, that are parts of what was rendered.
+    pub(super) parts: HashSet<PathBuf>,
     /// What the last of the sources were rendered from, in the same order.
     roots: Vec<Root>,
     /// What could not be rendered.
@@ -189,6 +193,7 @@ impl Gathered {
         summary.facts = objects.len() - summary.judged;
         Self {
             sources,
+            parts: opened.parts,
             roots: opened.roots,
             unopened: opened.unopened,
             not_rendered: opened.unread,

@@ -1,6 +1,7 @@
 //! From objects to findings, each with its line.
 
 use std::cell::OnceCell;
+use std::fs;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -8,8 +9,10 @@ use serde_json::Value;
 
 use super::gather::{Gathered, Known};
 use super::render::origin;
+use super::render::roots::RootKind;
 use super::repository::Repository;
 use super::scope::Surroundings;
+use super::unused;
 use crate::cli::hunk;
 use crate::cluster::{Beside, View};
 use crate::manifest::hook::Hook;
@@ -19,10 +22,12 @@ use crate::manifest::place::Lines;
 use crate::manifest::split::parts;
 use crate::model::object::Object;
 use crate::policy::Action;
-use crate::report::{self, Format, Judged, Located, Notice, Place, Report};
-use crate::rules::Outcome;
+use crate::report::{self, Fix, Format, Judged, Located, Notice, Place, Report};
+use crate::rules::{Certainty, Outcome, codes};
 use crate::situation::volumes::claims;
-use crate::verdict::{Aim, EffectivePolicy, Finding, Review, Submission, Verdict, evaluate};
+use crate::verdict::{
+    Aim, EffectivePolicy, Finding, Proposal, Review, Submission, Verdict, evaluate,
+};
 
 /// The document of an object, but for its bulk; made when it is asked for.
 pub(super) struct Document<'m> {
@@ -160,7 +165,13 @@ fn tell(
         &document,
         Aim::Propose,
     );
-    if findings.is_empty() && notices.is_empty() && known.notes.is_empty() {
+    // What has no pods yet may need it as soon as it has.
+    let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
+    let unused = match known.object.metadata() {
+        Some(metadata) if !asleep => unused::on_object(&metadata.annotations, &findings),
+        Some(_) | None => Vec::new(),
+    };
+    if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
         return None;
     }
     let mut told = Told {
@@ -169,28 +180,43 @@ fn tell(
         notices: Vec::new(),
     };
     let annotations = document.spot("metadata.annotations");
-    told.notices
-        .extend(notices.into_iter().map(|text| (text, annotations)));
+    told.notices.extend(
+        notices
+            .into_iter()
+            .chain(unused)
+            .map(|text| (text, annotations)),
+    );
     let of_writing = known.notes.iter();
     told.notices
         .extend(of_writing.map(|note| (note.text.clone(), note.spot)));
     if !findings.is_empty() {
         let start = document.spot("");
-        let unclear = surroundings.notes.iter().filter(|(it, _)| *it == number);
-        told.notices
-            .extend(unclear.map(|(_, text)| (text.clone(), start)));
         let elsewhere = elsewhere(gathered, known, surroundings).into_iter();
         told.notices.extend(elsewhere.map(|text| (text, start)));
     }
-    let assumed: Vec<&String> = surroundings.assumed_of(number).collect();
-    if !findings.is_empty() {
-        let start = document.spot("");
-        let texts = assumed.iter().map(|text| ((*text).clone(), start));
-        told.notices.extend(texts);
-    }
     for mut finding in findings {
-        if !assumed.is_empty() && matches!(finding.action, Action::Deny | Action::Fix) {
-            finding.action = Action::Warn;
+        let mut ambiguous = surroundings.ambiguous_of(number);
+        if finding.rule == codes::UNRESOLVED_CLAIM
+            && let Some(note) = ambiguous.find(|note| finding.volumes.contains(&note.claim))
+        {
+            finding.message = format!("{}: {}", finding.object, note.text);
+            finding.warning = format!(
+                "{}: claim \"{}\" is defined more than once",
+                finding.rule, note.claim
+            );
+        }
+        for assumed in surroundings.assumed_of(number) {
+            if !finding.volumes.contains(&assumed.claim) {
+                continue;
+            }
+            finding.certainty = Certainty::Assumed;
+            if matches!(finding.action, Action::Deny | Action::Fix) {
+                finding.action = Action::Warn;
+            }
+            let notice = (assumed.text.clone(), document.spot(""));
+            if !told.notices.contains(&notice) {
+                told.notices.push(notice);
+            }
         }
         let spot = document.spot(&finding.field_path);
         match as_notice(known, &finding) {
@@ -296,11 +322,11 @@ fn of_file(
             let place = place(&finding.field_path, spot);
             let mut located = Located::new(finding, place);
             let finding = &located.finding;
-            if let (Some(part), Some(first)) =
-                (parts.get(known.place.part), finding.remedies.first())
-            {
-                located.fix = hunk::of(part, &known.place.items, first);
-            }
+            let first = finding.remedies.first();
+            located.fix = first.and_then(|first| match parts.get(known.place.part) {
+                Some(part) => hunk::of(part, &known.place.items, first),
+                None => at_origin(gathered, known, first),
+            });
             if format == Format::Html {
                 let metadata = known.object.metadata();
                 let namespace = metadata.map_or("", |metadata| &metadata.namespace);
@@ -310,12 +336,23 @@ fn of_file(
             located
         }));
         notices.extend(told.notices.into_iter().map(|(text, spot)| Notice {
-            object: known.reference.clone(),
+            object: Some(known.reference.clone()),
             place: place("metadata.annotations", spot),
             text,
         }));
     }
     (findings, notices)
+}
+
+/// What the proposal changes in the checked file that a kustomization takes the object
+/// from.
+fn at_origin(gathered: &Gathered, known: &Known, proposal: &Proposal) -> Option<Fix> {
+    let root = gathered.root(known.place.source)?;
+    let file = fs::canonicalize(known.template.as_deref()?).ok()?;
+    let is_part = root.kind == RootKind::Kustomization && gathered.parts.contains(&file);
+    is_part
+        .then(|| hunk::at_origin(&file, &known.reference, proposal))
+        .flatten()
 }
 
 /// Whether the format shows what a remedy changes; it takes an edit for each finding.

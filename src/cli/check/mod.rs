@@ -15,11 +15,12 @@ mod render;
 mod repair;
 mod repository;
 mod scope;
+mod unused;
 mod values;
 mod ways_out;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -28,7 +29,7 @@ use super::cluster::{self, ClusterError};
 use super::output::{FailOn, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
 use crate::cluster::Cluster;
-use crate::manifest::source::{Exclude, ExcludeError};
+use crate::manifest::find::{Exclude, ExcludeError};
 use crate::policy::RemedyChoice;
 use crate::report::{Format, Report};
 use crate::verdict::Aim;
@@ -181,7 +182,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     };
     let mut gathered = Gathered::read(&options.paths, kinds, reading, facts(options)?)
         .map_err(CheckError::Render)?;
-    if let Some(policy) = policy.filter(|_| options.config.is_none()) {
+    if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         eprintln!("The policy is {}.", policy.display());
     }
     if edits {
@@ -192,8 +193,23 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         gathered.refuse(edits);
     }
     let mut report = judge::report(&gathered, &effective, &repository, options.format);
+    if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
+        let unused = unused::in_policy(effective.policy(), &file, &report, &repository);
+        report.summary.notices += unused.len();
+        report.notices.extend(unused);
+    }
     report.hints = ways_out::of(&report, options);
     finish(options, &report)
+}
+
+/// Whether all that lies beside the policy and below it is checked.
+fn covers(paths: &[PathBuf], policy: &Path) -> bool {
+    policy.canonicalize().is_ok_and(|policy| {
+        paths.iter().any(|path| {
+            path.canonicalize()
+                .is_ok_and(|path| path.is_dir() && policy.starts_with(path))
+        })
+    })
 }
 
 /// What is known of the cluster beside the manifests.

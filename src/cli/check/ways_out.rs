@@ -57,12 +57,14 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
     ways
 }
 
-/// Whether the file can be edited, and the remedy is one that nobody has to ask for.
+/// Whether the file can be edited, be it that a kustomization takes the object from
+/// it, and the remedy is one that nobody has to ask for.
 fn is_fixable(located: &Located) -> bool {
-    let in_file = located
-        .place
-        .as_ref()
-        .is_some_and(|place| place.path.is_some() && place.template.is_none());
+    let in_file = located.fix.is_some()
+        || located
+            .place
+            .as_ref()
+            .is_some_and(|place| place.path.is_some() && place.template.is_none());
     let remedies = &located.finding.remedies;
     in_file
         && matches!(located.finding.action, Action::Deny | Action::Fix)

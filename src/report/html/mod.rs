@@ -168,8 +168,8 @@ fn asides(report: &Report) -> Markup {
         }
         @if !report.notices.is_empty() {
             section {
-                h2 { "About annotations" }
-                ul { @for notice in &report.notices { li { (notice.object) ": " (notice.text) } } }
+                h2 { "To know" }
+                ul { @for notice in &report.notices { li { (notice.told()) } } }
             }
         }
         @if !report.unopened.is_empty() {

@@ -5,11 +5,12 @@
 //! object, a line `# Source: FILE` names the file it came from, and
 //! [`origin::place`] finds the line in that file.
 
+mod group;
 pub(super) mod origin;
 mod program;
 pub(super) mod roots;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -22,6 +23,7 @@ use futures_util::stream::{self, StreamExt};
 
 use crate::manifest::source::Source;
 use crate::report::{Unopened, Unread};
+use group::Groups;
 use origin::Naming;
 use program::{on_path, output};
 use roots::{Root, RootKind};
@@ -69,6 +71,8 @@ struct Outcome {
 pub(super) struct Opened {
     /// Files that are nobody's part, then the rendered texts.
     pub(super) sources: Vec<Source>,
+    /// Files, without links, that are parts of what was rendered.
+    pub(super) parts: HashSet<PathBuf>,
     /// Where the rendered texts are from: the last of the sources, in the same order.
     pub(super) roots: Vec<Root>,
     /// What was not rendered though it was tried.
@@ -99,6 +103,7 @@ pub(super) fn open(
         .partition(|root| kinds.contains(&root.kind));
     let mut opened = Opened {
         sources: Vec::new(),
+        parts: HashSet::new(),
         roots: Vec::new(),
         unopened: Vec::new(),
         unread: Vec::new(),
@@ -157,7 +162,10 @@ pub(super) fn open(
         let real = source.real_path();
         !real.is_some_and(|path| held.iter().any(|root| root.holds(path)))
     };
-    opened.sources = sources.into_iter().filter(is_free).collect();
+    let parts: Vec<Source>;
+    (opened.sources, parts) = sources.into_iter().partition(is_free);
+    let parts = parts.iter().filter_map(|source| source.real_path());
+    opened.parts = parts.map(Path::to_owned).collect();
     opened.sources.extend(texts);
     Ok(opened)
 }
@@ -170,6 +178,7 @@ struct Tools {
     /// A folder of our own, without links.
     folder: PathBuf,
     naming: Naming,
+    groups: Groups,
     limit: Duration,
     /// The values for charts, as arguments.
     values: Vec<OsString>,
@@ -214,6 +223,7 @@ fn render(
         naming: Naming {
             here: std::env::current_dir().and_then(fs::canonicalize)?,
         },
+        groups: Groups::watched(),
         limit: Duration::from_secs(options.render_timeout),
         values,
     };
@@ -298,7 +308,8 @@ impl Tools {
     }
 
     async fn output(&self, program: &Path, arguments: &[OsString]) -> Result<String, String> {
-        output(program, arguments, &self.empty(), self.limit)
+        let groups = &self.groups;
+        output(program, arguments, &self.empty(), groups, self.limit)
             .await
             .map_err(|failure| failure.to_string())
     }

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use super::group::Groups;
 use crate::manifest::source::MAX_BYTES;
 
 /// The most that is kept of what a program says to people.
@@ -17,6 +18,9 @@ const COMPLAINT: u64 = 64 << 10;
 
 /// The most characters of it that are passed on.
 const SHOWN: usize = 300;
+
+/// What Helm says after most complaints, of an option that is not ours.
+const ADVICE: &str = "Use --debug flag to render out invalid YAML";
 
 /// Why a program rendered nothing. Each is the end of a sentence.
 #[derive(Debug, thiserror::Error)]
@@ -62,11 +66,12 @@ fn is_program(path: &Path) -> bool {
 ///
 /// It finds no network, no cluster, no plugins and no repositories: proxies lead
 /// nowhere, git may use no transport, and `empty`, a folder with nothing in it,
-/// stands for all folders of Helm's and kustomize's own.
+/// stands for all folders of Helm's and kustomize's own. It is one of the `groups`.
 pub(super) async fn output(
     program: &Path,
     arguments: &[OsString],
     empty: &Path,
+    groups: &Groups,
     limit: Duration,
 ) -> Result<String, Failure> {
     const NOWHERE: &str = "http://127.0.0.1:9";
@@ -84,6 +89,7 @@ pub(super) async fn output(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
+    Groups::lead(&mut command);
     for (variable, _) in std::env::vars_os() {
         if variable.to_string_lossy().starts_with("HELM_") {
             command.env_remove(variable);
@@ -112,6 +118,7 @@ pub(super) async fn output(
         error,
     };
     let mut child = command.spawn().map_err(start)?;
+    let group = groups.of(&child);
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(start(io::ErrorKind::BrokenPipe.into()));
     };
@@ -124,7 +131,7 @@ pub(super) async fn output(
         }
         Ok((text, complaint, Some(child.wait().await?)))
     };
-    // When the time is over, the child is dropped, and stopped with that.
+    // When the time is over, the group is dropped, and stopped with that.
     let ended: io::Result<_> = timeout(limit, run).await.map_err(|_| Failure::Slow {
         program: name(),
         limit,
@@ -136,6 +143,9 @@ pub(super) async fn output(
     let Some(status) = status else {
         return Err(Failure::Large { program: name() });
     };
+    if let Some(group) = group {
+        group.ended();
+    }
     if !status.success() {
         let complaint = shortened(&String::from_utf8_lossy(&complaint));
         return Err(if complaint.is_empty() {
@@ -165,7 +175,8 @@ async fn all_of(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// The complaint on one line: its last paragraph says most, and `Error:` nothing.
+/// The complaint on one line: its last paragraph says most, and `Error:` nothing. Of a
+/// long one, the end names the cause.
 fn shortened(complaint: &str) -> String {
     let lines: Vec<&str> = complaint
         .lines()
@@ -178,16 +189,18 @@ fn shortened(complaint: &str) -> String {
         .unwrap_or(0);
     let text = lines[from.min(lines.len())..].join(" ");
     let text = text.strip_prefix("Error: ").unwrap_or(&text);
-    let plain: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(SHOWN)
-        .collect();
-    if text.chars().count() > SHOWN {
-        format!("{plain}…")
-    } else {
-        plain.trim_end_matches('.').to_owned()
+    let text = text.strip_suffix(ADVICE).unwrap_or(text);
+    let text = text.trim_end().trim_end_matches('.');
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let letters: Vec<char> = text.chars().map(plain).collect();
+    if letters.len() <= SHOWN {
+        return letters.into_iter().collect();
     }
+    let start: String = letters[..SHOWN / 3].iter().collect();
+    let end: String = letters[letters.len() - (SHOWN - SHOWN / 3)..]
+        .iter()
+        .collect();
+    format!("{start} … {end}")
 }
 
 #[cfg(test)]
@@ -201,15 +214,15 @@ mod tests {
             ("Error: no such chart.\n", "no such chart"),
             (
                 "level=WARN msg=x\nError: cannot load\n  because of y\n\nUse --debug flag to render out invalid YAML\n",
-                "cannot load because of y Use --debug flag to render out invalid YAML",
+                "cannot load because of y",
             ),
             ("two\nlines\n", "two lines"),
         ];
         for (complaint, line) in table {
             assert_eq!(shortened(complaint), line);
         }
-        let long = shortened(&"ü".repeat(1000));
-        assert_eq!(long.chars().count(), super::SHOWN + 1);
-        assert!(long.ends_with('…'));
+        let long = shortened(&format!("a chart {}the cause", "ü".repeat(1000)));
+        assert_eq!(long.chars().count(), super::SHOWN + 3);
+        assert!(long.starts_with("a chart ü") && long.ends_with("üthe cause"));
     }
 }

@@ -1,0 +1,329 @@
+//! The objects that speak for those of one file, gathered from where they are named.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::{Answer, Key, Member, Scopes, global, key, stems, target};
+use crate::cluster::{BatchOrder, Cluster};
+use crate::manifest::hook::Hook;
+use crate::model::Text;
+use crate::model::claim::Claim;
+use crate::model::object::{Object, ObjectKind};
+use crate::model::workload::Workload;
+use crate::situation::volumes::claims;
+
+/// The most users of one claim that are looked at together.
+const MAX_USERS: usize = 64;
+
+/// The most pods of a StatefulSet whose claims are looked at.
+const MAX_ORDINALS: i64 = 16;
+
+/// The objects that speak for those of one file.
+pub(in crate::cli::check) struct Surroundings {
+    pub(in crate::cli::check) cluster: Cluster,
+    pub(in crate::cli::check) order: BatchOrder,
+    /// Claims of workloads that stand for nothing, as several definitions are equally near.
+    ambiguous: Vec<(usize, ClaimNote)>,
+    /// Claims of workloads that are defined in a folder apart.
+    assumed: Vec<(usize, ClaimNote)>,
+}
+
+/// Something to know about a claim that a workload names.
+pub(in crate::cli::check) struct ClaimNote {
+    pub(in crate::cli::check) claim: Text,
+    /// A sentence or two.
+    pub(in crate::cli::check) text: String,
+}
+
+impl Surroundings {
+    /// What is only assumed where the object number `number` is judged.
+    pub(in crate::cli::check) fn assumed_of(
+        &self,
+        number: usize,
+    ) -> impl Iterator<Item = &ClaimNote> {
+        of(&self.assumed, number)
+    }
+
+    /// What is ambiguous where the object number `number` is judged.
+    pub(in crate::cli::check) fn ambiguous_of(
+        &self,
+        number: usize,
+    ) -> impl Iterator<Item = &ClaimNote> {
+        of(&self.ambiguous, number)
+    }
+}
+
+fn of(notes: &[(usize, ClaimNote)], number: usize) -> impl Iterator<Item = &ClaimNote> {
+    let of_it = notes.iter().filter(move |(it, _)| *it == number);
+    of_it.map(|(_, note)| note)
+}
+
+impl Scopes<'_> {
+    /// What speaks for the members `numbers`, all of one file.
+    pub(in crate::cli::check) fn around(&self, numbers: &[usize]) -> Surroundings {
+        let from = self.members[numbers[0]].source;
+        let mut walk = Walk {
+            scopes: self,
+            from,
+            taken: HashMap::new(),
+            waiting: Vec::new(),
+            ambiguous: Vec::new(),
+            assumed: Vec::new(),
+        };
+        // Of two with one name in a file, the last one counts.
+        for number in numbers.iter().rev() {
+            walk.take(*number, Depth::Judged);
+        }
+        while let Some((number, depth)) = walk.waiting.pop() {
+            walk.visit(number, depth);
+        }
+        for driver in &self.drivers {
+            let key = (ObjectKind::CsiDriver, Text::default(), driver.clone());
+            walk.named(&key);
+        }
+        let mut taken: Vec<usize> = walk.taken.into_values().collect();
+        taken.sort_unstable();
+        let mut cluster = Cluster::new();
+        for number in &taken {
+            cluster.apply(self.members[*number].object.clone());
+        }
+        let judged = taken.iter().filter(|number| self.members[**number].judged);
+        Surroundings {
+            cluster,
+            order: BatchOrder::of(judged.map(|number| (*number, self.members[*number].object))),
+            ambiguous: walk.ambiguous,
+            assumed: walk.assumed,
+        }
+    }
+}
+
+/// How far an object is from those that are judged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// It is one of them.
+    Judged,
+    /// One of them names it, or it shares a claim with one of them.
+    Beside,
+    /// It is a fact and no more.
+    Fact,
+}
+
+struct Walk<'s, 'g> {
+    scopes: &'s Scopes<'g>,
+    from: usize,
+    taken: HashMap<Key, usize>,
+    waiting: Vec<(usize, Depth)>,
+    ambiguous: Vec<(usize, ClaimNote)>,
+    assumed: Vec<(usize, ClaimNote)>,
+}
+
+impl Walk<'_, '_> {
+    fn take(&mut self, number: usize, depth: Depth) {
+        let key = key(self.scopes.members[number].object);
+        let known = self.taken.contains_key(&key);
+        if !known {
+            self.taken.insert(key, number);
+        }
+        if !known || depth == Depth::Judged {
+            self.waiting.push((number, depth));
+        }
+    }
+
+    fn named(&mut self, key: &Key) {
+        if let Some(number) = self.scopes.one(self.from, key) {
+            self.take(number, Depth::Fact);
+        }
+    }
+
+    fn visit(&mut self, number: usize, depth: Depth) {
+        let scopes = self.scopes;
+        let source = scopes.members[number].source;
+        match scopes.members[number].object {
+            Object::Workload(workload) if depth != Depth::Fact => {
+                self.workload(number, workload, depth);
+            }
+            Object::Claim(claim) => {
+                let metadata = &claim.metadata;
+                if depth == Depth::Judged {
+                    self.users(number, &metadata.namespace, &metadata.name, Some(number));
+                }
+                self.storage(claim);
+            }
+            Object::Autoscaler(_) if depth == Depth::Judged => {
+                let target = target(scopes.members[number].object);
+                let target = target.and_then(|target| scopes.one(source, &target));
+                if let Some(target) = target {
+                    self.take(target, Depth::Beside);
+                }
+            }
+            _ => {}
+        }
+        if let Some(metadata) = scopes.members[number].object.metadata() {
+            self.named(&global(ObjectKind::Namespace, &metadata.namespace));
+        }
+    }
+
+    /// Takes what decides which storage a claim has or gets.
+    fn storage(&mut self, claim: &Claim) {
+        let scopes = self.scopes;
+        match claim.class() {
+            Some(class) => self.named(&global(ObjectKind::StorageClass, class)),
+            None => self.beside(&scopes.default_classes),
+        }
+        if !claim.spec.volume_name.is_empty() {
+            self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
+        }
+        self.beside(&scopes.volumes);
+    }
+
+    fn beside(&mut self, numbers: &[usize]) {
+        for number in numbers {
+            if self
+                .scopes
+                .is_beside(self.from, self.scopes.members[*number].source)
+            {
+                self.take(*number, Depth::Fact);
+            }
+        }
+    }
+
+    fn workload(&mut self, number: usize, workload: &Workload, depth: Depth) {
+        let scopes = self.scopes;
+        let Member { source, hook, .. } = scopes.members[number];
+        let metadata = &workload.metadata;
+        let alone = hook == Some(Hook::Apart);
+        for template in &workload.claim_templates {
+            self.storage(template);
+        }
+        for claim in claims(workload) {
+            let key = (ObjectKind::Claim, metadata.namespace.clone(), claim.clone());
+            let answer = scopes.answer(source, &key);
+            let definition = match answer {
+                Answer::One(definition) => {
+                    self.take(definition, Depth::Fact);
+                    let defined = scopes.members[definition].source;
+                    if depth == Depth::Judged && scopes.is_apart(source, defined) {
+                        let assumed = ClaimNote {
+                            claim: claim.clone(),
+                            text: apart(claim, scopes.names[defined]),
+                        };
+                        self.assumed.push((number, assumed));
+                    }
+                    Some(definition)
+                }
+                Answer::Several(definitions) => {
+                    if depth == Depth::Judged {
+                        let note = ClaimNote {
+                            claim: claim.clone(),
+                            text: self.several(claim, &definitions),
+                        };
+                        self.ambiguous.push((number, note));
+                    }
+                    continue;
+                }
+                Answer::Nothing => None,
+            };
+            if depth == Depth::Judged && !alone {
+                self.users(number, &metadata.namespace, claim, definition);
+            }
+        }
+        if depth == Depth::Judged && !alone {
+            for stem in stems(workload) {
+                let first = workload.first_ordinal;
+                let pods = workload.replicas.min(MAX_ORDINALS);
+                for ordinal in first..first.saturating_add(pods) {
+                    let claim: Text = format!("{stem}-{ordinal}").into();
+                    let key = (ObjectKind::Claim, metadata.namespace.clone(), claim.clone());
+                    let definition = scopes.one(source, &key);
+                    if let Some(definition) = definition {
+                        self.take(definition, Depth::Fact);
+                    }
+                    self.users(number, &metadata.namespace, &claim, definition);
+                }
+            }
+        }
+        let own = key(scopes.members[number].object);
+        for scaler in scopes.scalers.get(&own).into_iter().flatten() {
+            if scopes.one(scopes.members[*scaler].source, &own) == Some(number) {
+                self.take(*scaler, Depth::Fact);
+            }
+        }
+        // Whom an affinity chooses is not told by a name.
+        if !workload.template.affinity.is_empty() && !alone {
+            let others = scopes.workloads.get(&metadata.namespace);
+            self.beside(others.map_or(&[], Vec::as_slice));
+        }
+    }
+
+    /// Takes those that use the same claim as `number` does. `definition` is the claim
+    /// it means; without one, the facts may hold it.
+    fn users(&mut self, number: usize, namespace: &Text, claim: &Text, definition: Option<usize>) {
+        let scopes = self.scopes;
+        let by_name = scopes.users.get(&(namespace.clone(), claim.clone()));
+        let stem = claim.rsplit_once('-').map(|(stem, _)| stem.into());
+        let by_template = stem.and_then(|stem| scopes.makers.get(&(namespace.clone(), stem)));
+        let is_fact = scopes
+            .facts
+            .view()
+            .claim(namespace, claim)
+            .found()
+            .is_some();
+        let key = (ObjectKind::Claim, namespace.clone(), claim.clone());
+        let mut users: Vec<usize> = [by_name, by_template]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .copied()
+            .filter(|user| {
+                let Member { source, hook, .. } = scopes.members[*user];
+                let means_it = || match (definition, scopes.answer(source, &key)) {
+                    (Some(ours), Answer::One(theirs)) => ours == theirs,
+                    (None, Answer::Nothing) => {
+                        scopes.nearness(self.from, source).is_some()
+                            && (is_fact || scopes.is_beside(self.from, source))
+                    }
+                    _ => false,
+                };
+                *user != number
+                    && (is_fact || !scopes.is_apart(self.from, source))
+                    && !matches!(hook, Some(Hook::Apart | Hook::Test))
+                    && (is_fact && definition.is_none() || means_it())
+            })
+            .collect();
+        users.sort_by_key(|user| Reverse(scopes.nearness(self.from, scopes.members[*user].source)));
+        for user in users.into_iter().take(MAX_USERS) {
+            self.take(user, Depth::Beside);
+        }
+    }
+
+    fn several(&self, claim: &str, definitions: &[usize]) -> String {
+        let mut files: Vec<String> = definitions
+            .iter()
+            .map(|number| self.scopes.names[self.scopes.members[*number].source].to_owned())
+            .collect();
+        files.sort();
+        let more = files.len().saturating_sub(3);
+        files.truncate(3);
+        if more > 0 {
+            files.push(format!("{more} more"));
+        }
+        format!(
+            "claim \"{claim}\" is defined in {}, all equally near, so none of them is taken. Check one folder at a time.",
+            listed(&files)
+        )
+    }
+}
+
+fn apart(claim: &str, file: &str) -> String {
+    format!(
+        "The claim \"{claim}\" is taken from {file}, in a folder apart, so that this is an assumption. Check the two folders alone, or give the facts of the cluster, to be sure."
+    )
+}
+
+fn listed(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

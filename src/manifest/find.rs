@@ -1,0 +1,414 @@
+//! Which files to read.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::{DirEntry, WalkBuilder};
+
+use super::error::{Problem, ReadError};
+use super::source::{Source, read, text_of, whole};
+
+/// Ends of file names that are read in directories.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// The name that kustomize reads without such an end.
+const KUSTOMIZATION: &str = "Kustomization";
+
+/// Directories of what others wrote, for programs and not for clusters.
+const FOREIGN: [&str; 4] = ["vendor", "node_modules", "site-packages", "__pycache__"];
+
+/// The file that makes a directory a virtual environment of Python (PEP 405).
+const VIRTUAL_ENVIRONMENT: &str = "pyvenv.cfg";
+
+/// Globs of what is left out when directories are searched, as in a `.gitignore`
+/// at the top of the directory that is searched.
+#[derive(Clone, Debug)]
+pub struct Exclude(Gitignore);
+
+/// A glob that cannot be understood.
+#[derive(Debug, thiserror::Error)]
+#[error("--exclude \"{glob}\" is no glob: {source}.")]
+pub struct ExcludeError {
+    glob: String,
+    source: ignore::Error,
+}
+
+impl Exclude {
+    /// Leaves out nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self(Gitignore::empty())
+    }
+
+    /// Leaves out what any of the globs matches.
+    ///
+    /// # Errors
+    /// One of them cannot be understood.
+    pub fn new<'g>(globs: impl IntoIterator<Item = &'g str>) -> Result<Self, ExcludeError> {
+        let refused = |glob: &str, source| ExcludeError {
+            glob: glob.to_owned(),
+            source,
+        };
+        let mut builder = GitignoreBuilder::new("");
+        for glob in globs {
+            builder
+                .add_line(None, glob)
+                .map_err(|source| refused(glob, source))?;
+        }
+        builder
+            .build()
+            .map(Self)
+            .map_err(|source| refused("", source))
+    }
+
+    fn leaves_out(&self, path: &Path, is_directory: bool) -> bool {
+        self.0.matched(path, is_directory).is_ignore()
+    }
+}
+
+/// What [`find`] found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The files, in the order given, directories sorted by name.
+    pub sources: Vec<Source>,
+    /// What could not be opened.
+    pub errors: Vec<ReadError>,
+    /// Links in directories that lead out of them, or nowhere, and were not followed.
+    pub links: usize,
+    seen: HashSet<PathBuf>,
+}
+
+/// Finds the manifests under `paths`: a file is taken whatever its name, a
+/// directory is searched for `.yaml`, `.yml` and `.json` files and for `Kustomization`,
+/// and `-` reads `stdin`. What a `.gitignore` or a glob of `exclude` leaves out, what is hidden
+/// and what others wrote (`vendor`, `node_modules`, virtual environments) is
+/// searched only when it is named. A link in a directory is followed where it leads
+/// to a file in the same directory. Every file is taken once, whichever links lead
+/// to it.
+pub fn find(paths: &[PathBuf], exclude: &Exclude, stdin: &mut dyn Read) -> Found {
+    let mut found = Found::default();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            found.stream("-", &mut *stdin);
+            continue;
+        }
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => found.directory(path, exclude),
+            Ok(metadata) if metadata.is_file() => found.file(path, metadata.len(), true),
+            Ok(metadata) => found.pipe(path, metadata.file_type()),
+            Err(error) => found.unreadable(path, error),
+        }
+    }
+    found
+}
+
+impl Found {
+    fn unreadable(&mut self, path: &Path, error: io::Error) {
+        self.errors
+            .push(whole(&shown(path), Problem::Unreadable(error)));
+    }
+
+    fn stream(&mut self, name: &str, from: impl Read) {
+        match read(name, from, 0).and_then(|bytes| text_of(name, bytes)) {
+            Ok(text) if text.trim().is_empty() => self.errors.push(whole(name, Problem::Empty)),
+            Ok(text) => self.sources.push(Source::in_memory(name, text)),
+            Err(error) => self.errors.push(error),
+        }
+    }
+
+    fn file(&mut self, path: &Path, bytes: u64, named: bool) {
+        let real = fs::canonicalize(path).ok();
+        if let Some(real) = &real
+            && !self.seen.insert(real.clone())
+        {
+            return;
+        }
+        let source = Source::file(shown(path), path.to_owned(), real, bytes, named);
+        self.sources.push(source);
+    }
+
+    fn pipe(&mut self, path: &Path, kind: fs::FileType) {
+        let name = shown(path);
+        if !is_readable_stream(kind) {
+            self.errors.push(whole(&name, Problem::NotAFile));
+            return;
+        }
+        match File::open(path) {
+            Ok(file) => self.stream(&name, file),
+            Err(error) => self.errors.push(whole(&name, Problem::Unreadable(error))),
+        }
+    }
+
+    fn directory(&mut self, root: &Path, exclude: &Exclude) {
+        let (top, exclude) = (root.to_owned(), exclude.clone());
+        let walk = WalkBuilder::new(root)
+            .sort_by_file_name(Ord::cmp)
+            .filter_entry(move |entry| entry.depth() == 0 || is_searched(entry, &top, &exclude))
+            .build();
+        let root_without_links = fs::canonicalize(root);
+        for entry in walk {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let path = path_of(&error).unwrap_or(root).to_owned();
+                    // What the walk says of it repeats the path.
+                    let plain = fs::read_dir(&path).err().or_else(|| error.into_io_error());
+                    self.unreadable(&path, plain.unwrap_or(io::ErrorKind::Other.into()));
+                    continue;
+                }
+            };
+            let path = entry.path();
+            let Some(kind) = entry.file_type().filter(|_| is_manifest_name(path)) else {
+                continue;
+            };
+            if kind.is_symlink() {
+                let inside = fs::canonicalize(path).is_ok_and(|target| {
+                    root_without_links
+                        .as_ref()
+                        .is_ok_and(|root| target.starts_with(root))
+                });
+                match fs::metadata(path) {
+                    Ok(target) if inside && target.is_file() => {
+                        self.file(path, target.len(), false);
+                    }
+                    Ok(target) if inside && target.is_dir() => {}
+                    _ => self.links += 1,
+                }
+            } else if kind.is_file() {
+                let bytes = entry.metadata().map_or(0, |metadata| metadata.len());
+                self.file(path, bytes, false);
+            }
+        }
+    }
+}
+
+/// Whether an entry below `top` is looked at, or into.
+fn is_searched(entry: &DirEntry, top: &Path, exclude: &Exclude) -> bool {
+    let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+    let foreign = is_directory
+        && (FOREIGN.iter().any(|name| entry.file_name() == *name)
+            || entry.path().join(VIRTUAL_ENVIRONMENT).is_file());
+    let inner = entry.path().strip_prefix(top).unwrap_or(entry.path());
+    !foreign && !exclude.leaves_out(inner, is_directory)
+}
+
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            path_of(err)
+        }
+        _ => None,
+    }
+}
+
+fn is_manifest_name(path: &Path) -> bool {
+    match path.extension() {
+        Some(extension) => EXTENSIONS
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known)),
+        None => path.file_name().is_some_and(|name| name == KUSTOMIZATION),
+    }
+}
+
+#[cfg(unix)]
+fn is_readable_stream(kind: fs::FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    kind.is_fifo() || kind.is_char_device()
+}
+
+#[cfg(not(unix))]
+fn is_readable_stream(_kind: fs::FileType) -> bool {
+    false
+}
+
+/// The path as messages show it.
+fn shown(path: &Path) -> String {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{self, Read};
+    use std::path::{Path, PathBuf};
+
+    use super::super::source::{MAX_BYTES, Source};
+    use super::{Exclude, Found, find};
+
+    fn names(found: &Found, under: &Path) -> Vec<String> {
+        found
+            .sources
+            .iter()
+            .map(|source| {
+                let path = Path::new(&source.name);
+                let path = path.strip_prefix(under).unwrap_or(path);
+                path.to_string_lossy().into_owned()
+            })
+            .collect()
+    }
+
+    fn find_in(paths: &[&Path]) -> Found {
+        find_except(paths, &[])
+    }
+
+    fn find_except(paths: &[&Path], globs: &[&str]) -> Found {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| (*path).to_owned()).collect();
+        let exclude = Exclude::new(globs.iter().copied()).unwrap();
+        find(&paths, &exclude, &mut io::empty())
+    }
+
+    fn folder(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for path in files {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "a: 1").unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn directories_are_searched_by_name_and_in_order() {
+        let folder = folder(&[
+            "b/z.yml",
+            "b/a.JSON",
+            "a.yaml",
+            "b/Kustomization",
+            "b/LICENSE",
+            "c.txt",
+            ".git/x.yaml",
+            ".hidden.yaml",
+        ]);
+        let root = folder.path();
+        let found = find_in(&[root]);
+        assert_eq!(
+            names(&found, root),
+            ["a.yaml", "b/Kustomization", "b/a.JSON", "b/z.yml"]
+        );
+        assert!(found.errors.is_empty());
+
+        let named = find_in(&[&root.join("c.txt"), &root.join(".git")]);
+        assert_eq!(names(&named, root), ["c.txt", ".git/x.yaml"]);
+    }
+
+    #[test]
+    fn what_is_ignored_excluded_or_foreign_is_left_out() {
+        let folder = folder(&[
+            "a.yaml",
+            "build/b.yaml",
+            "env/lib/c.yaml",
+            "env/pyvenv.cfg",
+            "go/vendor/d.yaml",
+            "node_modules/e.yaml",
+            "tests/f.yaml",
+            "tests/keep/g.yaml",
+            ".git/config",
+        ]);
+        let root = folder.path();
+        fs::write(root.join(".gitignore"), "build/\n").unwrap();
+        let all = ["a.yaml", "tests/f.yaml", "tests/keep/g.yaml"];
+        assert_eq!(names(&find_in(&[root]), root), all);
+        for (glob, left) in [
+            ("tests", &["a.yaml"][..]),
+            ("tests/*.yaml", &["a.yaml", "tests/keep/g.yaml"]),
+            ("**/g.yaml", &["a.yaml", "tests/f.yaml"]),
+            ("/f.yaml", &all),
+        ] {
+            let found = find_except(&[root], &[glob]);
+            assert_eq!(names(&found, root), left, "{glob}");
+        }
+        let named = find_in(&[&root.join("go/vendor")]);
+        assert_eq!(names(&named, root), ["go/vendor/d.yaml"]);
+        let error = Exclude::new(["a{b"]).unwrap_err().to_string();
+        assert!(
+            error.starts_with("--exclude \"a{b\" is no glob: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn standard_input_is_a_source() {
+        let found = find(&["-".into()], &Exclude::nothing(), &mut "a: 1".as_bytes());
+        assert_eq!(found.sources[0].name, "-");
+        assert_eq!(found.sources[0].text().unwrap(), "a: 1");
+        assert!(found.sources[0].path().is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::write(root.join("binary.yaml"), b"a: \0\x01").unwrap();
+        fs::write(root.join("latin1.yaml"), b"a: 1\nb: caf\xe9\n").unwrap();
+        fs::write(root.join("utf16.yaml"), b"\xff\xfea\0:\0").unwrap();
+        let large = fs::File::create(root.join("large.yaml")).unwrap();
+        large.set_len(MAX_BYTES + 1).unwrap();
+        let table = [
+            ("absent.yaml", "absent.yaml: This cannot be read: "),
+            (
+                "binary.yaml",
+                "binary.yaml: This is a binary file; expected YAML or JSON text.",
+            ),
+            ("latin1.yaml", "latin1.yaml:2:7: This is not UTF-8 text;"),
+            (
+                "utf16.yaml",
+                "utf16.yaml: This file is UTF-16 text; save it as UTF-8.",
+            ),
+            ("large.yaml", "large.yaml: This file is larger than 64 MiB,"),
+        ];
+        for (name, message) in table {
+            let found = find_in(&[&root.join(name)]);
+            let error = match found.sources.first() {
+                Some(source) => source.text().unwrap_err(),
+                None => found.errors.into_iter().next().unwrap(),
+            };
+            let text = error.to_string();
+            let text = text.strip_prefix(&format!("{}/", root.display())).unwrap();
+            assert!(text.starts_with(message), "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn standard_input_without_end_is_cut_off() {
+        let endless = &mut io::repeat(b' ').take(MAX_BYTES + 2);
+        let found = find(&["-".into()], &Exclude::nothing(), endless);
+        assert!(found.errors[0].to_string().contains("larger than 64 MiB"));
+    }
+
+    /// As in a mounted ConfigMap, whose files are links into a hidden directory.
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_once_and_never_out_of_the_directory() {
+        use std::os::unix::fs::symlink;
+        let folder = folder(&["in/a/x.yaml", "in/..1/m.yaml", "out/secret.yaml"]);
+        let root = &folder.path().join("in");
+        for (link, target) in [
+            ("a/loop", root.clone()),
+            ("b", root.join("a")),
+            ("y.yaml", root.join("a/x.yaml")),
+            ("mounted.yaml", root.join("..1/m.yaml")),
+            ("z.yaml", root.join("nowhere")),
+            ("other", root.join("nowhere")),
+            ("itself.yaml", root.join("itself.yaml")),
+            ("planted.yaml", folder.path().join("out/secret.yaml")),
+            ("out", folder.path().join("out")),
+        ] {
+            symlink(target, root.join(link)).unwrap();
+        }
+        let found = find_in(&[root, &root.join("a/x.yaml")]);
+        assert_eq!(names(&found, root), ["a/x.yaml", "mounted.yaml"]);
+        assert_eq!((found.links, found.errors.len()), (3, 0));
+    }
+
+    #[test]
+    fn names_are_shown_as_given() {
+        let source = Source::in_memory("x", String::new());
+        assert_eq!(source.name, "x");
+        assert_eq!(super::shown(Path::new("./a/b.yaml")), "a/b.yaml");
+    }
+}
