@@ -131,7 +131,7 @@ fn text_underlines_the_field() {
         "= help: remedies: recreate, zero-surge",
         "Remedies:\n  recreate: Each rollout has a short downtime",
         "`check --fix` repairs 1 object; `check --diff` shows how.",
-        "`multi-attach-guard rules rolling-update-overlap` explains a rule.",
+        "`multi-attach-guard rules rolling-update-overlap` explains the rule.",
         "1 error. 2 objects judged in 3 files, 1 used as facts.",
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");

@@ -297,7 +297,7 @@ fn what_is_not_rendered_is_told_and_counted() {
     let output = check(&folder, bin.path(), &["."]);
     let text = out(&output);
     for part in [
-        "The chart needs was not rendered: it depends on db, and its folder charts holds no such chart",
+        "The chart needs was not rendered: it depends on db, which its charts folder does not hold",
         "The chart broken was not rendered: helm says: ",
         "choose a database",
         "The kustomization remote was not rendered: it names https://example.com/x.yaml, and nothing is fetched",
@@ -362,7 +362,7 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
     assert!(held.join().unwrap().is_empty());
     let text = out(&output);
     assert!(
-        text.contains("helm was still at it after 1 s and was stopped"),
+        text.contains("helm was still running after 1 s and was stopped"),
         "{output:?}"
     );
     assert!(

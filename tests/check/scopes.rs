@@ -158,7 +158,7 @@ fn the_nearest_definition_counts() {
     let told = findings(&output);
     assert_eq!(
         told[0]["message"],
-        "Deployment web: claim \"data\" is defined in in/dev/claim.yaml and in/prod/claim.yaml, all equally near, so none of them is taken. Check one folder at a time."
+        "Deployment web: claim \"data\" is defined in in/dev/claim.yaml and in/prod/claim.yaml, which are equally near, so none of them is taken. Check one folder at a time."
     );
     assert_eq!(told.len(), 1);
 }
@@ -325,7 +325,7 @@ fn objects_without_a_namespace_find_each_other() {
     assert_eq!(
         noticed(&files, &["--facts", "facts.yaml"]),
         [
-            "There is no claim \"data\" in namespace default, but the facts have one in shop; if that is meant, say --namespace shop."
+            "There is no claim \"data\" in namespace default, but the facts have one in shop; if that is the one, pass --namespace shop."
         ]
     );
     assert_eq!(

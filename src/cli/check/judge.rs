@@ -234,7 +234,7 @@ fn as_notice(known: &Known, finding: &Finding) -> Option<String> {
     }
     if known.hook == Some(Hook::Test) {
         return Some(format!(
-            "This is a Helm test, which is there only when somebody runs it. {}",
+            "This is a Helm test, which exists only while somebody runs it. {}",
             finding.message
         ));
     }
@@ -263,7 +263,7 @@ fn elsewhere(gathered: &Gathered, known: &Known, surroundings: &Surroundings) ->
         .filter(|claim| facts.claim(own, claim).found().is_none())
         .filter_map(|claim| match facts.namespaces_with_claim(claim)[..] {
             [only] => Some(format!(
-                "There is no claim \"{claim}\" in namespace {own}, but the facts have one in {only}; if that is meant, say --namespace {only}."
+                "There is no claim \"{claim}\" in namespace {own}, but the facts have one in {only}; if that is the one, pass --namespace {only}."
             )),
             _ => None,
         })

@@ -81,11 +81,11 @@ pub struct CheckOptions {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
 
-    /// Count the findings and do not tell them one by one, in formats for people
+    /// Count the findings instead of listing them, in the formats for people
     #[arg(long)]
     pub summary: bool,
 
-    /// The least that makes the check fail
+    /// The mildest finding that fails the check
     #[arg(long, value_enum, default_value_t = FailOn::Deny)]
     pub fail_on: FailOn,
 

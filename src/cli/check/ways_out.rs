@@ -50,7 +50,7 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
     }
     let rule = first.finding.rule;
     ways.push(format!(
-        "`multi-attach-guard rules {rule}` explains a rule. To silence it, annotate the object with {}: \"{rule}\" and say why with {}.",
+        "`multi-attach-guard rules {rule}` explains the rule. To silence it, annotate the object with {}: \"{rule}\" and give the reason in {}.",
         keys::IGNORE,
         keys::REASON
     ));

@@ -168,7 +168,7 @@ fn asides(report: &Report) -> Markup {
         }
         @if !report.notices.is_empty() {
             section {
-                h2 { "To know" }
+                h2 { "Notices" }
                 ul { @for notice in &report.notices { li { (notice.told()) } } }
             }
         }

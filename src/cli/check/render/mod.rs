@@ -319,7 +319,7 @@ impl Tools {
 fn without_dependency(complaint: &str) -> Option<String> {
     let (_, missing) = complaint.split_once("missing in charts/ directory: ")?;
     Some(format!(
-        "it depends on {missing}, and its folder charts holds no such chart; `helm dependency build` fetches it"
+        "it depends on {missing}, which its charts folder does not hold; run `helm dependency build` first"
     ))
 }
 

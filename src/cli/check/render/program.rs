@@ -29,7 +29,7 @@ pub(super) enum Failure {
     Start { program: String, error: io::Error },
     #[error("{program} cannot be read: {error}")]
     Read { program: String, error: io::Error },
-    #[error("{program} was still at it after {} s and was stopped", limit.as_secs())]
+    #[error("{program} was still running after {} s and was stopped", limit.as_secs())]
     Slow { program: String, limit: Duration },
     #[error("{program} writes more than {} MiB", MAX_BYTES >> 20)]
     Large { program: String },

@@ -308,7 +308,7 @@ impl Walk<'_, '_> {
             files.push(format!("{more} more"));
         }
         format!(
-            "claim \"{claim}\" is defined in {}, all equally near, so none of them is taken. Check one folder at a time.",
+            "claim \"{claim}\" is defined in {}, which are equally near, so none of them is taken. Check one folder at a time.",
             listed(&files)
         )
     }
@@ -316,7 +316,7 @@ impl Walk<'_, '_> {
 
 fn apart(claim: &str, file: &str) -> String {
     format!(
-        "The claim \"{claim}\" is taken from {file}, in a folder apart, so that this is an assumption. Check the two folders alone, or give the facts of the cluster, to be sure."
+        "The claim \"{claim}\" was found in {file}, an unrelated folder, so this is an assumption. To be sure, check the two folders on their own, or add the claim to the facts about the cluster."
     )
 }
 
