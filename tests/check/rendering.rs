@@ -150,6 +150,15 @@ fn kustomizations_are_rendered_each_as_a_cluster_of_its_own() {
     assert_eq!(report["summary"]["rendered"], 2);
     assert_eq!(report["summary"]["unopened"], json!({}));
     assert_eq!(code(&output), 1);
+
+    // What one overlay does not need, another does.
+    let annotations = "metadata:\n  annotations: {multi-attach-guard.dev/ignore: rolling-update-overlap, multi-attach-guard.dev/reason: soon}\n  name: web\n";
+    let silent = WEB.replace("metadata:\n  name: web\n", annotations);
+    fs::write(folder.path().join("base/web.yaml"), silent).unwrap();
+    let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+    let report = self::report(&output);
+    assert_eq!(report["summary"]["suppressed"], 1, "{report:#}");
+    assert_eq!(report["summary"]["notices"], 0, "{report:#}");
 }
 
 #[test]

@@ -165,11 +165,16 @@ fn tell(
         &document,
         Aim::Propose,
     );
-    // What has no pods yet may need it as soon as it has.
-    let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
     let unused = match known.object.metadata() {
-        Some(metadata) if !asleep => unused::on_object(&metadata.annotations, &findings),
-        Some(_) | None => Vec::new(),
+        Some(metadata) => unused::on_object(&metadata.annotations, &findings),
+        None => Vec::new(),
+    };
+    // What has no pods yet may need it as soon as it has, and another overlay may now.
+    let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
+    let unused = if unused.is_empty() || asleep || is_taken_twice(gathered, known) {
+        Vec::new()
+    } else {
+        unused
     };
     if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
         return None;
@@ -225,6 +230,16 @@ fn tell(
         }
     }
     Some(told)
+}
+
+/// Whether several kustomizations take an object of its kind from the same file.
+fn is_taken_twice(gathered: &Gathered, known: &Known) -> bool {
+    known.template.is_some()
+        && gathered.objects.iter().any(|other| {
+            other.template == known.template
+                && other.reference.kind == known.reference.kind
+                && other.place.source != known.place.source
+        })
 }
 
 /// What a finding is told as where nobody needs to do anything about it.
