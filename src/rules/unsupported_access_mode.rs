@@ -82,13 +82,14 @@ fn judge_templates(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
             ..hazard
         }));
     };
-    for (at, template) in workload.claim_templates.iter().enumerate() {
-        let is_missing = |name: &String| {
-            let claim = facts.view.claim(&workload.metadata.namespace, name);
-            matches!(claim, Lookup::Absent)
-        };
-        let made = users::made_claims(workload).filter(|(template, _)| *template == at);
-        if let Some(name) = made.map(|(_, name)| name).find(is_missing) {
+    let mut judged = None;
+    for (at, name) in users::made_claims(workload) {
+        let claim = facts.view.claim(&workload.metadata.namespace, &name);
+        if judged == Some(at) || !matches!(claim, Lookup::Absent) {
+            continue;
+        }
+        judged = Some(at);
+        if let Some(template) = workload.claim_templates.get(at) {
             judge_template(name, template, format!("spec.volumeClaimTemplates[{at}]"));
         }
     }
