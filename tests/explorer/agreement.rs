@@ -74,9 +74,9 @@ pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Sur
             .map(|(_, outcome)| *outcome)
             .collect();
         let worst = survey.worst(&with_volume_of(configuration, user));
-        let in_turn = take_turns(configuration, user)
+        let in_turn = may_take_turns(configuration, user)
             && worst.outcome() == Outcome::None
-            && own == [Outcome::Delay];
+            && own.iter().all(|outcome| *outcome == Outcome::Delay);
         if in_turn || agrees_alone(&worst, &own) {
             continue;
         }
@@ -105,17 +105,12 @@ pub(crate) fn compare(configuration: &Configuration, said: &[Said], survey: &Sur
     }
 }
 
-/// Whether the pods of a Job may not run at the same time on any node where the volume is. So they take turns, which is
-/// a delay to the engine. The model sees waits for a volume alone: here the scheduler makes them wait.
-fn take_turns(configuration: &Configuration, user: usize) -> bool {
+/// Whether a Job has several pods at a time. They may have to take turns for a reason that the model does not see, as it
+/// counts waits for a volume on another node alone, and none that the loss of a pod brings about: a port or a constraint
+/// of theirs, a volume of one pod, or that they follow pods which move meanwhile. That is a delay to the engine.
+fn may_take_turns(configuration: &Configuration, user: usize) -> bool {
     let workload = &configuration.workloads[user];
-    let apart = workload.port
-        || workload.anti_affinity
-        || workload.hostname_spread.is_some()
-        || workload.zone_spread.is_some();
-    workload.kind.ends()
-        && workload.pods(configuration.nodes()) > 1
-        && (configuration.volume.access == Access::SinglePod || apart)
+    workload.kind.ends() && workload.pods(configuration.nodes()) > 1
 }
 
 /// Whether findings about an update equal what the model finds of it: what the workload brings upon itself from now on,
