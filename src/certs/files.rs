@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -51,7 +52,7 @@ impl PemFiles {
     ) -> Infallible {
         loop {
             let changed = self.files.changed(every).await;
-            match self.judge(changed, &certificates.current()) {
+            match self.judge(changed, certificates.current().as_deref()) {
                 Ok(pair) => {
                     tracing::info!(
                         file = %self.certificate.display(),
@@ -59,12 +60,13 @@ impl PemFiles {
                         "The certificate changed; new connections get the new one."
                     );
                     attempted(Ok(&pair));
-                    certificates.replace(pair);
+                    certificates.replace(Arc::new(pair));
+                    certificates.is_well();
                 }
                 Err(error) => {
                     tracing::error!(%error, "The certificate in use stays.");
                     attempted(Err(&error));
-                    certificates.refused(&error);
+                    certificates.fails(&error);
                 }
             }
         }
@@ -73,12 +75,12 @@ impl PemFiles {
     fn judge(
         &self,
         changed: Result<[Vec<u8>; 2], ReadError>,
-        current: &ServingPair,
+        current: Option<&ServingPair>,
     ) -> Result<ServingPair, CertError> {
         let [chain, key] = changed.map_err(|error| unreadable(error, &self.certificate))?;
         let pair = ServingPair::from_pem(&chain, &self.certificate, &key, &self.key)?;
         let now = Timestamp::now();
-        if pair.is_expired(now) && !current.is_expired(now) {
+        if pair.is_expired(now) && current.is_some_and(|it| !it.is_expired(now)) {
             return Err(CertError::Expired {
                 path: self.certificate.clone(),
                 expired: pair.not_after(),
@@ -225,7 +227,7 @@ mod tests {
         let (files, good) = folder.open().unwrap();
         let (certificate, key) = issue(2001);
         let changed = || Ok([certificate.clone().into_bytes(), key.clone().into_bytes()]);
-        let refused = files.judge(changed(), &good);
+        let refused = files.judge(changed(), Some(&good));
         assert!(
             matches!(refused, Err(CertError::Expired { .. })),
             "{refused:?}"
@@ -235,7 +237,7 @@ mod tests {
         let (files, expired) = folder.open().unwrap();
         assert!(expired.is_expired(expired.not_after() + 1.second()));
         assert!(
-            files.judge(changed(), &expired).is_ok(),
+            files.judge(changed(), Some(&expired)).is_ok(),
             "no worse than before"
         );
     }

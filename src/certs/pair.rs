@@ -3,13 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::ring;
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
-use rustls::{Error, InconsistentKeys};
+use rustls::{Error, InconsistentKeys, RootCertStore};
 use rustls_pki_types::pem::{self, PemObject};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
@@ -158,7 +161,7 @@ impl ServingPair {
     }
 
     /// A pair from a chain, the server's own certificate first.
-    pub(super) fn new(
+    fn new(
         chain: Vec<CertificateDer<'static>>,
         certificate_path: &Path,
         key: PrivateKeyDer<'static>,
@@ -212,6 +215,40 @@ impl ServingPair {
     /// Whether clients no longer accept the certificate at `now`.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.not_after < now
+    }
+
+    /// Whether clients accept the certificate at `now`, as far as time goes.
+    pub(super) fn is_current(&self, now: Timestamp) -> bool {
+        self.not_before <= now && !self.is_expired(now)
+    }
+
+    /// Whether `other` has the same certificate.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.certified_key.cert.first() == other.certified_key.cert.first()
+    }
+
+    /// Whether a client that trusts `roots` and no other accepts the
+    /// certificate, its time and names left aside.
+    pub(super) fn is_accepted(&self, roots: &RootCertStore) -> bool {
+        let since_1970 = self.not_before.as_second().unsigned_abs();
+        let within = UnixTime::since_unix_epoch(Duration::from_secs(since_1970));
+        let algorithms = ring::default_provider().signature_verification_algorithms;
+        self.parsed().is_some_and(|leaf| {
+            verify_server_cert_signed_by_trust_anchor(&leaf, roots, &[], within, algorithms.all)
+                .is_ok()
+        })
+    }
+
+    /// Whether the certificate is for `name`, a DNS name or an IP address.
+    pub(super) fn is_for(&self, name: &str) -> bool {
+        match (self.parsed(), ServerName::try_from(name)) {
+            (Some(leaf), Ok(name)) => verify_server_name(&leaf, &name).is_ok(),
+            _ => false,
+        }
+    }
+
+    fn parsed(&self) -> Option<ParsedCertificate<'_>> {
+        ParsedCertificate::try_from(self.certified_key.cert.first()?).ok()
     }
 
     pub(super) fn certified_key(&self) -> &Arc<CertifiedKey> {

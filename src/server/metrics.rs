@@ -215,6 +215,7 @@ pub struct Metrics {
     policy: Reloads,
     certificate: Reloads,
     certificate_expiry: Time,
+    certificate_authority_expiry: Time,
     view_connected: Gauge,
     view_synced: Family<ResourceLabels, Gauge>,
     view_objects: Family<ResourceLabels, Gauge>,
@@ -301,6 +302,11 @@ impl Metrics {
                 "certificate_expiry_timestamp_seconds",
                 "When the certificate now in use expires",
             ),
+            certificate_authority_expiry: metric(
+                all,
+                "certificate_authority_expiry_timestamp_seconds",
+                "When the managed authority that issued the certificate now in use expires",
+            ),
             view_connected: metric(
                 all,
                 "view_connected",
@@ -373,6 +379,11 @@ impl Metrics {
     /// Sets when the certificate in use expires.
     pub fn set_certificate_expiry(&self, at: Timestamp) {
         self.certificate_expiry.set(at);
+    }
+
+    /// Sets when the authority expires that issued the certificate in use.
+    pub fn set_certificate_authority_expiry(&self, at: Timestamp) {
+        self.certificate_authority_expiry.set(at);
     }
 
     /// Sets whether the API server answers the cluster view.

@@ -87,6 +87,12 @@ async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
             "no/c".to_owned(),
         ),
         (
+            "no cluster to manage a certificate in",
+            "--facts=examples/facts --manage-certs".to_owned(),
+            2,
+            "No cluster is known".to_owned(),
+        ),
+        (
             "no certificate named",
             "--facts=examples/facts".to_owned(),
             2,

@@ -1,4 +1,4 @@
-//! The certificate of the webhook port: made, or read and followed.
+//! The certificate of the webhook port: managed, read and followed, or made.
 
 use std::convert::Infallible;
 use std::fs;
@@ -6,11 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube::Client;
 
 use super::ServeError;
 use super::options::CertificateOptions;
-use crate::certs::{CertError, Certificates, PemFiles, SelfSigned, ServingPair};
+use crate::certs::{
+    CertError, Certificates, Lifetimes, ManagedCertificate, ManagedError, Pace, PemFiles,
+    SelfSigned, Served, ServingPair,
+};
 use crate::server::{Metrics, Readiness};
+use crate::view::connect::{Access, ConnectError};
 
 /// How often the certificate files are compared with what is served. A kubelet
 /// needs up to a minute to change a mounted Secret, so this adds little.
@@ -19,14 +24,48 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// The name of the condition on the certificate.
 const NAME: &str = "certificate";
 
-/// The first certificate, and its files if it comes from files.
-pub(super) fn certificates(
+/// Where the certificate comes from, and so where its changes do.
+pub(super) enum Source {
+    Managed(Box<ManagedCertificate>, Client),
+    Files(PemFiles),
+    /// It stays as it is.
+    SelfSigned,
+}
+
+/// The first certificate, and its source. A managed one comes later.
+pub(super) async fn open(
     options: &CertificateOptions,
-) -> Result<(Arc<Certificates>, Option<PemFiles>), ServeError> {
-    if let (Some(certificate), Some(key)) = (&options.tls_cert, &options.tls_key) {
-        let (files, pair) = PemFiles::open(certificate.clone(), key.clone())?;
-        return Ok((Arc::new(Certificates::new(pair)), Some(files)));
+    metrics: &Metrics,
+) -> Result<(Arc<Certificates>, Source), ServeError> {
+    if options.manage_certs {
+        let config = Access::default().config().await?;
+        let certificate = ManagedCertificate {
+            namespace: config.default_namespace.clone(),
+            further_names: options.dns_name.clone(),
+            lifetimes: Lifetimes::default(),
+            pace: Pace::default(),
+        };
+        let url = config.cluster_url.to_string();
+        let client = Client::try_from(config).map_err(|error| ConnectError::Client {
+            url,
+            reason: error.to_string(),
+        })?;
+        let source = Source::Managed(Box::new(certificate), client);
+        return Ok((Arc::default(), source));
     }
+    let (pair, source) = match (&options.tls_cert, &options.tls_key) {
+        (Some(certificate), Some(key)) => {
+            let (files, pair) = PemFiles::open(certificate.clone(), key.clone())?;
+            (pair, Source::Files(files))
+        }
+        _ => (self_signed(options)?, Source::SelfSigned),
+    };
+    metrics.set_certificate_read(Timestamp::now());
+    metrics.set_certificate_expiry(pair.not_after());
+    Ok((Arc::new(Certificates::new(pair)), source))
+}
+
+fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> {
     let made = SelfSigned::generate(&options.dns_name, Timestamp::now())?;
     if let Some(path) = &options.write_ca {
         fs::write(path, &made.ca_pem).map_err(|source| ServeError::WriteCa {
@@ -35,33 +74,53 @@ pub(super) fn certificates(
         })?;
         tracing::info!(file = %path.display(), "The CA to trust was written.");
     }
-    Ok((Arc::new(Certificates::new(made.pair)), None))
+    Ok(made.pair)
 }
 
-/// Follows the files for ever; without files there is nothing to follow.
+/// Follows the source for ever.
 pub(super) async fn follow(
-    files: Option<PemFiles>,
+    source: Source,
     certificates: &Certificates,
     metrics: &Metrics,
 ) -> Infallible {
-    let Some(files) = files else {
-        return std::future::pending().await;
-    };
-    let attempted = |attempt: Result<&ServingPair, &CertError>| {
-        metrics.certificate_reloaded(attempt.is_ok(), Timestamp::now());
-        if let Ok(pair) = attempt {
-            metrics.set_certificate_expiry(pair.not_after());
+    let reloaded = |expires: Option<Timestamp>| {
+        metrics.certificate_reloaded(expires.is_some(), Timestamp::now());
+        if let Some(expires) = expires {
+            metrics.set_certificate_expiry(expires);
         }
     };
-    files.follow(INTERVAL, certificates, attempted).await
+    match source {
+        Source::Managed(certificate, client) => {
+            let attempted = |attempt: Result<&Served, &ManagedError>| {
+                reloaded(attempt.ok().map(|served| served.pair.not_after()));
+                if let Ok(served) = attempt {
+                    metrics.set_certificate_authority_expiry(served.authority_not_after);
+                }
+            };
+            certificate
+                .follow(client, certificates, Timestamp::now, attempted)
+                .await
+        }
+        Source::Files(files) => {
+            let attempted = |attempt: Result<&ServingPair, &CertError>| {
+                reloaded(attempt.ok().map(ServingPair::not_after));
+            };
+            files.follow(INTERVAL, certificates, attempted).await
+        }
+        Source::SelfSigned => std::future::pending().await,
+    }
 }
 
 /// What readiness makes of the certificate: the API server refuses one that
 /// is out of its time.
 pub(super) fn condition(certificates: &Certificates, now: Timestamp) -> Readiness {
-    let pair = certificates.current();
+    let failure = certificates.failure();
+    let Some(pair) = certificates.current() else {
+        let why = failure.map_or_else(|| "It is being made.".to_owned(), |it| it.to_string());
+        return Readiness::not_ready(NAME, format!("There is no certificate yet. {why}"));
+    };
     let (from, until) = (pair.not_before(), pair.not_after());
-    match certificates.failure() {
+    match failure {
         _ if pair.is_expired(now) => Readiness::not_ready(
             NAME,
             format!("The certificate expired at {until}; renew it."),
@@ -101,5 +160,7 @@ mod tests {
                 "{case}"
             );
         }
+        let none = condition(&Certificates::default(), now);
+        assert_eq!(none.state.as_str(), "not-ready");
     }
 }

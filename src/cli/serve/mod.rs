@@ -20,6 +20,7 @@ pub use options::{CertificateOptions, ServeOptions};
 use super::policy_file::PolicyFileError;
 use crate::certs::CertError;
 use crate::server::{HealthSource, Metrics, Options, Readiness, Server, ServerError, Stopped};
+use crate::view::connect::ConnectError;
 use crate::view::facts::FactsError;
 use clients::Clients;
 use policy::CurrentPolicy;
@@ -42,6 +43,9 @@ pub enum ServeError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Certificate(#[from] CertError),
+    /// There is no cluster to manage the certificate in.
+    #[error(transparent)]
+    Cluster(#[from] ConnectError),
     /// The CA cannot be written.
     #[error("The CA cannot be written to {path}, the file given with --write-ca: {source}.")]
     WriteCa {
@@ -65,9 +69,11 @@ impl ServeError {
     /// 2 for what the caller gave, 1 for what went wrong afterwards.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Policy(_) | Self::Facts(_) | Self::Certificate(_) | Self::WriteCa { .. } => {
-                ExitCode::from(2)
-            }
+            Self::Policy(_)
+            | Self::Facts(_)
+            | Self::Certificate(_)
+            | Self::Cluster(_)
+            | Self::WriteCa { .. } => ExitCode::from(2),
             Self::Log(_) | Self::Runtime(_) | Self::Signals(_) | Self::Server(_) => {
                 ExitCode::from(1)
             }
@@ -100,9 +106,7 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
         view,
     };
 
-    let (certificates, files) = certificate::certificates(&options.certificate)?;
-    metrics.set_certificate_read(Timestamp::now());
-    metrics.set_certificate_expiry(certificates.current().not_after());
+    let (certificates, source) = certificate::open(&options.certificate, &metrics).await?;
     let served = Arc::clone(&certificates);
     let certificate_health =
         move || -> Vec<Readiness> { vec![certificate::condition(&served, Timestamp::now())] };
@@ -127,7 +131,7 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
     tokio::select! {
         stopped = server.run() => Ok(stopped?),
         never = signals => match never {},
-        never = certificate::follow(files, &certificates, &metrics) => match never {},
+        never = certificate::follow(source, &certificates, &metrics) => match never {},
         never = clients::follow(clients) => match never {},
         never = policy.follow(&metrics) => match never {},
     }

@@ -70,7 +70,7 @@ pub enum Stale {
 /// Where the certificate of the webhook port comes from: exactly one source.
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
-#[command(group = ArgGroup::new("certificate").required(true).args(["tls_cert", "self_signed"]))]
+#[command(group = ArgGroup::new("certificate").required(true).args(["tls_cert", "manage_certs", "self_signed"]))]
 pub struct CertificateOptions {
     /// The certificate chain in PEM, the server's own first; read again when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -80,17 +80,18 @@ pub struct CertificateOptions {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
 
+    /// Make the certificate of the Service and its authority, keep both in a Secret that all
+    /// replicas share, write the authority into the webhook configurations, and renew all of it
+    /// in time. docs/operations.md says how
+    #[arg(long)]
+    pub manage_certs: bool,
+
     /// Make a certificate for localhost, this machine's name and each --dns-name
     #[arg(long)]
     pub self_signed: bool,
 
-    /// A further name or IP address in the self-signed certificate; may be repeated
-    #[arg(
-        long,
-        value_name = "NAME",
-        requires = "self_signed",
-        conflicts_with = "tls_cert"
-    )]
+    /// A further name or IP address in the certificate that is made; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "tls_cert")]
     pub dns_name: Vec<String>,
 
     /// Write the CA of the self-signed certificate to this file, in PEM, for clients to trust
@@ -98,7 +99,7 @@ pub struct CertificateOptions {
         long,
         value_name = "FILE",
         requires = "self_signed",
-        conflicts_with = "tls_cert"
+        conflicts_with_all = ["tls_cert", "manage_certs"]
     )]
     pub write_ca: Option<PathBuf>,
 }
@@ -144,7 +145,7 @@ mod tests {
     #[test]
     fn usage() {
         use ErrorKind::{ArgumentConflict, InvalidValue, MissingRequiredArgument, ValueValidation};
-        let cases: [(&[&str], Option<ErrorKind>); 14] = [
+        let cases: [(&[&str], Option<ErrorKind>); 18] = [
             (&["--tls-cert=c", "--tls-key=k"], None),
             (
                 &[
@@ -155,6 +156,13 @@ mod tests {
                 ],
                 None,
             ),
+            (&["--manage-certs", "--dns-name=a"], None),
+            (&["--manage-certs", "--self-signed"], Some(ArgumentConflict)),
+            (
+                &["--manage-certs", "--tls-cert=c", "--tls-key=k"],
+                Some(ArgumentConflict),
+            ),
+            (&["--manage-certs", "--write-ca=f"], Some(ArgumentConflict)),
             (&["--self-signed", "--facts", "a", "--facts", "b"], None),
             (&["--self-signed", "--facts=a", "--facts=b"], None),
             (

@@ -1,0 +1,154 @@
+//! An authority of the guard's own, and the certificates by it.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PublicKeyData, date_time_ymd,
+};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+
+use super::pem;
+
+/// Certificates are good from this long before they are made, because the
+/// clocks of those who check them differ.
+const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
+
+/// A certificate authority with its key.
+pub(super) struct Authority {
+    certificate: CertificateDer<'static>,
+    key: KeyPair,
+    not_before: Timestamp,
+    not_after: Timestamp,
+}
+
+/// A certificate and its key, both in PEM.
+pub(super) struct PemPair {
+    pub(super) certificate: String,
+    pub(super) key: String,
+}
+
+impl Authority {
+    /// Makes an authority that is good from a day before `now` until
+    /// `lifetime` after it.
+    pub(super) fn make(now: Timestamp, lifetime: SignedDuration) -> Result<Self, rcgen::Error> {
+        let (not_before, not_after) = (from(now), until(now, lifetime));
+        // Named by its time, so that no two that are trusted have one name.
+        let name = format!("multi-attach-guard CA {now:.0}");
+        let mut params = params(Vec::new(), &name, not_before, not_after)?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate()?;
+        let certificate = params.self_signed(&key)?.into();
+        Ok(Self {
+            certificate,
+            key,
+            not_before,
+            not_after,
+        })
+    }
+
+    /// Reads an authority from its certificate and key in PEM.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them, as the end of a sentence.
+    pub(super) fn read(certificate: &[u8], key: &str) -> Result<Self, String> {
+        let certificate = CertificateDer::from_pem_slice(certificate)
+            .map_err(|_| "the authority's certificate is not PEM".to_owned())?;
+        let key = KeyPair::from_pem(key)
+            .map_err(|_| "the authority's key is no private key in PEM".to_owned())?;
+        let (_, parsed) = X509Certificate::from_der(&certificate)
+            .map_err(|_| "the authority's certificate cannot be read".to_owned())?;
+        if !parsed.is_ca() {
+            return Err("the authority's certificate is not that of an authority".to_owned());
+        }
+        if parsed.public_key().raw != key.subject_public_key_info() {
+            return Err("the authority's key does not belong to its certificate".to_owned());
+        }
+        let time = |seconds| {
+            Timestamp::from_second(seconds)
+                .map_err(|_| "the authority's certificate has no time that can be told".to_owned())
+        };
+        let not_before = time(parsed.validity().not_before.timestamp())?;
+        let not_after = time(parsed.validity().not_after.timestamp())?;
+        Ok(Self {
+            certificate,
+            key,
+            not_before,
+            not_after,
+        })
+    }
+
+    /// Makes a certificate for `names`, each a DNS name or an IP address, that
+    /// is good from a day before `now` until `lifetime` after it, and no longer
+    /// than the authority.
+    pub(super) fn issue(
+        &self,
+        names: &[String],
+        now: Timestamp,
+        lifetime: SignedDuration,
+    ) -> Result<PemPair, rcgen::Error> {
+        let not_after = until(now, lifetime).min(self.not_after);
+        let mut params = params(names.to_vec(), "multi-attach-guard", from(now), not_after)?;
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let key = KeyPair::generate()?;
+        let issuer = Issuer::from_ca_cert_der(&self.certificate, &self.key)?;
+        Ok(PemPair {
+            certificate: params.signed_by(&key, &issuer)?.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+
+    pub(super) fn certificate(&self) -> &CertificateDer<'static> {
+        &self.certificate
+    }
+
+    pub(super) fn certificate_pem(&self) -> String {
+        pem::certificates([&self.certificate])
+    }
+
+    pub(super) fn key_pem(&self) -> String {
+        self.key.serialize_pem()
+    }
+
+    pub(super) fn not_before(&self) -> Timestamp {
+        self.not_before
+    }
+
+    pub(super) fn not_after(&self) -> Timestamp {
+        self.not_after
+    }
+}
+
+fn from(now: Timestamp) -> Timestamp {
+    now.checked_sub(BACKDATED).unwrap_or(Timestamp::MIN)
+}
+
+fn until(now: Timestamp, lifetime: SignedDuration) -> Timestamp {
+    now.checked_add(lifetime).unwrap_or(Timestamp::MAX)
+}
+
+fn params(
+    names: Vec<String>,
+    common_name: &str,
+    not_before: Timestamp,
+    not_after: Timestamp,
+) -> Result<CertificateParams, rcgen::Error> {
+    // A clock before 1970 is wrong in any case.
+    let since_1970 =
+        |time: Timestamp| Duration::from_secs(time.as_second().try_into().unwrap_or(0));
+    let mut params = CertificateParams::new(names)?;
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
+    params.not_before = date_time_ymd(1970, 1, 1) + since_1970(not_before);
+    params.not_after = date_time_ymd(1970, 1, 1) + since_1970(not_after);
+    Ok(params)
+}

@@ -1,0 +1,333 @@
+//! The objects in the cluster: the Secret and the two webhook configurations.
+
+use std::fmt::Debug;
+use std::future::{Future, ready};
+use std::iter::successors;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::stream::{BoxStream, SelectAll, StreamExt, select_all};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, watcher};
+use kube::{Api, Client, Resource};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::bundle::Bundle;
+use super::plan::{self, Configuration};
+use super::stored::Data;
+use super::{NAME, SECRET};
+
+/// An API server that has not answered by then is away.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Who writes, in `managedFields`.
+const MANAGER: &str = "multi-attach-guard";
+
+/// The type of the Secret, by which tools find certificates.
+const SECRET_TYPE: &str = "kubernetes.io/tls";
+
+/// What keeps the certificate from being managed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManagedError {
+    /// A right is missing.
+    #[error(
+        "{object} cannot be {done}: {reason}. Give the guard's ServiceAccount the rights in \
+         manifests/base/certificates.yaml."
+    )]
+    Forbidden {
+        /// The object's kind and name.
+        object: String,
+        /// What was to be done: `read`, `written`.
+        done: &'static str,
+        /// What the API server said.
+        reason: String,
+    },
+    /// The API server refused, or did not answer.
+    #[error("{object} cannot be {done}: {reason}. It is tried again until it can.")]
+    Failed {
+        /// The object's kind and name.
+        object: String,
+        /// What was to be done: `read`, `written`.
+        done: &'static str,
+        /// What the API server said, or why it said nothing.
+        reason: String,
+    },
+    /// A webhook configuration is not there.
+    #[error(
+        "{object} is not there, so the API server does not ask what stands in it. Apply the \
+         manifests again to switch the guard on."
+    )]
+    Absent {
+        /// The object's kind and name.
+        object: String,
+    },
+    /// A certificate could not be made.
+    #[error("A certificate for {names} could not be made: {reason}. Correct the names.")]
+    Generate {
+        /// The names asked for.
+        names: String,
+        /// What the generator said.
+        reason: String,
+    },
+}
+
+/// Whether something was written. If not, somebody else was faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    Yes,
+    Conflict,
+}
+
+/// Access to the three objects.
+pub(super) struct Objects {
+    secrets: Api<Secret>,
+    configurations: [(&'static str, Api<DynamicObject>); 2],
+    client: Client,
+    namespace: String,
+}
+
+/// The part of a webhook configuration that matters here.
+#[derive(Deserialize)]
+struct Webhooks {
+    #[serde(default)]
+    webhooks: Vec<Webhook>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Webhook {
+    name: String,
+    client_config: ClientConfig,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClientConfig {
+    ca_bundle: Option<ByteString>,
+}
+
+impl Objects {
+    pub(super) fn new(client: Client, namespace: &str) -> Self {
+        Self {
+            secrets: Api::namespaced(client.clone(), namespace),
+            configurations: [
+                configuration::<MutatingWebhookConfiguration>(&client),
+                configuration::<ValidatingWebhookConfiguration>(&client),
+            ],
+            client,
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    fn secret_name(&self) -> String {
+        format!("Secret {}/{SECRET}", self.namespace)
+    }
+
+    /// The Secret, if it is there.
+    pub(super) async fn secret(&self) -> Result<Option<Secret>, ManagedError> {
+        let answer = answered(self.secrets.get_opt(SECRET)).await;
+        answer.map_err(|trouble| trouble.about(self.secret_name(), "read"))
+    }
+
+    /// Puts `data` into the Secret in place of what was `seen` there.
+    pub(super) async fn write(
+        &self,
+        seen: Option<Secret>,
+        data: Data,
+    ) -> Result<Written, ManagedError> {
+        let params = PostParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let written = match seen {
+            Some(mut secret) => {
+                secret.data = Some(data);
+                answered(self.secrets.replace(SECRET, &params, &secret)).await
+            }
+            None => {
+                let secret = Secret {
+                    metadata: ObjectMeta {
+                        name: Some(SECRET.to_owned()),
+                        labels: Some(
+                            [("app.kubernetes.io/name".to_owned(), NAME.to_owned())].into(),
+                        ),
+                        ..ObjectMeta::default()
+                    },
+                    type_: Some(SECRET_TYPE.to_owned()),
+                    data: Some(data),
+                    ..Secret::default()
+                };
+                answered(self.secrets.create(&params, &secret)).await
+            }
+        };
+        unless_conflict(written).map_err(|trouble| trouble.about(self.secret_name(), "written"))
+    }
+
+    /// The webhook configurations that are there, and the first that is not.
+    pub(super) async fn configurations(
+        &self,
+    ) -> Result<(Vec<Configuration>, Option<ManagedError>), ManagedError> {
+        let mut found = Vec::new();
+        let mut absent = None;
+        for (kind, api) in &self.configurations {
+            let object = format!("{kind} {NAME}");
+            match answered(api.get_opt(NAME)).await {
+                Ok(Some(seen)) => found.push(read(kind, seen).map_err(|reason| {
+                    let done = "read";
+                    ManagedError::Failed {
+                        object,
+                        done,
+                        reason,
+                    }
+                })?),
+                Ok(None) => absent = absent.or(Some(ManagedError::Absent { object })),
+                Err(trouble) => return Err(trouble.about(object, "read")),
+            }
+        }
+        Ok((found, absent))
+    }
+
+    /// Writes the caBundles, unless the configuration has changed since it was seen.
+    pub(super) async fn patch(&self, patch: &plan::Patch<'_>) -> Result<Written, ManagedError> {
+        let kind = patch.configuration.kind;
+        let Some((_, api)) = self.configurations.iter().find(|it| it.0 == kind) else {
+            return Ok(Written::Conflict);
+        };
+        let webhooks: Vec<_> = patch
+            .bundles
+            .iter()
+            .map(|(name, bundle)| {
+                let bundle = STANDARD.encode(bundle.pem());
+                json!({"name": name, "clientConfig": {"caBundle": bundle}})
+            })
+            .collect();
+        // Merged by the webhooks' names, so that everything else stays.
+        let body = json!({
+            "metadata": {"resourceVersion": patch.configuration.resource_version},
+            "webhooks": webhooks,
+        });
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patched = answered(api.patch(NAME, &params, &Patch::Strategic(body))).await;
+        unless_conflict(patched)
+            .map_err(|trouble| trouble.about(format!("{kind} {NAME}"), "written"))
+    }
+
+    /// Something each time one of the objects has changed, or may have.
+    pub(super) fn changes(&self) -> SelectAll<BoxStream<'static, ()>> {
+        let client = || self.client.clone();
+        select_all([
+            changes::<Secret>(Api::namespaced(client(), &self.namespace), SECRET),
+            changes::<MutatingWebhookConfiguration>(Api::all(client()), NAME),
+            changes::<ValidatingWebhookConfiguration>(Api::all(client()), NAME),
+        ])
+    }
+}
+
+fn configuration<K>(client: &Client) -> (&'static str, Api<DynamicObject>)
+where
+    K: Resource<DynamicType = ()> + k8s_openapi::Resource,
+{
+    let resource = ApiResource::erase::<K>(&());
+    (K::KIND, Api::all_with(client.clone(), &resource))
+}
+
+fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, String> {
+    let Webhooks { webhooks } =
+        serde_json::from_value(seen.data).map_err(|error| error.to_string())?;
+    let bundles = webhooks.into_iter().map(|webhook| {
+        let bundle = webhook.client_config.ca_bundle.unwrap_or_default();
+        (webhook.name, Bundle::read(&bundle.0))
+    });
+    Ok(Configuration {
+        kind,
+        resource_version: seen.metadata.resource_version.unwrap_or_default(),
+        bundles: bundles.collect(),
+    })
+}
+
+/// What watches cannot tell is noticed when the objects are looked at in any case,
+/// so their errors say nothing.
+fn changes<K>(api: Api<PartialObjectMeta<K>>, name: &str) -> BoxStream<'static, ()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
+    PartialObjectMeta<K>: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    watcher(api, only)
+        .default_backoff()
+        .filter_map(|event| ready(event.ok().map(drop)))
+        .boxed()
+}
+
+/// Why there is no good answer.
+enum Trouble {
+    Conflict,
+    Forbidden(String),
+    Failed(String),
+}
+
+impl Trouble {
+    fn about(self, object: String, done: &'static str) -> ManagedError {
+        match self {
+            Self::Forbidden(reason) => ManagedError::Forbidden {
+                object,
+                done,
+                reason,
+            },
+            Self::Failed(reason) => ManagedError::Failed {
+                object,
+                done,
+                reason,
+            },
+            Self::Conflict => ManagedError::Failed {
+                object,
+                done,
+                reason: "somebody else changes it all the time".to_owned(),
+            },
+        }
+    }
+}
+
+async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Trouble> {
+    let error = match timeout(ANSWER, request).await {
+        Ok(Ok(answer)) => return Ok(answer),
+        Ok(Err(error)) => error,
+        Err(_) => {
+            return Err(Trouble::Failed("the API server does not answer".to_owned()));
+        }
+    };
+    Err(match error {
+        kube::Error::Api(status) if status.is_forbidden() => Trouble::Forbidden(status.message),
+        kube::Error::Api(status) if status.code == 409 => Trouble::Conflict,
+        kube::Error::Api(status) => Trouble::Failed(status.message),
+        error => {
+            let mut causes = successors(Some(&error as &dyn std::error::Error), |it| it.source());
+            // The innermost says most: "Connection refused" rather than "client error".
+            let cause = causes.by_ref().last();
+            Trouble::Failed(cause.map(ToString::to_string).unwrap_or_default())
+        }
+    })
+}
+
+fn unless_conflict<T>(written: Result<T, Trouble>) -> Result<Written, Trouble> {
+    match written {
+        Ok(_) => Ok(Written::Yes),
+        Err(Trouble::Conflict) => Ok(Written::Conflict),
+        Err(trouble) => Err(trouble),
+    }
+}

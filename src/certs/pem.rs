@@ -1,0 +1,27 @@
+//! Certificates written as PEM.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustls_pki_types::CertificateDer;
+
+/// Characters in a line, as RFC 7468 wants it.
+const LINE: usize = 64;
+
+/// The certificates one after the other.
+pub(super) fn certificates<'a>(
+    certificates: impl IntoIterator<Item = &'a CertificateDer<'static>>,
+) -> String {
+    let mut pem = String::new();
+    for certificate in certificates {
+        pem.push_str("-----BEGIN CERTIFICATE-----\n");
+        let mut rest = &*STANDARD.encode(certificate);
+        while !rest.is_empty() {
+            let (line, after) = rest.split_at(rest.len().min(LINE));
+            pem.push_str(line);
+            pem.push('\n');
+            rest = after;
+        }
+        pem.push_str("-----END CERTIFICATE-----\n");
+    }
+    pem
+}
