@@ -69,7 +69,8 @@ rules: ## Write docs/rules.md from the rules' own documentation
 
 .PHONY: chart
 chart: ## Bring the chart's copies and its README up to date
-	cp manifests/base/rbac.yaml manifests/base/webhooks.yaml certs/cert-manager.yaml \
+	cp manifests/base/rbac.yaml manifests/base/certificates.yaml manifests/base/webhooks.yaml \
+		certs/cert-manager.yaml \
 		manifests/components/monitoring/pod-monitor.yaml \
 		manifests/components/monitoring/prometheus-rule.yaml \
 		manifests/components/monitoring/dashboard.json manifests/chart/files/

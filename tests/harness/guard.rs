@@ -14,7 +14,7 @@ use super::process::{Program, free_port, says_port_taken};
 /// How to run `multi-attach-guard serve`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GuardOptions {
-    /// Arguments after `serve --listen … --admin … --tls-cert … --tls-key …`.
+    /// Arguments after `serve --listen … --admin …`.
     pub(crate) arguments: Vec<String>,
     /// Further environment; `KUBECONFIG` already points to the control plane.
     pub(crate) environment: Vec<(String, String)>,
@@ -86,8 +86,26 @@ impl ControlPlane {
     ///
     /// When it does not start, with the tail of its log.
     pub(crate) fn guard(&self, name: &str, options: &GuardOptions) -> Guard {
-        const ATTEMPTS: usize = 5;
         let pair = self.pki.serving(&format!("guard-{name}"));
+        let mut options = options.clone();
+        options.arguments.extend([
+            format!("--tls-cert={}", pair.certificate.display()),
+            format!("--tls-key={}", pair.key.display()),
+        ]);
+        let (program, url, admin_url) = self.serve(name, &options);
+        Guard {
+            program,
+            url,
+            admin_url,
+            certificate: pair.certificate,
+            key: pair.key,
+        }
+    }
+
+    /// The same with whatever certificate the options ask for; returns the process
+    /// and the two addresses.
+    pub(crate) fn serve(&self, name: &str, options: &GuardOptions) -> (Program, String, String) {
+        const ATTEMPTS: usize = 5;
         let kubeconfig = self.kubeconfig.display().to_string();
         let mut environment = vec![("KUBECONFIG", kubeconfig.as_str())];
         environment.extend(
@@ -103,8 +121,6 @@ impl ControlPlane {
                 "serve".to_owned(),
                 format!("--listen=127.0.0.1:{listen}"),
                 format!("--admin=127.0.0.1:{admin}"),
-                format!("--tls-cert={}", pair.certificate.display()),
-                format!("--tls-key={}", pair.key.display()),
             ];
             arguments.extend(options.arguments.iter().cloned());
             let binary = PathBuf::from(env!("CARGO_BIN_EXE_multi-attach-guard"));
@@ -120,13 +136,8 @@ impl ControlPlane {
             let ready = format!("http://127.0.0.1:{admin}/readyz");
             match program.until_ready(&ready, self.http(), self.runtime(), READY_WITHIN) {
                 Ok(()) => {
-                    return Guard {
-                        program,
-                        url: format!("https://127.0.0.1:{listen}"),
-                        admin_url: format!("http://127.0.0.1:{admin}"),
-                        certificate: pair.certificate,
-                        key: pair.key,
-                    };
+                    let url = format!("https://127.0.0.1:{listen}");
+                    return (program, url, format!("http://127.0.0.1:{admin}"));
                 }
                 Err(reason) if says_port_taken(&program.log()) => last = reason,
                 Err(reason) => panic!("The guard did not start. {reason}"),

@@ -79,12 +79,16 @@ fn a_secret_of_ones_own_needs_no_cert_manager() {
         return;
     };
     let values = [
-        "certificates.source=secret",
+        "certificates.source=files",
         "certificates.secretName=own",
         "certificates.caBundle=Zm9v",
     ];
     let rendered = templated(programs, &values);
     assert!(!rendered.contains("cert-manager"), "{rendered}");
+    assert!(rendered.contains("secretName: own"), "{rendered}");
+    // No right to write anything.
+    assert!(!rendered.contains("kind: Role\n"), "{rendered}");
+    assert!(!rendered.contains("multi-attach-guard-certificates"));
     let webhooks: Vec<_> = documents(&rendered)
         .into_iter()
         .filter_map(|it| it["webhooks"].as_array().cloned())
@@ -104,8 +108,9 @@ fn values_that_contradict_each_other_are_refused() {
     let cases = [
         ("replicas=1,failurePolicy=Fail", "/replicas"),
         ("replicas=0", "/replicas"),
-        ("certificates.source=secret", "/certificates/caBundle"),
+        ("certificates.source=files", "/certificates/caBundle"),
         ("certificates.caBundle=Zm9v", "/certificates/caBundle"),
+        ("certificates.source=secret", "/certificates/source"),
         ("image.repository=guard:1", "/image/repository"),
         ("image.digest=latest", "/image/digest"),
         ("failurePolicy=fail", "/failurePolicy"),

@@ -1,13 +1,14 @@
 //! What a real API server makes of the manifests.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, Output};
-use crate::rendered::{OVERLAYS, built, helm, objects, printed, templated};
+use crate::rendered::{BASE, OVERLAYS, built, helm, objects, printed, templated};
 use crate::repository;
 
 /// Nothing here takes this long.
@@ -21,9 +22,8 @@ const DEFINITIONS: [(&str, &str, &str); 4] = [
     ("monitoring.coreos.com", "v1", "PrometheusRule"),
 ];
 
-/// A server that talks to the API server with the rights of its ServiceAccount
-/// alone, and with the arguments of the Deployment but for addresses and files.
-pub(crate) fn guard(plane: &ControlPlane) -> Guard {
+/// A kubeconfig with the rights of the guard's ServiceAccount alone, in its namespace.
+pub(crate) fn kubeconfig(plane: &ControlPlane) -> PathBuf {
     let token = [
         "create",
         "token",
@@ -35,8 +35,14 @@ pub(crate) fn guard(plane: &ControlPlane) -> Guard {
     let mut config: Value =
         serde_json::from_str(&plane.kubectl(&view, None).success().stdout).unwrap();
     config["users"][0]["user"] = json!({"token": token.trim()});
-    let kubeconfig = plane.write_file("kubeconfig-of-the-guard", &config.to_string());
-    let path = kubeconfig.display().to_string();
+    config["contexts"][0]["context"]["namespace"] = json!("multi-attach-guard");
+    plane.write_file("kubeconfig-of-the-guard", &config.to_string())
+}
+
+/// A server that talks to the API server with the rights of its ServiceAccount
+/// alone, and with the arguments of the Deployment but for addresses and files.
+pub(crate) fn guard(plane: &ControlPlane) -> Guard {
+    let path = kubeconfig(plane).display().to_string();
     plane.guard(
         "deployed",
         &GuardOptions {
@@ -50,7 +56,7 @@ pub(crate) fn guard(plane: &ControlPlane) -> Guard {
 /// until they are in force.
 pub(crate) fn register(plane: &ControlPlane, guard: &Guard) {
     let programs = harness::require_programs(Needs::ApiServer).unwrap();
-    for (_, mut object) in objects(&built(programs, "cert-manager")) {
+    for (_, mut object) in objects(&built(programs, BASE)) {
         let Some(webhooks) = object["webhooks"].as_array_mut() else {
             continue;
         };
@@ -88,7 +94,11 @@ fn smoke_test(plane: &ControlPlane) -> Output {
 }
 
 pub(crate) fn metrics(plane: &ControlPlane, guard: &Guard) -> String {
-    let url = format!("{}/metrics", guard.admin_url);
+    metrics_at(plane, &guard.admin_url)
+}
+
+pub(crate) fn metrics_at(plane: &ControlPlane, admin_url: &str) -> String {
+    let url = format!("{admin_url}/metrics");
     plane.block_on(async {
         let answer = plane.http().get(url).send().await.unwrap();
         answer.text().await.unwrap()
@@ -104,7 +114,7 @@ fn value(metrics: &str, series: &str) -> u64 {
 
 /// The namespace and the account that the guard runs as.
 pub(crate) fn account(plane: &ControlPlane) {
-    for name in ["namespace.yaml", "rbac.yaml"] {
+    for name in ["namespace.yaml", "rbac.yaml", "certificates.yaml"] {
         let file = repository("manifests/base").join(name);
         let apply = ["apply", "--validate=strict", "-f", file.to_str().unwrap()];
         plane.kubectl(&apply, None).success();
@@ -112,7 +122,7 @@ pub(crate) fn account(plane: &ControlPlane) {
 }
 
 /// The server became ready, so its rights suffice; none is there for nothing,
-/// and none lets it write.
+/// and none lets it write what it looks at.
 #[test]
 fn rights_are_those_the_view_needs() {
     let Some(plane) = harness::require_control_plane(Needs::ApiServer) else {
@@ -198,8 +208,10 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
 
     // What kubectl made is not Helm's to take over.
     let removed = ["delete", "-f", "-"];
-    let rbac = std::fs::read_to_string(repository("manifests/base/rbac.yaml")).unwrap();
-    plane.kubectl(&removed, Some(&rbac)).success();
+    for name in ["rbac.yaml", "certificates.yaml"] {
+        let rights = std::fs::read_to_string(repository("manifests/base").join(name)).unwrap();
+        plane.kubectl(&removed, Some(&rights)).success();
+    }
     let chart = repository("manifests/chart");
     let run = |arguments: &[&str]| {
         let mut helm = helm(programs);
@@ -219,7 +231,7 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     assert_eq!(stored["webhooks"][0]["failurePolicy"], "Fail");
     run(&["uninstall", name]);
     let left = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,\
-                clusterrolebindings,priorityclasses,deployments,services,secrets,podmonitors";
+                clusterrolebindings,roles,rolebindings,priorityclasses,deployments,services,secrets,podmonitors";
     let left = ["get", left, "-A", "-o=name"];
     let left = plane.kubectl(&left, None).success().stdout;
     let own: Vec<&str> = left.lines().filter(|it| it.contains(name)).collect();

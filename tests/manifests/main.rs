@@ -15,6 +15,7 @@ mod development_certificates;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod installed;
+mod managed_certificates;
 mod monitoring;
 mod release;
 mod rendered;

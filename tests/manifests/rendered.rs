@@ -13,8 +13,8 @@ use crate::repository;
 pub(crate) type Objects = BTreeMap<(String, String), Value>;
 
 /// The overlays, and the values with which the chart renders the same.
-pub(crate) const OVERLAYS: [(&str, &[&str]); 4] = [
-    ("cert-manager", &[]),
+pub(crate) const OVERLAYS: [(&str, &[&str]); 5] = [
+    (BASE, &[]),
     ("strict", &["failurePolicy=Fail"]),
     (
         "warn-only",
@@ -27,7 +27,11 @@ pub(crate) const OVERLAYS: [(&str, &[&str]); 4] = [
         ],
     ),
     ("monitoring", &["monitoring.enabled=true"]),
+    ("cert-manager", &["certificates.source=cert-manager"]),
 ];
+
+/// The base, which can be installed by itself, seen from the folder of the overlays.
+pub(crate) const BASE: &str = "../base";
 
 /// What a program prints.
 ///
