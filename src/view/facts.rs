@@ -204,9 +204,9 @@ mod tests {
             (
                 "nothing of use",
                 "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
-                "There is no fact here",
+                "No facts were found here",
             ),
-            ("nothing at all", "", "There is no fact here"),
+            ("nothing at all", "", "No facts were found here"),
         ];
         for (name, text, expected) in cases {
             let error = load_folder(&folder(&[("f.yaml", text)])).unwrap_err();

@@ -54,7 +54,7 @@ async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
             "facts without a fact",
             format!("--self-signed --facts={nothing}"),
             2,
-            format!("{nothing}: There is no fact"),
+            format!("{nothing}: No facts were found here"),
         ),
         (
             "facts that are not there",
