@@ -85,6 +85,10 @@ fn manifest(object: &Stored) -> Result<Option<(usize, Value)>, serde_json::Error
     let mut manifest = json!({"apiVersion": format!("{group}v1"), "kind": kind.name()});
     if let (Value::Object(manifest), Value::Object(fields)) = (&mut manifest, fields) {
         manifest.extend(fields);
+        // Whose owner an object is decides about workloads, which are not written.
+        if let Some(Value::Object(metadata)) = manifest.get_mut("metadata") {
+            metadata.remove("uid");
+        }
     }
     Ok(Some((place, manifest)))
 }

@@ -438,7 +438,7 @@ spec:
         .as_array()
         .unwrap()
         .iter()
-        .map(|remedy| &remedy["remedy"])
+        .map(|remedy| &remedy["name"])
         .collect();
     assert_eq!(remedies, ["recreate", "zero-surge", "colocate"]);
 

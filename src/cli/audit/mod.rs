@@ -25,7 +25,6 @@ use crate::manifest::split::parts;
 use crate::model::Text;
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
-use crate::model::workload::WorkloadKind;
 use crate::policy::Action;
 use crate::report::{self, Format, Judged, Located, Notice, Report};
 use crate::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
@@ -150,8 +149,7 @@ struct Member {
     reference: ObjectRef,
 }
 
-/// The objects of a cluster that are judged, in the order of their turns: those that
-/// come and go after those that stay, whose volumes they borrow.
+/// The objects of a cluster that are judged, in the order of their turns.
 struct Audited<'c> {
     cluster: &'c Cluster,
     members: Vec<Member>,
@@ -177,7 +175,6 @@ impl<'c> Audited<'c> {
         members.sort_by_cached_key(|member| {
             let reference = &member.reference;
             (
-                member.comes_and_goes(),
                 reference.namespace.clone(),
                 reference.kind.clone(),
                 reference.name.clone(),
@@ -319,11 +316,6 @@ impl Member {
         let kind = stored.kind();
         let reference = reference(kind, metadata);
         Some(Self { object, reference })
-    }
-
-    fn comes_and_goes(&self) -> bool {
-        matches!(&self.object, Object::Workload(workload)
-            if matches!(workload.kind, WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::Pod))
     }
 
     fn kind_and_reference(&self) -> (ObjectKind, &ObjectRef) {
