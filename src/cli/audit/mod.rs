@@ -4,16 +4,16 @@
 //! cluster ─▶ objects ─▶ judge ─▶ those at fault in full ─▶ their remedies ─▶ report
 //! ```
 
+mod earlier;
+
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
-use std::fs;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use rayon::prelude::*;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::cluster::{ClusterError, Connection};
@@ -28,6 +28,7 @@ use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::policy::Action;
 use crate::report::{self, Format, Judged, Located, Notice, Report};
 use crate::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
+use earlier::{Earlier, EarlierError};
 
 /// The options of `audit`.
 #[derive(Args, Clone, Debug)]
@@ -80,22 +81,9 @@ enum AuditError {
         "The cluster has no namespace \"{0}\". `kubectl get namespaces` lists those there are."
     )]
     Namespace(String),
-    /// The earlier report cannot be read.
-    #[error("The earlier report {} given with --compare cannot be read: {source}.", path.display())]
-    Earlier {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: io::Error,
-    },
-    /// The earlier report is something else.
-    #[error("The file {} given with --compare is not a report: {source}. Write one with `multi-attach-guard audit --format json`.", path.display())]
-    NoReport {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: serde_json::Error,
-    },
+    /// The earlier report cannot be used.
+    #[error(transparent)]
+    Earlier(#[from] EarlierError),
     /// Standard output is gone.
     #[error("The report could not be written: {0}.")]
     Write(#[from] io::Error),
@@ -118,7 +106,7 @@ pub(super) fn run(options: &AuditOptions) -> ExitCode {
 fn audit(options: &AuditOptions) -> Result<u8, AuditError> {
     let effective = policy_file::effective(options.config.as_deref())?;
     // Read first: a mistake in it should not cost the reading of a large cluster.
-    let earlier = options.compare.as_ref().map(Earlier::read).transpose()?;
+    let earlier = options.compare.as_deref().map(Earlier::read).transpose()?;
     let connection = Connection::open(options.context.as_deref())?;
     let cluster = connection.read(|_| true)?;
     if let Some(name) = &options.namespace
@@ -422,90 +410,6 @@ fn hints(report: &Report) -> Vec<String> {
         "`multi-attach-guard rules {rule}` explains a rule."
     ));
     hints
-}
-
-/// What an earlier audit found.
-#[derive(Deserialize)]
-struct Earlier {
-    findings: Vec<EarlierFinding>,
-}
-
-#[derive(Deserialize)]
-struct EarlierFinding {
-    rule: String,
-    object: EarlierObject,
-}
-
-#[derive(Deserialize)]
-struct EarlierObject {
-    kind: String,
-    #[serde(default)]
-    namespace: String,
-    name: String,
-}
-
-/// What makes two findings of two audits the same one.
-type Same<'f> = (&'f str, &'f str, &'f str, &'f str);
-
-impl Earlier {
-    fn read(path: &PathBuf) -> Result<Self, AuditError> {
-        let text = fs::read(path).map_err(|source| AuditError::Earlier {
-            path: path.clone(),
-            source,
-        })?;
-        serde_json::from_slice(&text).map_err(|source| AuditError::NoReport {
-            path: path.clone(),
-            source,
-        })
-    }
-
-    fn known(&self) -> HashSet<Same<'_>> {
-        self.findings
-            .iter()
-            .map(|finding| {
-                let object = &finding.object;
-                (
-                    &*finding.rule,
-                    &*object.kind,
-                    &*object.namespace,
-                    &*object.name,
-                )
-            })
-            .collect()
-    }
-
-    /// Marks what is new, and says how many findings stayed and how many are gone.
-    fn compare(&self, report: &mut Report) {
-        let mut known = self.known();
-        let before = known.len();
-        let mut stayed = HashSet::new();
-        for located in &mut report.findings {
-            if located.finding.action == Action::Ignore {
-                continue;
-            }
-            let object = &located.finding.object;
-            let namespace = object.namespace.as_deref().unwrap_or_default();
-            let same = known.get(&(
-                located.finding.rule,
-                &*object.kind,
-                namespace,
-                &*object.name,
-            ));
-            located.is_new = Some(same.is_none());
-            stayed.extend(same.copied());
-        }
-        known.retain(|same| !stayed.contains(same));
-        let count = |number: usize| match number {
-            1 => "1 is".to_owned(),
-            number => format!("{number} are"),
-        };
-        report.hints.push(format!(
-            "Of {before} earlier {}, {} still there and {} gone.",
-            if before == 1 { "finding" } else { "findings" },
-            count(stayed.len()),
-            count(known.len())
-        ));
-    }
 }
 
 #[cfg(test)]
