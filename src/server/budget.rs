@@ -1,7 +1,7 @@
 //! The memory that bodies share.
 //!
 //! What has arrived is charged, not what is announced. Where the memory is used
-//! up, the body that has stalled longest gives way, so that half-sent bodies
+//! up, the bodies that have stalled longest give way, so that half-sent bodies
 //! never stand in the way of whole ones. Bodies that all wait for each other's
 //! memory cannot block for ever: one at a time may go beyond the budget, to its
 //! end.
@@ -247,30 +247,38 @@ impl Memory {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tells the half that stalled longest to give way: one after the other, many of
+    /// them would take longer than a review can wait.
     async fn end_the_longest_stalled(&self) {
-        let Some((heard, body)) = self.longest_stalled() else {
+        let stalled = self.longest_stalled();
+        if stalled.is_empty() {
             return;
-        };
+        }
         for _ in 0..TURNS {
             sleep(TURN).await;
         }
-        if body.heard.load(Ordering::Relaxed) == heard {
-            body.give_way.notify_one();
+        for (heard, body) in stalled {
+            if body.heard.load(Ordering::Relaxed) == heard {
+                body.give_way.notify_one();
+            }
         }
     }
 
-    /// With when it was heard of last.
-    fn longest_stalled(&self) -> Option<(u64, Arc<Progress>)> {
+    /// With when each was heard of last.
+    fn longest_stalled(&self) -> Vec<(u64, Arc<Progress>)> {
         let stalled = u64::try_from(STALLED.as_millis()).unwrap_or(NEVER);
         let latest = self.now().saturating_sub(stalled);
         let unfinished = self.unfinished();
-        let longest = unfinished
+        let mut bodies: Vec<(u64, Arc<Progress>)> = unfinished
             .bodies
             .values()
-            .map(|body| (body.heard.load(Ordering::Relaxed), body))
+            .map(|body| (body.heard.load(Ordering::Relaxed), Arc::clone(body)))
             .filter(|(heard, _)| *heard <= latest)
-            .min_by_key(|(heard, _)| *heard);
-        longest.map(|(heard, body)| (heard, Arc::clone(body)))
+            .collect();
+        drop(unfinished);
+        bodies.sort_unstable_by_key(|(heard, _)| *heard);
+        bodies.truncate(bodies.len().div_ceil(2));
+        bodies
     }
 }
 
