@@ -450,7 +450,6 @@ fn places() -> Vec<Row> {
             reserved(&["ReadWriteOnce", "ReadWriteMany"]),
             Nothing,
         ),
-        ("Y4o reserved, [RWO]", reserved(RWO), Stuck),
         ("Y5 a zone label", labelled(), Nothing),
         ("Y5b a beta zone label", labelled(), Nothing),
         ("Y16 bound to [RWO]", two(RWO), Stuck),

@@ -72,12 +72,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             Volume::new(&[RWO, RWX]).asking(&[RWO]).unclaimed(),
         )
         .ends(&[Nothing]),
-        reserved(
-            "Y4o",
-            "an unbound claim for RWX and a volume for it that can RWO, two replicas",
-            one().asking(&[RWX]).unclaimed(),
-        )
-        .ends(&[Stuck]),
         Scenario::new(
             "Y5",
             "a volume with a zone label, one node in the zone, two replicas",
