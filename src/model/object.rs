@@ -74,6 +74,18 @@ impl ObjectKind {
         Self::of(group, kind)
     }
 
+    /// The `apiVersion` of its manifests.
+    #[must_use]
+    pub const fn api_version(self) -> &'static str {
+        match self {
+            Self::Workload(kind) => kind.api_version(),
+            Self::Claim | Self::Volume | Self::Node | Self::Namespace => "v1",
+            Self::StorageClass | Self::CsiDriver => "storage.k8s.io/v1",
+            Self::Autoscaler => "autoscaling/v2",
+            Self::Scale => "autoscaling/v1",
+        }
+    }
+
     /// The kind's name.
     #[must_use]
     pub const fn name(self) -> &'static str {

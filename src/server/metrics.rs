@@ -272,7 +272,7 @@ impl Metrics {
             given_up: metric(
                 all,
                 "reviews_given_up",
-                "Reviews of objects that are too much to judge, answered with what is unknown",
+                "Reviews of objects too complex to judge within the limit, answered as unknown",
             ),
             panics: metric(
                 all,

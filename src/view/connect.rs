@@ -86,10 +86,7 @@ pub enum ConnectError {
 /// When nobody answers by `deadline`. A server that refuses to tell is there.
 pub async fn reach(config: &Config, deadline: Instant) -> Result<(), ConnectError> {
     let url = config.cluster_url.to_string();
-    let client = Client::try_from(config.clone()).map_err(|error| ConnectError::Client {
-        url: url.clone(),
-        reason: root_cause(&error),
-    })?;
+    let client = client(config.clone())?;
     let reason = match timeout_at(deadline, client.apiserver_version()).await {
         Ok(Ok(_) | Err(kube::Error::Api(_))) => return Ok(()),
         Ok(Err(error)) => root_cause(&error),
@@ -140,8 +137,21 @@ async fn from_surroundings() -> Result<Config, ConnectError> {
     }
 }
 
+/// A client for the API server of `config`.
+///
+/// # Errors
+///
+/// When certificates, keys or proxies in it do not work.
+pub fn client(config: Config) -> Result<Client, ConnectError> {
+    let url = config.cluster_url.to_string();
+    Client::try_from(config).map_err(|error| unusable(url, &error))
+}
+
 /// A client that notes in `statuses` which resources the API server answers for.
-pub(super) fn client(config: Config, statuses: &Arc<Statuses>) -> Result<Client, ConnectError> {
+pub(super) fn listening_client(
+    config: Config,
+    statuses: &Arc<Statuses>,
+) -> Result<Client, ConnectError> {
     let url = config.cluster_url.to_string();
     let listen = layer_fn(|inner| Listening {
         inner,
@@ -149,10 +159,14 @@ pub(super) fn client(config: Config, statuses: &Arc<Statuses>) -> Result<Client,
     });
     ClientBuilder::try_from(config)
         .map(|builder| builder.with_layer(&listen).build())
-        .map_err(|error| ConnectError::Client {
-            url,
-            reason: root_cause(&error),
-        })
+        .map_err(|error| unusable(url, &error))
+}
+
+fn unusable(url: String, error: &kube::Error) -> ConnectError {
+    ConnectError::Client {
+        url,
+        reason: root_cause(error),
+    }
 }
 
 /// A watch that is taken up again in a quiet cluster brings no event for a long

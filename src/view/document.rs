@@ -6,9 +6,8 @@ use kube::api::DynamicObject;
 use kube::{Api, Client, Config};
 use serde_json::Value;
 
-use super::connect::ConnectError;
+use super::connect::{ConnectError, client};
 use super::resource::WATCHED;
-use super::watch::root_cause;
 use crate::model::object::{ObjectKind, ObjectRef};
 
 /// How many are asked for at the same time.
@@ -23,11 +22,7 @@ pub async fn documents(
     config: Config,
     wanted: &[(ObjectKind, &ObjectRef)],
 ) -> Result<Vec<Option<Value>>, ConnectError> {
-    let url = config.cluster_url.to_string();
-    let client = Client::try_from(config).map_err(|error| ConnectError::Client {
-        url,
-        reason: root_cause(&error),
-    })?;
+    let client = client(config)?;
     let asked = wanted
         .iter()
         .map(|(kind, reference)| document(&client, *kind, reference));

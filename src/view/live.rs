@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::cluster::{Asked, Beside, Cluster, Lookup, Question, View};
 use crate::model::object::ObjectKind;
 
-use super::connect::{Access, ConnectError, client};
+use super::connect::{Access, ConnectError, listening_client};
 use super::late::{Age, LateObjects};
 use super::list::{Listed, list};
 use super::shared::SharedCluster;
@@ -319,7 +319,7 @@ async fn connect(origin: &ConnectBy, statuses: &Arc<Statuses>) -> Result<Client,
         ConnectBy::Access(access) => access.config().await?,
         ConnectBy::Config(config) => (**config).clone(),
     };
-    client(config, statuses)
+    listening_client(config, statuses)
 }
 
 #[cfg(test)]

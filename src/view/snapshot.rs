@@ -8,7 +8,6 @@ use std::io;
 use serde_json::{Value, json, to_value};
 
 use crate::cluster::{Cluster, Stored};
-use crate::model::object::ObjectKind;
 use crate::model::storage_class::StorageClass;
 
 /// Stands for a class parameter that may be a secret.
@@ -78,11 +77,7 @@ fn manifest(object: &Stored) -> Result<Option<(usize, Value)>, serde_json::Error
         Stored::Workload(_) | Stored::Autoscaler(_) => return Ok(None),
     };
     let kind = object.kind();
-    let group = match kind {
-        ObjectKind::StorageClass | ObjectKind::CsiDriver => "storage.k8s.io/",
-        _ => "",
-    };
-    let mut manifest = json!({"apiVersion": format!("{group}v1"), "kind": kind.name()});
+    let mut manifest = json!({"apiVersion": kind.api_version(), "kind": kind.name()});
     if let (Value::Object(manifest), Value::Object(fields)) = (&mut manifest, fields) {
         manifest.extend(fields);
         // Whose owner an object is decides about workloads, which are not written.

@@ -55,7 +55,7 @@ pub enum ManagedError {
         reason: String,
     },
     /// The API server refused, or did not answer.
-    #[error("{object} cannot be {done}: {reason}. It is tried again until it can.")]
+    #[error("{object} cannot be {done}: {reason}. It will be tried again.")]
     Failed {
         /// The object's kind and name.
         object: String,

@@ -23,7 +23,6 @@ use super::policy_file::{self, PolicyFileError};
 use crate::cluster::{BatchOrder, Beside, Cluster, Stored, View};
 use crate::manifest::split::parts;
 use crate::model::Text;
-use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::policy::Action;
 use crate::report::{self, Format, Judged, Located, Notice, Report};
@@ -78,7 +77,7 @@ enum AuditError {
     Cluster(#[from] ClusterError),
     /// There is no such namespace.
     #[error(
-        "The cluster has no namespace \"{0}\". `kubectl get namespaces` lists those there are."
+        "The cluster has no namespace \"{0}\". `kubectl get namespaces` lists the ones there are."
     )]
     Namespace(String),
     /// The earlier report cannot be used.
@@ -133,6 +132,7 @@ fn audit(options: &AuditOptions) -> Result<u8, AuditError> {
 
 /// An object that is judged.
 struct Member {
+    kind: ObjectKind,
     object: Object,
     reference: ObjectRef,
 }
@@ -228,7 +228,8 @@ impl<'c> Audited<'c> {
             .collect();
         let wanted: Vec<(ObjectKind, &ObjectRef)> = at_fault
             .iter()
-            .map(|told| self.members[told.number].kind_and_reference())
+            .map(|told| &self.members[told.number])
+            .map(|member| (member.kind, &member.reference))
             .collect();
         let documents = connection.documents(&wanted)?;
         for (told, document) in at_fault.iter_mut().zip(documents) {
@@ -302,17 +303,17 @@ impl Member {
         };
         let metadata = object.metadata()?;
         let kind = stored.kind();
-        let reference = reference(kind, metadata);
-        Some(Self { object, reference })
-    }
-
-    fn kind_and_reference(&self) -> (ObjectKind, &ObjectRef) {
-        let kind = match &self.object {
-            Object::Workload(workload) => ObjectKind::Workload(workload.kind),
-            Object::Autoscaler(_) => ObjectKind::Autoscaler,
-            _ => ObjectKind::Claim,
+        let reference = ObjectRef {
+            api_version: kind.api_version().into(),
+            kind: kind.name().into(),
+            namespace: Some(metadata.namespace.clone()),
+            name: metadata.name.clone(),
         };
-        (kind, &self.reference)
+        Some(Self {
+            kind,
+            object,
+            reference,
+        })
     }
 
     fn judged(&self) -> Judged {
@@ -320,21 +321,6 @@ impl Member {
             object: self.reference.clone(),
             file: None,
         }
-    }
-}
-
-fn reference(kind: ObjectKind, metadata: &Metadata) -> ObjectRef {
-    let api_version = match kind {
-        ObjectKind::Workload(kind) if kind.group().is_empty() => "v1".to_owned(),
-        ObjectKind::Workload(kind) => format!("{}/v1", kind.group()),
-        ObjectKind::Autoscaler => "autoscaling/v2".to_owned(),
-        _ => "v1".to_owned(),
-    };
-    ObjectRef {
-        api_version: api_version.into(),
-        kind: kind.name().into(),
-        namespace: Some(metadata.namespace.clone()),
-        name: metadata.name.clone(),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::certs::{
     SelfSigned, Served, ServingPair,
 };
 use crate::server::{Metrics, Readiness};
-use crate::view::connect::{Access, ConnectError};
+use crate::view::connect::{Access, client};
 
 /// How often the certificate files are compared with what is served. A kubelet
 /// needs up to a minute to change a mounted Secret, so this adds little.
@@ -45,12 +45,7 @@ pub(super) async fn open(
             lifetimes: Lifetimes::default(),
             pace: Pace::default(),
         };
-        let url = config.cluster_url.to_string();
-        let client = Client::try_from(config).map_err(|error| ConnectError::Client {
-            url,
-            reason: error.to_string(),
-        })?;
-        let source = Source::Managed(Box::new(certificate), client);
+        let source = Source::Managed(Box::new(certificate), client(config)?);
         return Ok((Arc::default(), source));
     }
     let (pair, source) = match (&options.tls_cert, &options.tls_key) {

@@ -19,17 +19,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             ]))
     };
     let zones = ["zone-1", "zone-2", "zone-3"];
-    let reserved = |name, title, volume: Volume| {
-        let request = volume.request();
-        let class = Class::new(&volume.provisioner()).waiting();
-        Scenario::new(name, title)
-            .class(class)
-            .volume(volume)
-            .then(Action::Apply(vec![
-                request,
-                web().recreate().replicas(2).manifest(),
-            ]))
-    };
+    let reserved = Volume::new(&[RWO, RWX]).asking(&[RWO]).unclaimed();
     vec![
         provisioned(
             "Y3",
@@ -66,11 +56,16 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         .roll_out(&NEW_IMAGE)
         .zones(&["zone-1", "zone-2", "zone-2"])
         .ends(&[Nothing]),
-        reserved(
+        Scenario::new(
             "Y4",
             "an unbound claim for RWO and a volume for it that can RWX, two replicas",
-            Volume::new(&[RWO, RWX]).asking(&[RWO]).unclaimed(),
         )
+        .class(Class::new(&reserved.provisioner()).waiting())
+        .then(Action::Apply(vec![
+            reserved.request(),
+            web().recreate().replicas(2).manifest(),
+        ]))
+        .volume(reserved)
         .ends(&[Nothing]),
         Scenario::new(
             "Y5",
