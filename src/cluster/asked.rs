@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::key::Key;
 use super::store::Cluster;
 use super::stored::{Stored, Typed};
-use super::table::Key;
 use super::view::Lookup;
 use crate::model::Text;
 use crate::model::object::ObjectKind;

@@ -16,6 +16,7 @@
 
 mod asked;
 mod batch;
+mod key;
 mod steps;
 mod store;
 mod stored;

@@ -1,7 +1,8 @@
 //! The store: objects by everything they are looked up by.
 
+use super::key::{Key, Trait};
 use super::stored::{Stored, Typed};
-use super::table::{Key, Table, Trait, number};
+use super::table::{Table, number};
 use super::view::{Beside, Lookup, View};
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind};

@@ -1,6 +1,6 @@
 //! Objects as the table holds them: what of each is kept, and what it is found by.
 
-use super::table::{Key, Trait};
+use super::key::{Key, Trait};
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 use crate::model::labels::Labels;

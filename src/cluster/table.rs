@@ -5,44 +5,10 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use super::key::{Key, Trait};
 use super::stored::Stored;
-use crate::model::metadata::Metadata;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
-
-/// What makes an object the one it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key<'a> {
-    pub(crate) kind: ObjectKind,
-    /// The namespace, empty where there is none.
-    pub(crate) namespace: &'a str,
-    pub(crate) name: &'a str,
-}
-
-impl<'a> Key<'a> {
-    /// The key of an object without a namespace.
-    pub(super) const fn global(kind: ObjectKind, name: &'a str) -> Self {
-        Self {
-            kind,
-            namespace: "",
-            name,
-        }
-    }
-
-    /// The key of an object in a namespace. Objects in files may leave their
-    /// name to the API server: two of them with different prefixes are two.
-    pub(super) fn of(kind: ObjectKind, metadata: &'a Metadata) -> Self {
-        Self {
-            kind,
-            namespace: &metadata.namespace,
-            name: if metadata.name.is_empty() {
-                &metadata.generate_name
-            } else {
-                &metadata.name
-            },
-        }
-    }
-}
 
 /// How many kinds there are, workloads and others.
 const KINDS: usize = WORKLOAD_KINDS + 8;
@@ -62,33 +28,6 @@ pub(super) const fn number(kind: ObjectKind) -> usize {
         ObjectKind::Autoscaler => WORKLOAD_KINDS + 6,
         ObjectKind::Scale => WORKLOAD_KINDS + 7,
     }
-}
-
-/// Something an object is looked up by beside its name.
-#[derive(Clone, Copy, Debug, Hash)]
-pub(super) enum Trait<'a> {
-    /// It is of this kind. Kept only for kinds that are walked through.
-    Kind(ObjectKind),
-    /// It is a workload in this namespace.
-    Namespace(&'a str),
-    /// Its pods carry this label.
-    PodLabel { key: &'a str, value: &'a str },
-    /// It is a node with this label.
-    NodeLabel { key: &'a str, value: &'a str },
-    /// Its pods name this claim.
-    Claim { namespace: &'a str, claim: &'a str },
-    /// Its claim templates make claims of this name, a dash and a number.
-    ClaimStem { namespace: &'a str, stem: &'a str },
-    /// It scales this workload.
-    Target {
-        namespace: &'a str,
-        kind: &'a str,
-        name: &'a str,
-    },
-    /// It is a volume of this class that no claim has taken.
-    FreeOfClass(&'a str),
-    /// It is a volume that names this claim.
-    ClaimedBy { namespace: &'a str, claim: &'a str },
 }
 
 /// Objects of all kinds.

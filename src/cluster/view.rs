@@ -2,10 +2,10 @@
 
 use super::asked::Asked;
 use super::batch::{BatchOrder, Turn};
+use super::key::{Key, Trait};
 use super::steps::Steps;
 use super::store::Cluster;
 use super::stored::{Stored, Typed};
-use super::table::{Key, Trait};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;

@@ -43,7 +43,7 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, judge_scaling, judge_workload, words};
-use crate::situation::volumes::Missing;
+use crate::situation::hold::Missing;
 use crate::situation::{Hold, Situation, UsedVolume};
 
 pub(super) const RULE: Rule = Rule {

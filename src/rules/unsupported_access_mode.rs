@@ -45,7 +45,8 @@ use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::pod::EphemeralClaim;
 use crate::model::storage_class::StorageClass;
-use crate::situation::volumes::{self, Missing};
+use crate::situation::binding;
+use crate::situation::hold::Missing;
 use crate::situation::{Facts, Grounds, Situation, users};
 use crate::storage::{ClaimFacts, ClassModes, Support, likely_classes};
 
@@ -104,9 +105,9 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
     if !claim.spec.volume_name.is_empty() || claim.spec.access_modes.is_empty() {
         return;
     }
-    match volumes::class_of(claim, facts) {
+    match binding::class_of(claim, facts) {
         Ok(class)
-            if volumes::fitting(claim, Some(class), &class.metadata.name, facts).is_none() =>
+            if binding::fitting(claim, Some(class), &class.metadata.name, facts).is_none() =>
         {
             let stated =
                 match ClassModes::from_annotations(|key| class.metadata.annotations.get(key)) {
@@ -119,7 +120,7 @@ fn judge(claim: &Claim, facts: Facts<'_>, found: &mut Vec<Hazard>) {
             found.extend(unsupported(claim, class, stated, facts));
         }
         Err(Missing::Class(name))
-            if facts.view.is_partial() && volumes::fitting(claim, None, &name, facts).is_none() =>
+            if facts.view.is_partial() && binding::fitting(claim, None, &name, facts).is_none() =>
         {
             found.extend(likely_unsupported(claim, &name, facts));
         }

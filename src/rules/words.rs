@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::workload::WorkloadKind;
-use crate::situation::volumes::Basis;
+use crate::situation::Basis;
 use crate::situation::{Facts, Grounds, Hold, Situation, UsedVolume};
 use crate::storage::ClassModes;
 

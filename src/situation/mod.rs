@@ -3,12 +3,16 @@
 //! judged here.
 
 pub mod affinity;
+pub mod binding;
 mod certainty;
 pub mod constraints;
 pub mod eligibility;
+pub mod hold;
 pub mod moved;
 pub mod placement;
 mod pods;
+pub mod range;
+mod reach;
 pub mod users;
 pub mod volumes;
 
@@ -17,8 +21,9 @@ use crate::model::workload::Workload;
 use crate::storage::Catalog;
 
 pub use certainty::Certainty;
+pub use hold::{Basis, Grounds, Hold};
 pub use placement::Placement;
-pub use volumes::{Basis, Grounds, Hold, UsedVolume};
+pub use volumes::UsedVolume;
 
 /// Whether pods are taken to have many nodes to go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]

@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::Facts;
 use super::eligibility::COUNTED;
-use super::placement::{OneNode, Range};
+use super::range::{OneNode, Range};
 use super::volumes::{self, UsedVolume};
 use crate::model::Text;
 use crate::model::workload::Workload;

@@ -3,15 +3,12 @@
 use std::fmt;
 
 use super::affinity::{self, Together};
-use super::eligibility::{COUNTED, Eligibility};
+use super::eligibility::COUNTED;
 use super::moved::Move;
-use super::volumes::{self, UsedVolume};
+use super::range::{OneNode, Range};
+use super::volumes::UsedVolume;
 use super::{Facts, NodeAssumption};
-use crate::model::Text;
-use crate::model::workload::{Workload, WorkloadKind};
-
-/// The label that holds a node's zone.
-pub const ZONE: &str = "topology.kubernetes.io/zone";
+use crate::model::workload::Workload;
 
 /// How far apart a workload's pods can be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,109 +21,6 @@ pub struct Placement {
     pub eligible: Eligible,
     /// Where the update under way moves pods that are otherwise kept on one node.
     pub moved: Option<Move>,
-}
-
-/// Why all pods are on one node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OneNode {
-    /// A field names the node, only that node is eligible, or affinity leads to
-    /// workloads of which that is true.
-    Named(Text),
-    /// The volume of that name stays where it was made, and one node reaches it.
-    VolumeStays(Text),
-    /// No eligible node is there.
-    Nowhere,
-    /// The policy says to assume a single node.
-    Assumed,
-}
-
-/// The nodes on which the pods of one revision may be, each by itself.
-pub(super) struct Range<'a> {
-    pub(super) eligibility: Eligibility<'a>,
-    /// How many nodes are eligible, at most [`COUNTED`]; `None` where no node is known.
-    pub(super) counted: Option<usize>,
-    /// Why it is one node, where it is.
-    pub(super) one_node: Option<OneNode>,
-}
-
-impl<'a> Range<'a> {
-    /// The range of the workload's pods, its leaders taken into account.
-    pub(super) fn of(workload: &'a Workload, volumes: &'a [UsedVolume], facts: Facts<'_>) -> Self {
-        let mut range = Self::alone(workload, volumes, facts);
-        if range.one_node.is_none() {
-            range.one_node = leaders_node(workload, facts);
-        }
-        range
-    }
-
-    /// The same by its own constraints and its volumes' alone.
-    fn alone(workload: &'a Workload, volumes: &'a [UsedVolume], facts: Facts<'_>) -> Self {
-        let eligibility = Eligibility::new(
-            &workload.template,
-            volumes.iter().filter_map(|volume| volume.reach.as_ref()),
-        );
-        let counted = eligibility.count(facts);
-        let mut range = Self {
-            eligibility,
-            counted,
-            one_node: None,
-        };
-        range.one_node = range.one_node(workload.kind, volumes, facts);
-        range
-    }
-
-    fn one_node(
-        &self,
-        kind: WorkloadKind,
-        volumes: &[UsedVolume],
-        facts: Facts<'_>,
-    ) -> Option<OneNode> {
-        if let Some(name) = self.eligibility.named_node() {
-            // A host name is a label: only the node knows what it is called.
-            let node = (self.counted == Some(1)).then(|| self.eligibility.first(facts));
-            return Some(OneNode::Named(
-                node.flatten().unwrap_or_else(|| name.into()),
-            ));
-        }
-        let stays = |volume: &&UsedVolume| volume.stays_on_its_node;
-        if let Some(volume) = volumes.iter().find(stays) {
-            return Some(OneNode::VolumeStays(volume.shown_name().clone()));
-        }
-        match (facts.nodes, self.counted) {
-            (NodeAssumption::Always, _) | (NodeAssumption::Auto, None) => None,
-            (NodeAssumption::Never, None) => Some(OneNode::Assumed),
-            (_, Some(0)) => Some(OneNode::Nowhere),
-            (_, Some(1)) => self.eligibility.first(facts).map(OneNode::Named),
-            // Wherever such a volume is made, one of these nodes reaches it.
-            (_, Some(_)) => volumes
-                .iter()
-                // A DaemonSet wants a pod in the other zones as well.
-                .find(|volume| volume.stays_in_its_zone && kind != WorkloadKind::DaemonSet)
-                .filter(|_| self.eligibility.is_one_for_each(ZONE, facts))
-                .map(|volume| OneNode::VolumeStays(volume.shown_name().clone())),
-        }
-    }
-}
-
-/// The node to which required affinity leads, where all the workloads it leads
-/// to are bound to one and the same.
-fn leaders_node(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {
-    // The pods of a DaemonSet are bound to their nodes one by one.
-    if workload.kind == WorkloadKind::DaemonSet {
-        return None;
-    }
-    let mut node = None;
-    affinity::has_only_leaders(workload, facts, &mut |leader| {
-        let volumes = volumes::of(leader, facts);
-        let theirs = Range::alone(leader, &volumes, facts)
-            .one_node
-            .filter(|place| matches!(place, OneNode::Named(_)));
-        let agrees = theirs.is_some() && (node.is_none() || node == theirs);
-        node = theirs;
-        agrees
-    })
-    .then_some(node)
-    .flatten()
 }
 
 /// How many nodes the pods can go to.

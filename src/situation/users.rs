@@ -1,7 +1,7 @@
 //! Who else uses a volume, and whether they are on the same node.
 
 use super::affinity::{POD_NAME, follows, follows_pod, in_one_place, same};
-use super::placement::{OneNode, Range};
+use super::range::{OneNode, Range};
 use super::{Facts, Placement, Situation, UsedVolume, volumes};
 use crate::cluster::Turn;
 use crate::model::workload::{Workload, WorkloadKind};

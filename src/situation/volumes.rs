@@ -1,15 +1,17 @@
 //! Which volumes a workload holds, and how tightly.
 
+use super::Facts;
+use super::binding::{class_of, fitting};
 use super::eligibility::only_host;
-use super::{Certainty, Facts};
+use super::hold::{Basis, Grounds, Hold, Missing};
+use super::reach::reach;
 use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::in_tree::{InTreeType, Inline, csi_driver_of};
-use crate::model::node::{NodeSelector, NodeSelectorTerm};
+use crate::model::node::NodeSelector;
 use crate::model::pod::{PodVolume, PodVolumeSource};
-use crate::model::selector::{Operator, Requirement};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
@@ -40,89 +42,6 @@ pub struct UsedVolume {
     /// Whether the scheduler keeps a second pod with it off the same node, so
     /// that nothing is won by putting the pods together (inline disks only).
     pub one_pod_a_node: bool,
-}
-
-/// How tightly a volume is held.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hold {
-    /// Any number of nodes may have it, or nobody checks.
-    Free,
-    /// One node at a time may have it: the attach-detach controller refuses a second.
-    Exclusive {
-        /// What makes its access modes known.
-        basis: Basis,
-        /// What makes it known that it is attached.
-        grounds: Grounds,
-    },
-    /// One pod at a time may have it: the scheduler refuses a second.
-    SinglePod,
-    /// Not known, and why.
-    Unknown(Missing),
-}
-
-/// What makes a volume's access modes known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Basis {
-    /// The persistent volume, or the claim's status, which repeats it.
-    Bound,
-    /// A free persistent volume that fits the claim, which is not bound yet.
-    Fitting,
-    /// The claim and its class: a forecast.
-    Forecast,
-    /// The pod template itself.
-    Inline,
-}
-
-/// What makes it known, or only likely, that a volume is attached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Grounds {
-    /// The cluster's objects, the policy, the catalog or Kubernetes itself.
-    Known,
-    /// Nothing is known of the CSI driver; without a CSIDriver object Kubernetes
-    /// takes it for one that attaches.
-    NoCsiDriver,
-    /// The name of the class, which is not in view: installations of the driver
-    /// create one of that name.
-    ClassName(Text),
-    /// Nothing: the class of that name is not in view.
-    UnknownClass(Text),
-    /// Nothing: the claim names no class, and the default one is not in view.
-    UnknownDefaultClass,
-    /// Nothing: the driver is not known, and its CSIDriver object may be out of view.
-    UnknownDriver,
-}
-
-impl Grounds {
-    /// How sure this makes it.
-    #[must_use]
-    pub const fn certainty(&self) -> Certainty {
-        match self {
-            Self::Known | Self::NoCsiDriver => Certainty::Verified,
-            Self::ClassName(_) => Certainty::Likely,
-            Self::UnknownClass(_) | Self::UnknownDefaultClass | Self::UnknownDriver => {
-                Certainty::Assumed
-            }
-        }
-    }
-}
-
-/// What is missing to know how tightly a volume is held.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Missing {
-    /// There is no such claim.
-    Claim,
-    /// The claims are not known yet.
-    ClaimsNotSynced,
-    /// The claim's class does not exist.
-    Class(Text),
-    /// The claim names no class and there is no default one.
-    DefaultClass,
-    /// The claim wants a volume made by hand, and none fits.
-    FittingVolume,
-    /// The class's provisioner is no CSI driver and in no catalog.
-    Provisioner(Text),
-    /// The claim's volume does not exist, or is not known.
-    Volume(Text),
 }
 
 impl UsedVolume {
@@ -380,152 +299,6 @@ fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> 
         Hold::SinglePod | Hold::Unknown(_) => return None,
     };
     Some(UsedVolume { hold, ..first })
-}
-
-/// The class a claim names, or the default one.
-///
-/// # Errors
-/// What is missing, where there is no such class.
-pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass, Missing> {
-    match claim.class() {
-        Some("") => Err(Missing::FittingVolume),
-        Some(name) => facts
-            .view
-            .storage_class(name)
-            .found()
-            .ok_or_else(|| Missing::Class(name.into())),
-        None => facts
-            .view
-            .default_storage_class()
-            .found()
-            .ok_or(Missing::DefaultClass),
-    }
-}
-
-/// The volume to which Kubernetes would bind the claim: the one that names it,
-/// before class, access modes or anything else count (`FindMatchingVolume` and
-/// `IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`), or
-/// else a free one. Where claims of its class are bound at once, that is the one
-/// with the fewest access modes, then the smallest (`persistentvolume/index.go`);
-/// where a pod's place is awaited, the smallest that a node can reach.
-pub fn fitting<'a>(
-    claim: &Claim,
-    class: Option<&StorageClass>,
-    class_name: &str,
-    facts: Facts<'a>,
-) -> Option<&'a Volume> {
-    let own = facts
-        .view
-        .volume_of(&claim.metadata)
-        .filter(|volume| volume.spec.volume_mode == claim.spec.volume_mode);
-    if own.is_some() {
-        return own;
-    }
-    let fits = |volume: &&Volume| {
-        !volume.is_spent()
-            && volume.spec.volume_mode == claim.spec.volume_mode
-            && claim.spec.access_modes.is_subset(volume.spec.access_modes)
-            && volume.spec.capacity.storage >= claim.spec.resources.requests.storage
-            && claim
-                .spec
-                .selector
-                .as_ref()
-                .is_none_or(|selector| selector.matches(&volume.metadata.labels))
-    };
-    let rank = |it: &'a Volume| (it.spec.capacity.storage, it.metadata.name.as_str());
-    let free = facts.view.free_volumes(class_name).into_iter().filter(fits);
-    if !class.is_some_and(StorageClass::binds_late) {
-        return free.min_by_key(|it| (it.spec.access_modes.len(), rank(it)));
-    }
-    free.filter(|volume| reach(volume).is_none_or(|reach| leads_somewhere(&reach, facts)))
-        .min_by_key(|it| rank(it))
-}
-
-/// The nodes that can reach the volume, where that is limited: by its node
-/// affinity, and by the zone and region in its labels, which the scheduler compares
-/// with those of nodes that have any (`plugins/volumezone/volume_zone.go`; zones are
-/// joined by `__`). An in-tree volume's affinity may use labels from before
-/// Kubernetes 1.17, which the scheduler translates (`csi-translation-lib`); nodes
-/// have both.
-fn reach(volume: &Volume) -> Option<NodeSelector> {
-    let mut reach = volume.spec.node_affinity.clone();
-    if matches!(volume.spec.source, VolumeSource::InTree(_)) {
-        let terms = reach
-            .iter_mut()
-            .flat_map(|reach| reach.node_selector_terms.iter_mut());
-        for requirement in terms.flat_map(|term| term.match_expressions.iter_mut()) {
-            requirement.key = Text::from(today(&requirement.key));
-        }
-    }
-    let place: Vec<Requirement> = TOPOLOGY
-        .iter()
-        .flatten()
-        .filter_map(|key| {
-            let values = volume.metadata.labels.get(key)?;
-            Some(Requirement {
-                key: today(key).into(),
-                operator: Operator::In,
-                values: values.split("__").map(Text::from).collect(),
-            })
-        })
-        .collect();
-    if place.is_empty() {
-        return reach;
-    }
-    let nowhere = TOPOLOGY.iter().flatten().map(|key| Requirement {
-        key: (*key).into(),
-        operator: Operator::DoesNotExist,
-        values: Box::default(),
-    });
-    let places = [place, nowhere.collect()];
-    let terms = match &reach {
-        Some(reach) => reach.node_selector_terms.to_vec(),
-        None => vec![NodeSelectorTerm::default()],
-    };
-    let in_each_place = |term: NodeSelectorTerm| {
-        places.clone().map(|place| NodeSelectorTerm {
-            match_expressions: term
-                .match_expressions
-                .iter()
-                .cloned()
-                .chain(place)
-                .collect(),
-            match_fields: term.match_fields.clone(),
-        })
-    };
-    Some(NodeSelector {
-        node_selector_terms: terms.into_iter().flat_map(in_each_place).collect(),
-    })
-}
-
-/// Whether the selector chooses a node, as far as nodes are known.
-fn leads_somewhere(reach: &NodeSelector, facts: Facts<'_>) -> bool {
-    let mut found = false;
-    let known = facts.view.visit_nodes(None, &mut |node| {
-        found = reach.matches(node);
-        !found
-    });
-    found || !matches!(known, Lookup::Found(()))
-}
-
-/// The labels of zones and regions, and what they were called before Kubernetes 1.17.
-const TOPOLOGY: [[&str; 2]; 2] = [
-    [
-        "topology.kubernetes.io/zone",
-        "failure-domain.beta.kubernetes.io/zone",
-    ],
-    [
-        "topology.kubernetes.io/region",
-        "failure-domain.beta.kubernetes.io/region",
-    ],
-];
-
-/// What a topology label is called today.
-fn today(key: &str) -> &str {
-    TOPOLOGY
-        .iter()
-        .find(|[_, old]| *old == key)
-        .map_or(key, |[today, _]| today)
 }
 
 fn persistent(

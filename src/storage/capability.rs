@@ -2,8 +2,9 @@
 
 use super::catalog::Catalog;
 use super::condition::{ClaimFacts, Condition, State};
-use super::entry::{Confidence, Entry, Reach, Rwop};
+use super::entry::{Confidence, Entry, Rwop};
 use super::modes::ClassModes;
+use super::reach::Reach;
 use crate::model::access_mode::{AccessModes, VolumeMode};
 
 /// The access modes of a class for one volume mode, with the class parameters

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::entry::Reach;
 use super::modes;
+use super::reach::Reach;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 

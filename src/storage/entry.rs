@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::condition::Condition;
 use super::modes;
+use super::reach::Reach;
 use crate::model::Text;
 use crate::model::access_mode::{AccessModes, VolumeMode};
 
@@ -91,20 +92,6 @@ pub(super) enum Rwop {
     /// Nothing is known.
     #[default]
     Unknown,
-}
-
-/// How far a ReadWriteOnce volume can follow its pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reach {
-    /// Nowhere.
-    Node,
-    /// Through its zone.
-    Zone,
-    /// Through its region.
-    Region,
-    /// Wherever the storage can be reached.
-    Any,
 }
 
 /// How sure a list of modes is, the surest first.

@@ -24,6 +24,7 @@ mod entry;
 mod glob;
 mod modes;
 mod overrides;
+mod reach;
 mod summary;
 mod support;
 
@@ -37,8 +38,9 @@ pub use self::capability::{Capability, NodeLocal};
 pub use self::catalog::{Catalog, CatalogError};
 pub use self::class_names::likely_classes;
 pub use self::condition::ClaimFacts;
-pub use self::entry::{Confidence, Entry, ModeList, Reach};
+pub use self::entry::{Confidence, Entry, ModeList};
 pub use self::modes::{ClassModes, ModesError};
 pub use self::overrides::{OverrideError, ProvisionerOverride};
+pub use self::reach::Reach;
 pub use self::summary::{ClassSummary, ConditionalModes, ModeSummary};
 pub use self::support::Support;

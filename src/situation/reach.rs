@@ -1,0 +1,95 @@
+//! Which nodes can reach a volume.
+
+use super::Facts;
+use crate::cluster::Lookup;
+use crate::model::Text;
+use crate::model::node::{NodeSelector, NodeSelectorTerm};
+use crate::model::selector::{Operator, Requirement};
+use crate::model::volume::{Volume, VolumeSource};
+
+/// The nodes that can reach the volume, where that is limited: by its node
+/// affinity, and by the zone and region in its labels, which the scheduler compares
+/// with those of nodes that have any (`plugins/volumezone/volume_zone.go`; zones are
+/// joined by `__`). An in-tree volume's affinity may use labels from before
+/// Kubernetes 1.17, which the scheduler translates (`csi-translation-lib`); nodes
+/// have both.
+pub(super) fn reach(volume: &Volume) -> Option<NodeSelector> {
+    let mut reach = volume.spec.node_affinity.clone();
+    if matches!(volume.spec.source, VolumeSource::InTree(_)) {
+        let terms = reach
+            .iter_mut()
+            .flat_map(|reach| reach.node_selector_terms.iter_mut());
+        for requirement in terms.flat_map(|term| term.match_expressions.iter_mut()) {
+            requirement.key = Text::from(today(&requirement.key));
+        }
+    }
+    let place: Vec<Requirement> = TOPOLOGY
+        .iter()
+        .flatten()
+        .filter_map(|key| {
+            let values = volume.metadata.labels.get(key)?;
+            Some(Requirement {
+                key: today(key).into(),
+                operator: Operator::In,
+                values: values.split("__").map(Text::from).collect(),
+            })
+        })
+        .collect();
+    if place.is_empty() {
+        return reach;
+    }
+    let nowhere = TOPOLOGY.iter().flatten().map(|key| Requirement {
+        key: (*key).into(),
+        operator: Operator::DoesNotExist,
+        values: Box::default(),
+    });
+    let places = [place, nowhere.collect()];
+    let terms = match &reach {
+        Some(reach) => reach.node_selector_terms.to_vec(),
+        None => vec![NodeSelectorTerm::default()],
+    };
+    let in_each_place = |term: NodeSelectorTerm| {
+        places.clone().map(|place| NodeSelectorTerm {
+            match_expressions: term
+                .match_expressions
+                .iter()
+                .cloned()
+                .chain(place)
+                .collect(),
+            match_fields: term.match_fields.clone(),
+        })
+    };
+    Some(NodeSelector {
+        node_selector_terms: terms.into_iter().flat_map(in_each_place).collect(),
+    })
+}
+
+/// Whether the selector chooses a node, as far as nodes are known.
+pub(super) fn leads_somewhere(reach: &NodeSelector, facts: Facts<'_>) -> bool {
+    let mut found = false;
+    let known = facts.view.visit_nodes(None, &mut |node| {
+        found = reach.matches(node);
+        !found
+    });
+    found || !matches!(known, Lookup::Found(()))
+}
+
+/// The labels of zones and regions, and what they were called before Kubernetes 1.17.
+const TOPOLOGY: [[&str; 2]; 2] = [
+    [
+        "topology.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/zone",
+    ],
+    [
+        "topology.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/region",
+    ],
+];
+
+/// What a topology label is called today.
+fn today(key: &str) -> &str {
+    TOPOLOGY
+        .iter()
+        .find(|[_, old]| *old == key)
+        .map_or(key, |[today, _]| today)
+}
