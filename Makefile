@@ -6,6 +6,8 @@ ADMIN_PORT ?= 8080
 
 # What `make run` writes.
 RUN := target/run
+# What `make test` printed last.
+TEST_LOG := target/test.log
 
 .PHONY: help
 help: ## Show this list
@@ -21,8 +23,10 @@ run: ## Serve the webhook on this machine, with the facts in examples/facts
 		--self-signed --write-ca $(RUN)/ca.pem --shutdown-delay 0s
 
 .PHONY: test
+test: SHELL := bash
 test: lint control-plane ## Everything: lints, all tests with a real control plane, documentation
-	$(CARGO) test --locked --no-fail-fast
+	@mkdir -p $(dir $(TEST_LOG)); set -o pipefail; $(CARGO) test --locked --no-fail-fast 2>&1 | tee $(TEST_LOG) || { \
+		echo "These failed; $(TEST_LOG) says why:"; grep -E ' \.\.\. FAILED$$' $(TEST_LOG); exit 1; }
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 
 .PHONY: lint
