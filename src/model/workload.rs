@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Deserialize;
-use serde::de::Deserializer;
+use serde::de::{Deserializer, IgnoredAny};
 
 use super::Text;
 use super::claim::Claim;
@@ -238,11 +238,13 @@ impl Workload {
         if kind == WorkloadKind::Pod {
             return BarePod::deserialize(deserializer).map(BarePod::workload);
         }
-        let Wire {
-            metadata,
-            spec,
-            status,
-        } = Wire::deserialize(deserializer)?;
+        let (metadata, spec, finished) = if kind == WorkloadKind::Job {
+            let job = Wire::<Status>::deserialize(deserializer)?;
+            (job.metadata, job.spec, job.status.finished())
+        } else {
+            let workload = Wire::<IgnoredAny>::deserialize(deserializer)?;
+            (workload.metadata, workload.spec, false)
+        };
         let (parallelism, completions, mode, template, suspended) = match kind {
             WorkloadKind::CronJob => {
                 let job = spec.job_template.spec;
@@ -302,19 +304,20 @@ impl Workload {
             paused: spec.paused,
             suspended,
             indexed: mode.as_deref() == Some("Indexed"),
-            finished: kind == WorkloadKind::Job && status.finished(),
+            finished,
         })
     }
 }
 
 #[derive(Deserialize)]
-struct Wire {
+#[serde(bound(deserialize = "S: Deserialize<'de> + Default"))]
+struct Wire<S> {
     #[serde(default, deserialize_with = "nullable")]
     metadata: Metadata,
     #[serde(default, deserialize_with = "nullable")]
     spec: Spec,
     #[serde(default, deserialize_with = "nullable")]
-    status: Status,
+    status: S,
 }
 
 #[derive(Default, Deserialize)]
