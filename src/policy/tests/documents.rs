@@ -1,7 +1,7 @@
 //! The shipped example and the reference agree with the code.
 
 use super::{Object, labels, policy};
-use crate::policy::{Action, Policy, RemedyChoice, keys};
+use crate::policy::{Action, Policy, RemedyChoice, at_most, built_in, keys};
 use crate::rules::{Outcome, codes};
 use crate::situation::Certainty;
 use crate::storage::Catalog;
@@ -87,6 +87,115 @@ fn the_reference_names_every_word() {
     for word in words {
         assert!(REFERENCE.contains(&format!("`{word}`")), "{word}");
     }
+}
+
+/// The section of the reference below that heading, up to the next one.
+fn section(heading: &str) -> &'static str {
+    let (_, rest) = REFERENCE
+        .split_once(&format!("\n{heading}\n"))
+        .unwrap_or_else(|| panic!("there is no {heading}"));
+    rest.split("\n#").next().unwrap()
+}
+
+/// The words in code quotes.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Of each row of the table below that heading: its key, and the quoted words of its
+/// other columns.
+fn rows(heading: &str) -> Vec<(&'static str, Vec<Vec<&'static str>>)> {
+    let rows = section(heading)
+        .lines()
+        .filter(|line| line.starts_with("| `"));
+    rows.map(|line| {
+        let mut columns = line.trim_matches('|').split('|').map(quoted);
+        (columns.next().unwrap()[0], columns.collect())
+    })
+    .collect()
+}
+
+fn keys_of(heading: &str) -> Vec<&'static str> {
+    rows(heading).into_iter().map(|(key, _)| key).collect()
+}
+
+/// What the types know where the text says `zzz`.
+fn known(text: &str) -> Vec<String> {
+    let error = Policy::parse(text, "policy.yaml").unwrap_err().to_string();
+    let (_, list) = error.split_once("known are ").expect(&error);
+    let words = list.split(", ").flat_map(|words| words.split(" and "));
+    words.map(str::to_owned).collect()
+}
+
+fn sorted<T: Ord>(words: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut words: Vec<T> = words.into_iter().collect();
+    words.sort_unstable();
+    words
+}
+
+#[test]
+fn the_tables_of_the_reference_hold_the_keys_of_the_types() {
+    let headings = REFERENCE
+        .lines()
+        .filter_map(|line| line.strip_prefix("### `"));
+    let top = headings.map(|heading| heading.trim_end_matches('`'));
+    assert_eq!(sorted(top), sorted(known("zzz: 1")));
+    let defaults = keys_of("### `defaults`");
+    let entry = ["match"].iter().chain(&defaults).copied();
+    let cases = [
+        ("defaults: {zzz: 1}", defaults.clone()),
+        (
+            "namespaces: [{match: {names: [a]}, zzz: 1}]",
+            entry.collect(),
+        ),
+        ("provisioners: [{zzz: 1}]", keys_of("### `provisioners`")),
+        ("nodes: zzz", keys_of("### `nodes`")),
+        ("defaults: {outcomes: {zzz: warn}}", keys_of("## Outcomes")),
+        (
+            "defaults: {certainty: {zzz: warn}}",
+            keys_of("## Certainty"),
+        ),
+        ("defaults: {outcomes: {delay: zzz}}", keys_of("## Actions")),
+    ];
+    for (text, written) in cases {
+        assert_eq!(sorted(written), sorted(known(text)), "{text}");
+    }
+    // Where there is no table, every word stands in the text.
+    for (text, heading) in [
+        ("exemptions: [{zzz: 1}]", "### `exemptions`"),
+        (
+            "exemptions: [{kinds: [zzz], reason: r}]",
+            "### `exemptions`",
+        ),
+        ("namespaces: [{match: {zzz: 1}}]", "### `namespaces`"),
+    ] {
+        let written = quoted(section(heading));
+        for word in known(text) {
+            assert!(written.contains(&word.as_str()), "{heading}: {word}");
+        }
+    }
+}
+
+#[test]
+fn the_tables_of_the_reference_hold_the_words_and_what_is_built_in() {
+    for (key, columns) in rows("### `defaults`") {
+        if let "remedy" | "overrides" | "controlled" | "existing" = key {
+            let text = format!("defaults: {{{key}: zzz}}");
+            assert_eq!(sorted(columns[0].clone()), sorted(known(&text)), "{key}");
+            let built_in = format!("defaults: {{{key}: {}}}", columns[1][0]);
+            assert_eq!(policy(&built_in), Policy::default(), "{key}");
+        }
+    }
+    for (outcome, columns) in rows("## Outcomes") {
+        let outcome = Outcome::ALL.into_iter().find(|it| it.name() == outcome);
+        assert_eq!(columns[1], [built_in(outcome.unwrap()).name()]);
+    }
+    for (certainty, columns) in rows("## Certainty") {
+        let certainty = Certainty::ALL.into_iter().find(|it| it.name() == certainty);
+        assert_eq!(columns[1], [at_most(certainty.unwrap()).name()]);
+    }
+    let annotations = [keys::ACTION, keys::REMEDY, keys::IGNORE, keys::REASON];
+    assert_eq!(keys_of("## Annotations"), annotations);
 }
 
 #[test]
