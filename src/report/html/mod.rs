@@ -88,10 +88,23 @@ fn finding(severity: Severity, located: &Located) -> Markup {
                 (finding.object)
             }
             p.brief { code { (finding.rule) } " · " (words::brief(finding)) }
-            p { (finding.message) }
+            p { (prose(&finding.message)) }
             (place(located.place.as_ref()))
             (picture::of(located))
             (remedy(located))
+        }
+    }
+}
+
+/// Sentences, with what stands between backticks as code.
+fn prose(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len() % 2 == 0 {
+        return html! { (text) };
+    }
+    html! {
+        @for (number, part) in parts.into_iter().enumerate() {
+            @if number % 2 == 1 { code { (part) } } @else { (part) }
         }
     }
 }

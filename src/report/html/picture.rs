@@ -62,8 +62,7 @@ pub(super) fn of(located: &Located) -> Markup {
         .filter(|user| user.name != name || user.kind != finding.object.kind)
         .map(|user| user.name.as_str())
         .collect();
-    let old = format!("{name} (old)");
-    let new = format!("{name} (new)");
+    let [old, new] = generations(name);
     let before = || {
         Step::new(
             "Before a rollout, the pod runs where the volume is attached.",
@@ -138,8 +137,7 @@ pub(super) fn of(located: &Located) -> Markup {
 pub(super) fn with(located: &Located, remedy: &str) -> Markup {
     let finding = &located.finding;
     let name = finding.object.name.as_str();
-    let old = format!("{name} (old)");
-    let new = format!("{name} (new)");
+    let [old, new] = generations(name);
     let steps = match remedy {
         "recreate" | "zero-surge" => vec![
             Step::new("The old pod runs.", 0).pod(&old, State::Runs, 0),
@@ -206,11 +204,23 @@ fn in_words(volume: &str, step: &Step) -> String {
 const FIT: usize = 18;
 
 fn fitting(text: &str) -> String {
-    if text.chars().count() <= FIT {
+    shortened(text, FIT)
+}
+
+fn shortened(text: &str, letters: usize) -> String {
+    if text.chars().count() <= letters {
         return text.to_owned();
     }
-    let start: String = text.chars().take(FIT - 1).collect();
+    let start: String = text.chars().take(letters - 1).collect();
     format!("{start}…")
+}
+
+/// The labels of the pods before and after a rollout, which still differ in a box.
+fn generations(name: &str) -> [String; 2] {
+    ["(old)", "(new)"].map(|which| {
+        let name = shortened(name, FIT - which.len() - 1);
+        format!("{name} {which}")
+    })
 }
 
 fn drawing(volume: &str, step: &Step) -> Markup {
@@ -240,6 +250,20 @@ fn drawing(volume: &str, step: &Step) -> Markup {
             }
             rect.volume x=(disk - 26) y="130" width="134" height="30" rx="12" {}
             text x=(disk - 14) y="149" { (fitting(volume)) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_leave_room_for_what_tells_pods_apart() {
+        assert_eq!(generations("web"), ["web (old)", "web (new)"]);
+        for label in generations("ledger-of-the-payments") {
+            assert_eq!(fitting(&label), label);
+            assert!(label.ends_with(')'), "{label}");
         }
     }
 }
