@@ -77,7 +77,9 @@ chart: ## Bring the chart's copies and its README up to date
 		certs/cert-manager.yaml \
 		manifests/components/monitoring/pod-monitor.yaml \
 		manifests/components/monitoring/prometheus-rule.yaml \
-		manifests/components/monitoring/dashboard.json manifests/chart/files/
+		manifests/components/monitoring/dashboard.json \
+		manifests/components/bare-pods/bare-pods.yaml \
+		manifests/components/events/events.yaml manifests/chart/files/
 	manifests/chart/readme > manifests/chart/README.md
 
 .PHONY: dist

@@ -6,8 +6,8 @@
 //! [`remedy`] what helps, [`policy`] what is done about it, [`verdict`] the
 //! engine. Then the doors, which do not know
 //! each other: [`view`] where facts come from, [`manifest`] files,
-//! [`admission`] reviews, [`server`] and [`certs`] HTTPS, and [`cli`], which
-//! puts them together. Beside the doors stands [`file_poller`], for files that
+//! [`admission`] reviews, [`server`] and [`certs`] HTTPS, [`events`] what
+//! `kubectl describe` tells, and [`cli`], which puts them together. Beside the doors stands [`file_poller`], for files that
 //! change while the program runs.
 //!
 //! The core, up to [`verdict`], is pure: `clippy.toml` lists what it must not
@@ -18,6 +18,7 @@ pub mod certs;
 pub mod cli;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod cluster;
+pub mod events;
 pub mod file_poller;
 pub mod manifest;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]

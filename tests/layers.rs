@@ -21,9 +21,10 @@ const CORE: [&str; 8] = [
 ];
 
 /// The doors: each may name the core, itself and what stands beside it.
-const DOORS: [(&str, &[&str]); 7] = [
+const DOORS: [(&str, &[&str]); 8] = [
     ("admission", &[]),
     ("certs", &["file_poller"]),
+    ("events", &[]),
     ("file_poller", &[]),
     ("manifest", &[]),
     ("report", &[]),

@@ -11,7 +11,9 @@ mod response;
 pub use request::{Malformed, Operation, Request};
 
 use crate::cluster::View;
+use crate::model::Text;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
+use crate::model::uid::Uid;
 use crate::policy::Action;
 use crate::rules::Outcome;
 use crate::verdict::{self, Aim, EffectivePolicy, Finding, Review, Verdict};
@@ -101,6 +103,19 @@ pub struct Answer {
     pub given_up: bool,
 }
 
+/// An object that is about to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// Its kind; of a Scale, that of the workload that it scales.
+    pub kind: ObjectKind,
+    /// Its namespace.
+    pub namespace: Text,
+    /// Its name.
+    pub name: Text,
+    /// Which object of that name it is; a new object has none at the mutating webhook.
+    pub uid: Uid,
+}
+
 /// A review that was read, waiting for a view to judge it by.
 ///
 /// Judging and answering are two steps, as a view may turn out to lack a fact
@@ -181,6 +196,26 @@ impl<'a> Received<'a> {
                 .collect(),
             given_up: verdict.given_up,
         }
+    }
+
+    /// The object, where it is stored if it passes and has a name already: neither in a
+    /// dry run nor where the API server has yet to make the name.
+    #[must_use]
+    pub fn submitted(&self) -> Option<Submitted> {
+        let request = &self.request;
+        let metadata = request
+            .to_judge()
+            .filter(|_| !request.dry_run)?
+            .metadata()?;
+        if metadata.name.is_empty() {
+            return None;
+        }
+        Some(Submitted {
+            kind: request.scaled.map(ObjectKind::Workload).or(request.kind)?,
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid,
+        })
     }
 
     fn log(&self, endpoint: Endpoint, decision: Decision, verdict: &Verdict, suppressed: &str) {

@@ -100,6 +100,12 @@ impl Default for Policy {
     }
 }
 
+/// Whether the built-in policy denies what comes to that, as sure as that.
+#[must_use]
+pub fn is_denied_by_default(outcome: Outcome, certainty: Certainty) -> bool {
+    built_in(outcome) == Action::Deny && at_most(certainty) == Action::Deny
+}
+
 const fn built_in(outcome: Outcome) -> Action {
     match outcome {
         Outcome::DataLoss | Outcome::Deadlock | Outcome::Stuck | Outcome::Refused => Action::Deny,

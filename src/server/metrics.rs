@@ -216,6 +216,7 @@ pub struct Metrics {
     certificate: Reloads,
     certificate_expiry: Time,
     certificate_authority_expiry: Time,
+    events: Family<ResultLabels, Counter>,
     view_connected: Gauge,
     view_synced: Family<ResourceLabels, Gauge>,
     view_objects: Family<ResourceLabels, Gauge>,
@@ -307,6 +308,11 @@ impl Metrics {
                 "certificate_authority_expiry_timestamp_seconds",
                 "When the managed authority that issued the certificate now in use expires",
             ),
+            events: metric(
+                all,
+                "events",
+                "What was to be told in an Event with --events, by what became of it",
+            ),
             view_connected: metric(
                 all,
                 "view_connected",
@@ -384,6 +390,18 @@ impl Metrics {
     /// Sets when the authority expires that issued the certificate in use.
     pub fn set_certificate_authority_expiry(&self, at: Timestamp) {
         self.certificate_authority_expiry.set(at);
+    }
+
+    /// Makes the series of what may become of an Event, one for each of `results`.
+    pub fn expect_events(&self, results: impl IntoIterator<Item = &'static str>) {
+        for result in results {
+            drop(self.events.get_or_create(&ResultLabels { result }));
+        }
+    }
+
+    /// Counts what became of something that was to be told in an Event.
+    pub fn event(&self, result: &'static str) {
+        self.events.get_or_create(&ResultLabels { result }).inc();
     }
 
     /// Sets whether the API server answers the cluster view.

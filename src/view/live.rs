@@ -72,17 +72,17 @@ enum ConnectBy {
 }
 
 impl LiveView {
-    /// Begins to follow the cluster behind `access` and returns at once. While
-    /// there is no usable configuration, it is looked for again and again.
+    /// Begins to follow the cluster behind `access`, only the `kinds` that are asked
+    /// for, and returns at once; what is of another kind stays `NotSynced`. While there
+    /// is no usable configuration, it is looked for again and again.
     ///
     /// Must be called within a tokio runtime.
     #[must_use]
-    pub fn start(access: Access) -> Self {
-        Self::begin(ConnectBy::Access(access), Statuses::of(|_| true))
+    pub fn start(access: Access, kinds: impl Fn(ObjectKind) -> bool) -> Self {
+        Self::begin(ConnectBy::Access(access), Statuses::of(kinds))
     }
 
-    /// Begins to follow the cluster behind `config`, only the `kinds` that are
-    /// asked for; what is of another kind stays `NotSynced`.
+    /// The same for the cluster behind `config`.
     ///
     /// Must be called within a tokio runtime.
     #[must_use]

@@ -408,9 +408,10 @@ async fn no_answer_by_the_deadline_is_not_an_absence() {
 
 #[tokio::test]
 async fn without_a_cluster_the_view_says_why() {
-    let view = LiveView::start(Access {
+    let access = Access {
         context: Some("no-such-context".to_owned()),
-    });
+    };
+    let view = LiveView::start(access, |_| true);
     let error = view
         .synced(Instant::now() + Duration::from_millis(500))
         .await

@@ -17,16 +17,16 @@ const GROUPS: [&str; 3] = [
     "system:authenticated",
 ];
 
-/// A file of `manifests/base/`.
+/// A file of `manifests/`.
 fn file(name: &str) -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/base")).join(name)
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests")).join(name)
 }
 
 /// The configuration of that kind in `manifests/base/webhooks.yaml`, but for two things: what
 /// [`UNGUARDED`] does is not shown to the guard, and a webhook that cannot be asked
 /// fails the request, so that silence is never mistaken for consent.
 pub(crate) fn webhooks(kind: &str) -> Value {
-    let text = std::fs::read_to_string(file("webhooks.yaml")).unwrap();
+    let text = std::fs::read_to_string(file("base/webhooks.yaml")).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
     let mut configuration = documents
         .into_iter()
@@ -50,7 +50,11 @@ pub(crate) fn webhooks(kind: &str) -> Value {
 /// Makes the guard's namespace and account, and a kubeconfig for that account beside
 /// the administrator's.
 pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
-    for name in ["namespace.yaml", "rbac.yaml"] {
+    for name in [
+        "base/namespace.yaml",
+        "base/rbac.yaml",
+        "components/bare-pods/bare-pods.yaml",
+    ] {
         let file = file(name);
         plane
             .kubectl(&["apply", "-f", &file.display().to_string()], None)

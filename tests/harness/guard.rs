@@ -91,6 +91,8 @@ impl ControlPlane {
         options.arguments.extend([
             format!("--tls-cert={}", pair.certificate.display()),
             format!("--tls-key={}", pair.key.display()),
+            // Tests are about everything that can be seen.
+            "--bare-pods".to_owned(),
         ]);
         let (program, url, admin_url) = self.serve(name, &options);
         Guard {

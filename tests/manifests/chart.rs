@@ -137,7 +137,13 @@ fn copies_in_the_chart_are_up_to_date() {
     let mut copies = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let copy = entry.unwrap();
-        let sources = ["manifests/base", "manifests/components/monitoring", "certs"];
+        let sources = [
+            "manifests/base",
+            "manifests/components/bare-pods",
+            "manifests/components/events",
+            "manifests/components/monitoring",
+            "certs",
+        ];
         let source = sources
             .iter()
             .map(|it| repository(it).join(copy.file_name()))

@@ -42,6 +42,7 @@ pub(crate) fn kubeconfig(plane: &ControlPlane) -> PathBuf {
 /// A server that talks to the API server with the rights of its ServiceAccount
 /// alone, and with the arguments of the Deployment but for addresses and files.
 pub(crate) fn guard(plane: &ControlPlane) -> Guard {
+    grant(plane, "bare-pods");
     let path = kubeconfig(plane).display().to_string();
     plane.guard(
         "deployed",
@@ -121,6 +122,15 @@ pub(crate) fn account(plane: &ControlPlane) {
     }
 }
 
+/// The rights of a component, which stand in a file of its name.
+pub(crate) fn grant(plane: &ControlPlane, component: &str) {
+    let file = repository(&format!(
+        "manifests/components/{component}/{component}.yaml"
+    ));
+    let apply = ["apply", "--validate=strict", "-f", file.to_str().unwrap()];
+    plane.kubectl(&apply, None).success();
+}
+
 /// The server became ready, so its rights suffice; none is there for nothing,
 /// and none lets it write what it looks at.
 #[test]
@@ -130,16 +140,22 @@ fn rights_are_those_the_view_needs() {
     };
     account(plane);
     let guard = guard(plane);
-    let get = ["get", "clusterrole", "multi-attach-guard", "-o=json"];
-    let role: Value = serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
-    let rules = role["rules"].as_array().unwrap();
+    let rules: Vec<Value> = ["multi-attach-guard", "multi-attach-guard-bare-pods"]
+        .into_iter()
+        .flat_map(|name| {
+            let get = ["get", "clusterrole", name, "-o=json"];
+            let role = plane.kubectl(&get, None).success().stdout;
+            let role: Value = serde_json::from_str(&role).unwrap();
+            role["rules"].as_array().unwrap().clone()
+        })
+        .collect();
     let strings = |value: &Value| -> BTreeSet<String> {
         let items = value.as_array().unwrap().iter();
         items
             .map(|item| item.as_str().unwrap().to_owned())
             .collect()
     };
-    for rule in rules {
+    for rule in &rules {
         let reading = ["get", "list", "watch"].map(str::to_owned).into();
         assert_eq!(strings(&rule["verbs"]), reading);
     }
@@ -158,7 +174,7 @@ fn rights_are_those_the_view_needs() {
 }
 
 /// Makes the kinds of others known.
-fn define(plane: &ControlPlane) {
+pub(crate) fn define(plane: &ControlPlane) {
     for (group, version, kind) in DEFINITIONS {
         let singular = kind.to_lowercase();
         let name = format!("{singular}s.{group}");

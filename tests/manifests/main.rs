@@ -12,6 +12,7 @@
 mod alternatives;
 mod chart;
 mod development_certificates;
+mod events;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod installed;
@@ -20,6 +21,7 @@ mod monitoring;
 mod release;
 mod rendered;
 mod requests;
+mod upgrade;
 
 use std::path::{Path, PathBuf};
 

@@ -13,7 +13,7 @@ use crate::repository;
 pub(crate) type Objects = BTreeMap<(String, String), Value>;
 
 /// The overlays, and the values with which the chart renders the same.
-pub(crate) const OVERLAYS: [(&str, &[&str]); 5] = [
+pub(crate) const OVERLAYS: [(&str, &[&str]); 7] = [
     (BASE, &[]),
     ("strict", &["failurePolicy=Fail"]),
     (
@@ -27,6 +27,8 @@ pub(crate) const OVERLAYS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("monitoring", &["monitoring.enabled=true"]),
+    ("bare-pods", &["barePods=true"]),
+    ("events", &["events=true"]),
     ("cert-manager", &["certificates.source=cert-manager"]),
 ];
 

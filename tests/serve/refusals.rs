@@ -90,7 +90,13 @@ async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
             "no cluster to manage a certificate in",
             "--facts=examples/facts --manage-certs".to_owned(),
             2,
-            "No cluster is known".to_owned(),
+            "--manage-certs needs a cluster. No cluster is known".to_owned(),
+        ),
+        (
+            "no cluster to make Events in",
+            "--self-signed --events".to_owned(),
+            2,
+            "--events needs a cluster. No cluster is known".to_owned(),
         ),
         (
             "no certificate named",

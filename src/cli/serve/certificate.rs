@@ -8,14 +8,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 
-use super::ServeError;
 use super::options::CertificateOptions;
+use super::{ServeError, cluster};
 use crate::certs::{
     CertError, Certificates, Lifetimes, ManagedCertificate, ManagedError, Pace, PemFiles,
     SelfSigned, Served, ServingPair,
 };
 use crate::server::{Metrics, Readiness};
-use crate::view::connect::{Access, client};
 
 /// How often the certificate files are compared with what is served. A kubelet
 /// needs up to a minute to change a mounted Secret, so this adds little.
@@ -38,14 +37,14 @@ pub(super) async fn open(
     metrics: &Metrics,
 ) -> Result<(Arc<Certificates>, Source), ServeError> {
     if options.manage_certs {
-        let config = Access::default().config().await?;
+        let (client, namespace) = cluster("--manage-certs").await?;
         let certificate = ManagedCertificate {
-            namespace: config.default_namespace.clone(),
+            namespace,
             further_names: options.dns_name.clone(),
             lifetimes: Lifetimes::default(),
             pace: Pace::default(),
         };
-        let source = Source::Managed(Box::new(certificate), client(config)?);
+        let source = Source::Managed(Box::new(certificate), client);
         return Ok((Arc::default(), source));
     }
     let (pair, source) = match (&options.tls_cert, &options.tls_key) {

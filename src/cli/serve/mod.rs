@@ -2,6 +2,7 @@
 
 mod certificate;
 mod clients;
+mod events;
 mod options;
 mod policy;
 mod reviewer;
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::Client;
 use tracing_subscriber::util::TryInitError;
 
 pub use options::{CertificateOptions, ServeOptions};
@@ -20,7 +22,7 @@ pub use options::{CertificateOptions, ServeOptions};
 use super::policy_file::PolicyFileError;
 use crate::certs::CertError;
 use crate::server::{HealthSource, Metrics, Options, Readiness, Server, ServerError, Stopped};
-use crate::view::connect::ConnectError;
+use crate::view::connect::{Access, ConnectError, client};
 use crate::view::facts::FactsError;
 use clients::Clients;
 use policy::CurrentPolicy;
@@ -43,9 +45,14 @@ pub enum ServeError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Certificate(#[from] CertError),
-    /// There is no cluster to manage the certificate in.
-    #[error(transparent)]
-    Cluster(#[from] ConnectError),
+    /// There is no cluster for an option that needs one.
+    #[error("{option} needs a cluster. {source}")]
+    Cluster {
+        /// The option.
+        option: &'static str,
+        /// Why there is none.
+        source: ConnectError,
+    },
     /// The CA cannot be written.
     #[error("The CA cannot be written to {path}, the file given with --write-ca: {source}.")]
     WriteCa {
@@ -72,13 +79,21 @@ impl ServeError {
             Self::Policy(_)
             | Self::Facts(_)
             | Self::Certificate(_)
-            | Self::Cluster(_)
+            | Self::Cluster { .. }
             | Self::WriteCa { .. } => ExitCode::from(2),
             Self::Log(_) | Self::Runtime(_) | Self::Signals(_) | Self::Server(_) => {
                 ExitCode::from(1)
             }
         }
     }
+}
+
+/// A client for what `option` needs of the cluster, and the client's own namespace.
+async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
+    let failed = |source| ServeError::Cluster { option, source };
+    let config = Access::default().config().await.map_err(failed)?;
+    let namespace = config.default_namespace.clone();
+    Ok((client(config).map_err(failed)?, namespace))
 }
 
 /// Serves until a signal ends it.
@@ -101,9 +116,11 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
     let policy = CurrentPolicy::open(options)?;
     let view = Arc::new(View::open(options)?);
     let view_health = view.health(&metrics);
+    let (events, untold) = events::open(options, &metrics).await?;
     let reviewer = AdmissionReviewer {
         effective: policy.effective(),
         view,
+        events,
     };
 
     let (certificates, source) = certificate::open(&options.certificate, &metrics).await?;
@@ -134,5 +151,6 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
         never = certificate::follow(source, &certificates, &metrics) => match never {},
         never = clients::follow(clients) => match never {},
         never = policy.follow(&metrics) => match never {},
+        never = events::record(untold, &metrics) => match never {},
     }
 }

@@ -41,6 +41,16 @@ pub struct ServeOptions {
     #[arg(long, value_name = "PATH")]
     pub facts: Vec<PathBuf>,
 
+    /// See pods that no controller of Kubernetes made, as users of claims; needs the right to
+    /// get, list and watch pods
+    #[arg(long, conflicts_with = "facts")]
+    pub bare_pods: bool,
+
+    /// Tell in an Event on the object what was repaired, and what passed with a warning that the
+    /// built-in policy has as a denial; `kubectl describe` shows it. docs/operations.md says more
+    #[arg(long, conflicts_with = "facts")]
+    pub events: bool,
+
     /// What becomes of a denial that the API server cannot confirm, because it does not answer
     #[arg(long, value_enum, default_value_t = Stale::Warn)]
     pub stale: Stale,
@@ -145,7 +155,7 @@ mod tests {
     #[test]
     fn usage() {
         use ErrorKind::{ArgumentConflict, InvalidValue, MissingRequiredArgument, ValueValidation};
-        let cases: [(&[&str], Option<ErrorKind>); 18] = [
+        let cases: [(&[&str], Option<ErrorKind>); 20] = [
             (&["--tls-cert=c", "--tls-key=k"], None),
             (
                 &[
@@ -165,6 +175,11 @@ mod tests {
             (&["--manage-certs", "--write-ca=f"], Some(ArgumentConflict)),
             (&["--self-signed", "--facts", "a", "--facts", "b"], None),
             (&["--self-signed", "--facts=a", "--facts=b"], None),
+            (&["--self-signed", "--events"], None),
+            (
+                &["--self-signed", "--events", "--facts=a"],
+                Some(ArgumentConflict),
+            ),
             (
                 &[
                     "--self-signed",

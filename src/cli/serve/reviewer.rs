@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
+use super::events::Events;
 use super::view::View;
 use crate::admission::{self, Answer, Endpoint, Malformed, Received};
 use crate::cluster;
@@ -29,6 +30,8 @@ pub(super) fn kinds() -> Vec<&'static str> {
 pub(super) struct AdmissionReviewer {
     pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
     pub(super) view: Arc<View>,
+    /// Where to leave what is told in Events, if any are.
+    pub(super) events: Option<Events>,
 }
 
 impl Reviewer for AdmissionReviewer {
@@ -45,6 +48,10 @@ impl Reviewer for AdmissionReviewer {
             |view: cluster::View<'_>| received.judge(endpoint, view, &self.effective.load());
         let is_told = |verdict: &Verdict| admission::is_told(endpoint, verdict);
         let verdict = self.view.verdict(deadline, judge, is_told).await;
-        Ok(received.answer(endpoint, &verdict))
+        let answer = received.answer(endpoint, &verdict);
+        if let Some(events) = &self.events {
+            events.tell(&received, answer.decision, &verdict);
+        }
+        Ok(answer)
     }
 }

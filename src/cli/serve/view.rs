@@ -8,6 +8,8 @@ use tokio::time::Instant;
 
 use super::options::{ServeOptions, Stale};
 use crate::cluster::{self, Cluster};
+use crate::model::object::ObjectKind;
+use crate::model::workload::WorkloadKind;
 use crate::policy::Action;
 use crate::server::{HealthSource, Metrics, Readiness, ViewGauges};
 use crate::verdict::Verdict;
@@ -37,7 +39,10 @@ impl View {
     /// follow the cluster.
     pub(super) fn open(options: &ServeOptions) -> Result<Self, FactsError> {
         if options.facts.is_empty() {
-            let live = LiveView::start(Access::default());
+            let pods = options.bare_pods;
+            let live = LiveView::start(Access::default(), move |kind| {
+                pods || kind != ObjectKind::Workload(WorkloadKind::Pod)
+            });
             return Ok(Self::Live(Box::new(live), options.stale));
         }
         let cluster = facts::load(&options.facts, &mut io::stdin().lock())?;

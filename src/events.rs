@@ -1,0 +1,388 @@
+//! Events on objects, so that `kubectl describe` tells what the guard did to them.
+//!
+//! A review is answered before its object is stored, and others may still refuse it.
+//! So what is to be told waits in a queue until the object is there, off the path of
+//! any request: whoever tells never waits, and what does not fit is dropped.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::poll_fn;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::DynamicObject;
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::{Api, Client};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::{Instant, error::Elapsed, sleep, timeout};
+
+use crate::model::Text;
+use crate::model::object::ObjectKind;
+use crate::model::uid::Uid;
+
+/// Who tells, in the column `From`.
+const CONTROLLER: &str = "multi-attach-guard";
+
+/// Occurrences that wait for their turn; further ones are dropped.
+const QUEUE: usize = 1024;
+
+/// Occurrences that wait for their object at the same time.
+const AWAITED: usize = 256;
+
+/// Questions and Events at the same time, so that they take little of what the API
+/// server has for reviews.
+const AT_ONCE: usize = 4;
+
+/// How long an object may take until it is there. Other webhooks have up to 30 s, the
+/// first look is where it nearly always is.
+const LOOKS: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+    Duration::from_secs(16),
+];
+
+/// An API server that has not answered by then is away.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// The same is told of an object once in this time, however often it happens: what
+/// sends an object again and again must not become a stream of writes.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// The longest note in bytes (`NoteLengthLimit` of the API server's validation).
+const LONGEST_NOTE: usize = 1024;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The object was changed, so that nothing comes of the hazard.
+    Repaired,
+    /// The object passed with a warning that the built-in policy has as a denial.
+    Warned,
+}
+
+/// Something to tell of an object.
+#[derive(Clone, Debug)]
+pub struct Occurrence {
+    /// The object's kind.
+    pub kind: ObjectKind,
+    /// Its namespace.
+    pub namespace: Text,
+    /// Its name.
+    pub name: Text,
+    /// Which object of that name it is, where that is known already.
+    pub uid: Uid,
+    /// The rule whose finding it is.
+    pub rule: &'static str,
+    /// What was done.
+    pub reason: Reason,
+    /// Sentences for whoever looks at the object.
+    pub note: String,
+}
+
+/// What became of an occurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// An Event says so.
+    Recorded,
+    /// An Event said so less than a minute before.
+    Repeated,
+    /// The object was not stored, or is gone.
+    Gone,
+    /// Too many wait.
+    Dropped,
+    /// The API server refused, or did not answer.
+    Failed,
+}
+
+impl Told {
+    /// All there are.
+    pub const ALL: [Self; 5] = [
+        Self::Recorded,
+        Self::Repeated,
+        Self::Gone,
+        Self::Dropped,
+        Self::Failed,
+    ];
+
+    /// The name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Repeated => "repeated",
+            Self::Gone => "gone",
+            Self::Dropped => "dropped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Where occurrences are put.
+#[derive(Clone, Debug)]
+pub struct Teller(Sender<Occurrence>);
+
+/// Occurrences that nobody has told yet.
+#[derive(Debug)]
+pub struct Untold(Receiver<Occurrence>);
+
+/// A queue with its two ends.
+#[must_use]
+pub fn queue() -> (Teller, Untold) {
+    let (sender, receiver) = channel(QUEUE);
+    (Teller(sender), Untold(receiver))
+}
+
+impl Teller {
+    /// Leaves an occurrence to be told, at once; `false` where it is dropped.
+    #[must_use]
+    pub fn tell(&self, occurrence: Occurrence) -> bool {
+        self.0.try_send(occurrence).is_ok()
+    }
+}
+
+impl Untold {
+    /// Tells for ever, and what became of each occurrence.
+    pub async fn record(mut self, client: Client, told: impl Fn(Told)) -> Infallible {
+        let recorder = EventRecorder::new(client);
+        poll_fn(|context| self.0.poll_recv(context))
+            .for_each_concurrent(AWAITED, |occurrence| {
+                let (recorder, told) = (&recorder, &told);
+                async move { told(recorder.outcome(&occurrence).await) }
+            })
+            .await;
+        std::future::pending().await
+    }
+}
+
+/// Why an Event was not recorded.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("{0}")]
+    Client(#[from] kube::Error),
+    #[error("no answer within {} s", ANSWER.as_secs())]
+    Silent(#[from] Elapsed),
+}
+
+/// What makes two Events the same.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    uid: String,
+    rule: &'static str,
+    reason: Reason,
+}
+
+struct EventRecorder {
+    client: Client,
+    recorder: Recorder,
+    turns: Semaphore,
+    /// When each was told.
+    recent: Mutex<HashMap<Key, Instant>>,
+}
+
+impl EventRecorder {
+    fn new(client: Client) -> Self {
+        Self {
+            recorder: Recorder::new(client.clone(), Reporter::from(CONTROLLER)),
+            client,
+            turns: Semaphore::new(AT_ONCE),
+            recent: Mutex::default(),
+        }
+    }
+
+    async fn outcome(&self, occurrence: &Occurrence) -> Told {
+        self.tell(occurrence).await.unwrap_or_else(|trouble| {
+            tracing::warn!(
+                kind = occurrence.kind.name(),
+                namespace = %occurrence.namespace,
+                name = %occurrence.name,
+                "An Event could not be recorded: {trouble}. Give the guard's ServiceAccount the \
+                 rights in manifests/components/events."
+            );
+            Told::Failed
+        })
+    }
+
+    async fn tell(&self, occurrence: &Occurrence) -> Result<Told, Trouble> {
+        let Some(uid) = self.stored(occurrence).await? else {
+            return Ok(Told::Gone);
+        };
+        let key = Key {
+            uid: uid.clone(),
+            rule: occurrence.rule,
+            reason: occurrence.reason,
+        };
+        if !self.is_news(&key, Instant::now()) {
+            return Ok(Told::Repeated);
+        }
+        let (event, reference) = (occurrence.event(), occurrence.reference(uid));
+        let published = {
+            let _turn = self.turns.acquire().await;
+            timeout(ANSWER, self.recorder.publish(&event, &reference)).await
+        };
+        match published {
+            Ok(Ok(())) => Ok(Told::Recorded),
+            failed => {
+                self.recent().remove(&key);
+                Ok(failed?.map(|()| Told::Recorded)?)
+            }
+        }
+    }
+
+    /// The uid of the object once it is there, by which `kubectl describe` looks for
+    /// Events; `None` where it does not come, or another has its name.
+    async fn stored(&self, occurrence: &Occurrence) -> Result<Option<String>, Trouble> {
+        let resource = occurrence.resource();
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &occurrence.namespace, &resource);
+        for pause in LOOKS {
+            sleep(pause).await;
+            let _turn = self.turns.acquire().await;
+            let found = timeout(ANSWER, api.get_metadata_opt(&occurrence.name)).await??;
+            if let Some(uid) = found.and_then(|object| object.metadata.uid) {
+                let expected = occurrence.uid;
+                let is_other = expected != Uid::default() && uid != expected.to_string();
+                return Ok((!is_other).then_some(uid));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the same was not told a moment before; from now on it was.
+    fn is_news(&self, key: &Key, now: Instant) -> bool {
+        let mut recent = self.recent();
+        recent.retain(|_, told| now.duration_since(*told) < PAUSE);
+        if recent.contains_key(key) {
+            return false;
+        }
+        recent.insert(key.clone(), now);
+        true
+    }
+
+    fn recent(&self) -> MutexGuard<'_, HashMap<Key, Instant>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Occurrence {
+    fn resource(&self) -> ApiResource {
+        let (group, version) = self
+            .kind
+            .api_version()
+            .rsplit_once('/')
+            .unwrap_or(("", self.kind.api_version()));
+        ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, self.kind.name()))
+    }
+
+    fn reference(&self, uid: String) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(self.kind.api_version().to_owned()),
+            kind: Some(self.kind.name().to_owned()),
+            namespace: Some(self.namespace.to_string()),
+            name: Some(self.name.to_string()),
+            uid: Some(uid),
+            ..ObjectReference::default()
+        }
+    }
+
+    /// The rule stands as the action, so that two rules' Events on one object are two.
+    fn event(&self) -> Event {
+        Event {
+            type_: match self.reason {
+                Reason::Repaired => EventType::Normal,
+                Reason::Warned => EventType::Warning,
+            },
+            reason: self.reason.to_string(),
+            note: Some(noted(&self.note)),
+            action: self.rule.to_owned(),
+            secondary: None,
+        }
+    }
+}
+
+/// The word in the column `Reason`.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Repaired => "Repaired",
+            Self::Warned => "Warned",
+        })
+    }
+}
+
+/// As much of the text as a note may have.
+fn noted(text: &str) -> String {
+    const CUT: &str = "…";
+    if text.len() <= LONGEST_NOTE {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(LONGEST_NOTE - CUT.len());
+    format!("{}{CUT}", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn occurrence() -> Occurrence {
+        Occurrence {
+            kind: ObjectKind::Claim,
+            namespace: "shop".into(),
+            name: "data".into(),
+            uid: Uid::default(),
+            rule: "unsupported-access-mode",
+            reason: Reason::Warned,
+            note: "It cannot be.".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_dropped_at_once() {
+        let (teller, _untold) = queue();
+        let kept = (0..2 * QUEUE).filter(|_| teller.tell(occurrence()));
+        assert_eq!(kept.count(), QUEUE);
+    }
+
+    #[test]
+    fn notes_are_no_longer_than_the_api_server_takes() {
+        assert_eq!(noted("short"), "short");
+        let long = noted(&"ü".repeat(LONGEST_NOTE));
+        assert!(long.len() <= LONGEST_NOTE && long.ends_with("ü…"), "{long}");
+        assert_eq!(noted(&"a".repeat(LONGEST_NOTE)).len(), LONGEST_NOTE);
+    }
+
+    #[test]
+    fn resources_are_named_as_the_api_server_names_them() {
+        use crate::model::workload::WorkloadKind;
+        let cases = [
+            (ObjectKind::Claim, "", "v1", "persistentvolumeclaims"),
+            (
+                ObjectKind::Autoscaler,
+                "autoscaling",
+                "v2",
+                "horizontalpodautoscalers",
+            ),
+            (
+                ObjectKind::Workload(WorkloadKind::CronJob),
+                "batch",
+                "v1",
+                "cronjobs",
+            ),
+        ];
+        for (kind, group, version, plural) in cases {
+            let resource = Occurrence {
+                kind,
+                ..occurrence()
+            }
+            .resource();
+            let found = (&*resource.group, &*resource.version, &*resource.plural);
+            assert_eq!(found, (group, version, plural));
+        }
+    }
+}

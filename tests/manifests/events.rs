@@ -1,0 +1,171 @@
+//! What `kubectl describe` tells with `--events`.
+
+use serde_json::{Value, json};
+
+use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
+use crate::installed::{DEADLINE, account, grant, kubeconfig, metrics, register};
+
+/// What can never work is let through with a warning, and a leftover is repaired.
+const POLICY: &str = "defaults: {outcomes: {deadlock: warn}}";
+
+const NAMESPACE: &str = "told";
+
+/// A server with the rights of its ServiceAccount alone, and those of the component.
+fn guard(plane: &ControlPlane) -> Guard {
+    account(plane);
+    grant(plane, "bare-pods");
+    grant(plane, "events");
+    let policy = plane.write_file("policy-of-events.yaml", POLICY);
+    let guard = plane.guard(
+        "events",
+        &GuardOptions {
+            arguments: vec![
+                "--events".to_owned(),
+                format!("--config={}", policy.display()),
+            ],
+            environment: vec![(
+                "KUBECONFIG".to_owned(),
+                kubeconfig(plane).display().to_string(),
+            )],
+        },
+    );
+    register(plane, &guard);
+    guard
+}
+
+fn deployment(name: &str, strategy: &Value, volumes: &Value) -> String {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "strategy": strategy,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "containers": [{"name": "app", "image": "example.com/app:1"}],
+                    "volumes": volumes,
+                },
+            },
+        },
+    })
+    .to_string()
+}
+
+fn deadlocked(name: &str) -> String {
+    deployment(
+        name,
+        &json!({"type": "RollingUpdate"}),
+        &json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
+    )
+}
+
+/// A claim that is verified to be for one node at a time.
+fn storage(plane: &ControlPlane) {
+    let volume = json!({
+        "apiVersion": "v1", "kind": "PersistentVolume",
+        "metadata": {"name": "told"},
+        "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "",
+            "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "told"},
+            "claimRef": {"namespace": NAMESPACE, "name": "data"},
+        },
+    });
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": "told",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    });
+    for object in [volume, claim] {
+        plane.apply(NAMESPACE, &object.to_string());
+    }
+}
+
+/// How many occurrences came to that end.
+fn ended(plane: &ControlPlane, guard: &Guard, result: &str) -> u64 {
+    let series = format!("multi_attach_guard_events_total{{result=\"{result}\"}} ");
+    let metrics = metrics(plane, guard);
+    let value = metrics.lines().find_map(|line| line.strip_prefix(&series));
+    value.unwrap().parse().unwrap()
+}
+
+fn until_ended(plane: &ControlPlane, guard: &Guard, result: &str, expected: u64) {
+    harness::wait_until(result, DEADLINE, || {
+        let found = ended(plane, guard, result);
+        (found == expected)
+            .then_some(())
+            .ok_or_else(|| metrics(plane, guard))
+    })
+    .unwrap();
+}
+
+/// A control plane of its own: every object of it is judged.
+#[test]
+fn kubectl_describe_tells_what_was_repaired_and_what_would_have_been_denied() {
+    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
+        return;
+    };
+    let kubectl = |arguments: &[&str], stdin: Option<&str>| {
+        plane.kubectl(&[&["-n", NAMESPACE], arguments].concat(), stdin)
+    };
+    plane
+        .kubectl(&["create", "namespace", NAMESPACE], None)
+        .success();
+    storage(&plane);
+    let guard = guard(&plane);
+
+    let leftover = json!({"type": "Recreate", "rollingUpdate": {"maxSurge": 1}});
+    let repaired = deployment("repaired", &leftover, &json!([]));
+    let create = ["create", "-f", "-"];
+    // The warning of what stays at fault, and the repair of what the API server would
+    // refuse; of a dry run nothing.
+    kubectl(
+        &["create", "--dry-run=server", "-f", "-"],
+        Some(&deadlocked("dry")),
+    )
+    .success();
+    kubectl(&create, Some(&deadlocked("warned"))).success();
+    kubectl(&create, Some(&repaired)).success();
+    until_ended(&plane, &guard, "recorded", 2);
+    let cases = [
+        (
+            "warned",
+            "Warning",
+            "Warned",
+            "so the rollout can never finish",
+        ),
+        ("repaired", "Normal", "Repaired", "rollingUpdate"),
+    ];
+    for (name, kind, reason, text) in cases {
+        let described = kubectl(&["describe", "deployment", name], None).success();
+        let told: Vec<&str> = described
+            .stdout
+            .lines()
+            .filter(|line| line.contains("multi-attach-guard"))
+            .collect();
+        let [line] = told[..] else {
+            panic!("{name}: {}", described.stdout);
+        };
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(columns[..2], [kind, reason], "{line}");
+        assert_eq!(columns[3], "multi-attach-guard", "{line}");
+        assert!(line.contains(text), "{line}");
+    }
+
+    // The same once more within a minute.
+    let image = ["set", "image", "deployment/warned", "app=example.com/app:2"];
+    kubectl(&image, None).success();
+    until_ended(&plane, &guard, "repeated", 1);
+    // The API server refuses a second object of the name, after the webhooks.
+    assert_ne!(kubectl(&create, Some(&deadlocked("warned"))).status, 0);
+    until_ended(&plane, &guard, "gone", 1);
+    assert_eq!(ended(&plane, &guard, "recorded"), 2);
+    assert_eq!(ended(&plane, &guard, "failed"), 0);
+    let events = ["get", "events", "-A", "-o=name"];
+    let events = plane.kubectl(&events, None).success().stdout;
+    assert_eq!(events.lines().count(), 2, "{events}");
+}
