@@ -322,8 +322,9 @@ fn noted(text: &str) -> String {
     if text.len() <= LONGEST_NOTE {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(LONGEST_NOTE - CUT.len());
-    format!("{}{CUT}", &text[..end])
+    let fits = |(at, letter): &(usize, char)| at + letter.len_utf8() + CUT.len() <= LONGEST_NOTE;
+    let start = text.char_indices().take_while(fits);
+    start.map(|(_, letter)| letter).chain(CUT.chars()).collect()
 }
 
 #[cfg(test)]
