@@ -99,7 +99,7 @@ fn finding(severity: Severity, located: &Located) -> Markup {
 /// Sentences, with what stands between backticks as code.
 fn prose(text: &str) -> Markup {
     let parts: Vec<&str> = text.split('`').collect();
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return html! { (text) };
     }
     html! {
