@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -221,6 +221,7 @@ pub struct Metrics {
     view_synced: Family<ResourceLabels, Gauge>,
     view_objects: Family<ResourceLabels, Gauge>,
     view_last_event: Family<ResourceLabels, Time>,
+    view_late_lookups: Family<ResultLabels, Counter>,
 }
 
 impl fmt::Debug for Metrics {
@@ -333,6 +334,12 @@ impl Metrics {
                 "view_last_event_timestamp_seconds",
                 "When the API server was last heard of about the resource",
             ),
+            view_late_lookups: metric(
+                all,
+                "view_late_lookups",
+                "Objects asked of the API server by name, because the cache lacked them or might \
+                 have been behind, by result",
+            ),
             registry: Arc::default(),
         };
         metrics.registry = Arc::new(registry);
@@ -407,6 +414,14 @@ impl Metrics {
     /// Sets whether the API server answers the cluster view.
     pub fn set_view_connected(&self, connected: bool) {
         self.view_connected.set(i64::from(connected));
+    }
+
+    /// Sets how many objects were asked of the API server so far with that result.
+    pub fn set_view_late_lookups(&self, result: &'static str, count: u64) {
+        let counter = self
+            .view_late_lookups
+            .get_or_create_owned(&ResultLabels { result });
+        counter.inner().store(count, Ordering::Relaxed);
     }
 
     /// The gauges of one resource, such as `persistentvolumeclaims`.

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -54,6 +55,15 @@ pub(super) struct LateObjects {
     /// share them by chance, so that their number does not matter.
     shares: [Semaphore; SHARES],
     misses: Misses,
+    counts: Counts,
+}
+
+/// How many answers there were of each kind.
+#[derive(Debug, Default)]
+struct Counts {
+    found: AtomicU64,
+    absent: AtomicU64,
+    unanswered: AtomicU64,
 }
 
 /// How old an answer may be.
@@ -72,6 +82,7 @@ impl Default for LateObjects {
             turns: Semaphore::new(AT_ONCE),
             shares: std::array::from_fn(|_| Semaphore::new(OF_A_NAMESPACE)),
             misses: Misses::default(),
+            counts: Counts::default(),
         }
     }
 }
@@ -88,9 +99,26 @@ impl LateObjects {
     ) -> Vec<(Question, Answer)> {
         let answers = questions.into_iter().map(|question| async move {
             let answer = timeout_at(deadline, self.ask_one(client, &question, age)).await;
-            (question, answer.unwrap_or(Lookup::NotSynced))
+            let answer = answer.unwrap_or(Lookup::NotSynced);
+            self.counts.of(&answer).fetch_add(1, Ordering::Relaxed);
+            (question, answer)
         });
         join_all(answers).await
+    }
+
+    /// How many objects were asked for, by what came of it: a name for metrics.
+    pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
+        let Counts {
+            found,
+            absent,
+            unanswered,
+        } = &self.counts;
+        [
+            ("found", found),
+            ("absent", absent),
+            ("unanswered", unanswered),
+        ]
+        .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
     }
 
     async fn ask_one(&self, client: &Client, question: &Question, age: Age) -> Answer {
@@ -157,6 +185,16 @@ impl LateObjects {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Question, Arc<OnceCell<Answer>>>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counts {
+    const fn of(&self, answer: &Answer) -> &AtomicU64 {
+        match answer {
+            Lookup::Found(_) => &self.found,
+            Lookup::Absent => &self.absent,
+            Lookup::NotSynced => &self.unanswered,
+        }
     }
 }
 

@@ -206,6 +206,13 @@ impl LiveView {
         self.shared.statuses.report(|kind| cluster.count(kind))
     }
 
+    /// How many objects the API server was asked for by name, because the cache lacked
+    /// them or might have been behind, by what came of it: a name for metrics.
+    #[must_use]
+    pub fn late_lookups(&self) -> [(&'static str, u64); 3] {
+        self.late_objects.counts()
+    }
+
     /// Whether to judge by the view, with the sentence that says why not.
     #[must_use]
     pub fn fitness(&self) -> Fitness {

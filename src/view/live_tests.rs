@@ -298,6 +298,8 @@ async fn a_claim_the_cache_lacks_is_asked_for() {
         "no answer is remembered"
     );
     assert_eq!(*server.gets().borrow(), 2);
+    let counts = [("found", 1), ("absent", 1), ("unanswered", 0)];
+    assert_eq!(view.late_lookups(), counts);
 
     for odd in ["", "..", "../../nodes", "a/b", "A", "a?x=y"] {
         assert_eq!(ask(odd).await, Lookup::Absent, "{odd:?}");

@@ -91,6 +91,9 @@ impl View {
                 Self::Files(_) => Readiness::ready(NAME, "The facts come from files."),
                 Self::Live(live, _) => {
                     gauge(&live.statuses(), &metrics);
+                    for (result, count) in live.late_lookups() {
+                        metrics.set_view_late_lookups(result, count);
+                    }
                     condition(live.fitness())
                 }
             }]
