@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The core, from the ground up: each may name those before it.
-const CORE: [&str; 8] = [
+const CORE: [&str; 9] = [
     "model",
     "cluster",
     "storage",
@@ -18,6 +18,7 @@ const CORE: [&str; 8] = [
     "remedy",
     "policy",
     "verdict",
+    "diagnosis",
 ];
 
 /// The doors: each may name the core, itself and what stands beside it.

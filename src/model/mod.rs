@@ -8,7 +8,7 @@ pub mod access_mode;
 pub mod amount;
 pub mod autoscaler;
 pub mod claim;
-mod de;
+pub(crate) mod de;
 pub mod in_tree;
 pub mod labels;
 pub mod metadata;

@@ -103,15 +103,24 @@ pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
         .collect()
 }
 
+/// The claim `name`, as a pod of `namespace` uses it.
+#[must_use]
+pub fn of_claim(name: &str, namespace: &str, facts: Facts<'_>) -> UsedVolume {
+    let volume = PodVolume {
+        index: 0,
+        name: name.into(),
+        source: PodVolumeSource::Claim { name: name.into() },
+    };
+    used(&volume, namespace, facts)
+}
+
 /// The claim `name`, which `template` of a StatefulSet makes for one of its pods.
 #[must_use]
 pub fn of_template(name: &str, template: &Claim, namespace: &str, facts: Facts<'_>) -> UsedVolume {
-    let volume = PodVolume {
-        index: 0,
+    let found = UsedVolume {
         name: template.metadata.name.clone(),
-        source: PodVolumeSource::Claim { name: name.into() },
+        ..of_claim(name, namespace, facts)
     };
-    let found = used(&volume, namespace, facts);
     match found.hold {
         Hold::Unknown(Missing::Claim | Missing::ClaimsNotSynced) => {
             let blank = UsedVolume {

@@ -1,0 +1,55 @@
+//! The node was drained, and affinity keeps the new pod waiting for a pod that is gone.
+//!
+//! A pod that must be beside its like may be the first of them anywhere, but the scheduler
+//! is not woken when the last old one goes (kubernetes/kubernetes#141354): it looks again
+//! after about five minutes.
+
+use super::{Cause, Purpose, Step};
+use crate::diagnosis::health::Examined;
+use crate::diagnosis::span;
+use crate::diagnosis::stuck::Stuck;
+
+/// After so many seconds the scheduler looks again at pods that it was not woken for
+/// (`DefaultPodMaxInUnschedulablePodsDuration` in `pkg/scheduler/backend/queue`).
+const LOOKS_AGAIN: i64 = 300;
+
+pub(super) const CAUSE: Cause = Cause {
+    code: "drain-with-co-location",
+    title: "The scheduler has not noticed that the old pod is gone",
+    passes: true,
+    judge,
+    steps: |stuck, _| steps(stuck),
+};
+
+fn judge(stuck: &Stuck<'_>) -> Option<String> {
+    if !stuck.must_be_beside_its_like() || !stuck.holders.is_empty() {
+        return None;
+    }
+    let cordoned = stuck.holding_nodes().into_iter();
+    let cordoned = cordoned
+        .map(|name| Examined::of(stuck.index, &name))
+        .find(|node| node.cordoned);
+    let left = match cordoned {
+        Some(node) => format!("node {}, which takes no new pods", node.name),
+        None => "its node".to_owned(),
+    };
+    let now = stuck.index.facts.now;
+    let since = stuck.pod.waits_since();
+    let waited = since.map_or(0, |since| now.as_second() - since.as_second());
+    let again = match LOOKS_AGAIN - waited {
+        left @ 1.. => format!("in about {} at the earliest, or a little later", span(left)),
+        _ => "any moment now".to_owned(),
+    };
+    Some(format!(
+        "Pod {} must be beside pods like it, and the last one has left {left}. It may go anywhere now, but the scheduler is not woken by a pod that goes (kubernetes/kubernetes#141354); it looks again by itself {again}.",
+        stuck.pod.meta.name
+    ))
+}
+
+fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
+    vec![Step::new(
+        Purpose::WayOut,
+        stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),
+        "Nothing stops, as the pod has not started. Its controller makes another one, at which the scheduler looks at once.",
+    )]
+}

@@ -1,0 +1,44 @@
+//! Pods that wait for a volume: who holds it, why, and the way out.
+//!
+//! ```text
+//! Observed, View ─▶ Stuck pods ─▶ cause, one file each ─▶ Case ─▶ Told, with commands
+//! ```
+//!
+//! Everything is told from the state of a moment, as Events expire. Nothing is changed:
+//! what helps is a command for somebody to run.
+
+mod case;
+pub mod cause;
+mod clock;
+mod command;
+mod health;
+mod index;
+mod observed;
+mod span;
+mod stuck;
+
+pub use case::{
+    AttachmentTold, HolderTold, NodeTold, Purpose, Step, Told, VolumeTold, WaitingTold, cases,
+};
+pub use cause::{CAUSES, Cause};
+pub use clock::Clock;
+pub use health::Health;
+pub use observed::{Event, Lease, Meta, NodeState, Observed, Pod, Unread, VolumeAttachment};
+pub use span::span;
+
+use jiff::Timestamp;
+
+use crate::situation;
+
+/// What a diagnosis rests on.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// Claims, volumes, classes, workloads and autoscalers, and what storage can do.
+    pub objects: situation::Facts<'a>,
+    /// The state of the moment.
+    pub observed: &'a Observed,
+    /// When that moment was, by the clock of the API server.
+    pub now: Timestamp,
+    /// What commands begin with: `kubectl`, with a context where one was chosen.
+    pub kubectl: &'a str,
+}

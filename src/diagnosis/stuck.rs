@@ -1,0 +1,257 @@
+//! Finding the pods that wait for a volume, and who has it.
+
+use super::health::Examined;
+use super::index::Index;
+use super::observed::{Pod, VolumeAttachment};
+use crate::model::Text;
+use crate::model::autoscaler::Autoscaler;
+use crate::model::labels::Labels;
+use crate::model::volume::VolumeSource;
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::situation::volumes;
+use crate::situation::{Hold, UsedVolume};
+use crate::storage::Attach;
+
+/// What the scheduler says of a pod whose ReadWriteOncePod claim is taken
+/// (`ErrReasonReadWriteOncePodConflict` in `plugins/volumerestrictions`).
+const TAKEN_BY_ANOTHER_POD: &str = "ReadWriteOncePod access mode already in-use";
+
+/// What the scheduler says of a pod that must be beside others (`ErrReasonAffinityRulesNotMatch`
+/// in `plugins/interpodaffinity/filtering.go`).
+const NOT_BESIDE_ITS_LIKE: &str = "didn't match pod affinity rules";
+
+/// A pod that waits for a volume.
+pub(super) struct Stuck<'a> {
+    pub(super) index: &'a Index<'a>,
+    pub(super) pod: &'a Pod,
+    pub(super) claim: &'a Text,
+    pub(super) used: UsedVolume,
+    /// The persistent volume's name.
+    pub(super) volume: Option<Text>,
+    pub(super) class: Option<Text>,
+    /// What Kubernetes says of it.
+    pub(super) said: Option<&'a str>,
+    /// Other pods that use the claim, those on a node only.
+    pub(super) holders: Vec<&'a Pod>,
+    /// All attachments of the volume.
+    pub(super) attachments: &'a [&'a VolumeAttachment],
+}
+
+impl<'a> Stuck<'a> {
+    /// Every pod that waits for a volume, once for each.
+    pub(super) fn all(index: &'a Index<'a>) -> Vec<Self> {
+        let pods = index.facts.observed.pods.iter();
+        pods.filter(|pod| may_wait(pod))
+            .flat_map(|pod| pod.claims.iter().map(move |claim| (pod, claim)))
+            .filter_map(|(pod, claim)| Self::of(index, pod, claim))
+            .collect()
+    }
+
+    fn of(index: &'a Index<'a>, pod: &'a Pod, claim: &'a Text) -> Option<Self> {
+        let namespace = &pod.meta.namespace;
+        let objects = index.facts.objects;
+        let found = objects.view.claim(namespace, claim).found();
+        let volume = found.and_then(|found| {
+            let named = Some(found.spec.volume_name.clone()).filter(|name| !name.is_empty());
+            named.or_else(|| {
+                let volume = objects.view.volume_of(&found.metadata)?;
+                Some(volume.metadata.name.clone())
+            })
+        });
+        let others = index.users(namespace, claim).iter().copied();
+        let holders = others.filter(|other| other.is_living() && other.meta.name != pod.meta.name);
+        let mut stuck = Self {
+            index,
+            pod,
+            claim,
+            used: volumes::of_claim(claim, namespace, objects),
+            attachments: volume.as_deref().map_or(&[], |it| index.attachments(it)),
+            class: found
+                .and_then(|found| volumes::class_of(found, objects).ok())
+                .map(|class| class.metadata.name.clone())
+                .or_else(|| found.and_then(|found| found.class().map(Text::from))),
+            volume,
+            said: None,
+            holders: holders.collect(),
+        };
+        stuck.said = stuck.says();
+        let waits = match pod.node {
+            Some(_) => stuck.waits_for_attachment(),
+            None => stuck.waits_for_a_node(),
+        };
+        waits.then_some(stuck)
+    }
+
+    /// What an Event or the scheduler says of the pod and this volume.
+    fn says(&self) -> Option<&'a str> {
+        if self.pod.node.is_none() {
+            return self.pod.unschedulable.as_deref();
+        }
+        let named = self.volume.as_ref().map(|name| format!("\"{name}\""));
+        let events = self.index.events(self.pod).iter();
+        events
+            .filter(|event| event.reason == "FailedAttachVolume")
+            .map(|event| event.message.as_str())
+            .find(|message| named.as_ref().is_none_or(|named| message.contains(named)))
+    }
+
+    /// Whether a pod that is on a node waits until the volume is attached there.
+    fn waits_for_attachment(&self) -> bool {
+        let own = self.own_attachment();
+        if own.is_some_and(|it| it.attached) {
+            return false;
+        }
+        let refused = own.is_some_and(|it| it.attach_error.is_some());
+        if refused || self.said.is_some() {
+            return true;
+        }
+        // Of a volume of which too little is known it takes an Event to say that it is
+        // refused: many nodes may have it.
+        if self.used.hold == Hold::Free || self.is_unknown() || !self.is_attached() {
+            return false;
+        }
+        let elsewhere = |holder: &&&Pod| holder.node != self.pod.node;
+        self.foreign_attachments().next().is_some()
+            || self.holders.iter().any(|holder| elsewhere(&holder))
+            || own.is_some()
+            || (self.is_csi() && self.index.facts.observed.has_read("volumeattachments"))
+    }
+
+    /// Whether a pod has no node because of the volume.
+    fn waits_for_a_node(&self) -> bool {
+        let says = |text: &str| self.said.is_some_and(|said| said.contains(text));
+        match self.used.hold {
+            Hold::SinglePod => says(TAKEN_BY_ANOTHER_POD),
+            Hold::Exclusive { .. } | Hold::Unknown(_) => {
+                says(NOT_BESIDE_ITS_LIKE) || (says(TAKEN_BY_ANOTHER_POD) && self.is_unknown())
+            }
+            Hold::Free => false,
+        }
+    }
+
+    fn is_unknown(&self) -> bool {
+        matches!(self.used.hold, Hold::Unknown(_))
+    }
+
+    /// Whether it waits because pods like it are not where it could be.
+    pub(super) fn must_be_beside_its_like(&self) -> bool {
+        self.pod.node.is_none()
+            && self
+                .said
+                .is_some_and(|said| said.contains(NOT_BESIDE_ITS_LIKE))
+    }
+
+    /// Whether the driver attaches its volumes; a single-pod volume may be of one that
+    /// does not.
+    fn is_attached(&self) -> bool {
+        let objects = self.index.facts.objects;
+        let attach = objects
+            .catalog
+            .attach(&self.used.driver, |driver| objects.view.csi_driver(driver));
+        !matches!(attach, Attach::NotRequired { .. })
+    }
+
+    fn is_csi(&self) -> bool {
+        let volume = self.volume.as_deref();
+        let found = volume.and_then(|name| self.index.facts.objects.view.volume(name).found());
+        found.is_some_and(|volume| matches!(volume.spec.source, VolumeSource::Csi(_)))
+    }
+
+    /// The attachment to the pod's own node.
+    pub(super) fn own_attachment(&self) -> Option<&'a VolumeAttachment> {
+        let mut attachments = self.attachments.iter().copied();
+        attachments.find(|it| self.pod.node.as_ref() == Some(&it.node))
+    }
+
+    /// The attachments to other nodes.
+    pub(super) fn foreign_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
+        let own = self.pod.node.clone();
+        self.attachments
+            .iter()
+            .copied()
+            .filter(move |it| own.as_ref() != Some(&it.node))
+    }
+
+    /// The other pods that use the claim and were not told to end.
+    pub(super) fn staying(&self) -> impl Iterator<Item = &'a Pod> {
+        let holders = self.holders.iter().copied();
+        holders.filter(|holder| !holder.is_ending())
+    }
+
+    /// Those of them that are of the same workload.
+    pub(super) fn siblings(&self) -> impl Iterator<Item = &'a Pod> {
+        let own = self.pod.workload();
+        self.staying().filter(move |other| other.workload() == own)
+    }
+
+    /// The names of the nodes that have the volume, or pods that use it, each once.
+    pub(super) fn holding_nodes(&self) -> Vec<Text> {
+        let attached = self.foreign_attachments().map(|it| it.node.clone());
+        let mut nodes: Vec<Text> = attached.collect();
+        let apart = self.holders.iter().filter(|it| it.node != self.pod.node);
+        nodes.extend(apart.filter_map(|it| it.node.clone()));
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    /// The first of them that does not answer.
+    pub(super) fn lost_node(&self) -> Option<Examined> {
+        let nodes = self.holding_nodes().into_iter();
+        nodes
+            .map(|name| Examined::of(self.index, &name))
+            .find(|node| node.health.is_lost())
+    }
+
+    /// The workload that made the pod.
+    pub(super) fn workload(&self) -> Option<&'a Workload> {
+        self.workload_of(self.pod)
+    }
+
+    /// The workload that made a pod of the same namespace.
+    pub(super) fn workload_of(&self, pod: &Pod) -> Option<&'a Workload> {
+        let (kind, name) = pod.workload();
+        let kind = WorkloadKind::from_name(&kind)?;
+        let view = self.index.facts.objects.view;
+        view.workload(kind, &pod.meta.namespace, &name).found()
+    }
+
+    /// The autoscaler that may give the pod's workload more than one pod.
+    pub(super) fn autoscaler(&self) -> Option<&'a Autoscaler> {
+        let workload = self.workload()?;
+        let metadata = &workload.metadata;
+        let view = self.index.facts.objects.view;
+        view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
+            .into_iter()
+            .find(|autoscaler| autoscaler.most(workload.replicas) > 1)
+    }
+
+    /// What the commands call the workload that made `pod`: `deployment/web`.
+    pub(super) fn target_of(pod: &Pod) -> String {
+        let (kind, name) = pod.workload();
+        format!("{}/{name}", kind.to_lowercase())
+    }
+
+    /// The labels of a pod that its workload gives every pod.
+    pub(super) fn common_labels(&self, pod: &Pod) -> Labels {
+        self.workload_of(pod)
+            .map(|workload| workload.template.labels.clone())
+            .unwrap_or_default()
+    }
+
+    /// A kubectl command about the pod's namespace.
+    pub(super) fn in_namespace(&self, arguments: &[&str]) -> String {
+        let namespace = ["-n", self.pod.meta.namespace.as_str()];
+        self.kubectl(&[&namespace, arguments].concat())
+    }
+
+    /// A kubectl command.
+    pub(super) fn kubectl(&self, arguments: &[&str]) -> String {
+        super::command::line(self.index.facts.kubectl, arguments)
+    }
+}
+
+/// Whether the pod has yet to get its volumes. One that was told to end needs them no more.
+fn may_wait(pod: &Pod) -> bool {
+    !pod.is_ending() && !pod.mounted && matches!(pod.phase.as_str(), "" | "Pending")
+}
