@@ -13,6 +13,7 @@ use crate::model::object::{ObjectKind, ObjectRef};
 use crate::view::connect::{Access, ConnectError, reach};
 use crate::view::document;
 use crate::view::live::{LiveView, SyncError};
+use crate::view::moment::{self, Moment};
 
 /// How long a cluster may take for its first answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -85,6 +86,13 @@ impl Connection {
             }
             Ok(live.into_cluster())
         })
+    }
+
+    /// Everything that a diagnosis looks at, as far as it may be read; the namespaced
+    /// kinds in `namespace` alone where one is given.
+    pub(super) fn moment(&self, namespace: Option<&str>) -> Result<Moment, ClusterError> {
+        let read = moment::read(self.config.clone(), namespace, Instant::now() + LISTS);
+        Ok(self.runtime.block_on(read)?)
     }
 
     /// These objects in full, in the same order; `None` for those that are gone.

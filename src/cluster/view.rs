@@ -165,6 +165,13 @@ impl<'a> View<'a> {
         namespaces
     }
 
+    /// Whether a namespace of the cluster has a workload of that kind called `name`.
+    #[must_use]
+    pub fn has_workload(&self, kind: WorkloadKind, name: &str) -> bool {
+        let mut workloads = self.cluster.objects().filter_map(Workload::of);
+        workloads.any(|workload| workload.kind == kind && workload.metadata.name == name)
+    }
+
     /// The persistent volume `name`.
     pub fn volume(&self, name: &str) -> Lookup<&'a Volume> {
         self.find(ObjectKind::Volume, "", name)

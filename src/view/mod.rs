@@ -10,6 +10,7 @@ mod fake_api_server;
 mod late;
 mod list;
 pub mod live;
+pub mod moment;
 mod resource;
 mod shared;
 pub mod snapshot;

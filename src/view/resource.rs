@@ -128,6 +128,11 @@ impl RawObject {
         kind.deserialize(&mut serde_json::Deserializer::from_str(self.json.get()))
     }
 
+    /// The object as whatever can be read of it.
+    pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.json.get())
+    }
+
     pub(super) fn name(&self) -> &str {
         self.meta.name.as_deref().unwrap_or_default()
     }
