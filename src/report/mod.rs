@@ -5,6 +5,7 @@
 //! in the same words.
 
 mod concise;
+pub mod diagnosis;
 mod github;
 mod html;
 mod json;

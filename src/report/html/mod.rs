@@ -10,7 +10,7 @@ use super::{Located, Place, Report, Severity, words};
 
 /// Colours keep a contrast of 4.5 to 1 or more in both schemes (WCAG 2.2, 1.4.3), and
 /// nothing is told by colour alone.
-const STYLE: &str = include_str!("style.css");
+pub(super) const STYLE: &str = include_str!("style.css");
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let told: Vec<(Severity, &Located)> = report.told().collect();

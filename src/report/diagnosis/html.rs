@@ -1,0 +1,126 @@
+//! Diagnoses as one page: no script, no network, readable in print and by ear.
+
+use std::io::{self, Write};
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::super::html::STYLE;
+use super::text::{counted, volume_in_words};
+use super::{Diagnosis, picture};
+use crate::diagnosis::{Purpose, Step, Told, span};
+
+/// Boxes stand below each other: a page may be narrow.
+const PICTURE_WIDTH: usize = 50;
+
+pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { "Volumes waited for: " (counted(diagnosis.pods(), "pod")) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { "Volumes waited for" }
+                    p.summary { (diagnosis.summary()) }
+                }
+                main {
+                    (by_cause(diagnosis))
+                    @for told in diagnosis.in_full() { (case(told)) }
+                    (sentences("Not seen", &diagnosis.open))
+                    (sentences("To be known", &diagnosis.notes))
+                }
+                footer {
+                    p { "Made by multi-attach-guard " (env!("CARGO_PKG_VERSION")) "." }
+                }
+            }
+        }
+    };
+    out.write_all(page.into_string().as_bytes())?;
+    writeln!(out)
+}
+
+fn by_cause(diagnosis: &Diagnosis) -> Markup {
+    html! {
+        @if diagnosis.cases.len() > 1 {
+            section {
+                h2 { "By cause" }
+                table {
+                    thead { tr {
+                        th scope="col" { "Cause" }
+                        th.number scope="col" { "Pods" }
+                        th.number scope="col" { "Cases" }
+                    } }
+                    tbody {
+                        @for (first, pods, cases) in diagnosis.by_cause() {
+                            tr {
+                                th scope="row" { (first.title) " " code { (first.cause) } }
+                                td.number { (pods) }
+                                td.number { (cases) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn case(told: &Told) -> Markup {
+    html! {
+        article class=(if told.passes { "warning" } else { "error" }) {
+            h2 { "PersistentVolumeClaim " (told.volume.namespace) "/" (told.volume.claim) }
+            p.brief { code { (told.cause) } " · " (told.title) }
+            p { (told.because) }
+            ul {
+                @for waiting in &told.waiting {
+                    li {
+                        "Pod " (waiting.pod) " of " (waiting.workload) " waits"
+                        @if let Some(node) = &waiting.node { " on " (node) }
+                        @if let Some(seconds) = waiting.seconds { ", for " (span(seconds)) }
+                        "."
+                        @if let Some(message) = &waiting.message { " “" (message) "”" }
+                    }
+                }
+                li { "Volume: " (volume_in_words(told)) }
+            }
+            pre.diff role="img" aria-label="Nodes, the pods on them and where the volume is attached" {
+                @for line in picture::of(told, PICTURE_WIDTH) { (line) "\n" }
+            }
+            @for step in &told.steps { (self::step(step)) }
+        }
+    }
+}
+
+fn step(step: &Step) -> Markup {
+    let title = match step.purpose {
+        Purpose::Check => "First look",
+        Purpose::WayOut => "A way out",
+        Purpose::Afterwards => "Afterwards",
+        Purpose::Note => "To be known",
+    };
+    html! {
+        h3 { (title) }
+        @if let Some(command) = &step.command {
+            pre.diff { (command) }
+            p { "Costs: " (step.text) }
+        } @else {
+            p { (step.text) }
+        }
+    }
+}
+
+fn sentences(title: &str, sentences: &[String]) -> Markup {
+    html! {
+        @if !sentences.is_empty() {
+            section {
+                h2 { (title) }
+                ul { @for sentence in sentences { li { (sentence) } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Diagnoses as one JSON object.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::Diagnosis;
+use crate::diagnosis::Told;
+
+#[derive(Serialize)]
+struct Json<'a> {
+    cases: &'a [Told],
+    open: &'a [String],
+    notes: &'a [String],
+}
+
+pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
+    let json = Json {
+        cases: &diagnosis.cases,
+        open: &diagnosis.open,
+        notes: &diagnosis.notes,
+    };
+    serde_json::to_writer_pretty(&mut *out, &json)?;
+    writeln!(out)
+}

@@ -1,0 +1,518 @@
+//! Each cause from plain facts, as people are told of it.
+
+use serde::de::DeserializeSeed;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::cluster::Cluster;
+use crate::diagnosis::{CAUSES, Facts, Observed, cases};
+use crate::model::object::{ObjectKind, ObjectRef};
+use crate::situation::{self, NodeAssumption};
+use crate::storage::Catalog;
+
+/// The moment of which everything is told.
+const NOW: &str = "2026-03-01T12:00:00Z";
+
+/// A cluster of these objects, at [`NOW`].
+#[derive(Default)]
+struct World {
+    objects: Vec<Value>,
+}
+
+impl World {
+    /// Two nodes that are alive, and a claim `data` with its volume.
+    fn new() -> Self {
+        Self::default()
+            .with(node("n1", "True"))
+            .with(node("n2", "True"))
+            .with(lease("n1", "2026-03-01T11:59:57Z"))
+            .with(lease("n2", "2026-03-01T11:59:55Z"))
+            .with(
+                json!({"kind": "StorageClass", "apiVersion": "storage.k8s.io/v1",
+                "metadata": {"name": "fast"}, "provisioner": "ebs.csi.aws.com"}),
+            )
+            .claim("data", "ReadWriteOnce")
+    }
+
+    fn with(mut self, object: Value) -> Self {
+        self.objects.push(object);
+        self
+    }
+
+    /// The same without the object of that kind and name.
+    fn without(mut self, kind: &str, name: &str) -> Self {
+        self.objects
+            .retain(|it| it["kind"] != kind || it["metadata"]["name"] != name);
+        self
+    }
+
+    fn claim(self, name: &str, mode: &str) -> Self {
+        let volume = format!("pv-{name}");
+        self.with(json!({"kind": "PersistentVolumeClaim", "apiVersion": "v1",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"accessModes": [mode], "storageClassName": "fast", "volumeName": volume}}))
+            .with(json!({"kind": "PersistentVolume", "apiVersion": "v1",
+            "metadata": {"name": volume},
+            "spec": {"accessModes": [mode], "csi": {"driver": "ebs.csi.aws.com"}}}))
+    }
+
+    fn deployment(self, name: &str, spec: &Value) -> Self {
+        let mut object = json!({"kind": "Deployment", "apiVersion": "apps/v1",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}},
+                "template": {"metadata": {"labels": {"app": name}}, "spec": {"volumes": [
+                    {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}}});
+        json_patch::merge(&mut object["spec"], spec);
+        self.with(object)
+    }
+
+    /// The diagnosis, and that nothing in it is of another cause than `causes`.
+    fn diagnosis(&self, causes: &[&str]) -> Diagnosis {
+        let mut cluster = Cluster::complete();
+        let mut observed = Observed::default();
+        for object in &self.objects {
+            let text = |field: &str| object[field].as_str().unwrap_or_default();
+            let read = |it: &Value| it.clone();
+            match text("kind") {
+                "Pod" => observed
+                    .pods
+                    .push(serde_json::from_value(read(object)).unwrap()),
+                "Node" => observed
+                    .nodes
+                    .push(serde_json::from_value(read(object)).unwrap()),
+                "Lease" => observed
+                    .leases
+                    .push(serde_json::from_value(read(object)).unwrap()),
+                "Event" => observed
+                    .events
+                    .push(serde_json::from_value(read(object)).unwrap()),
+                "VolumeAttachment" => observed
+                    .attachments
+                    .push(serde_json::from_value(read(object)).unwrap()),
+                _ => {}
+            }
+            if let Some(kind) = ObjectKind::of_manifest(text("apiVersion"), text("kind")) {
+                cluster.apply(kind.deserialize(object).unwrap());
+            }
+        }
+        let facts = Facts {
+            objects: situation::Facts {
+                view: cluster.view(),
+                catalog: Catalog::embedded().unwrap(),
+                nodes: NodeAssumption::Auto,
+            },
+            observed: &observed,
+            now: NOW.parse().unwrap(),
+            kubectl: "kubectl",
+        };
+        let document = |(_, reference): &(ObjectKind, ObjectRef)| {
+            let mut objects = self.objects.iter();
+            let found = objects.find(|it| {
+                it["kind"] == reference.kind.as_str()
+                    && it["metadata"]["name"] == reference.name.as_str()
+            });
+            found.cloned()
+        };
+        let cases = cases(facts, |wanted| wanted.iter().map(document).collect());
+        let found: Vec<&str> = cases.iter().map(|case| case.cause).collect();
+        assert_eq!(found, causes);
+        Diagnosis {
+            cases,
+            ..Diagnosis::default()
+        }
+    }
+
+    fn told(&self, cause: &str) -> String {
+        text(&self.diagnosis(&[cause]))
+    }
+}
+
+fn text(diagnosis: &Diagnosis) -> String {
+    written(diagnosis, Format::Text)
+}
+
+fn written(diagnosis: &Diagnosis, format: Format) -> String {
+    let mut out = Vec::new();
+    write(diagnosis, format, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn node(name: &str, ready: &str) -> Value {
+    json!({"kind": "Node", "apiVersion": "v1",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]}})
+}
+
+fn lease(name: &str, renewed: &str) -> Value {
+    json!({"kind": "Lease", "metadata": {"name": name}, "spec": {"renewTime": renewed}})
+}
+
+/// A pod of Deployment `app`, of the given revision, that uses claim `data`.
+fn pod(app: &str, revision: &str, node: Option<&str>, phase: &str) -> Value {
+    json!({"kind": "Pod", "apiVersion": "v1",
+        "metadata": {"name": format!("{app}-{revision}-x"), "namespace": "shop",
+            "labels": {"app": app, "pod-template-hash": revision},
+            "creationTimestamp": "2026-03-01T11:56:40Z",
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet",
+                "name": format!("{app}-{revision}"), "controller": true}]},
+        "spec": {"nodeName": node, "volumes": [
+            {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+        "status": {"phase": phase}})
+}
+
+/// The same with something else merged in.
+fn but(mut object: Value, with: &Value) -> Value {
+    json_patch::merge(&mut object, with);
+    object
+}
+
+fn attachment(node: &str, attached: bool) -> Value {
+    json!({"kind": "VolumeAttachment", "metadata": {"name": format!("csi-{node}")},
+        "spec": {"nodeName": node, "source": {"persistentVolumeName": "pv-data"}},
+        "status": {"attached": attached}})
+}
+
+fn event(pod: &str, message: &str) -> Value {
+    json!({"kind": "Event", "reason": "FailedAttachVolume", "message": message,
+        "involvedObject": {"kind": "Pod", "namespace": "shop", "name": pod}})
+}
+
+fn unschedulable(message: &str) -> Value {
+    json!({"status": {"conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]}})
+}
+
+/// A rollout of Deployment `web` from n1 to n2.
+fn rollout() -> World {
+    World::new()
+        .deployment("web", &json!({}))
+        .with(pod("web", "old", Some("n1"), "Running"))
+        .with(pod("web", "new", Some("n2"), "Pending"))
+        .with(attachment("n1", true))
+}
+
+const AFFINITY: &str = "0/2 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match pod affinity rules.";
+
+/// A pod that must be beside its like, after its node was cordoned.
+fn drained() -> World {
+    World::new()
+        .without("Node", "n1")
+        .with(but(
+            node("n1", "True"),
+            &json!({"spec": {"unschedulable": true}}),
+        ))
+        .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+        .with(but(
+            pod("web", "a", None, "Pending"),
+            &unschedulable(AFFINITY),
+        ))
+        .with(attachment("n1", true))
+}
+
+fn lost() -> World {
+    rollout()
+        .without("Node", "n1")
+        .without("Lease", "n1")
+        .without("Pod", "web-old-x")
+        .with(but(
+            node("n1", "Unknown"),
+            &json!({"spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}}),
+        ))
+        .with(lease("n1", "2026-03-01T11:50:00Z"))
+        .with(but(
+            pod("web", "old", Some("n1"), "Running"),
+            &json!({"metadata": {"deletionTimestamp": "2026-03-01T11:55:00Z"}}),
+        ))
+}
+
+fn every_cause() -> Vec<(&'static str, World)> {
+    let multi_attach =
+        "Multi-Attach error for volume \"pv-data\" Volume is already used by pod(s) web-old-x";
+    vec![
+        (
+            "rollout-overlap",
+            rollout().with(event("web-new-x", multi_attach)),
+        ),
+        (
+            "moved-pin",
+            rollout()
+                .without("Deployment", "web")
+                .deployment("web", &json!({"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": "n2"}}}})),
+        ),
+        (
+            "too-many-replicas",
+            World::new()
+                .deployment("web", &json!({"replicas": 2, "strategy": {"type": "Recreate"}}))
+                .with(pod("web", "a", Some("n1"), "Running"))
+                .with(but(pod("web", "a", Some("n2"), "Pending"), &json!({"metadata": {"name": "web-a-y"}})))
+                .with(attachment("n1", true)),
+        ),
+        (
+            "autoscaler",
+            World::new()
+                .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+                .with(json!({"kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v2",
+                    "metadata": {"name": "web", "namespace": "shop"},
+                    "spec": {"maxReplicas": 5, "scaleTargetRef":
+                        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}))
+                .with(pod("web", "a", Some("n1"), "Running"))
+                .with(but(pod("web", "a", Some("n2"), "Pending"), &json!({"metadata": {"name": "web-a-y"}})))
+                .with(attachment("n1", true)),
+        ),
+        (
+            "shared-claim",
+            World::new()
+                .deployment("web", &json!({}))
+                .deployment("backup", &json!({}))
+                .with(pod("web", "a", Some("n1"), "Running"))
+                .with(pod("backup", "b", Some("n2"), "Pending"))
+                .with(attachment("n1", true)),
+        ),
+        ("drain-with-co-location", drained()),
+        ("node-lost", lost()),
+        (
+            "driver-error",
+            World::new()
+                .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+                .with(pod("web", "a", Some("n2"), "Pending"))
+                .with(but(
+                    attachment("n1", true),
+                    &json!({"metadata": {"deletionTimestamp": "2026-03-01T11:58:00Z"},
+                        "status": {"detachError": {"message": "rpc error: code = Internal desc = volume is\u{1b}[31m busy"}}}),
+                )),
+        ),
+        (
+            "delay",
+            World::new()
+                .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+                .with(but(
+                    pod("web", "old", Some("n1"), "Running"),
+                    &json!({"metadata": {"deletionTimestamp": "2026-03-01T12:00:20Z"}}),
+                ))
+                .with(pod("web", "new", Some("n2"), "Pending"))
+                .with(attachment("n1", true)),
+        ),
+    ]
+}
+
+#[test]
+fn each_cause_is_named_with_its_way_out() {
+    let every = every_cause();
+    for cause in &CAUSES {
+        let (_, world) = every
+            .iter()
+            .find(|(code, _)| *code == cause.code)
+            .unwrap_or_else(|| panic!("{} has no case here", cause.code));
+        insta::assert_snapshot!(cause.code, world.told(cause.code));
+    }
+}
+
+/// What differs from the cases above, and what becomes of it.
+#[test]
+fn what_decides_between_causes() {
+    let reads = |world: World, cause: &str, sentence: &str| {
+        let told = world.told(cause).replace('\n', " ");
+        let told: Vec<&str> = told.split_whitespace().collect();
+        let told = told.join(" ");
+        assert!(told.contains(sentence), "{sentence:?} is not in\n{told}");
+    };
+    let ending = json!({"metadata": {"deletionTimestamp": "2026-03-01T11:59:00Z"}});
+    reads(
+        rollout()
+            .without("Pod", "web-old-x")
+            .with(but(pod("web", "old", Some("n1"), "Running"), &ending)),
+        "delay",
+        "should have been gone 1 min ago",
+    );
+    reads(
+        rollout().without("Pod", "web-old-x"),
+        "delay",
+        "No pod is seen that uses the volume on node n1",
+    );
+    reads(
+        rollout()
+            .without("Pod", "web-old-x")
+            .without("Node", "n1")
+            .with(node("n1", "False")),
+        "delay",
+        "that node is not Ready",
+    );
+    reads(
+        lost().without("Node", "n1"),
+        "node-lost",
+        "there is no such Node any more",
+    );
+    reads(
+        lost().without("Node", "n1").with(but(
+            node("n1", "Unknown"),
+            &json!({"spec": {"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]}}),
+        )),
+        "node-lost",
+        "lets the volume go within a minute",
+    );
+    // The pods of a lost node count for affinity until they are gone.
+    reads(
+        lost().without("Pod", "web-new-x").with(but(
+            pod("web", "new", None, "Pending"),
+            &unschedulable(AFFINITY),
+        )),
+        "node-lost",
+        "kubectl taint node n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+    );
+    // A pod that fits nowhere beside its like, which stays.
+    reads(
+        rollout().without("Pod", "web-new-x").with(but(
+            pod("web", "new", None, "Pending"),
+            &unschedulable(AFFINITY),
+        )),
+        "rollout-overlap",
+        "kubectl -n shop patch deployment/web --type=json -p '[{\"op\":\"add\",\"path\":\"/spec/strategy\",\"value\":{\"type\":\"Recreate\"}}]'",
+    );
+    // The scheduler itself keeps a second pod off such a claim.
+    reads(
+        rollout()
+            .without("PersistentVolumeClaim", "data")
+            .claim("data", "ReadWriteOncePod")
+            .without("Pod", "web-new-x")
+            .with(but(
+                pod("web", "new", None, "Pending"),
+                &unschedulable("0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod."),
+            )),
+        "rollout-overlap",
+        "for one pod at a time (ReadWriteOncePod)",
+    );
+    reads(
+        rollout().with(but(
+            attachment("n2", false),
+            &json!({"status": {"attachError": {"message": "no such disk"}}}),
+        )),
+        "driver-error",
+        "could not attach the volume to node n2: \"no such disk\"",
+    );
+}
+
+#[test]
+fn what_does_not_wait_for_a_volume_is_not_told() {
+    let mounted = json!({"status": {"containerStatuses":
+        [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]}});
+    let shared = World::new()
+        .without("PersistentVolumeClaim", "data")
+        .without("PersistentVolume", "pv-data")
+        .claim("data", "ReadWriteMany");
+    let worlds = [
+        ("all runs", rollout().without("Pod", "web-new-x")),
+        (
+            "the volume is there",
+            rollout().with(attachment("n2", true)),
+        ),
+        (
+            "another reason to wait",
+            rollout()
+                .without("Pod", "web-new-x")
+                .with(but(pod("web", "new", Some("n2"), "Pending"), &mounted)),
+        ),
+        (
+            "a volume for many nodes",
+            shared
+                .with(pod("web", "old", Some("n1"), "Running"))
+                .with(pod("web", "new", Some("n2"), "Pending"))
+                .with(attachment("n1", true)),
+        ),
+        (
+            "no node for another reason",
+            rollout().without("Pod", "web-new-x").with(but(
+                pod("web", "new", None, "Pending"),
+                &unschedulable("0/2 nodes are available: 2 Insufficient cpu."),
+            )),
+        ),
+        (
+            "a pod that ends",
+            rollout().without("Pod", "web-new-x").with(but(
+                pod("web", "new", Some("n2"), "Pending"),
+                &json!({"metadata": {"deletionTimestamp": NOW}}),
+            )),
+        ),
+        (
+            "a pod that is over keeps nothing",
+            World::new().with(pod("web", "old", Some("n1"), "Succeeded")),
+        ),
+    ];
+    for (name, world) in worlds {
+        let told = text(&world.diagnosis(&[]));
+        assert_eq!(told, "No pod waits for a volume.\n", "{name}");
+    }
+}
+
+/// Node clocks that are wrong make no node lost.
+#[test]
+fn leases_are_judged_by_the_clocks_of_the_nodes() {
+    for (n1, n2, cause) in [
+        (
+            "2026-03-01T10:00:00Z",
+            "2026-03-01T10:00:05Z",
+            "rollout-overlap",
+        ),
+        (
+            "2026-03-01T14:00:00Z",
+            "2026-03-01T14:00:05Z",
+            "rollout-overlap",
+        ),
+    ] {
+        let world = rollout()
+            .without("Lease", "n1")
+            .without("Lease", "n2")
+            .with(lease("n1", n1))
+            .with(lease("n2", n2));
+        assert!(world.told(cause).contains("Ready, Lease 5 s old"), "{n1}");
+    }
+    // An hour ahead, and silent for ten minutes of it.
+    let world = lost()
+        .without("Lease", "n1")
+        .without("Lease", "n2")
+        .with(lease("n1", "2026-03-01T12:50:00Z"))
+        .with(lease("n2", "2026-03-01T13:00:00Z"));
+    assert!(world.told("node-lost").contains("LOST, Lease 10 min old"));
+}
+
+#[test]
+fn many_cases_are_summarised_by_cause() {
+    let mut world = World::new();
+    for number in 0..2000 {
+        let claim = format!("data-{number}");
+        let app = format!("web{number}");
+        let volumes = json!({"spec": {"volumes": [
+            {"name": "v", "persistentVolumeClaim": {"claimName": claim}}]}});
+        world = world
+            .claim(&claim, "ReadWriteOnce")
+            .with(but(pod(&app, "old", Some("n1"), "Running"), &volumes))
+            .with(but(pod(&app, "new", Some("n2"), "Pending"), &volumes));
+    }
+    let told = text(&world.diagnosis(&["rollout-overlap"; 2000]));
+    assert!(
+        told.starts_with(
+            "2000 pods wait for 2000 volumes.\n\n    2000 pods in 2000 cases   The rollout starts"
+        ),
+        "{told}"
+    );
+    assert!(told.lines().count() < 60, "{}", told.lines().count());
+}
+
+#[test]
+fn programs_and_pages_are_told_the_same() {
+    for (cause, world) in every_cause() {
+        let diagnosis = world.diagnosis(&[cause]);
+        let json: Value = serde_json::from_str(&written(&diagnosis, Format::Json)).unwrap();
+        assert_eq!(json["cases"][0]["cause"], cause);
+        assert_eq!(json["cases"][0]["volume"]["claim"], "data");
+        let page = written(&diagnosis, Format::Html);
+        let plain = page
+            .replace("&quot;", "\"")
+            .replace("&gt;", ">")
+            .replace("&amp;", "&");
+        for step in json["cases"][0]["steps"].as_array().unwrap() {
+            let said = step["command"].as_str().or(step["text"].as_str()).unwrap();
+            assert!(plain.contains(said), "{cause}: {said}\nnot in\n{plain}");
+        }
+        assert!(!page.contains("<script"), "{cause}");
+    }
+}

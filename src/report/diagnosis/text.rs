@@ -1,0 +1,189 @@
+//! Diagnoses for people, in text.
+
+use std::io::{self, Write};
+
+use super::{Diagnosis, picture};
+use crate::diagnosis::{Purpose, Told, WaitingTold, span};
+
+/// The width of the reader's window, in characters.
+const WIDTH: usize = 100;
+
+/// Pods that are named; of more the number is told.
+const NAMED: usize = 5;
+
+pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
+    let in_full = diagnosis.in_full();
+    let summarised = in_full.len() < diagnosis.cases.len();
+    writeln!(out, "{}", diagnosis.summary())?;
+    if diagnosis.cases.len() > 1 {
+        writeln!(out)?;
+        for (first, pods, cases) in diagnosis.by_cause() {
+            let (title, cause) = (first.title, first.cause);
+            let pods = counted(pods, "pod");
+            let cases = counted(cases, "case");
+            writeln!(out, "  {pods:>11} in {cases:<11}  {title} ({cause})")?;
+        }
+    }
+    if summarised {
+        writeln!(out)?;
+        paragraph(
+            out,
+            "",
+            "One case of each cause follows. A namespace (-n), or the name of a pod, a workload or a claim, shows the others; --format json tells them all.",
+        )?;
+    }
+    for case in in_full {
+        writeln!(out)?;
+        told(case, out)?;
+    }
+    for (title, sentences) in [
+        ("Not seen", &diagnosis.open),
+        ("To be known", &diagnosis.notes),
+    ] {
+        if !sentences.is_empty() {
+            writeln!(out, "\n{title}:")?;
+        }
+        for sentence in sentences {
+            paragraph(out, "  ", sentence)?;
+        }
+    }
+    Ok(())
+}
+
+fn told(case: &Told, out: &mut dyn Write) -> io::Result<()> {
+    let volume = &case.volume;
+    writeln!(
+        out,
+        "PersistentVolumeClaim {}/{}: {} ({})\n",
+        volume.namespace, volume.claim, case.title, case.cause
+    )?;
+    for waiting in case.waiting.iter().take(NAMED) {
+        row(out, "waits", &waits(waiting))?;
+        if let Some(message) = &waiting.message {
+            row(out, "", &format!("\"{message}\""))?;
+        }
+    }
+    if case.waiting.len() > NAMED {
+        let more = case.waiting.len() - NAMED;
+        row(out, "", &format!("and {} more", counted(more, "pod")))?;
+    }
+    row(out, "volume", &volume_in_words(case))?;
+    for holder in case.holders.iter().take(NAMED) {
+        let node = holder.node.as_deref().unwrap_or("no node");
+        let state = &holder.state;
+        row(
+            out,
+            "with",
+            &format!("{}, {}, on {node}: {state}", holder.pod, holder.workload),
+        )?;
+    }
+    for attachment in &case.attachments {
+        let (node, name, state) = (&attachment.node, &attachment.name, attachment.state);
+        row(out, "attachment", &format!("{node}: {state} ({name})"))?;
+        let errors = [&attachment.attach_error, &attachment.detach_error];
+        for error in errors.into_iter().flatten() {
+            row(out, "", &format!("\"{error}\""))?;
+        }
+    }
+    for node in case.nodes.iter().filter(|node| !node.taints.is_empty()) {
+        let taints = node.taints.join(", ");
+        row(out, "taints", &format!("{}: {taints}", node.name))?;
+    }
+    writeln!(out)?;
+    for line in picture::of(case, WIDTH) {
+        writeln!(out, "  {}", clean(&line))?;
+    }
+    writeln!(out)?;
+    paragraph(out, "  ", &case.because)?;
+    steps(case, out)
+}
+
+fn steps(case: &Told, out: &mut dyn Write) -> io::Result<()> {
+    let ways = case.steps.iter();
+    let several = ways.filter(|step| step.purpose == Purpose::WayOut).count() > 1;
+    let mut last = None;
+    for step in &case.steps {
+        if last != Some(step.purpose) {
+            let title = match step.purpose {
+                Purpose::Check => "First look:",
+                Purpose::WayOut if case.passes => "It passes by itself. What helps:",
+                Purpose::WayOut if several => "The way out, one of these, the safest first:",
+                Purpose::WayOut => "The way out:",
+                Purpose::Afterwards => "Afterwards:",
+                Purpose::Note => "To be known:",
+            };
+            writeln!(out, "\n  {title}")?;
+        }
+        last = Some(step.purpose);
+        match &step.command {
+            Some(command) => {
+                writeln!(out, "\n    {command}\n")?;
+                paragraph(out, "      ", &format!("Costs: {}", step.text))?;
+            }
+            None => paragraph(out, "    ", &step.text)?,
+        }
+    }
+    Ok(())
+}
+
+fn waits(waiting: &WaitingTold) -> String {
+    let node = match &waiting.node {
+        Some(node) => format!("on {node}"),
+        None => "without a node".to_owned(),
+    };
+    let so_far = waiting
+        .seconds
+        .map(|seconds| format!(", for {}", span(seconds)));
+    format!(
+        "{}, {}, {node}{}",
+        waiting.pod,
+        waiting.workload,
+        so_far.unwrap_or_default()
+    )
+}
+
+pub(super) fn volume_in_words(case: &Told) -> String {
+    let volume = &case.volume;
+    let name = volume.name.as_deref().unwrap_or("not known");
+    let mut words = vec![name.to_owned()];
+    words.extend(volume.class.as_ref().map(|class| format!("class {class}")));
+    if !volume.driver.is_empty() {
+        words.push(volume.driver.to_string());
+    }
+    if !volume.access_modes.is_empty() {
+        words.push(volume.access_modes.join(", "));
+    }
+    words.join(", ")
+}
+
+pub(super) fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+fn row(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
+    writeln!(out, "  {name:<10}  {}", clean(value))
+}
+
+/// Messages come from drivers: none of them gets at the reader's terminal.
+fn clean(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+/// The text in lines of at most [`WIDTH`] characters, where its words let it.
+fn paragraph(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
+    let mut line = indent.to_owned();
+    let mut length = indent.len();
+    for word in clean(text).split_whitespace() {
+        let more = word.chars().count() + 1;
+        if length > indent.len() && length + more > WIDTH {
+            writeln!(out, "{}", line.trim_end())?;
+            indent.clone_into(&mut line);
+            length = indent.len();
+        }
+        line += word;
+        line.push(' ');
+        length += more;
+    }
+    writeln!(out, "{}", line.trim_end())
+}
