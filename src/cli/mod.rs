@@ -4,6 +4,7 @@ mod audit;
 mod capabilities;
 mod check;
 mod cluster;
+mod diagnose;
 mod dist;
 mod hunk;
 mod logging;
@@ -20,6 +21,7 @@ use clap::{Parser, Subcommand};
 pub use audit::AuditOptions;
 pub use capabilities::{CapabilitiesOptions, TableFormat};
 pub use check::{CheckError, CheckOptions, Render, RenderOptions};
+pub use diagnose::{DiagnoseOptions, DiagnosisFormat};
 pub use dist::DistOptions;
 pub use logging::{LogFormat, LogOptions};
 pub use output::FailOn;
@@ -56,6 +58,13 @@ pub enum Command {
     /// and watch, and changes nothing. Ends with 0 when all is well, 1 when something was found, 2
     /// when the cluster could not be read.
     Audit(AuditOptions),
+    /// Say why pods wait for a volume, and the way out
+    ///
+    /// For each volume: who holds it, whether that node is alive, the cause, and the commands
+    /// that help, the safest first, each with what it costs. It needs no webhook and no right but
+    /// to list, says what it could not see, and changes nothing. Ends with 0 when nothing waits, 1
+    /// when something does, 2 when that cannot be told.
+    Diagnose(DiagnoseOptions),
     /// Print the access modes each StorageClass can really give
     ///
     /// For file systems and for raw block devices, with the condition that decides and how sure the
@@ -89,6 +98,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         },
         Command::Check(options) => check::run(options),
         Command::Audit(options) => audit::run(options),
+        Command::Diagnose(options) => diagnose::run(options),
         Command::Capabilities(options) => capabilities::run(options),
         Command::Rules(options) => rules::run(options),
         Command::Snapshot(options) => snapshot::run(options),

@@ -1,0 +1,73 @@
+//! Questions that stay open because something could not be read.
+
+use crate::diagnosis::Observed;
+
+/// What each resource would tell, as the end of "It is not known ".
+const QUESTIONS: [(&str, &str); 18] = [
+    ("pods", "which pods wait, and which have a volume"),
+    (
+        "persistentvolumeclaims",
+        "which volume a pod's claim stands for",
+    ),
+    (
+        "persistentvolumes",
+        "how many nodes may have a volume at a time",
+    ),
+    (
+        "volumeattachments",
+        "to which node a volume is attached, and what the driver says",
+    ),
+    ("nodes", "whether the node that has a volume is alive"),
+    ("leases", "when a node was last heard of"),
+    ("events", "what Kubernetes has said of the pods that wait"),
+    ("storageclasses", "of which class a volume is"),
+    ("csidrivers", "whether a driver attaches its volumes"),
+    ("namespaces", "which namespaces there are"),
+    (
+        "deployments",
+        "how Deployments replace their pods, and the patch that would help",
+    ),
+    ("statefulsets", "how many pods StatefulSets want"),
+    ("daemonsets", "on which nodes DaemonSets want pods"),
+    ("replicasets", "how many pods ReplicaSets want"),
+    (
+        "replicationcontrollers",
+        "how many pods ReplicationControllers want",
+    ),
+    ("jobs", "how many pods Jobs want"),
+    ("cronjobs", "how many pods CronJobs want"),
+    (
+        "horizontalpodautoscalers",
+        "whether an autoscaler asks for more pods",
+    ),
+];
+
+/// The resources without which nobody can say that nothing waits.
+const NEEDED: [&str; 4] = [
+    "pods",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "volumeattachments",
+];
+
+/// A sentence for each resource that could not be read.
+pub(super) fn questions(observed: &Observed) -> Vec<String> {
+    observed
+        .unread
+        .iter()
+        .map(|unread| {
+            let known = QUESTIONS.iter().find(|(name, _)| unread.resource == *name);
+            let question = known.map_or("what they say", |(_, question)| question);
+            format!(
+                "It is not known {question}, because the {} could not be read: {}.",
+                unread.resource,
+                unread.reason.trim_end_matches('.')
+            )
+        })
+        .collect()
+}
+
+/// Whether too little could be read to say that nothing waits.
+pub(super) fn is_blind(observed: &Observed) -> bool {
+    NEEDED.iter().any(|resource| !observed.has_read(resource))
+}
