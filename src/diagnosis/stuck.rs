@@ -8,8 +8,8 @@ use crate::model::autoscaler::Autoscaler;
 use crate::model::labels::Labels;
 use crate::model::volume::VolumeSource;
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::situation::volumes;
 use crate::situation::{Hold, UsedVolume};
+use crate::situation::{binding, volumes};
 use crate::storage::Attach;
 
 /// What the scheduler says of a pod whose ReadWriteOncePod claim is taken
@@ -67,7 +67,7 @@ impl<'a> Stuck<'a> {
             used: volumes::of_claim(claim, namespace, objects),
             attachments: volume.as_deref().map_or(&[], |it| index.attachments(it)),
             class: found
-                .and_then(|found| volumes::class_of(found, objects).ok())
+                .and_then(|found| binding::class_of(found, objects).ok())
                 .map(|class| class.metadata.name.clone())
                 .or_else(|| found.and_then(|found| found.class().map(Text::from))),
             volume,
