@@ -55,13 +55,17 @@ pub(super) fn of(located: &Located) -> Markup {
     if finding.object.kind == "PersistentVolumeClaim" {
         return html! {};
     }
-    let name = finding.object.name.as_str();
-    let others: Vec<&str> = located
-        .users
-        .iter()
-        .filter(|user| user.name != name || user.kind != finding.object.kind)
-        .map(|user| user.name.as_str())
-        .collect();
+    let users = located.users.iter();
+    let mut others = users
+        .filter(|user| user.name != finding.object.name || user.kind != finding.object.kind)
+        .map(|user| user.name.as_str());
+    // The pods of an autoscaler or a Scale are those of the workload.
+    let (name, other) = match finding.object.kind.as_str() {
+        "HorizontalPodAutoscaler" | "Scale" => {
+            (others.next().unwrap_or(&finding.object.name), None)
+        }
+        _ => (finding.object.name.as_str(), others.next()),
+    };
     let [old, new] = generations(name);
     let before = || {
         Step::new(
@@ -78,7 +82,7 @@ pub(super) fn of(located: &Located) -> Markup {
         .pod(&old, State::Runs, 0)
         .pod(&new, State::Waits, 1)
     };
-    let (title, steps) = match (finding.outcome, others.first()) {
+    let (title, steps) = match (finding.outcome, other) {
         (Outcome::Deadlock, _) => (
             "What a rollout does",
             vec![
