@@ -382,3 +382,19 @@ fn the_page_needs_nothing_beside_itself() {
         "{page}"
     );
 }
+
+#[test]
+fn the_page_of_a_cluster_leads_to_each_namespace() {
+    let mut report = report();
+    report.summary.cluster = true;
+    report.findings[1].finding.object.namespace = Some("blog".into());
+    let page = written(&report, Format::Html);
+    for name in ["shop", "blog"] {
+        for place in [
+            format!("href=\"#namespace-{name}\""),
+            format!("id=\"namespace-{name}\""),
+        ] {
+            assert_eq!(page.matches(&place).count(), 1, "{place}");
+        }
+    }
+}

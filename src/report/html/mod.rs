@@ -30,8 +30,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                     p.summary { (words::summary(&report.summary)) }
                 }
                 main {
-                    (counts(report))
-                    @for (severity, located) in told { (finding(severity, located)) }
+                    (counts(report, &told))
+                    (findings(&told))
                     (asides(report))
                 }
                 footer {
@@ -52,29 +52,91 @@ fn heading(report: &Report) -> String {
     }
 }
 
-fn counts(report: &Report) -> Markup {
+/// How many findings there are, by rule and, in a cluster, by namespace.
+fn counts(report: &Report, told: &[(Severity, &Located)]) -> Markup {
     let rules = words::by_rule(report);
+    let namespaces = by_namespace(told);
     html! {
         @if !rules.is_empty() {
-            section {
-                h2 { "By rule" }
-                table {
-                    thead { tr {
-                        th scope="col" { "Rule" }
-                        th.number scope="col" { "Errors" }
-                        th.number scope="col" { "Warnings" }
-                    } }
-                    tbody {
-                        @for (rule, errors, warnings) in rules {
-                            tr {
-                                th scope="row" { code { (rule) } }
-                                td.number { (errors) }
-                                td.number { (warnings) }
-                            }
+            div.counts {
+                (table("By rule", "Rule", rules.iter().map(|(rule, errors, warnings)| {
+                    (html! { code { (rule) } }, *errors, *warnings)
+                })))
+                @if report.summary.cluster && namespaces.len() > 1 {
+                    (table("By namespace", "Namespace", namespaces.iter().map(|(name, errors, warnings)| {
+                        (html! { a href=(format!("#{}", anchor(name))) { (name) } }, *errors, *warnings)
+                    })))
+                }
+            }
+        }
+    }
+}
+
+/// The namespaces in the order of their findings, with their errors and warnings.
+fn by_namespace<'r>(told: &[(Severity, &'r Located)]) -> Vec<(&'r str, usize, usize)> {
+    let mut namespaces: Vec<(&str, usize, usize)> = Vec::new();
+    for (severity, located) in told {
+        let name = namespace(located);
+        if namespaces.last().is_none_or(|(last, _, _)| *last != name) {
+            namespaces.push((name, 0, 0));
+        }
+        if let Some((_, errors, warnings)) = namespaces.last_mut() {
+            match severity {
+                Severity::Error => *errors += 1,
+                Severity::Warning => *warnings += 1,
+            }
+        }
+    }
+    namespaces
+}
+
+fn namespace(located: &Located) -> &str {
+    located
+        .finding
+        .object
+        .namespace
+        .as_deref()
+        .unwrap_or_default()
+}
+
+/// The name of the place at which a namespace's findings begin.
+fn anchor(namespace: &str) -> String {
+    format!("namespace-{namespace}")
+}
+
+fn table(title: &str, what: &str, rows: impl Iterator<Item = (Markup, usize, usize)>) -> Markup {
+    html! {
+        section {
+            h2 { (title) }
+            table {
+                thead { tr {
+                    th scope="col" { (what) }
+                    th.number scope="col" { "Errors" }
+                    th.number scope="col" { "Warnings" }
+                } }
+                tbody {
+                    @for (name, errors, warnings) in rows {
+                        tr {
+                            th scope="row" { (name) }
+                            td.number { (errors) }
+                            td.number { (warnings) }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+/// The findings one after the other; a reader can go to the first of each namespace.
+fn findings(told: &[(Severity, &Located)]) -> Markup {
+    let mut last = None;
+    html! {
+        @for (severity, located) in told {
+            @if last.replace(namespace(located)) != Some(namespace(located)) {
+                a id=(anchor(namespace(located))) {}
+            }
+            (finding(*severity, located))
         }
     }
 }
