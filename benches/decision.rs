@@ -13,6 +13,7 @@ mod shared;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use multi_attach_guard::admission::{Decision, Endpoint, Received};
 use multi_attach_guard::cli::policy_file;
 use multi_attach_guard::cluster::Cluster;
@@ -31,7 +32,7 @@ fn cluster(size: Size) -> Cluster {
 }
 
 fn answer(sample: &Sample, cluster: &Cluster, effective: &EffectivePolicy) -> Decision {
-    let received = Received::read(sample.body.as_bytes()).unwrap();
+    let received = Received::read(sample.body.as_bytes(), Timestamp::UNIX_EPOCH).unwrap();
     let verdict = received.judge(Endpoint::Validate, cluster.view(), effective);
     let answer = received.answer(Endpoint::Validate, &verdict);
     black_box(&answer.body);
@@ -72,7 +73,9 @@ fn main() {
         let body = sample.body.as_bytes();
         let [skimmed, read, full, in_large] = fastest([
             &mut || drop(black_box(skim(body))),
-            &mut || drop(black_box(Received::read(body).unwrap())),
+            &mut || {
+                black_box(Received::read(body, Timestamp::UNIX_EPOCH).unwrap());
+            },
             &mut || {
                 answer(&sample, &small, &effective);
             },

@@ -10,6 +10,7 @@
 //! ```
 
 mod claim;
+mod fencing;
 mod finding;
 mod given_up;
 mod owner;
@@ -20,6 +21,7 @@ mod workload;
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
 use json_patch::Patch;
 use serde_json::Value;
 
@@ -45,6 +47,16 @@ pub trait Submission {
 
     /// The account that asks for it; `None` where nobody does, as for files.
     fn requester(&self) -> Option<Cow<'_, str>> {
+        None
+    }
+
+    /// Whether the object is to be deleted; it is then as it was before.
+    fn deletes(&self) -> bool {
+        false
+    }
+
+    /// When it was submitted; `None` where that has no meaning, as for files.
+    fn moment(&self) -> Option<Timestamp> {
         None
     }
 }
@@ -184,11 +196,13 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
         Object::Claim(claim) => evaluation.claim(claim),
         Object::Autoscaler(autoscaler) => evaluation.autoscaler(autoscaler),
         Object::Scale(scale) => evaluation.scale(scale),
+        Object::Node(node) => evaluation.node(node),
+        Object::VolumeAttachment(attachment) => evaluation.attachment(attachment),
         Object::Volume(_)
         | Object::StorageClass(_)
         | Object::CsiDriver(_)
-        | Object::Node(_)
-        | Object::Namespace(_) => Verdict::default(),
+        | Object::Namespace(_)
+        | Object::Lease(_) => Verdict::default(),
     };
     if steps.are_used_up() {
         return evaluation.given_up();

@@ -10,11 +10,13 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::request::Operation;
 use crate::model::Text;
 use crate::verdict::Submission;
 
@@ -27,14 +29,23 @@ const MOST_VALUES: usize = 100_000;
 pub(super) struct Documents<'a> {
     body: &'a [u8],
     user: Text,
+    operation: Operation,
+    received: Timestamp,
     object: OnceLock<Option<Value>>,
 }
 
 impl<'a> Documents<'a> {
-    pub(super) const fn new(body: &'a [u8], user: Text) -> Self {
+    pub(super) const fn new(
+        body: &'a [u8],
+        user: Text,
+        operation: Operation,
+        received: Timestamp,
+    ) -> Self {
         Self {
             body,
             user,
+            operation,
+            received,
             object: OnceLock::new(),
         }
     }
@@ -64,6 +75,14 @@ impl Submission for Documents<'_> {
 
     fn requester(&self) -> Option<Cow<'_, str>> {
         (!self.user.is_empty()).then_some(Cow::Borrowed(&*self.user))
+    }
+
+    fn deletes(&self) -> bool {
+        self.operation == Operation::Delete
+    }
+
+    fn moment(&self) -> Option<Timestamp> {
+        Some(self.received)
     }
 }
 
@@ -331,6 +350,16 @@ mod tests {
         json!({"request": {"uid": "u", "object": object, "oldObject": old}}).to_string()
     }
 
+    fn documents(body: &str) -> Documents<'_> {
+        let user = Text::default();
+        Documents::new(
+            body.as_bytes(),
+            user,
+            Operation::Update,
+            Timestamp::UNIX_EPOCH,
+        )
+    }
+
     #[test]
     fn what_no_repair_reads_is_left_out() {
         let pod = |containers: Value| {
@@ -355,10 +384,7 @@ mod tests {
             },
         });
         let body = review(&whole, &Value::Null);
-        assert_eq!(
-            Documents::new(body.as_bytes(), Text::default()).object(),
-            Some(&kept)
-        );
+        assert_eq!(documents(&body).object(), Some(&kept));
     }
 
     #[test]
@@ -367,17 +393,11 @@ mod tests {
         let dense = json!({"spec": {"template": {"spec": {"containers": containers}}}});
         let body = review(&dense, &Value::Null);
         let kept = json!({"spec": {"template": {"spec": {"containers": []}}}});
-        assert_eq!(
-            Documents::new(body.as_bytes(), Text::default()).object(),
-            Some(&kept)
-        );
+        assert_eq!(documents(&body).object(), Some(&kept));
 
         let dense = json!({"spec": {"volumes": vec![0; MOST_VALUES]}});
         let body = review(&dense, &Value::Null);
-        assert_eq!(
-            Documents::new(body.as_bytes(), Text::default()).object(),
-            None
-        );
+        assert_eq!(documents(&body).object(), None);
     }
 
     #[test]
@@ -402,7 +422,7 @@ mod tests {
         ];
         for (other, expected) in cases {
             let body = format!(r#"{{"request":{{"object":{one},"oldObject":{other}}}}}"#);
-            let documents = Documents::new(body.as_bytes(), Text::default());
+            let documents = documents(&body);
             assert_eq!(documents.changes_template(), expected, "{other}");
         }
     }

@@ -10,6 +10,8 @@ mod response;
 
 pub use request::{Malformed, Operation, Request};
 
+use jiff::Timestamp;
+
 use crate::cluster::View;
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
@@ -127,16 +129,16 @@ pub struct Received<'a> {
 }
 
 impl<'a> Received<'a> {
-    /// Reads the bytes of an AdmissionReview.
+    /// Reads the bytes of an AdmissionReview that came at that time.
     ///
     /// # Errors
     /// When the bytes are no AdmissionReview to which an answer with a uid is
     /// possible.
-    pub fn read(body: &'a [u8]) -> Result<Self, Malformed> {
+    pub fn read(body: &'a [u8], received: Timestamp) -> Result<Self, Malformed> {
         let request = Request::read(body)?;
         Ok(Self {
             reference: request.reference(),
-            documents: Documents::new(body, request.user.clone()),
+            documents: Documents::new(body, request.user.clone(), request.operation, received),
             request,
         })
     }
@@ -240,12 +242,16 @@ impl<'a> Received<'a> {
 }
 
 impl Request<'_> {
-    /// The object to judge, where there is one. What is deleted or connected to
-    /// is not judged.
+    /// The object to judge, where there is one. Of what is deleted, only that is
+    /// judged which nodes hold volumes by; what is connected to is not.
     fn to_judge(&self) -> Option<&Object> {
         match self.operation {
             Operation::Create | Operation::Update => self.object.as_ref(),
-            Operation::Delete | Operation::Connect | Operation::Unknown => None,
+            Operation::Delete => self
+                .old_object
+                .as_ref()
+                .filter(|object| matches!(object, Object::Node(_) | Object::VolumeAttachment(_))),
+            Operation::Connect | Operation::Unknown => None,
         }
     }
 }

@@ -48,7 +48,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The operations in which an object is judged.
+    /// The operations in which objects of any kind are judged.
     pub const JUDGED: [Self; 2] = [Self::Create, Self::Update];
 
     /// The name in metrics and logs.
@@ -130,7 +130,8 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn reference(&self) -> ObjectRef {
         let gvk = &self.group_version_kind;
-        let shown = self.object.as_ref().and_then(Object::metadata).map_or_else(
+        let object = self.object.as_ref().or(self.old_object.as_ref());
+        let shown = object.and_then(Object::metadata).map_or_else(
             || self.name.clone(),
             crate::model::metadata::Metadata::shown_name,
         );
@@ -172,6 +173,7 @@ impl<'a> Request<'a> {
         // Other subresources (status, eviction, …) change nothing that is judged.
         if !self.sub_resource.is_empty() && self.scaled.is_none() {
             self.object = None;
+            self.old_object = None;
         }
         self
     }

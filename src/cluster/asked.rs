@@ -245,7 +245,11 @@ impl Asked {
 const fn is_worth(kind: ObjectKind) -> bool {
     matches!(
         kind,
-        ObjectKind::Claim | ObjectKind::Volume | ObjectKind::Namespace | ObjectKind::Workload(_)
+        ObjectKind::Claim
+            | ObjectKind::Volume
+            | ObjectKind::Namespace
+            | ObjectKind::Workload(_)
+            | ObjectKind::Lease
     )
 }
 

@@ -4,6 +4,7 @@ use super::key::{Key, Trait};
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 use crate::model::labels::Labels;
+use crate::model::lease::Lease;
 use crate::model::node::Node;
 use crate::model::object::{Namespace, Object, ObjectKind};
 use crate::model::pod::PodVolumeSource;
@@ -23,12 +24,14 @@ pub enum Stored {
     Node(Box<Node>),
     Namespace(Box<Namespace>),
     Autoscaler(Box<Autoscaler>),
+    Lease(Box<Lease>),
 }
 
 impl Stored {
     /// The object without the labels of claims, workloads and autoscalers
     /// themselves, which no decision about others asks for; their pods' labels
-    /// stay. `None` for a scale, which is no object.
+    /// stay. Nor what nodes have attached. `None` for what decides about nothing
+    /// but itself: a scale, which is no object, and a volume attachment.
     #[must_use]
     pub fn of(mut object: Object) -> Option<Self> {
         if let Object::Workload(Workload { metadata, .. })
@@ -36,6 +39,10 @@ impl Stored {
         | Object::Autoscaler(Autoscaler { metadata, .. }) = &mut object
         {
             metadata.labels = Labels::default();
+        }
+        if let Object::Node(node) = &mut object {
+            node.spec.out_of_service = false;
+            node.status.volumes_attached = Box::default();
         }
         Some(match object {
             Object::Workload(workload) => Self::Workload(Box::new(workload)),
@@ -46,7 +53,8 @@ impl Stored {
             Object::Node(node) => Self::Node(Box::new(node)),
             Object::Namespace(namespace) => Self::Namespace(Box::new(namespace)),
             Object::Autoscaler(autoscaler) => Self::Autoscaler(Box::new(autoscaler)),
-            Object::Scale(_) => return None,
+            Object::Lease(lease) => Self::Lease(Box::new(lease)),
+            Object::Scale(_) | Object::VolumeAttachment(_) => return None,
         })
     }
 
@@ -72,6 +80,7 @@ impl Stored {
             Self::Node(it) => Key::global(ObjectKind::Node, &it.metadata.name),
             Self::Namespace(it) => Key::global(ObjectKind::Namespace, &it.metadata.name),
             Self::Autoscaler(it) => Key::of(ObjectKind::Autoscaler, &it.metadata),
+            Self::Lease(it) => Key::of(ObjectKind::Lease, &it.metadata),
         }
     }
 
@@ -102,7 +111,7 @@ impl Stored {
                 kind: &autoscaler.spec.scale_target_ref.kind,
                 name: &autoscaler.spec.scale_target_ref.name,
             }),
-            Self::Claim(_) | Self::CsiDriver(_) | Self::Namespace(_) => {}
+            Self::Claim(_) | Self::CsiDriver(_) | Self::Namespace(_) | Self::Lease(_) => {}
         }
     }
 }
@@ -157,5 +166,6 @@ typed!(
     CsiDriver,
     Node,
     Namespace,
-    Autoscaler
+    Autoscaler,
+    Lease
 );

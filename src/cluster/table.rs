@@ -11,7 +11,7 @@ use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 
 /// How many kinds there are, workloads and others.
-const KINDS: usize = WORKLOAD_KINDS + 8;
+const KINDS: usize = WORKLOAD_KINDS + 10;
 
 const WORKLOAD_KINDS: usize = WorkloadKind::ALL.len();
 
@@ -27,6 +27,8 @@ pub(super) const fn number(kind: ObjectKind) -> usize {
         ObjectKind::Namespace => WORKLOAD_KINDS + 5,
         ObjectKind::Autoscaler => WORKLOAD_KINDS + 6,
         ObjectKind::Scale => WORKLOAD_KINDS + 7,
+        ObjectKind::Lease => WORKLOAD_KINDS + 8,
+        ObjectKind::VolumeAttachment => WORKLOAD_KINDS + 9,
     }
 }
 
@@ -415,6 +417,8 @@ mod tests {
             ObjectKind::Namespace,
             ObjectKind::Autoscaler,
             ObjectKind::Scale,
+            ObjectKind::Lease,
+            ObjectKind::VolumeAttachment,
         ];
         let numbers: Vec<_> = workloads.chain(others).map(number).collect();
         assert_eq!(numbers, (0..KINDS).collect::<Vec<_>>());

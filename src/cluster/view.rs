@@ -10,6 +10,7 @@ use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 use crate::model::labels::Labels;
+use crate::model::lease::{Lease, NODE_LEASES};
 use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Namespace, ObjectKind};
@@ -246,6 +247,17 @@ impl<'a> View<'a> {
     /// The namespace `name`.
     pub fn namespace(&self, name: &str) -> Lookup<&'a Namespace> {
         self.find(ObjectKind::Namespace, "", name)
+    }
+
+    /// The node `name`.
+    pub fn node(&self, name: &str) -> Lookup<&'a Node> {
+        self.find(ObjectKind::Node, "", name)
+    }
+
+    /// The Lease that the kubelet of the node `name` renews. It is not followed: each
+    /// would be news every ten seconds.
+    pub fn node_lease(&self, name: &str) -> Lookup<&'a Lease> {
+        self.find(ObjectKind::Lease, NODE_LEASES, name)
     }
 
     /// Calls `visit` for nodes until it returns `false`. `wanted` may narrow the

@@ -11,6 +11,7 @@ pub mod claim;
 pub(crate) mod de;
 pub mod in_tree;
 pub mod labels;
+pub mod lease;
 pub mod metadata;
 pub mod node;
 pub mod object;
@@ -22,6 +23,7 @@ pub mod storage_class;
 pub mod strategy;
 pub mod uid;
 pub mod volume;
+pub mod volume_attachment;
 pub mod workload;
 
 /// A short string, kept inline up to 24 bytes.

@@ -13,7 +13,7 @@ use super::quantity::Quantity;
 use super::selector::Requirement;
 use super::ser::is_default;
 
-/// A node: its labels and the taints that last.
+/// A node: its labels, the taints that last, and how it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Node {
@@ -23,28 +23,48 @@ pub struct Node {
     /// What keeps pods off.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub spec: NodeSpec,
-    /// What it has.
+    /// What it has, and how it is.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub status: NodeStatus,
 }
 
 /// What keeps pods off a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(from = "WrittenSpec")]
 pub struct NodeSpec {
     /// Taints that keep pods off, [`PASSING_TAINTS`] left out.
-    #[serde(deserialize_with = "lasting", skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub taints: Box<[Taint]>,
+    /// Whether somebody says with [`OUT_OF_SERVICE`] that the machine is off.
+    #[serde(skip)]
+    pub out_of_service: bool,
 }
 
-/// What a node has.
+/// What a node has, and how it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub struct NodeStatus {
     /// What pods may ask for; `None` where it is not known.
     #[serde(skip_serializing_if = "is_default")]
     pub allocatable: Option<ExtendedResources>,
+    /// The condition `Ready`: `None` where it is `Unknown`, as when nothing has been heard
+    /// of the node for a while, or not there.
+    #[serde(
+        rename = "conditions",
+        deserialize_with = "readiness",
+        skip_serializing
+    )]
+    pub ready: Option<bool>,
+    /// The volumes that the attach-detach controller has attached to it, by the names it
+    /// gives them: `kubernetes.io/csi/DRIVER^HANDLE`.
+    #[serde(deserialize_with = "attached", skip_serializing)]
+    pub volumes_attached: Box<[Text]>,
 }
+
+/// The taint by which somebody says that a machine is off: the volumes of its pods are
+/// then detached at once, whether or not they are mounted (`TaintNodeOutOfService` in
+/// `k8s.io/api/core/v1`).
+pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// The taints that Kubernetes or an administrator sets and lifts as things come
 /// and go: cordons, health, pressure (`staging/src/k8s.io/api/core/v1/well_known_taints.go`).
@@ -56,7 +76,7 @@ pub const PASSING_TAINTS: [&str; 8] = [
     "node.kubernetes.io/disk-pressure",
     "node.kubernetes.io/pid-pressure",
     "node.kubernetes.io/network-unavailable",
-    "node.kubernetes.io/out-of-service",
+    OUT_OF_SERVICE,
 ];
 
 /// The names of resources that only some nodes have, `example.com/gpu` for
@@ -184,14 +204,60 @@ impl Node {
     }
 }
 
-/// Reads taints, keeping those that last and keep pods off.
-fn lasting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Taint]>, D::Error> {
-    let taints = Option::<Vec<Taint>>::deserialize(deserializer)?.unwrap_or_default();
-    let lasts = |taint: &Taint| {
-        matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
-            && !PASSING_TAINTS.contains(&taint.key.as_str())
-    };
-    Ok(taints.into_iter().filter(lasts).collect())
+/// The taints as they are written.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WrittenSpec {
+    #[serde(deserialize_with = "nullable")]
+    taints: Vec<Taint>,
+}
+
+/// Keeps the taints that last and keep pods off.
+impl From<WrittenSpec> for NodeSpec {
+    fn from(WrittenSpec { taints }: WrittenSpec) -> Self {
+        let lasts = |taint: &Taint| {
+            matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
+                && !PASSING_TAINTS.contains(&taint.key.as_str())
+        };
+        Self {
+            // Whatever its effect: Kubernetes asks for the key alone.
+            out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
+            taints: taints.into_iter().filter(lasts).collect(),
+        }
+    }
+}
+
+/// Reads whether the condition `Ready` is true or false.
+fn readiness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Condition {
+        #[serde(deserialize_with = "nullable")]
+        r#type: Text,
+        #[serde(deserialize_with = "nullable")]
+        status: Text,
+    }
+
+    let conditions: Vec<Condition> = nullable(deserializer)?;
+    let ready = conditions.iter().find(|it| it.r#type == "Ready");
+    Ok(ready.and_then(|it| match it.status.as_str() {
+        "True" => Some(true),
+        "False" => Some(false),
+        _ => None,
+    }))
+}
+
+/// Reads the names of attached volumes.
+fn attached<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Text]>, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Attached {
+        #[serde(deserialize_with = "nullable")]
+        name: Text,
+    }
+
+    let volumes: Vec<Attached> = nullable(deserializer)?;
+    Ok(volumes.into_iter().map(|volume| volume.name).collect())
 }
 
 /// A selector over nodes: it matches where one of its terms does.
@@ -298,6 +364,34 @@ mod tests {
         assert_eq!(node.spec.taints.len(), 2);
         assert!(!node.admits(&[]));
         assert!(node.admits(&[toleration(r#"{"operator":"Exists"}"#)]));
+    }
+
+    #[test]
+    fn how_a_node_is_is_read() {
+        let node: Node = serde_json::from_str(
+            r#"{"metadata":{"name":"n"},
+                "spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","effect":"PreferNoSchedule"}]},
+                "status":{
+                    "conditions":[{"type":"MemoryPressure","status":"True"},{"type":"Ready","status":"False"}],
+                    "volumesAttached":[{"name":"kubernetes.io/csi/a^1","devicePath":""}]}}"#,
+        )
+        .unwrap();
+        assert!(node.spec.out_of_service);
+        assert!(node.spec.taints.is_empty());
+        assert_eq!(node.status.ready, Some(false));
+        assert_eq!(*node.status.volumes_attached, ["kubernetes.io/csi/a^1"]);
+
+        for (conditions, expected) in [
+            (r#"[{"type":"Ready","status":"True"}]"#, Some(true)),
+            (r#"[{"type":"Ready","status":"Unknown"}]"#, None),
+            (r#"[{"type":"DiskPressure","status":"False"}]"#, None),
+            ("null", None),
+        ] {
+            let text =
+                format!(r#"{{"status":{{"conditions":{conditions},"volumesAttached":null}}}}"#);
+            let node: Node = serde_json::from_str(&text).unwrap();
+            assert_eq!(node.status.ready, expected, "{conditions}");
+        }
     }
 
     #[test]

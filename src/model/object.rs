@@ -6,10 +6,12 @@ use serde::de::{DeserializeSeed, Deserializer};
 use super::Text;
 use super::autoscaler::{Autoscaler, Scale};
 use super::claim::Claim;
+use super::lease::Lease;
 use super::metadata::Metadata;
 use super::node::Node;
 use super::storage_class::{CsiDriver, StorageClass};
 use super::volume::Volume;
+use super::volume_attachment::VolumeAttachment;
 use super::workload::{Workload, WorkloadKind};
 
 /// A namespace: its labels and the project's own annotations.
@@ -41,6 +43,10 @@ pub enum ObjectKind {
     Autoscaler,
     /// `autoscaling` Scale.
     Scale,
+    /// `coordination.k8s.io` Lease.
+    Lease,
+    /// `storage.k8s.io` VolumeAttachment.
+    VolumeAttachment,
 }
 
 impl ObjectKind {
@@ -57,6 +63,8 @@ impl ObjectKind {
             ("storage.k8s.io", "CSIDriver") => Self::CsiDriver,
             ("autoscaling", "HorizontalPodAutoscaler") => Self::Autoscaler,
             ("autoscaling", "Scale") => Self::Scale,
+            ("coordination.k8s.io", "Lease") => Self::Lease,
+            ("storage.k8s.io", "VolumeAttachment") => Self::VolumeAttachment,
             (group, kind) => {
                 let kind = WorkloadKind::from_name(kind)?;
                 if kind.group() != group {
@@ -80,9 +88,10 @@ impl ObjectKind {
         match self {
             Self::Workload(kind) => kind.api_version(),
             Self::Claim | Self::Volume | Self::Node | Self::Namespace => "v1",
-            Self::StorageClass | Self::CsiDriver => "storage.k8s.io/v1",
+            Self::StorageClass | Self::CsiDriver | Self::VolumeAttachment => "storage.k8s.io/v1",
             Self::Autoscaler => "autoscaling/v2",
             Self::Scale => "autoscaling/v1",
+            Self::Lease => "coordination.k8s.io/v1",
         }
     }
 
@@ -99,6 +108,8 @@ impl ObjectKind {
             Self::Namespace => "Namespace",
             Self::Autoscaler => "HorizontalPodAutoscaler",
             Self::Scale => "Scale",
+            Self::Lease => "Lease",
+            Self::VolumeAttachment => "VolumeAttachment",
         }
     }
 }
@@ -118,6 +129,10 @@ impl<'de> DeserializeSeed<'de> for ObjectKind {
             Self::Namespace => Object::Namespace(Namespace::deserialize(deserializer)?),
             Self::Autoscaler => Object::Autoscaler(Autoscaler::deserialize(deserializer)?),
             Self::Scale => Object::Scale(Scale::deserialize(deserializer)?),
+            Self::Lease => Object::Lease(Lease::deserialize(deserializer)?),
+            Self::VolumeAttachment => {
+                Object::VolumeAttachment(VolumeAttachment::deserialize(deserializer)?)
+            }
         })
     }
 }
@@ -146,6 +161,10 @@ pub enum Object {
     Autoscaler(Autoscaler),
     /// A request to scale.
     Scale(Scale),
+    /// A node's sign of life.
+    Lease(Lease),
+    /// A volume at a node.
+    VolumeAttachment(VolumeAttachment),
 }
 
 impl Object {
@@ -158,7 +177,10 @@ impl Object {
             Self::Namespace(namespace) => Some(&namespace.metadata),
             Self::Autoscaler(autoscaler) => Some(&autoscaler.metadata),
             Self::Scale(scale) => Some(&scale.metadata),
-            Self::Volume(_) | Self::StorageClass(_) | Self::CsiDriver(_) | Self::Node(_) => None,
+            Self::Node(node) => Some(&node.metadata),
+            Self::Lease(lease) => Some(&lease.metadata),
+            Self::VolumeAttachment(attachment) => Some(&attachment.metadata),
+            Self::Volume(_) | Self::StorageClass(_) | Self::CsiDriver(_) => None,
         }
     }
 
@@ -170,7 +192,12 @@ impl Object {
             Self::Namespace(namespace) => Some(&mut namespace.metadata),
             Self::Autoscaler(autoscaler) => Some(&mut autoscaler.metadata),
             Self::Scale(scale) => Some(&mut scale.metadata),
-            Self::Volume(_) | Self::StorageClass(_) | Self::CsiDriver(_) | Self::Node(_) => None,
+            Self::Lease(lease) => Some(&mut lease.metadata),
+            Self::Volume(_)
+            | Self::StorageClass(_)
+            | Self::CsiDriver(_)
+            | Self::Node(_)
+            | Self::VolumeAttachment(_) => None,
         }
     }
 }

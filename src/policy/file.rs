@@ -19,11 +19,16 @@ use crate::storage::{OverrideError, ProvisionerOverride};
 
 use super::Nodes;
 use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice};
-use super::matching::{Glob, NamespaceMatch};
+use super::matching::{AccountGlob, Glob, NamespaceMatch};
 use super::{Exemption, NamespaceEntry, Policy, PolicyError, PolicyProblem, Section};
 
 /// The kinds beside workloads that findings are reported on.
-const OTHER_KINDS: [&str; 2] = ["HorizontalPodAutoscaler", "PersistentVolumeClaim"];
+const OTHER_KINDS: [&str; 4] = [
+    "HorizontalPodAutoscaler",
+    "Node",
+    "PersistentVolumeClaim",
+    "VolumeAttachment",
+];
 
 /// The kinds that findings are reported on.
 static KINDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
@@ -44,6 +49,13 @@ struct File {
     namespaces: Vec<Entry>,
     exemptions: Vec<Spanned<Exempt>>,
     provisioners: Vec<Spanned<ProvisionerOverride>>,
+    fencing: Fencing,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Fencing {
+    accounts: Vec<Account>,
 }
 
 #[derive(Default, Deserialize)]
@@ -159,6 +171,21 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
+struct Account(AccountGlob);
+
+impl<'de> Deserialize<'de> for Account {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let pattern = Text::deserialize(deserializer)?;
+        AccountGlob::new(&pattern).map(Self).ok_or_else(|| {
+            D::Error::custom(format_args!(
+                "\"{pattern}\" names no account; give the whole name of a user or service account, \
+                 as in system:serviceaccount:NAMESPACE:NAME, with \"*\" for any text and \"?\" for \
+                 one character in it"
+            ))
+        })
+    }
+}
+
 struct Reason(Text);
 
 impl<'de> Deserialize<'de> for Reason {
@@ -185,6 +212,9 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Policy, PolicyError> {
         namespaces: each(read.namespaces, |entry| namespace_entry(entry, file))?,
         exemptions: each(read.exemptions, |entry| exemption(entry, file))?,
         provisioners: provisioners(read.provisioners, file)?,
+        fencing_accounts: (read.fencing.accounts.into_iter())
+            .map(|Account(account)| account)
+            .collect(),
     })
 }
 

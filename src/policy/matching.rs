@@ -28,6 +28,24 @@ impl Glob {
     }
 }
 
+/// The name of an account with the same wildcards,
+/// `system:serviceaccount:kube-system:cluster-autoscaler` for example.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct AccountGlob(WildMatch);
+
+impl AccountGlob {
+    /// `None` where it would match nobody or everybody: names of accounts may hold any
+    /// character, but there is always one.
+    pub(super) fn new(pattern: &str) -> Option<Self> {
+        let says_something = pattern.chars().any(|c| !matches!(c, '*' | '?'));
+        says_something.then(|| Self(WildMatch::new(pattern)))
+    }
+
+    pub(super) fn matches(&self, account: &str) -> bool {
+        self.0.matches(account)
+    }
+}
+
 /// Which namespaces an entry is for: one of the names (where there are any)
 /// and every requirement on the labels.
 #[derive(Clone, Debug, PartialEq)]

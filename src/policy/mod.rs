@@ -25,7 +25,7 @@ use crate::model::Text;
 use crate::rules::{Outcome, codes};
 use crate::situation::Certainty;
 use crate::storage::ProvisionerOverride;
-use matching::{Glob, NamespaceMatch};
+use matching::{AccountGlob, Glob, NamespaceMatch};
 
 /// What to do about findings, for a whole cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,8 @@ pub struct Policy {
     namespaces: Vec<NamespaceEntry>,
     exemptions: Vec<Exemption>,
     provisioners: Vec<ProvisionerOverride>,
+    /// Who may take volumes from nodes unasked.
+    fencing_accounts: Vec<AccountGlob>,
 }
 
 impl Policy {
@@ -55,6 +57,13 @@ impl Policy {
     #[must_use]
     pub fn nodes(&self) -> Nodes {
         self.nodes
+    }
+
+    /// Whether the account may take the volumes of nodes that are alive.
+    #[must_use]
+    pub fn may_fence(&self, account: &str) -> bool {
+        let mut accounts = self.fencing_accounts.iter();
+        accounts.any(|known| known.matches(account))
     }
 
     /// The exemptions in file order: the line where each begins, counted from 1, and the
@@ -96,6 +105,7 @@ impl Default for Policy {
             namespaces: Vec::new(),
             exemptions: Vec::new(),
             provisioners: Vec::new(),
+            fencing_accounts: Vec::new(),
         }
     }
 }

@@ -7,6 +7,7 @@ mod access_mode_change;
 mod autoscaler_exceeds_volume;
 mod co_location_impossible;
 mod documentation;
+mod fencing_live_node;
 mod hazard;
 mod leftover_rolling_update;
 mod outcome;
@@ -24,8 +25,10 @@ pub use outcome::Outcome;
 
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
+use crate::model::node::Node;
+use crate::model::volume_attachment::VolumeAttachment;
 pub use crate::situation::Certainty;
-use crate::situation::{Facts, Situation, UsedVolume};
+use crate::situation::{Facts, Heartbeat, Situation, UsedVolume};
 
 /// A rule: its public name, its documentation and what it judges.
 pub struct Rule {
@@ -45,6 +48,8 @@ enum On {
     Claim(fn(&ClaimReview<'_>, &mut Vec<Hazard>)),
     /// A workload whose replicas something else sets.
     Scaled(fn(&Scaling<'_>, &mut Vec<Hazard>)),
+    /// A request that may take volumes from a node.
+    Fencing(fn(&FencingReview<'_>, &mut Vec<Hazard>)),
 }
 
 /// A claim in its cluster.
@@ -66,6 +71,31 @@ pub struct Scaling<'a> {
     pub before: i64,
     /// The autoscaler that sets them; `None` for a request to scale.
     pub autoscaler: Option<&'a Autoscaler>,
+}
+
+/// A request after which the volumes of a node may be attached to another one.
+#[derive(Clone, Copy)]
+pub struct FencingReview<'a> {
+    /// What is asked for.
+    pub fencing: Fencing<'a>,
+    /// The name of the node.
+    pub node_name: &'a str,
+    /// Where it lives.
+    pub facts: Facts<'a>,
+    /// Its signs of life, which cost a question and so are asked for where volumes are
+    /// at stake.
+    pub heartbeat: &'a dyn Fn() -> Heartbeat,
+}
+
+/// What takes volumes from a node.
+#[derive(Clone, Copy)]
+pub enum Fencing<'a> {
+    /// The out-of-service taint is put on it; as it was before.
+    Taint(&'a Node),
+    /// It is deleted.
+    DeleteNode(&'a Node),
+    /// Its hold on one volume is deleted.
+    DeleteAttachment(&'a VolumeAttachment),
 }
 
 impl Rule {
@@ -114,6 +144,7 @@ rules! {
     ACCESS_MODE_CHANGE: access_mode_change,
     LEFTOVER_ROLLING_UPDATE: leftover_rolling_update,
     UNRESOLVED_CLAIM: unresolved_claim,
+    FENCING_LIVE_NODE: fencing_live_node,
 }
 
 /// Everything the rules find in a workload, the gravest first.
@@ -146,6 +177,16 @@ pub fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
         }
     });
     weighed(found, &scaling.situation)
+}
+
+/// Everything the rules find in a request that may take volumes from a node.
+#[must_use]
+pub fn judge_fencing(review: &FencingReview<'_>) -> Vec<Hazard> {
+    gravest_first(|on, found| {
+        if let On::Fencing(judge) = on {
+            judge(review, found);
+        }
+    })
 }
 
 /// Says of hazards how sure they are, and of those that are not sure what would

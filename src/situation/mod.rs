@@ -7,6 +7,7 @@ pub mod binding;
 mod certainty;
 pub mod constraints;
 pub mod eligibility;
+mod heartbeat;
 pub mod hold;
 pub mod moved;
 pub mod placement;
@@ -22,6 +23,7 @@ use crate::storage::Catalog;
 
 pub use certainty::Certainty;
 pub use hold::{Basis, Grounds, Hold};
+pub use heartbeat::{Heartbeat, Life};
 pub use placement::Placement;
 pub use volumes::UsedVolume;
 

@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::{Lookup, Question, Stored};
 
-use super::resource::{RawObject, WATCHED};
+use super::resource::{RawObject, Watched};
 
 /// Questions to the API server at the same time; further ones wait their turn
 /// within their deadline. A flood of reviews must not become one of questions.
@@ -265,7 +265,7 @@ async fn get(client: &Client, question: &Question) -> Answer {
         namespace,
         name,
     } = question;
-    let Some(watched) = WATCHED.iter().find(|watched| watched.kind == *kind) else {
+    let Some(watched) = Watched::of(*kind) else {
         return Lookup::NotSynced;
     };
     let resource = watched.api_resource();

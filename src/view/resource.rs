@@ -62,6 +62,9 @@ pub(super) const WATCHED: [Watched; 15] = [
     ),
 ];
 
+/// The signs of life of the nodes, asked for one by one.
+const LEASE: Watched = watched(ObjectKind::Lease, "coordination.k8s.io", "v1", "leases");
+
 const fn watched(
     kind: ObjectKind,
     group: &'static str,
@@ -86,6 +89,12 @@ const fn workload(kind: WorkloadKind, plural: &'static str) -> Watched {
 }
 
 impl Watched {
+    /// The resource of that kind, where it is one that is followed or asked for.
+    pub(super) fn of(kind: ObjectKind) -> Option<Self> {
+        let mut known = WATCHED.into_iter().chain([LEASE]);
+        known.find(|watched| watched.kind == kind)
+    }
+
     const fn only(mut self, label_selector: &'static str) -> Self {
         self.label_selector = Some(label_selector);
         self

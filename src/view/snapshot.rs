@@ -74,7 +74,7 @@ fn manifest(object: &Stored) -> Result<Option<(usize, Value)>, serde_json::Error
         Stored::Node(it) => (3, to_value(it)?),
         Stored::Volume(it) => (4, to_value(it)?),
         Stored::Claim(it) => (5, to_value(it)?),
-        Stored::Workload(_) | Stored::Autoscaler(_) => return Ok(None),
+        Stored::Workload(_) | Stored::Autoscaler(_) | Stored::Lease(_) => return Ok(None),
     };
     let kind = object.kind();
     let mut manifest = json!({"apiVersion": kind.api_version(), "kind": kind.name()});

@@ -94,7 +94,8 @@ impl Shorthand {
             "Job" | "CronJob" => "batch/v1",
             "HorizontalPodAutoscaler" => "autoscaling/v2",
             "Scale" => "autoscaling/v1",
-            "StorageClass" | "CSIDriver" => "storage.k8s.io/v1",
+            "StorageClass" | "CSIDriver" | "VolumeAttachment" => "storage.k8s.io/v1",
+            "Lease" => "coordination.k8s.io/v1",
             _ => "v1",
         }
     }

@@ -36,6 +36,7 @@ fn judge(knot: &Knot, cluster: &Cluster, changed: &str, policy: &str) -> Verdict
             object: &new,
             old: Some(&old),
             requester: None,
+            deleted_at: None,
         },
         aim: Aim::Judge,
     };

@@ -7,10 +7,12 @@
 #![allow(
     clippy::expect_used,
     clippy::panic,
+    clippy::unwrap_used,
     reason = "a case that cannot be set up stops the test"
 )]
 
 mod cluster;
+mod fencing;
 mod knots;
 mod ratchet;
 #[path = "../harness/shorthand.rs"]
@@ -32,6 +34,7 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use cluster::Cluster;
+use jiff::Timestamp;
 use shorthand::Shorthand;
 
 #[derive(Deserialize)]
@@ -48,6 +51,9 @@ struct Case {
     /// The account that asks for it; without, nobody does, as for files.
     #[serde(default)]
     requester: Option<String>,
+    /// When it is deleted; without, it is not.
+    #[serde(default)]
+    deleted_at: Option<Timestamp>,
     /// The policy file's text.
     #[serde(default)]
     policy: String,
@@ -69,6 +75,7 @@ pub(crate) struct Documents<'a> {
     pub(crate) object: &'a Value,
     pub(crate) old: Option<&'a Value>,
     pub(crate) requester: Option<&'a str>,
+    pub(crate) deleted_at: Option<Timestamp>,
 }
 
 impl Submission for Documents<'_> {
@@ -84,6 +91,14 @@ impl Submission for Documents<'_> {
 
     fn requester(&self) -> Option<Cow<'_, str>> {
         self.requester.map(Cow::Borrowed)
+    }
+
+    fn deletes(&self) -> bool {
+        self.deleted_at.is_some()
+    }
+
+    fn moment(&self) -> Option<Timestamp> {
+        self.deleted_at
     }
 }
 
@@ -103,18 +118,27 @@ fn judge(
     policy: &str,
     aim: Aim,
 ) -> Verdict {
-    judge_asked(submission, old, cluster, policy, aim, None)
+    let documents = Documents {
+        object: submission,
+        old,
+        requester: None,
+        deleted_at: None,
+    };
+    judge_submitted(&documents, cluster, policy, aim)
 }
 
-/// The same, with somebody who asks for it.
-fn judge_asked(
-    submission: &Value,
-    old: Option<&Value>,
+/// Judges what is submitted in `cluster`.
+fn judge_submitted(
+    documents: &Documents<'_>,
     cluster: &Cluster,
     policy: &str,
     aim: Aim,
-    requester: Option<&str>,
 ) -> Verdict {
+    let Documents {
+        object: submission,
+        old,
+        ..
+    } = *documents;
     // Copying the catalog takes longer than judging.
     static BUILT_IN: LazyLock<EffectivePolicy> = LazyLock::new(|| in_effect(""));
     let own;
@@ -152,11 +176,7 @@ fn judge_asked(
         old: old_object.as_ref(),
         reference: &reference,
         scaled: WorkloadKind::from_name(text("/scaled")),
-        submission: &Documents {
-            object: submission,
-            old,
-            requester,
-        },
+        submission: documents,
         aim,
     };
     let beside = Beside {
@@ -184,14 +204,13 @@ fn every_case_gets_its_verdict() {
             json_patch::merge(&mut old, patch);
             old
         });
-        let verdict = judge_asked(
-            &raw,
-            old.as_ref(),
-            &case.cluster,
-            &case.policy,
-            Aim::Propose,
-            case.requester.as_deref(),
-        );
+        let documents = Documents {
+            object: &raw,
+            old: old.as_ref(),
+            requester: case.requester.as_deref(),
+            deleted_at: case.deleted_at,
+        };
+        let verdict = judge_submitted(&documents, &case.cluster, &case.policy, Aim::Propose);
         let found: BTreeMap<String, String> = verdict
             .findings
             .iter()
@@ -250,7 +269,13 @@ fn every_case_gets_its_verdict() {
 fn every_message_is_whole_and_every_warning_short() {
     for case in cases() {
         let raw = cluster::manifest(&case.judge);
-        let verdict = judge(&raw, None, &case.cluster, &case.policy, Aim::Judge);
+        let documents = Documents {
+            object: &raw,
+            old: None,
+            requester: None,
+            deleted_at: case.deleted_at,
+        };
+        let verdict = judge_submitted(&documents, &case.cluster, &case.policy, Aim::Judge);
         for finding in &verdict.findings {
             let message = &finding.message;
             assert!(

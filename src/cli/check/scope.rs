@@ -232,11 +232,13 @@ fn key(object: &Object) -> Key {
         Object::Claim(it) => named(ObjectKind::Claim, &it.metadata),
         Object::Autoscaler(it) => named(ObjectKind::Autoscaler, &it.metadata),
         Object::Scale(it) => named(ObjectKind::Scale, &it.metadata),
+        Object::Lease(it) => named(ObjectKind::Lease, &it.metadata),
         Object::Namespace(it) => global(ObjectKind::Namespace, &it.metadata.name),
         Object::Volume(it) => global(ObjectKind::Volume, &it.metadata.name),
         Object::StorageClass(it) => global(ObjectKind::StorageClass, &it.metadata.name),
         Object::CsiDriver(it) => global(ObjectKind::CsiDriver, &it.metadata.name),
         Object::Node(it) => global(ObjectKind::Node, &it.metadata.name),
+        Object::VolumeAttachment(it) => global(ObjectKind::VolumeAttachment, &it.metadata.name),
     }
 }
 

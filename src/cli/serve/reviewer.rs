@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::events::Events;
@@ -17,7 +18,13 @@ use crate::verdict::{EffectivePolicy, Verdict};
 
 /// The kinds that are judged, for the metrics.
 pub(super) fn kinds() -> Vec<&'static str> {
-    let others = [ObjectKind::Claim, ObjectKind::Autoscaler, ObjectKind::Scale];
+    let others = [
+        ObjectKind::Claim,
+        ObjectKind::Autoscaler,
+        ObjectKind::Scale,
+        ObjectKind::Node,
+        ObjectKind::VolumeAttachment,
+    ];
     let workloads = WorkloadKind::ALL.into_iter().map(ObjectKind::Workload);
     workloads
         .chain(others)
@@ -41,7 +48,7 @@ impl Reviewer for AdmissionReviewer {
         body: &[u8],
         deadline: Instant,
     ) -> Result<Answer, Malformed> {
-        let received = Received::read(body).inspect_err(|malformed| {
+        let received = Received::read(body, Timestamp::now()).inspect_err(|malformed| {
             tracing::warn!(%malformed, "A body was refused.");
         })?;
         let judge =

@@ -7,7 +7,7 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
             "unknown section",
             "default:\n  remedy: auto\n",
             "1:1: the key \"default\" is not known here; did you mean \"defaults\"? \
-             Known are defaults, nodes, namespaces, exemptions and provisioners",
+             Known are defaults, nodes, namespaces, exemptions, provisioners and fencing",
         ),
         (
             "unknown key deeper down",
@@ -20,7 +20,20 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
             "a key like no other",
             "zzz: 1\n",
             "1:1: the key \"zzz\" is not known here; \
-             known are defaults, nodes, namespaces, exemptions and provisioners",
+             known are defaults, nodes, namespaces, exemptions, provisioners and fencing",
+        ),
+        (
+            "everybody may fence",
+            "fencing:\n  accounts: [\"*\"]\n",
+            "2:14: \"*\" names no account; give the whole name of a user or service account, \
+             as in system:serviceaccount:NAMESPACE:NAME, with \"*\" for any text and \"?\" for \
+             one character in it",
+        ),
+        (
+            "unknown key of fencing",
+            "fencing: {account: []}\n",
+            "1:11: the key \"account\" is not known here; did you mean \"accounts\"? \
+             Known are accounts",
         ),
         (
             "unknown outcome",
@@ -155,7 +168,8 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
             "exemptions:\n- kinds: [Deployments]\n  reason: r\n",
             "2:11: \"Deployments\" is not known here; did you mean \"Deployment\"? \
              Known are CronJob, DaemonSet, Deployment, HorizontalPodAutoscaler, Job, \
-             PersistentVolumeClaim, Pod, ReplicaSet, ReplicationController and StatefulSet",
+             Node, PersistentVolumeClaim, Pod, ReplicaSet, ReplicationController, StatefulSet \
+             and VolumeAttachment",
         ),
         (
             "unknown access mode",

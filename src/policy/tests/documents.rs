@@ -35,6 +35,7 @@ fn the_example_is_the_built_in_policy_and_leaves_nothing_out() {
         "namespaces",
         "exemptions",
         "provisioners",
+        "fencing",
     ];
     let certainties = Certainty::ALL.map(Certainty::name);
     for key in outcomes.into_iter().chain(certainties).chain(keys) {
@@ -59,7 +60,7 @@ fn every_yaml_block_of_the_reference_is_good() {
     let (metadata, policies): (Vec<_>, Vec<_>) = blocks(REFERENCE, "yaml")
         .into_iter()
         .partition(|block| block.starts_with("metadata:"));
-    assert_eq!(policies.len(), 5);
+    assert_eq!(policies.len(), 6);
     for block in policies {
         let provisioners = policy(block).provisioners().to_vec();
         let catalog = Catalog::embedded().unwrap();

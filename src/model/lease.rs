@@ -1,0 +1,83 @@
+//! The Lease by which a node says that it is alive.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+
+use super::de::nullable;
+use super::metadata::Metadata;
+
+/// The namespace in which every kubelet keeps a Lease with its node's name
+/// (`NamespaceNodeLease` in `k8s.io/api/core/v1`).
+pub const NODE_LEASES: &str = "kube-node-lease";
+
+/// For how long a kubelet's Lease holds unless it says otherwise
+/// (`nodeLeaseDurationSeconds` of its configuration). It is renewed four times in that.
+const DURATION_SECONDS: i64 = 40;
+
+/// A Lease: since when it holds, and for how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Lease {
+    /// Name and namespace.
+    #[serde(deserialize_with = "nullable")]
+    pub metadata: Metadata,
+    /// The rest.
+    #[serde(deserialize_with = "nullable")]
+    pub spec: LeaseSpec,
+}
+
+/// The times of a Lease.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LeaseSpec {
+    /// When it was last renewed, by the clock of whoever did.
+    pub renew_time: Option<Timestamp>,
+    /// For how many seconds from then on it holds.
+    pub lease_duration_seconds: Option<i64>,
+}
+
+impl Lease {
+    /// How long ago it was renewed, seen at `now`: negative where the clocks differ.
+    /// `None` where it never was.
+    #[must_use]
+    pub fn age(&self, now: Timestamp) -> Option<SignedDuration> {
+        Some(now.duration_since(self.spec.renew_time?))
+    }
+
+    /// For how long a renewal holds.
+    #[must_use]
+    pub fn duration(&self) -> SignedDuration {
+        let given = self.spec.lease_duration_seconds;
+        SignedDuration::from_secs(given.filter(|it| *it > 0).unwrap_or(DURATION_SECONDS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(spec: &str) -> Lease {
+        serde_json::from_str(&format!(r#"{{"metadata":{{"name":"n"}},"spec":{spec}}}"#)).unwrap()
+    }
+
+    #[test]
+    fn a_kubelet_s_lease_is_read() {
+        let now = "2026-01-01T00:00:30Z".parse().unwrap();
+        let cases = [
+            (
+                r#"{"renewTime":"2026-01-01T00:00:20.500000Z","leaseDurationSeconds":15}"#,
+                Some(9_500),
+                15,
+            ),
+            (r#"{"renewTime":"2026-01-01T00:01:00Z"}"#, Some(-30_000), 40),
+            (r#"{"renewTime":null,"leaseDurationSeconds":0}"#, None, 40),
+            ("null", None, 40),
+        ];
+        for (spec, age, duration) in cases {
+            let lease = lease(spec);
+            let found = lease.age(now).map(|age| age.as_millis());
+            assert_eq!(found, age, "{spec}");
+            assert_eq!(lease.duration().as_secs(), duration, "{spec}");
+        }
+    }
+}

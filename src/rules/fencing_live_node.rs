@@ -1,0 +1,211 @@
+//! A node that is alive is about to lose its volumes to another one.
+//!
+//! # Fires on
+//!
+//! - an update that puts the taint `node.kubernetes.io/out-of-service` on a Node,
+//! - the deletion of a Node,
+//! - the deletion of a VolumeAttachment whose volume is attached,
+//!
+//! while volumes are attached to the node and it is alive: its Lease in
+//! `kube-node-lease` still holds (40 s after its last renewal, unless it says
+//! otherwise) or its `Ready` condition is `True`. The outcome is `data-loss`. Where
+//! neither can be told, as the Lease cannot be read or its clock differs, the outcome
+//! is `unknown`, which warns.
+//!
+//! The webhook is asked about these requests only where the entry for them is installed:
+//! the component `fencing` of the kustomizations, `fencing.enabled` of the chart.
+//!
+//! # Why
+//!
+//! The attach-detach controller detaches a volume that is still mounted if its node has
+//! that taint, or six minutes after its Node object has gone; without a
+//! VolumeAttachment the CSI driver detaches at once
+//! (`pkg/controller/volume/attachdetach/reconciler`, `pkg/controller/podgc`). It takes
+//! the administrator's word for it that the machine is off. If it is on, its pods go on
+//! writing while their replacements write to the same disk from another node. No file
+//! system that is made for one node survives that.
+//!
+//! # Example
+//!
+//! ```sh
+//! # The kubelet of n1 still renews its Lease.
+//! kubectl taint node n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
+//! kubectl delete node n1
+//! kubectl delete volumeattachment csi-0c4a…
+//! ```
+//!
+//! # What to do
+//!
+//! Make sure that the machine is off: not by what Kubernetes says of it but by its power
+//! state, at the cloud provider or its management controller. A minute after its last
+//! sign of life the same request passes.
+//!
+//! To take a node that is alive out of service, drain it (`kubectl drain`): its volumes
+//! are unmounted, then detached, and then the Node can be deleted. To get a volume off
+//! it, delete the pod that uses it.
+//!
+//! If you know better, say so on the object that you change, the Node or the
+//! VolumeAttachment:
+//!
+//! ```sh
+//! kubectl annotate node n1 multi-attach-guard.dev/ignore=fencing-live-node \
+//!   multi-attach-guard.dev/reason="powered off by hand, the clock of n1 is wrong"
+//! ```
+//!
+//! # Silent on
+//!
+//! Nodes without attached volumes, as after a drain; attachments of volumes that are
+//! ReadWriteMany or ReadOnlyMany; nodes that have been silent for longer than their
+//! Lease holds; what is being deleted already; the attach-detach controller, which
+//! deletes the VolumeAttachment of what is unmounted; and the accounts that the policy
+//! names under `fencing.accounts`.
+
+use super::hazard::Hazard;
+use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, words};
+use crate::cluster::Lookup;
+use crate::model::Text;
+use crate::model::access_mode::AccessMode;
+use crate::model::node::{Node, OUT_OF_SERVICE};
+use crate::model::volume_attachment::VolumeAttachment;
+use crate::situation::{Facts, Life};
+
+pub(super) const RULE: Rule = Rule {
+    code: "fencing-live-node",
+    source: include_str!("fencing_live_node.rs"),
+    on: &[On::Fencing(judge)],
+};
+
+/// Volumes that are named; of more only the number is told.
+const NAMED: usize = 3;
+
+/// What the names of CSI volumes in a Node's status begin with (`GetUniqueVolumeName` in
+/// `pkg/volume/util`).
+const CSI: &str = "kubernetes.io/csi/";
+
+fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
+    let node = review.node_name;
+    let volumes = match review.fencing {
+        Fencing::Taint(node) | Fencing::DeleteNode(node) => attached_to(node),
+        Fencing::DeleteAttachment(attachment) => of_attachment(attachment, review.facts),
+    };
+    if volumes.is_empty() {
+        return;
+    }
+    let heartbeat = (review.heartbeat)();
+    let is_known = match heartbeat.life() {
+        Life::Alive => true,
+        Life::Unknown => false,
+        Life::Silent => return,
+    };
+    let (outcome, certainty) = match is_known {
+        true => (Outcome::DataLoss, Certainty::Verified),
+        false => (Outcome::Unknown, Certainty::Assumed),
+    };
+    let number = count(volumes.len());
+    let signs = match is_known {
+        true => format!("is alive ({heartbeat})"),
+        false => format!("may be alive, which cannot be told ({heartbeat})"),
+    };
+    let named = named(&volumes);
+    let what = match review.fencing {
+        Fencing::Taint(_) => format!(
+            "it {signs}, and {number} attached to it: {named}. The taint {OUT_OF_SERVICE} says \
+             that the machine is off, so the volumes are detached even while pods on it write to \
+             them, and attached to other nodes. Two nodes that write to one volume damage its data."
+        ),
+        Fencing::DeleteNode(_) => format!(
+            "it {signs}, and {number} attached to it: {named}. Without the Node object its pods \
+             are replaced and its volumes attached to other nodes, while the pods on the machine \
+             go on writing. Two nodes that write to one volume damage its data."
+        ),
+        Fencing::DeleteAttachment(_) => format!(
+            "node \"{node}\" {signs}, and volume {named} is attached to it. Without this object \
+             the volume is detached even while a pod writes to it, and attached to another node. \
+             Two nodes that write to one volume damage its data."
+        ),
+    };
+    let instead = match review.fencing {
+        Fencing::Taint(_) | Fencing::DeleteNode(_) => format!(
+            "To take a machine that is on out of service, drain it: kubectl drain {node} \
+             --ignore-daemonsets --delete-emptydir-data; a node without attached volumes can be \
+             deleted."
+        ),
+        Fencing::DeleteAttachment(_) => "To get the volume off a machine that is on, delete the \
+             pod that uses it: once it is unmounted, Kubernetes removes the VolumeAttachment \
+             itself."
+            .to_owned(),
+    };
+    found.push(Hazard {
+        rule: RULE.code,
+        outcome,
+        certainty,
+        field_path: match review.fencing {
+            Fencing::Taint(_) => "spec.taints",
+            Fencing::DeleteNode(_) | Fencing::DeleteAttachment(_) => "metadata.name",
+        }
+        .to_owned(),
+        extent: i64::try_from(volumes.len()).unwrap_or(i64::MAX),
+        what,
+        advice: format!(
+            "First make sure that the machine is off, by its power state at the cloud provider or \
+             its management controller; what Kubernetes knows of it is its last sign of life \
+             (kubectl get lease -n kube-node-lease {node} -o yaml), and once that is too old this \
+             passes. {instead}"
+        ),
+        brief: match is_known {
+            true => format!("node {node} is alive with {number} attached: two writers damage data"),
+            false => format!("it is not known whether node {node} is off; {number} attached to it"),
+        },
+        volumes,
+    });
+}
+
+/// The volumes attached to a node, as far as their names are of use to people.
+fn attached_to(node: &Node) -> Vec<Text> {
+    let names = node.status.volumes_attached.iter();
+    names
+        .map(|name| name.strip_prefix(CSI).unwrap_or(name).into())
+        .collect()
+}
+
+/// The volume of an attachment, unless it is not attached or nodes may share it.
+fn of_attachment(attachment: &VolumeAttachment, facts: Facts<'_>) -> Vec<Text> {
+    if !attachment.status.attached {
+        return Vec::new();
+    }
+    let name = &attachment.spec.source.persistent_volume_name;
+    if name.is_empty() {
+        return vec![attachment.metadata.name.clone()];
+    }
+    let shared = [AccessMode::ReadWriteMany, AccessMode::ReadOnlyMany];
+    match facts.view.volume(name) {
+        Lookup::Found(volume)
+            if shared
+                .iter()
+                .any(|mode| volume.spec.access_modes.contains(*mode)) =>
+        {
+            Vec::new()
+        }
+        _ => vec![name.clone()],
+    }
+}
+
+/// `1 volume is` or `3 volumes are`.
+fn count(volumes: usize) -> String {
+    match volumes {
+        1 => "1 volume is".to_owned(),
+        more => format!("{more} volumes are"),
+    }
+}
+
+fn named(volumes: &[Text]) -> String {
+    let mut named: Vec<String> = volumes
+        .iter()
+        .take(NAMED)
+        .map(|name| format!("\"{name}\""))
+        .collect();
+    if volumes.len() > NAMED {
+        named.push(format!("{} more", volumes.len() - NAMED));
+    }
+    words::list(named)
+}

@@ -1,0 +1,257 @@
+//! Whether the machine of a node is on, as far as its signs of life tell.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::cluster::{Lookup, View};
+use crate::model::lease::Lease;
+use crate::model::node::Node;
+
+/// A node's signs of life at one moment.
+///
+/// A kubelet renews its Lease every ten seconds; the controller manager sets `Ready` to
+/// `Unknown` when it has seen no renewal for 40 or 50 s (`--node-monitor-grace-period`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    ready: Ready,
+    lease: LeaseAge,
+}
+
+/// The condition `Ready` of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ready {
+    True,
+    False,
+    /// Nothing has been heard of the node for a while.
+    Unknown,
+    /// There is no such Node object.
+    NoNode,
+    /// The Node object could not be read.
+    NotRead,
+}
+
+/// A node's Lease, seen by our clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeaseAge {
+    /// It was renewed that long ago, and still holds or does no more.
+    Renewed { age: SignedDuration, holds: bool },
+    /// It says that it was renewed that far in the future: the clocks differ, so it
+    /// says nothing.
+    Ahead(SignedDuration),
+    /// There is none, or nobody ever renewed it.
+    None,
+    /// It could not be read.
+    NotRead,
+}
+
+/// What the signs of life say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// The machine is on.
+    Alive,
+    /// It has been silent for so long that it may well be off.
+    Silent,
+    /// It cannot be told.
+    Unknown,
+}
+
+impl Heartbeat {
+    /// The signs of life at `now` of the node `name`, of which `node` is what is known.
+    #[must_use]
+    pub fn of(name: &str, node: Lookup<&Node>, view: View<'_>, now: Timestamp) -> Self {
+        Self {
+            ready: match node {
+                Lookup::Found(node) => match node.status.ready {
+                    Some(true) => Ready::True,
+                    Some(false) => Ready::False,
+                    None => Ready::Unknown,
+                },
+                Lookup::Absent => Ready::NoNode,
+                Lookup::NotSynced => Ready::NotRead,
+            },
+            lease: match view.node_lease(name) {
+                Lookup::Found(lease) => LeaseAge::of(lease, now),
+                Lookup::Absent => LeaseAge::None,
+                Lookup::NotSynced => LeaseAge::NotRead,
+            },
+        }
+    }
+
+    /// What they say. One that is fresh is enough; that a machine is off they never
+    /// prove, only that nothing was heard of it.
+    #[must_use]
+    pub const fn life(&self) -> Life {
+        match (self.ready, self.lease) {
+            (Ready::True, _) | (_, LeaseAge::Renewed { holds: true, .. }) => Life::Alive,
+            (Ready::NotRead, _) | (_, LeaseAge::NotRead | LeaseAge::Ahead(_)) => Life::Unknown,
+            _ => Life::Silent,
+        }
+    }
+}
+
+impl LeaseAge {
+    fn of(lease: &Lease, now: Timestamp) -> Self {
+        let Some(age) = lease.age(now) else {
+            return Self::None;
+        };
+        if age < -lease.duration() {
+            return Self::Ahead(-age);
+        }
+        Self::Renewed {
+            age: age.max(SignedDuration::ZERO),
+            holds: age <= lease.duration(),
+        }
+    }
+}
+
+/// As in "its Lease was renewed 4 s ago and its Ready condition is True".
+impl fmt::Display for Heartbeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.lease {
+            LeaseAge::Renewed { age, holds } => {
+                let last = if holds { "" } else { "last " };
+                write!(f, "its Lease was {last}renewed {} ago", Rounded(age))?;
+            }
+            LeaseAge::Ahead(by) => write!(
+                f,
+                "its Lease was renewed {} in the future by the clock here, so the clocks differ",
+                Rounded(by)
+            )?,
+            LeaseAge::None => f.write_str("it has no Lease")?,
+            LeaseAge::NotRead => f.write_str("its Lease could not be read")?,
+        }
+        f.write_str(match self.ready {
+            Ready::True => " and its Ready condition is True",
+            Ready::False => " and its Ready condition is False",
+            Ready::Unknown => " and its Ready condition is Unknown",
+            Ready::NoNode => " and there is no Node object",
+            Ready::NotRead => " and its Ready condition could not be read",
+        })
+    }
+}
+
+/// A length of time, as short as it is of use.
+struct Rounded(SignedDuration);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_secs() {
+            seconds @ ..120 => write!(f, "{seconds} s"),
+            seconds @ 120..7_200 => write!(f, "{} min", seconds / 60),
+            seconds => write!(f, "{} h", seconds / 3_600),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Cluster;
+    use crate::model::object::{Object, ObjectKind};
+    use serde::de::DeserializeSeed;
+    use serde_json::{Value, json};
+
+    const NOW: &str = "2026-01-01T01:00:00Z";
+
+    fn of(ready: Option<&str>, lease: Option<Value>, everything_known: bool) -> Heartbeat {
+        let mut cluster = match everything_known {
+            true => Cluster::complete(),
+            false => Cluster::new(),
+        };
+        let read = |kind: ObjectKind, json: Value| kind.deserialize(json).unwrap();
+        if let Some(spec) = lease {
+            let metadata = json!({"name": "n1", "namespace": "kube-node-lease"});
+            let json = json!({"metadata": metadata, "spec": spec});
+            cluster.apply(read(ObjectKind::Lease, json));
+        }
+        let node = ready.map(|ready| {
+            let conditions = json!([{"type": "Ready", "status": ready}]);
+            let json = json!({"metadata": {"name": "n1"}, "status": {"conditions": conditions}});
+            match read(ObjectKind::Node, json) {
+                Object::Node(node) => node,
+                other => panic!("{other:?}"),
+            }
+        });
+        let missing = match everything_known {
+            true => Lookup::Absent,
+            false => Lookup::NotSynced,
+        };
+        let node = node.as_ref().map_or(missing, Lookup::Found);
+        Heartbeat::of("n1", node, cluster.view(), NOW.parse().unwrap())
+    }
+
+    #[test]
+    fn one_fresh_sign_of_life_is_enough() {
+        let renewed = |time: &str| Some(json!({"renewTime": time, "leaseDurationSeconds": 40}));
+        let fresh = || renewed("2026-01-01T00:59:56.500000Z");
+        let old = || renewed("2026-01-01T00:55:00.000000Z");
+        let a_little_ahead = || renewed("2026-01-01T01:00:20.000000Z");
+        let far_ahead = || renewed("2026-01-01T01:05:00.000000Z");
+        let cases = [
+            (Some("True"), fresh(), Life::Alive),
+            (Some("True"), old(), Life::Alive),
+            (Some("True"), None, Life::Alive),
+            (Some("True"), far_ahead(), Life::Alive),
+            (Some("False"), fresh(), Life::Alive),
+            (Some("Unknown"), fresh(), Life::Alive),
+            (Some("Unknown"), a_little_ahead(), Life::Alive),
+            (None, fresh(), Life::Alive),
+            (Some("False"), old(), Life::Silent),
+            (Some("Unknown"), old(), Life::Silent),
+            (Some("Unknown"), Some(json!({})), Life::Silent),
+            (Some("Unknown"), None, Life::Silent),
+            (None, old(), Life::Silent),
+            (None, None, Life::Silent),
+            (Some("Unknown"), far_ahead(), Life::Unknown),
+        ];
+        for (ready, lease, expected) in cases {
+            let heartbeat = of(ready, lease.clone(), true);
+            assert_eq!(heartbeat.life(), expected, "{ready:?} {lease:?}");
+        }
+        for (ready, lease, expected) in [
+            (Some("True"), None, Life::Alive),
+            (Some("Unknown"), None, Life::Unknown),
+            (None, old(), Life::Unknown),
+            (None, fresh(), Life::Alive),
+        ] {
+            let heartbeat = of(ready, lease.clone(), false);
+            assert_eq!(
+                heartbeat.life(),
+                expected,
+                "not synced: {ready:?} {lease:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn they_are_told_in_words() {
+        let renewed = |time: &str| Some(json!({"renewTime": time}));
+        let cases = [
+            (
+                of(Some("True"), renewed("2026-01-01T00:59:56.500000Z"), true),
+                "its Lease was renewed 3 s ago and its Ready condition is True",
+            ),
+            (
+                of(Some("Unknown"), renewed("2026-01-01T00:55:00Z"), true),
+                "its Lease was last renewed 5 min ago and its Ready condition is Unknown",
+            ),
+            (
+                of(Some("False"), renewed("2026-01-01T09:00:00Z"), true),
+                "its Lease was renewed 8 h in the future by the clock here, so the clocks differ \
+                 and its Ready condition is False",
+            ),
+            (
+                of(None, None, true),
+                "it has no Lease and there is no Node object",
+            ),
+            (
+                of(None, None, false),
+                "its Lease could not be read and its Ready condition could not be read",
+            ),
+        ];
+        for (heartbeat, expected) in cases {
+            assert_eq!(heartbeat.to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Judging requests after which the volumes of a node may be attached to another one.
+
+use super::{Evaluation, Verdict};
+use crate::cluster::Lookup;
+use crate::model::metadata::Metadata;
+use crate::model::node::Node;
+use crate::model::object::{Object, ObjectRef};
+use crate::model::volume_attachment::VolumeAttachment;
+use crate::policy::{Action, keys};
+use crate::rules::{Fencing, FencingReview, codes, judge_fencing};
+use crate::situation::Heartbeat;
+
+/// The accounts of the attach-detach controller, which detaches what is unmounted: its
+/// own, or the one that the control plane's controllers share.
+const ATTACH_DETACH_CONTROLLER: [&str; 2] = [
+    "system:kube-controller-manager",
+    "system:serviceaccount:kube-system:attachdetach-controller",
+];
+
+impl Evaluation<'_> {
+    /// Judges a Node that is tainted or deleted.
+    pub(super) fn node(&self, node: &Node) -> Verdict {
+        let (fencing, before) = match self.review.old {
+            _ if self.review.submission.deletes() => (Fencing::DeleteNode(node), node),
+            Some(Object::Node(old)) if node.spec.out_of_service && !old.spec.out_of_service => {
+                (Fencing::Taint(old), old)
+            }
+            _ => return Verdict::default(),
+        };
+        // The API server's own copy, which no cache can be ahead of.
+        let known = Lookup::Found(before);
+        self.fencing(&node.metadata, &node.metadata.name, known, fencing)
+    }
+
+    /// Judges a VolumeAttachment that is deleted.
+    pub(super) fn attachment(&self, attachment: &VolumeAttachment) -> Verdict {
+        if !self.review.submission.deletes() {
+            return Verdict::default();
+        }
+        let name = &attachment.spec.node_name;
+        self.fencing(
+            &attachment.metadata,
+            name,
+            self.facts.view.node(name),
+            Fencing::DeleteAttachment(attachment),
+        )
+    }
+
+    fn fencing(
+        &self,
+        metadata: &Metadata,
+        node_name: &str,
+        node: Lookup<&Node>,
+        fencing: Fencing<'_>,
+    ) -> Verdict {
+        // Files have no moment, and nobody deletes anything in them.
+        let Some(now) = self.review.submission.moment() else {
+            return Verdict::default();
+        };
+        if self.may_fence() {
+            return Verdict::default();
+        }
+        let hazards = judge_fencing(&FencingReview {
+            fencing,
+            node_name,
+            facts: self.facts,
+            heartbeat: &|| Heartbeat::of(node_name, node, self.facts.view, now),
+        });
+        if hazards.is_empty() {
+            return Verdict::default();
+        }
+        let kind = self.review.reference.kind.as_str();
+        self.with_policy(metadata, kind, false, |resolved| {
+            let mut verdict = self.plain(&hazards, resolved);
+            if resolved.object_may_override() {
+                let denied = |finding: &&mut super::Finding| finding.action == Action::Deny;
+                for finding in verdict.findings.iter_mut().filter(denied) {
+                    let way_past = way_past(self.review.reference);
+                    finding.message.push_str(&way_past);
+                }
+            }
+            verdict
+        })
+    }
+
+    /// Whether it is asked for by an account that knows what it does.
+    fn may_fence(&self) -> bool {
+        let account = self.review.submission.requester();
+        account.is_some_and(|account| {
+            ATTACH_DETACH_CONTROLLER.contains(&&*account) || self.policy.may_fence(&account)
+        })
+    }
+}
+
+/// How to get past a denial of the rule.
+fn way_past(object: &ObjectRef) -> String {
+    format!(
+        " If it is off all the same, say how you know and try again: kubectl annotate {} {} {}={} {}=\"powered off by hand\".",
+        object.kind.to_lowercase(),
+        object.name,
+        keys::IGNORE,
+        codes::FENCING_LIVE_NODE,
+        keys::REASON,
+    )
+}
