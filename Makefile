@@ -75,6 +75,8 @@ rules: ## Write docs/rules.md from the rules' own documentation
 chart: ## Bring the chart's copies and its README up to date
 	cp manifests/base/rbac.yaml manifests/base/certificates.yaml manifests/base/webhooks.yaml \
 		certs/cert-manager.yaml \
+		manifests/components/fencing/fencing-webhook.yaml \
+		manifests/components/fencing/fencing-rbac.yaml \
 		manifests/components/monitoring/pod-monitor.yaml \
 		manifests/components/monitoring/prometheus-rule.yaml \
 		manifests/components/monitoring/dashboard.json \

@@ -22,8 +22,8 @@ use crate::model::workload::Workload;
 use crate::storage::Catalog;
 
 pub use certainty::Certainty;
-pub use hold::{Basis, Grounds, Hold};
 pub use heartbeat::{Heartbeat, Life};
+pub use hold::{Basis, Grounds, Hold};
 pub use placement::Placement;
 pub use volumes::UsedVolume;
 

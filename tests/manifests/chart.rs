@@ -73,6 +73,26 @@ fn values_reach_the_objects() {
     }
 }
 
+/// Whatever else is asked for: where nobody answers, an administrator is not stopped.
+#[test]
+fn fencing_is_there_where_it_is_asked_for_and_never_fails() {
+    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
+        return;
+    };
+    let entry = |values: &[&str]| {
+        let objects = objects(&templated(programs, values));
+        let key = "ValidatingWebhookConfiguration".to_owned();
+        let entries = &objects[&(key, "multi-attach-guard".to_owned())]["webhooks"];
+        let mut entries = entries.as_array().unwrap().iter();
+        entries
+            .find(|it| it["name"] == "fencing.multi-attach-guard.dev")
+            .cloned()
+    };
+    assert_eq!(entry(&[]), None);
+    let fencing = entry(&["fencing.enabled=true", "failurePolicy=Fail"]).unwrap();
+    assert_eq!(fencing["failurePolicy"], "Ignore");
+}
+
 #[test]
 fn a_secret_of_ones_own_needs_no_cert_manager() {
     let Some(programs) = harness::require_programs(Needs::ApiServer) else {
@@ -116,6 +136,7 @@ fn values_that_contradict_each_other_are_refused() {
         ("failurePolicy=fail", "/failurePolicy"),
         ("timeoutSeconds=60", "/timeoutSeconds"),
         ("replicaCount=2", "replicaCount"),
+        ("fencing=true", "/fencing"),
     ];
     for (values, at) in cases {
         let output = helm(programs)
@@ -141,6 +162,7 @@ fn copies_in_the_chart_are_up_to_date() {
             "manifests/base",
             "manifests/components/bare-pods",
             "manifests/components/events",
+            "manifests/components/fencing",
             "manifests/components/monitoring",
             "certs",
         ];

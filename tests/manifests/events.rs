@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
 use crate::installed::{DEADLINE, account, grant, kubeconfig, metrics, register};
+use crate::rendered::BASE;
 
 /// What can never work is let through with a warning, and a leftover is repaired.
 const POLICY: &str = "defaults: {outcomes: {deadlock: warn}}";
@@ -29,7 +30,7 @@ fn guard(plane: &ControlPlane) -> Guard {
             )],
         },
     );
-    register(plane, &guard);
+    register(plane, &guard, BASE);
     guard
 }
 

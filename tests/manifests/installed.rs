@@ -8,7 +8,7 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, Output};
-use crate::rendered::{BASE, OVERLAYS, built, helm, objects, printed, templated};
+use crate::rendered::{OVERLAYS, built, helm, objects, printed, templated};
 use crate::repository;
 
 /// Nothing here takes this long.
@@ -53,11 +53,11 @@ pub(crate) fn guard(plane: &ControlPlane) -> Guard {
     )
 }
 
-/// Registers the webhooks of the base, changed only in where the server is, and waits
+/// Registers the webhooks of an overlay, changed only in where the server is, and waits
 /// until they are in force.
-pub(crate) fn register(plane: &ControlPlane, guard: &Guard) {
+pub(crate) fn register(plane: &ControlPlane, guard: &Guard, overlay: &str) {
     let programs = harness::require_programs(Needs::ApiServer).unwrap();
-    for (_, mut object) in objects(&built(programs, BASE)) {
+    for (_, mut object) in objects(&built(programs, overlay)) {
         let Some(webhooks) = object["webhooks"].as_array_mut() else {
             continue;
         };
@@ -113,10 +113,17 @@ fn value(metrics: &str, series: &str) -> u64 {
         .unwrap_or_else(|| panic!("no series {series} in\n{metrics}"))
 }
 
+/// The files with the guard's rights, all that it can be given.
+const RIGHTS: [&str; 3] = [
+    "base/rbac.yaml",
+    "base/certificates.yaml",
+    "components/fencing/fencing-rbac.yaml",
+];
+
 /// The namespace and the account that the guard runs as.
 pub(crate) fn account(plane: &ControlPlane) {
-    for name in ["namespace.yaml", "rbac.yaml", "certificates.yaml"] {
-        let file = repository("manifests/base").join(name);
+    for name in ["base/namespace.yaml"].into_iter().chain(RIGHTS) {
+        let file = repository("manifests").join(name);
         let apply = ["apply", "--validate=strict", "-f", file.to_str().unwrap()];
         plane.kubectl(&apply, None).success();
     }
@@ -224,8 +231,8 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
 
     // What kubectl made is not Helm's to take over.
     let removed = ["delete", "-f", "-"];
-    for name in ["rbac.yaml", "certificates.yaml"] {
-        let rights = std::fs::read_to_string(repository("manifests/base").join(name)).unwrap();
+    for name in RIGHTS {
+        let rights = std::fs::read_to_string(repository("manifests").join(name)).unwrap();
         plane.kubectl(&removed, Some(&rights)).success();
     }
     let chart = repository("manifests/chart");
@@ -237,7 +244,7 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
         printed(helm.arg("--kubeconfig").arg(kubeconfig))
     };
     let (name, chart) = ("multi-attach-guard", chart.to_str().unwrap());
-    let all = "--set=monitoring.enabled=true";
+    let all = "--set=monitoring.enabled=true,fencing.enabled=true";
     run(&["install", name, chart, all, "--dry-run=server"]);
     let notes = run(&["install", name, chart, all]);
     assert!(notes.contains("examples/smoke-test.yaml"), "{notes}");

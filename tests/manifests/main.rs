@@ -13,6 +13,7 @@ mod alternatives;
 mod chart;
 mod development_certificates;
 mod events;
+mod fencing;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod installed;

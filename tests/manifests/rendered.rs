@@ -13,8 +13,9 @@ use crate::repository;
 pub(crate) type Objects = BTreeMap<(String, String), Value>;
 
 /// The overlays, and the values with which the chart renders the same.
-pub(crate) const OVERLAYS: [(&str, &[&str]); 7] = [
+pub(crate) const OVERLAYS: [(&str, &[&str]); 8] = [
     (BASE, &[]),
+    ("fencing", &["fencing.enabled=true"]),
     ("strict", &["failurePolicy=Fail"]),
     (
         "warn-only",

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::fencing;
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options};
+use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options, Output};
 use crate::installed::{DEADLINE, account, guard, metrics, register};
 use crate::monitoring::OF_THE_API_SERVER;
 
 /// Reviews by the name of the webhook, as the API server counts them, and how many the
 /// guard has answered.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Asked {
-    by_webhook: BTreeMap<String, u64>,
+pub(crate) struct Asked {
+    pub(crate) by_webhook: BTreeMap<String, u64>,
     answered: u64,
 }
 
@@ -54,7 +55,10 @@ impl Asked {
     }
 }
 
-fn series<'a>(exposition: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
+pub(crate) fn series<'a>(
+    exposition: &'a str,
+    name: &'a str,
+) -> impl Iterator<Item = (&'a str, u64)> {
     exposition.lines().filter_map(move |line| {
         let (labels, value) = line
             .strip_prefix(name)?
@@ -66,7 +70,7 @@ fn series<'a>(exposition: &'a str, name: &'a str) -> impl Iterator<Item = (&'a s
     })
 }
 
-fn label<'a>(labels: &'a str, name: &str) -> &'a str {
+pub(crate) fn label<'a>(labels: &'a str, name: &str) -> &'a str {
     let after = labels.split_once(&format!("{name}=\"")).map(|it| it.1);
     after
         .and_then(|it| it.split('"').next())
@@ -74,10 +78,10 @@ fn label<'a>(labels: &'a str, name: &str) -> &'a str {
 }
 
 /// A cluster in which rollouts end, with the guard registered as in the manifests.
-struct Cluster {
-    plane: ControlPlane,
-    guard: Guard,
-    namespace: String,
+pub(crate) struct Cluster {
+    pub(crate) plane: ControlPlane,
+    pub(crate) guard: Guard,
+    pub(crate) namespace: String,
 }
 
 impl Cluster {
@@ -97,7 +101,8 @@ impl Cluster {
             plane.apply(&namespace, &object.to_string());
         }
         let guard = guard(&plane);
-        register(&plane, &guard);
+        // With everything that can be asked for, so that what stays away stays away.
+        register(&plane, &guard, "fencing");
         Some(Self {
             plane,
             guard,
@@ -106,18 +111,23 @@ impl Cluster {
     }
 
     fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) {
+        self.run(arguments, stdin).success();
+    }
+
+    /// What kubectl says in the namespace.
+    pub(crate) fn run(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
         let arguments = [&["-n", &self.namespace], arguments].concat();
-        self.plane.kubectl(&arguments, stdin).success();
+        self.plane.kubectl(&arguments, stdin)
     }
 
     /// What was asked while `act` ran.
-    fn asked(&self, act: impl FnOnce()) -> Asked {
+    pub(crate) fn asked(&self, act: impl FnOnce()) -> Asked {
         let before = Asked::now(&self.plane, &self.guard);
         act();
         Asked::now(&self.plane, &self.guard).since(&before)
     }
 
-    fn until_rolled_out(&self, name: &str) {
+    pub(crate) fn until_rolled_out(&self, name: &str) {
         let deployment = format!("deployment/{name}");
         let seconds = format!("--timeout={}s", DEADLINE.as_secs());
         self.kubectl(&["rollout", "status", &deployment, &seconds], None);
@@ -148,7 +158,7 @@ fn claim(name: &str) -> Value {
     })
 }
 
-fn workload(kind: &str, name: &str, volumes: &Value, with: &Value) -> String {
+pub(crate) fn workload(kind: &str, name: &str, volumes: &Value, with: &Value) -> String {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": kind,
         "metadata": {"name": name},
@@ -169,11 +179,11 @@ fn workload(kind: &str, name: &str, volumes: &Value, with: &Value) -> String {
     object.to_string()
 }
 
-fn of_claim(name: &str) -> Value {
+pub(crate) fn of_claim(name: &str) -> Value {
     json!([{"name": "data", "persistentVolumeClaim": {"claimName": name}}])
 }
 
-fn counts(expected: &[(&str, u64)]) -> Asked {
+pub(crate) fn counts(expected: &[(&str, u64)]) -> Asked {
     Asked {
         by_webhook: expected
             .iter()
@@ -198,6 +208,7 @@ fn nothing_is_asked_that_cannot_matter() {
     nodes.add(&specs);
     rollouts(&cluster);
     single_requests(&cluster);
+    fencing::a_node_is_held_while_it_is_alive(&cluster, &nodes);
     nobody_waits_for_a_guard_that_is_gone(&cluster);
 }
 
