@@ -3,7 +3,7 @@
 //! Facts in, actions out: no client and no waiting, so the order of events (attach
 //! before running, unmount before gone) can be read in one place.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ pub(super) struct Cluster {
     pub(super) volumes: Vec<Arc<PersistentVolume>>,
     pub(super) drivers: Vec<Arc<CSIDriver>>,
     pub(super) attachments: Vec<Arc<VolumeAttachment>>,
+    /// Volumes that the attacher cannot detach, and what it says.
+    pub(super) refused: BTreeMap<String, String>,
 }
 
 /// One request to the API server. Equal actions are the same step of the same object,
@@ -39,6 +41,8 @@ pub(super) enum Action {
     Attach(Object),
     /// Attacher: the volume is detached.
     Detach(Object),
+    /// Attacher: the volume cannot be detached.
+    RefuseDetach { attachment: Object, message: String },
     /// Provisioner: there is a volume for the claim, in this zone.
     Provision { claim: Object, zone: String },
 }
@@ -76,7 +80,7 @@ pub(super) fn next_steps(
     let mut steps: Vec<Action> = cluster
         .attachments
         .iter()
-        .filter_map(|it| attacher(it))
+        .filter_map(|it| attacher(it, &cluster.refused))
         .collect();
     steps.extend(
         cluster
@@ -110,13 +114,20 @@ struct Held<'a> {
     volumes: BTreeSet<String>,
 }
 
-fn attacher(attachment: &VolumeAttachment) -> Option<Action> {
+fn attacher(attachment: &VolumeAttachment, refused: &BTreeMap<String, String>) -> Option<Action> {
     let attached = attachment
         .status
         .as_ref()
         .is_some_and(|status| status.attached);
+    let volume = attachment.spec.source.persistent_volume_name.as_ref();
     match (&attachment.metadata.deletion_timestamp, attached) {
-        (Some(_), _) => Some(Action::Detach(Object::of(attachment))),
+        (Some(_), _) => Some(match volume.and_then(|volume| refused.get(volume)) {
+            Some(message) => Action::RefuseDetach {
+                attachment: Object::of(attachment),
+                message: message.clone(),
+            },
+            None => Action::Detach(Object::of(attachment)),
+        }),
         (None, false) => Some(Action::Attach(Object::of(attachment))),
         (None, true) => None,
     }

@@ -82,6 +82,8 @@ pub(crate) struct FakeNodes<'a> {
 #[derive(Default)]
 struct Shared {
     alive: Mutex<BTreeSet<String>>,
+    /// What the attacher says when it is to detach a volume, by the volume's name.
+    refused: Mutex<BTreeMap<String, String>>,
     changed: Notify,
 }
 
@@ -160,6 +162,18 @@ impl FakeNodes<'_> {
     /// The node comes back and catches up.
     pub(crate) fn revive(&self, node: &str) {
         self.shared.alive.lock().unwrap().insert(node.to_owned());
+        self.shared.changed.notify_one();
+    }
+
+    /// The attacher cannot detach the volume from now on, and says why.
+    pub(crate) fn refuse_detach(&self, volume: &str, message: &str) {
+        let mut refused = self.shared.refused.lock().unwrap();
+        refused.insert(volume.to_owned(), message.to_owned());
+    }
+
+    /// The attacher can detach the volume again.
+    pub(crate) fn allow_detach(&self, volume: &str) {
+        self.shared.refused.lock().unwrap().remove(volume);
         self.shared.changed.notify_one();
     }
 
@@ -329,6 +343,7 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
             volumes: volumes.state(),
             drivers: drivers.state(),
             attachments: attachments.state(),
+            refused: shared.refused.lock().unwrap().clone(),
         };
         let alive = shared.alive.lock().unwrap().clone();
         let (steps, next) = life::next_steps(&cluster, &alive, &mut endings, Instant::now());

@@ -65,6 +65,16 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
                 .patch(&attachment.name, &unconditional, &Patch::Merge(&release))
                 .await?;
         }
+        Action::RefuseDetach {
+            attachment,
+            message,
+        } => {
+            let error = json!({ "time": super::now(), "message": message });
+            let report = json!({ "status": { "detachError": error } });
+            attachments
+                .patch_status(&attachment.name, &unconditional, &Patch::Merge(&report))
+                .await?;
+        }
         Action::Provision { claim, zone } => {
             let claims = Api::<PersistentVolumeClaim>::namespaced(client.clone(), &claim.namespace);
             let volume = provisioned(&claims.get(&claim.name).await?, zone);
