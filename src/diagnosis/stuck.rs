@@ -35,13 +35,16 @@ pub(super) struct Stuck<'a> {
     pub(super) holders: Vec<&'a Pod>,
     /// All attachments of the volume.
     pub(super) attachments: &'a [&'a VolumeAttachment],
+    /// Whether the pod is not one that waits but one that cannot end, so that the one to
+    /// come waits with it.
+    stranded: bool,
 }
 
 impl<'a> Stuck<'a> {
     /// Every pod that waits for a volume, once for each.
     pub(super) fn all(index: &'a Index<'a>) -> Vec<Self> {
         let pods = index.facts.observed.pods.iter();
-        pods.filter(|pod| may_wait(pod))
+        pods.filter(|pod| may_wait(pod) || may_be_stranded(pod))
             .flat_map(|pod| pod.claims.iter().map(move |claim| (pod, claim)))
             .filter_map(|(pod, claim)| Self::of(index, pod, claim))
             .collect()
@@ -73,9 +76,11 @@ impl<'a> Stuck<'a> {
             volume,
             said: None,
             holders: holders.collect(),
+            stranded: pod.is_ending(),
         };
         stuck.said = stuck.says();
         let waits = match pod.node {
+            _ if stuck.stranded => stuck.is_stranded(),
             Some(_) => stuck.waits_for_attachment(),
             None => stuck.waits_for_a_node(),
         };
@@ -84,6 +89,11 @@ impl<'a> Stuck<'a> {
 
     /// What an Event or the scheduler says of the pod and this volume.
     fn says(&self) -> Option<&'a str> {
+        if self.stranded {
+            return Some(
+                "told to end on a node that does not answer; the next one is not made before it is gone",
+            );
+        }
         if self.pod.node.is_none() {
             return self.pod.unschedulable.as_deref();
         }
@@ -127,6 +137,13 @@ impl<'a> Stuck<'a> {
             }
             Hold::Free => false,
         }
+    }
+
+    /// Whether it keeps the volume on a node that does not answer.
+    fn is_stranded(&self) -> bool {
+        matches!(self.used.hold, Hold::Exclusive { .. } | Hold::SinglePod)
+            && self.is_attached()
+            && self.lost_node().is_some()
     }
 
     fn is_unknown(&self) -> bool {
@@ -190,6 +207,7 @@ impl<'a> Stuck<'a> {
         let mut nodes: Vec<Text> = attached.collect();
         let apart = self.holders.iter().filter(|it| it.node != self.pod.node);
         nodes.extend(apart.filter_map(|it| it.node.clone()));
+        nodes.extend(self.pod.node.clone().filter(|_| self.stranded));
         nodes.sort_unstable();
         nodes.dedup();
         nodes
@@ -254,4 +272,10 @@ impl<'a> Stuck<'a> {
 /// Whether the pod has yet to get its volumes. One that was told to end needs them no more.
 fn may_wait(pod: &Pod) -> bool {
     !pod.is_ending() && !pod.mounted && matches!(pod.phase.as_str(), "" | "Pending")
+}
+
+/// Whether the pod may be one that cannot end while its successor waits to be made: a
+/// StatefulSet has no two pods of one name.
+fn may_be_stranded(pod: &Pod) -> bool {
+    pod.is_ending() && pod.is_living() && pod.workload().0 == WorkloadKind::StatefulSet.name()
 }

@@ -172,8 +172,8 @@ fn fewer_pods(stuck: &Stuck<'_>) -> Vec<Step> {
             "One pod works at a time, and the Job takes longer.",
         ),
         Some(WorkloadKind::DaemonSet) => {
-            let nodes = stuck.holding_nodes();
-            let Some(node) = nodes.first() else {
+            let attached = stuck.foreign_attachments().map(|it| it.node.clone());
+            let Some(node) = attached.chain(stuck.holding_nodes()).next() else {
                 return Vec::new();
             };
             let patch = serde_json::json!({"spec": {"template": {"spec": {"nodeSelector": {

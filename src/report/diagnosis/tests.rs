@@ -63,6 +63,11 @@ impl World {
                 "template": {"metadata": {"labels": {"app": name}}, "spec": {"volumes": [
                     {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}}});
         json_patch::merge(&mut object["spec"], spec);
+        if object["spec"]["strategy"].is_null() {
+            // As the API server fills it in.
+            object["spec"]["strategy"] = json!({"type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}});
+        }
         self.with(object)
     }
 
@@ -307,6 +312,36 @@ fn each_cause_is_named_with_its_way_out() {
     }
 }
 
+/// The runbook's commands are those that are printed, and those are run by
+/// `tests/diagnose`.
+#[test]
+fn the_runbook_shows_what_is_printed() {
+    let runbook = include_str!("../../../docs/runbook.md");
+    let sections: Vec<(&str, &str)> = runbook
+        .split("\n## ")
+        .skip(1)
+        .filter_map(|section| section.split_once('\n'))
+        .collect();
+    let every = every_cause();
+    for (code, section) in &sections {
+        let (_, world) = every.iter().find(|(cause, _)| cause == code).unwrap();
+        let diagnosis = world.diagnosis(&[code]);
+        let block = |language: &str| {
+            let (_, rest) = section.split_once(&format!("```{language}\n")).unwrap();
+            rest.split_once("```").unwrap().0
+        };
+        let commands = diagnosis.cases[0].steps.iter();
+        let commands: Vec<&str> = commands.filter_map(|it| it.command.as_deref()).collect();
+        let shown: Vec<&str> = block("sh").lines().collect();
+        assert_eq!(shown, commands, "{code}");
+        let told = text(&diagnosis);
+        let said = block("text");
+        assert!(told.contains(said), "{code}: {said}\nis not in\n{told}");
+    }
+    let codes: Vec<&str> = sections.iter().map(|(code, _)| *code).collect();
+    assert_eq!(codes.len(), CAUSES.len(), "{codes:?}");
+}
+
 /// What differs from the cases above, and what becomes of it.
 #[test]
 fn what_decides_between_causes() {
@@ -350,6 +385,19 @@ fn what_decides_between_causes() {
         "node-lost",
         "lets the volume go within a minute",
     );
+    // A StatefulSet makes no other pod of that name before the old one is gone.
+    let set = json!({"metadata": {
+        "deletionTimestamp": "2026-03-01T11:55:00Z",
+        "ownerReferences": [{"kind": "StatefulSet", "name": "web", "controller": true}],
+    }});
+    reads(
+        lost()
+            .without("Pod", "web-old-x")
+            .without("Pod", "web-new-x")
+            .with(but(pod("web", "old", Some("n1"), "Running"), &set)),
+        "node-lost",
+        "the next one is not made before it is gone",
+    );
     // The pods of a lost node count for affinity until they are gone.
     reads(
         lost().without("Pod", "web-new-x").with(but(
@@ -366,7 +414,7 @@ fn what_decides_between_causes() {
             &unschedulable(AFFINITY),
         )),
         "rollout-overlap",
-        "kubectl -n shop patch deployment/web --type=json -p '[{\"op\":\"add\",\"path\":\"/spec/strategy\",\"value\":{\"type\":\"Recreate\"}}]'",
+        "kubectl -n shop patch deployment/web --type=json -p '[{\"op\":\"replace\",\"path\":\"/spec/strategy\",\"value\":{\"type\":\"Recreate\"}}]'",
     );
     // The scheduler itself keeps a second pod off such a claim.
     reads(
@@ -430,6 +478,16 @@ fn what_does_not_wait_for_a_volume_is_not_told() {
             rollout().without("Pod", "web-new-x").with(but(
                 pod("web", "new", Some("n2"), "Pending"),
                 &json!({"metadata": {"deletionTimestamp": NOW}}),
+            )),
+        ),
+        (
+            "a pod of a StatefulSet that ends on a node that is alive",
+            World::new().with(attachment("n1", true)).with(but(
+                pod("web", "old", Some("n1"), "Running"),
+                &json!({"metadata": {
+                    "deletionTimestamp": "2026-03-01T11:55:00Z",
+                    "ownerReferences": [{"kind": "StatefulSet", "name": "web", "controller": true}],
+                }}),
             )),
         ),
         (

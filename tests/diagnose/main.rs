@@ -1,0 +1,357 @@
+//! `diagnose` on a real control plane with simulated nodes: each cause as it happens, the
+//! cause and the way out as they are printed, and that way out run as it stands.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test, the panic and its message are the report"
+)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+mod stage;
+
+use serde_json::{Value, json};
+use stage::{Stage, deployment, merged, workload};
+
+/// A rollout of Deployment `web` that must leave its node.
+fn roll_out(stage: &Stage, revision: usize) {
+    let node = stage.node_of("web");
+    stage.kubectl(&["cordon", &node]);
+    let image = format!("app=example.com/app:{revision}");
+    stage.kubectl(&["set", "image", "deployment/web", &image]);
+}
+
+/// Each way out of a rollout that cannot end, one after the other.
+fn each_way_out(stage: &Stage, cause: &str, stick: impl Fn(usize), heal: impl Fn()) {
+    for way in 0..3 {
+        stick(way);
+        let case = stage.until(cause);
+        let ways = stage::ways_out(&case);
+        assert_eq!(ways.len(), 3, "{case:#}");
+        stage.run(&ways[way]);
+        stage.until_nothing_waits();
+        stage.kubectl(&["rollout", "status", "deployment/web", "--timeout=120s"]);
+        heal();
+    }
+}
+
+#[test]
+fn a_rollout_that_overlaps() {
+    let Some(stage) = Stage::new("overlap") else {
+        return;
+    };
+    let web = deployment("web", &json!({}));
+    stage.apply(&web);
+    stage.until_runs("web");
+    each_way_out(
+        &stage,
+        "rollout-overlap",
+        |way| roll_out(&stage, way + 2),
+        || {
+            stage.uncordon();
+            // The way out is undone, for the next one.
+            let strategy =
+                r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
+            stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", strategy]);
+        },
+    );
+}
+
+#[test]
+fn an_update_that_moves_the_pod() {
+    let Some(stage) = Stage::new("moved") else {
+        return;
+    };
+    let on = |node: &str| {
+        let selector = json!({"spec": {"template": {"spec": {
+            "nodeSelector": {"kubernetes.io/hostname": node}}}}});
+        deployment("web", &selector)
+    };
+    stage.apply(&on(&stage.nodes[0]));
+    stage.until_runs("web");
+    each_way_out(
+        &stage,
+        "moved-pin",
+        |_| {
+            let elsewhere = stage.other_node(&stage.node_of("web"));
+            stage.apply(&on(&elsewhere));
+        },
+        || {
+            let strategy =
+                r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
+            stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", strategy]);
+        },
+    );
+}
+
+/// Pods of one workload that keep off each other's nodes.
+fn apart() -> Value {
+    json!({"spec": {"template": {"spec": {"affinity": {"podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "labelSelector": {"matchLabels": {"app": "web"}},
+            "topologyKey": "kubernetes.io/hostname",
+        }],
+    }}}}}})
+}
+
+#[test]
+fn more_replicas_than_the_volume_can_have() {
+    let Some(stage) = Stage::new("replicas") else {
+        return;
+    };
+    let recreate = json!({"spec": {"replicas": 2, "strategy": {"type": "Recreate"}}});
+    let kinds = [
+        merged(deployment("web", &recreate), &apart()),
+        workload("apps/v1", "DaemonSet", "web", &json!({})),
+        merged(
+            workload(
+                "batch/v1",
+                "Job",
+                "web",
+                &json!({"spec": {"parallelism": 2}}),
+            ),
+            &apart(),
+        ),
+    ];
+    for object in kinds {
+        stage.apply(&object);
+        let case = stage.until("too-many-replicas");
+        let ways = stage::ways_out(&case);
+        assert_eq!(ways.len(), 1, "{case:#}");
+        stage.run(&ways[0]);
+        stage.until_nothing_waits();
+        stage.until_runs("web");
+        stage.delete(&object);
+    }
+}
+
+#[test]
+fn an_autoscaler_that_asks_for_more() {
+    let Some(stage) = Stage::new("autoscaler") else {
+        return;
+    };
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    stage.apply(&merged(deployment("web", &recreate), &apart()));
+    stage.until_runs("web");
+    stage.apply(&json!({
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {
+            "minReplicas": 2,
+            "maxReplicas": 3,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        },
+    }));
+    let case = stage.until("autoscaler");
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+}
+
+#[test]
+fn a_claim_that_two_workloads_share() {
+    let Some(stage) = Stage::new("shared") else {
+        return;
+    };
+    for way in 0..3 {
+        stage.apply(&deployment("web", &json!({})));
+        stage.until_runs("web");
+        let node = stage.node_of("web");
+        stage.kubectl(&["cordon", &node]);
+        stage.apply(&deployment("backup", &json!({})));
+        let case = stage.until("shared-claim");
+        stage.uncordon();
+        let ways = stage::ways_out(&case);
+        assert_eq!(ways.len(), 3, "{case:#}");
+        stage.run(&ways[way]);
+        stage.until_nothing_waits();
+        // Nothing that runs is stopped by the first, both run after the second.
+        let run: &[&str] = [&["web"][..], &["web", "backup"], &["backup"]][way];
+        run.iter().for_each(|app| stage.until_runs(app));
+        stage.delete(&deployment("web", &json!({})));
+        stage.delete(&deployment("backup", &json!({})));
+    }
+}
+
+#[test]
+fn a_drain_that_the_scheduler_does_not_notice() {
+    let Some(stage) = Stage::new("drain") else {
+        return;
+    };
+    let beside_itself = json!({"spec": {
+        "strategy": {"type": "Recreate"},
+        "template": {"spec": {"affinity": {"podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [{
+                "labelSelector": {"matchLabels": {"app": "web"}},
+                "topologyKey": "kubernetes.io/hostname",
+            }],
+        }}}},
+    }});
+    stage.apply(&deployment("web", &beside_itself));
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    stage.kubectl(&["cordon", &node]);
+    stage.kubectl(&["delete", "pod", "-l", "app=web", "--wait=false"]);
+    let case = stage.until("drain-with-co-location");
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+    stage.uncordon();
+}
+
+#[test]
+fn a_node_that_is_lost() {
+    let set = json!({"spec": {"replicas": 1, "serviceName": "web"}});
+    // A StatefulSet makes no second pod of the same name, so that nothing is Pending there.
+    for object in [
+        deployment("web", &json!({})),
+        workload("apps/v1", "StatefulSet", "web", &set),
+    ] {
+        let Some(stage) = Stage::new("lost") else {
+            return;
+        };
+        stage.apply(&object);
+        stage.until_runs("web");
+        let node = stage.node_of("web");
+        stage.world.nodes.die(&node);
+        let case = stage.until("node-lost");
+        let nodes = case["nodes"].as_array().unwrap();
+        assert!(
+            nodes
+                .iter()
+                .any(|it| it["name"] == *node && it["health"] == "lost"),
+            "{case:#}"
+        );
+        stage.run(&stage::commands(&case, "check")[0]);
+        stage.run(&stage::ways_out(&case)[0]);
+        stage.until_nothing_waits();
+        stage.until_runs("web");
+        stage.world.nodes.revive(&node);
+        stage.run(&stage::commands(&case, "afterwards")[0]);
+    }
+}
+
+#[test]
+fn a_driver_that_cannot_detach() {
+    let Some(stage) = Stage::new("driver") else {
+        return;
+    };
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    stage.apply(&deployment("web", &recreate));
+    stage.until_runs("web");
+    stage
+        .world
+        .nodes
+        .refuse_detach(&stage.volume, "the disk is busy");
+    roll_out(&stage, 2);
+    let case = stage.until("driver-error");
+    assert!(
+        case["because"]
+            .as_str()
+            .unwrap()
+            .contains("\"the disk is busy\""),
+        "{case:#}"
+    );
+    stage.run(&stage::commands(&case, "check")[0]);
+    stage.world.nodes.allow_detach(&stage.volume);
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.uncordon();
+}
+
+#[test]
+fn a_volume_on_its_way() {
+    let Some(stage) = Stage::new("delay") else {
+        return;
+    };
+    let slow = json!({"spec": {
+        "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+        "template": {"spec": {"terminationGracePeriodSeconds": 20}},
+    }});
+    stage.apply(&deployment("web", &slow));
+    stage.until_runs("web");
+    roll_out(&stage, 2);
+    let case = stage.until("delay");
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.uncordon();
+}
+
+/// What a developer sees who may read no more than one namespace, and what is told of
+/// names that are not there.
+#[test]
+fn what_may_not_be_seen_is_said_and_the_rest_is_told() {
+    let Some(stage) = Stage::new("rights") else {
+        return;
+    };
+    stage.apply(&deployment("web", &json!({})));
+    stage.apply(&json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "idle"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "none",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }));
+    stage.until_runs("web");
+    for (name, code, sentence) in [
+        ("web", 0, "web waits for no volume"),
+        ("pvc/data", 0, "No pod waits for claim data."),
+        (
+            "idle",
+            0,
+            "No pod uses claim idle, so that nothing waits for it.",
+        ),
+        (
+            "absent",
+            2,
+            "There is no pod, no workload and no claim \"absent\"",
+        ),
+        ("secret/data", 2, "\"secret\" is no kind that uses volumes."),
+    ] {
+        let (status, told) = stage.diagnose(&[name]);
+        assert_eq!(status, code, "{name}: {told}");
+        assert!(told.contains(sentence), "{name}: {told}");
+    }
+    roll_out(&stage, 2);
+    stage.until("rollout-overlap");
+    // The Event is what is left to those who see no volume and no node.
+    stage.kubectl(&[
+        "create",
+        "role",
+        "reader",
+        "--verb=get,list",
+        "--resource=pods,persistentvolumeclaims,events,deployments.apps",
+    ]);
+    stage.kubectl(&[
+        "create",
+        "rolebinding",
+        "reader",
+        "--role=reader",
+        "--user=developer",
+    ]);
+    let (status, told) = stage.until_told_to("developer", "rollout-overlap");
+    assert_eq!(status, 1, "{told}");
+    let told = words(&told);
+    for part in [
+        "kubectl -n",
+        "It is not known whether the node that has a volume is alive, because the nodes could not be read: ",
+        "It is not known to which node a volume is attached",
+    ] {
+        assert!(told.contains(part), "{part:?} is missing in\n{told}");
+    }
+    let (status, told) = stage.diagnose_as("nobody", &[]);
+    assert_eq!(status, 2, "{told}");
+    assert!(told.contains("as far as could be read"), "{told}");
+    stage.uncordon();
+}
+
+/// The text without the ends of its lines.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,318 @@
+//! A namespace with two nodes, a claim and its volume, and what users do there.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::fake_nodes::ATTACHING_DRIVER;
+use crate::harness::{self, ControlPlane, FakeNodes, Needs, NodeSpec, wait_until};
+
+/// How long controllers may take for one thing, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// What all tests share.
+pub(crate) struct World {
+    pub(crate) plane: &'static ControlPlane,
+    pub(crate) nodes: FakeNodes<'static>,
+    kubectl: PathBuf,
+}
+
+/// A namespace with what is in it.
+pub(crate) struct Stage {
+    pub(crate) world: &'static World,
+    pub(crate) namespace: String,
+    pub(crate) nodes: Vec<String>,
+    /// The volume behind claim `data`.
+    pub(crate) volume: String,
+}
+
+impl Stage {
+    /// `None` where there is no control plane.
+    pub(crate) fn new(name: &str) -> Option<Self> {
+        static WORLD: OnceLock<World> = OnceLock::new();
+        let plane = harness::require_control_plane(Needs::Controllers)?;
+        let programs = harness::require_programs(Needs::Controllers)?;
+        let world = WORLD.get_or_init(|| World {
+            plane,
+            nodes: plane.fake_nodes(),
+            kubectl: programs.path("kubectl"),
+        });
+        let namespace = plane.namespace(name);
+        let nodes: Vec<String> = ["a", "b"]
+            .iter()
+            .map(|letter| format!("{namespace}-{letter}"))
+            .collect();
+        let specs: Vec<NodeSpec> = nodes
+            .iter()
+            .map(|name| NodeSpec {
+                name: name.clone(),
+                taints: vec![json!({"key": "stage", "value": namespace, "effect": "NoSchedule"})],
+                cpus: 8,
+                ..NodeSpec::default()
+            })
+            .collect();
+        world.nodes.add(&specs);
+        let volume = format!("{namespace}-data");
+        let stage = Self {
+            world,
+            namespace,
+            nodes,
+            volume,
+        };
+        stage.furnish();
+        Some(stage)
+    }
+
+    fn furnish(&self) {
+        let shared = json!({
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "by-hand",
+        });
+        let size = json!({"storage": "1Gi"});
+        let volume = merged(
+            json!({"apiVersion": "v1", "kind": "PersistentVolume",
+            "metadata": {"name": self.volume},
+            "spec": {
+                "capacity": size,
+                "claimRef": {"namespace": self.namespace, "name": "data"},
+                "csi": {"driver": ATTACHING_DRIVER, "volumeHandle": self.volume},
+            }}),
+            &json!({"spec": shared}),
+        );
+        let claim = merged(
+            json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "data"},
+                "spec": {"resources": {"requests": size}}}),
+            &json!({"spec": shared}),
+        );
+        self.apply(&volume);
+        self.apply(&claim);
+        self.kubectl(&[
+            "wait",
+            "--for=jsonpath={.status.phase}=Bound",
+            "--timeout=120s",
+            "pvc/data",
+        ]);
+    }
+
+    /// The object, with the namespace filled in, as `kubectl apply` makes it.
+    pub(crate) fn apply(&self, object: &Value) {
+        let filled = self.fill(object);
+        self.world.plane.apply(&self.namespace, &filled);
+    }
+
+    /// Deletes the object and waits until none of its pods is left.
+    pub(crate) fn delete(&self, object: &Value) {
+        let name = format!(
+            "{}/{}",
+            object["kind"].as_str().unwrap().to_lowercase(),
+            object["metadata"]["name"].as_str().unwrap()
+        );
+        self.kubectl(&["delete", &name, "--cascade=foreground", "--timeout=120s"]);
+    }
+
+    fn fill(&self, object: &Value) -> String {
+        object.to_string().replace("{namespace}", &self.namespace)
+    }
+
+    /// What kubectl prints, in the namespace.
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        let namespace = ["--namespace", self.namespace.as_str()];
+        let all = [&namespace, arguments].concat();
+        self.world.plane.kubectl(&all, None).success().stdout
+    }
+
+    /// Waits until a pod of that app is ready, and none of them waits or ends.
+    pub(crate) fn until_runs(&self, app: &str) {
+        let selector = format!("app={app}");
+        wait_until(&format!("{app} to run"), PATIENCE, || {
+            let pods = self.pods(&selector);
+            let runs = |pod: &Value| {
+                pod["status"]["phase"] == "Running"
+                    && pod["metadata"]["deletionTimestamp"].is_null()
+            };
+            if !pods.is_empty() && pods.iter().all(runs) {
+                return Ok(());
+            }
+            let (_, told) = self.diagnose(&[]);
+            Err(told)
+        })
+        .unwrap();
+    }
+
+    fn pods(&self, selector: &str) -> Vec<Value> {
+        let pods = self.kubectl(&["get", "pods", "-l", selector, "-o", "json"]);
+        let mut pods: Value = serde_json::from_str(&pods).unwrap();
+        serde_json::from_value(pods["items"].take()).unwrap()
+    }
+
+    /// The node on which a pod of that app runs.
+    pub(crate) fn node_of(&self, app: &str) -> String {
+        let pods = self.pods(&format!("app={app}"));
+        let running = pods.iter().find(|pod| pod["status"]["phase"] == "Running");
+        let running = running.unwrap_or_else(|| panic!("No pod of {app} runs: {pods:#?}"));
+        running["spec"]["nodeName"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn other_node(&self, node: &str) -> String {
+        let mut nodes = self.nodes.iter();
+        nodes.find(|other| *other != node).unwrap().clone()
+    }
+
+    pub(crate) fn uncordon(&self) {
+        for node in &self.nodes {
+            self.kubectl(&["uncordon", node]);
+        }
+    }
+
+    /// The exit code of `diagnose` in the namespace, and all that it printed.
+    pub(crate) fn diagnose(&self, arguments: &[&str]) -> (i32, String) {
+        self.diagnose_with(self.world.plane.kubeconfig().to_owned(), arguments)
+    }
+
+    /// The same as somebody else.
+    pub(crate) fn diagnose_as(&self, user: &str, arguments: &[&str]) -> (i32, String) {
+        let plane = self.world.plane;
+        let mut config: Value =
+            serde_json::from_slice(&std::fs::read(plane.kubeconfig()).unwrap()).unwrap();
+        config["users"][0]["user"]["as"] = json!(user);
+        let file = plane.write_file(&format!("{user}.kubeconfig"), &config.to_string());
+        self.diagnose_with(file, arguments)
+    }
+
+    fn diagnose_with(&self, kubeconfig: PathBuf, arguments: &[&str]) -> (i32, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+            .args(["diagnose", "-n", &self.namespace])
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .output()
+            .unwrap();
+        let told = [output.stdout, output.stderr].concat();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(told).unwrap(),
+        )
+    }
+
+    /// Waits until `diagnose` names that cause, and no other beside it; answers with the case.
+    pub(crate) fn until(&self, cause: &str) -> Value {
+        wait_until(&format!("diagnose to say {cause}"), PATIENCE, || {
+            let (status, told) = self.diagnose(&["--format", "json"]);
+            let report: Value = serde_json::from_str(&told).map_err(|_| told.clone())?;
+            match report["cases"].as_array().map(Vec::as_slice) {
+                Some([case]) if case["cause"] == *cause && status == 1 => Ok(case.clone()),
+                _ => Err(told),
+            }
+        })
+        .unwrap()
+    }
+
+    /// The same as somebody else, in text.
+    pub(crate) fn until_told_to(&self, user: &str, cause: &str) -> (i32, String) {
+        wait_until(
+            &format!("diagnose to tell {user} {cause}"),
+            PATIENCE,
+            || {
+                let (status, told) = self.diagnose_as(user, &[]);
+                if told.contains(&format!("({cause})")) {
+                    return Ok((status, told));
+                }
+                Err(told)
+            },
+        )
+        .unwrap()
+    }
+
+    /// Waits until `diagnose` says that nothing waits.
+    pub(crate) fn until_nothing_waits(&self) {
+        let started = Instant::now();
+        wait_until("nothing to wait any more", PATIENCE, || {
+            match self.diagnose(&[]) {
+                (0, _) => Ok(()),
+                (_, told) => Err(told),
+            }
+        })
+        .unwrap();
+        println!(
+            "{}: nothing waits, {:.1} s after the way out",
+            self.namespace,
+            started.elapsed().as_secs_f64()
+        );
+    }
+
+    /// Runs a command in a shell, exactly as it was printed.
+    pub(crate) fn run(&self, command: &str) {
+        println!("{}: {command}", self.namespace);
+        let programs = self.world.kubectl.parent().unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let output = Command::new("sh")
+            .args(["-c", command])
+            .env("PATH", format!("{}:{path}", programs.display()))
+            .env("KUBECONFIG", self.world.plane.kubeconfig())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{command}\n{output:#?}");
+    }
+}
+
+/// The commands of a case that have that purpose.
+pub(crate) fn commands(case: &Value, purpose: &str) -> Vec<String> {
+    let steps = case["steps"].as_array().unwrap().iter();
+    steps
+        .filter(|step| step["purpose"] == purpose)
+        .filter_map(|step| step["command"].as_str().map(str::to_owned))
+        .collect()
+}
+
+/// The ways out of a case.
+pub(crate) fn ways_out(case: &Value) -> Vec<String> {
+    commands(case, "way-out")
+}
+
+/// A Deployment whose pod uses claim `data`, with `further` merged in.
+pub(crate) fn deployment(name: &str, further: &Value) -> Value {
+    let one = json!({"spec": {"replicas": 1, "progressDeadlineSeconds": 60}});
+    merged(workload("apps/v1", "Deployment", name, &one), further)
+}
+
+/// A workload whose pods use claim `data`, go to the nodes of its namespace only, and
+/// leave them soon when they are lost.
+pub(crate) fn workload(api_version: &str, kind: &str, name: &str, further: &Value) -> Value {
+    let leaves = |key: &str| {
+        json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists",
+            "effect": "NoExecute", "tolerationSeconds": 2})
+    };
+    let mut object = json!({
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"template": {
+            "metadata": {"labels": {"app": name}},
+            "spec": {
+                "terminationGracePeriodSeconds": 2,
+                "tolerations": [
+                    {"key": "stage", "value": "{namespace}", "effect": "NoSchedule"},
+                    leaves("not-ready"),
+                    leaves("unreachable"),
+                ],
+                "containers": [{"name": "app", "image": "example.com/app:1"}],
+                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+            },
+        }},
+    });
+    if kind == "Job" {
+        object["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
+    } else {
+        object["spec"]["selector"] = json!({"matchLabels": {"app": name}});
+    }
+    merged(object, further)
+}
+
+/// The object with another one merged in.
+pub(crate) fn merged(mut object: Value, further: &Value) -> Value {
+    json_patch::merge(&mut object, further);
+    object
+}
