@@ -11,7 +11,7 @@
 //! later; in files, on the one that comes and goes. A claim with the name that a
 //! StatefulSet's template makes (`data-postgres-0`) is that StatefulSet's, whether
 //! it exists yet or not. Bare pods and those of controllers that are not known
-//! here are users like any other.
+//! here are users like any other; `serve` sees them with `--bare-pods`.
 //!
 //! # Why
 //!
