@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::{FakeNodes, Output, wait_until};
-use crate::installed::DEADLINE;
+use crate::installed::{DEADLINE, account};
 use crate::requests::{Cluster, counts, label, of_claim, series, workload};
 
 const TAINT: &str = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
@@ -37,8 +37,12 @@ pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Cluster, nodes: &FakeNo
         }
     });
     assert_eq!(asked, counts(&[("fencing validating", 3)]));
+    // And none of what controllers did before, in all their rollouts.
+    assert_eq!(refused(cluster), 3);
 
     an_override_is_heard(cluster, node, attachment);
+    without_the_right_nothing_is_refused(cluster, node);
+    let before = refused(cluster);
     dead(cluster, nodes, node);
     let taint = ["taint", "node", node, TAINT];
     cluster.run(&taint, None).success();
@@ -47,13 +51,18 @@ pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Cluster, nodes: &FakeNo
     let (elsewhere, _) = settled(cluster);
     assert_ne!(elsewhere, node);
     cluster.run(&["delete", "node", node], None).success();
-    // Whatever the controllers did on the way, only the three above were refused.
+    // Whatever the controllers did meanwhile, none of it was refused.
+    assert_eq!(refused(cluster), before);
+}
+
+/// How many requests the entry has refused, as the API server counts them.
+fn refused(cluster: &Cluster) -> u64 {
     let exposition = cluster.run(&["get", "--raw=/metrics"], None).success();
     let rejections = "apiserver_admission_webhook_rejection_count";
-    let refused = series(&exposition.stdout, rejections)
+    series(&exposition.stdout, rejections)
         .filter(|(labels, _)| label(labels, "name") == "fencing.multi-attach-guard.dev")
-        .map(|(_, count)| count);
-    assert_eq!(refused.sum::<u64>(), 3);
+        .map(|(_, count)| count)
+        .sum()
 }
 
 /// The three ways to take the volume from the node.
@@ -167,6 +176,31 @@ fn an_override_is_heard(cluster: &Cluster, node: &str, attachment: &str) {
         .lines()
         .filter(|it| it.contains("the plug is in my hand"));
     assert_eq!(overrides.count(), 3);
+}
+
+/// Where the Lease may not be read, an administrator is told so and not stopped.
+fn without_the_right_nothing_is_refused(cluster: &Cluster, node: &str) {
+    let binding = "rolebinding/multi-attach-guard-fencing";
+    let delete = ["delete", binding, "-n=kube-node-lease"];
+    cluster.run(&delete, None).success();
+    let taint = ["taint", "node", node, TAINT, "--dry-run=server"];
+    // The API server learns of rights through a cache.
+    let told = wait_until("the right to be gone", DEADLINE, || {
+        let said = cluster.run(&taint, None);
+        match said.status {
+            0 => Ok(said.stderr),
+            _ => Err(said.stderr),
+        }
+    })
+    .unwrap();
+    assert!(told.contains("Warning: fencing-live-node"), "{told}");
+    assert!(told.contains("Lease kube-node-lease/"), "{told}");
+    account(&cluster.plane);
+    wait_until("the right to be back", DEADLINE, || {
+        let said = cluster.run(&taint, None);
+        (said.status != 0).then_some(()).ok_or(said.stderr)
+    })
+    .unwrap();
 }
 
 /// Until the control plane knows that the node is dead, and its pod is to go.
