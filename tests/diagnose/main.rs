@@ -275,8 +275,15 @@ fn a_volume_on_its_way() {
     stage.until_runs("web");
     roll_out(&stage, 2);
     let case = stage.until("delay");
+    let watch = stage.watch();
     stage.run(&stage::ways_out(&case)[0]);
     stage.until_nothing_waits();
+    // It ends by itself, when nothing waits any more.
+    let told = watch.wait_with_output().unwrap();
+    let text = String::from_utf8(told.stdout).unwrap();
+    assert_eq!(told.status.code(), Some(0), "{text}");
+    assert!(text.contains("(delay)"), "{text}");
+    assert!(text.ends_with("No pod waits for a volume.\n"), "{text}");
     stage.uncordon();
 }
 

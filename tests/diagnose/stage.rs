@@ -1,7 +1,7 @@
 //! A namespace with two nodes, a claim and its volume, and what users do there.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -195,6 +195,16 @@ impl Stage {
             output.status.code().unwrap(),
             String::from_utf8(told).unwrap(),
         )
+    }
+
+    /// `diagnose --watch`, which goes on until nothing waits.
+    pub(crate) fn watch(&self) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+            .args(["diagnose", "--watch", "-n", &self.namespace])
+            .env("KUBECONFIG", self.world.plane.kubeconfig())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     /// Waits until `diagnose` names that cause, and no other beside it; answers with the case.

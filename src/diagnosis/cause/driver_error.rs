@@ -4,6 +4,10 @@ use super::{Cause, Purpose, Step, wait};
 use crate::diagnosis::VolumeAttachment;
 use crate::diagnosis::stuck::Stuck;
 
+/// What the attach-detach controller says when a driver fails (`GenerateAttachVolumeFunc` in
+/// `pkg/volume/util/operationexecutor`), its attacher's silence included.
+const ATTACH_FAILED: &str = "AttachVolume.Attach failed";
+
 pub(super) const CAUSE: Cause = Cause {
     code: "driver-error",
     title: "The storage driver cannot attach or detach the volume",
@@ -13,49 +17,88 @@ pub(super) const CAUSE: Cause = Cause {
 };
 
 fn judge(stuck: &Stuck<'_>) -> Option<String> {
-    let (attachment, verb, message) = fault(stuck)?;
+    let fault = fault(stuck)?;
     Some(format!(
-        "The driver could not {verb} node {}: \"{}\". It tries again by itself, and fails until that is put right.",
-        attachment.node,
-        message.trim().trim_end_matches('.'),
+        "The driver could not {} node {}: \"{}\". It is tried again and again, and fails until that is put right.",
+        fault.verb,
+        fault.node,
+        fault.message.trim().trim_end_matches('.'),
     ))
 }
 
-/// The attachment at fault, what was to be done and what the driver said.
-fn fault<'a>(stuck: &Stuck<'a>) -> Option<(&'a VolumeAttachment, &'static str, &'a str)> {
-    let attach =
-        |it: &'a VolumeAttachment| Some((it, "attach the volume to", it.attach_error.as_deref()?));
+/// What a driver could not do.
+struct Fault<'a> {
+    verb: &'static str,
+    node: &'a str,
+    message: &'a str,
+    attachment: Option<&'a VolumeAttachment>,
+}
+
+fn fault<'a>(stuck: &Stuck<'a>) -> Option<Fault<'a>> {
+    let attach = |it: &'a VolumeAttachment| {
+        Some(Fault {
+            verb: "attach the volume to",
+            node: &it.node,
+            message: it.attach_error.as_deref()?,
+            attachment: Some(it),
+        })
+    };
     let detach = |it: &'a VolumeAttachment| {
         // As long as a pod there uses it, nobody wants it detached.
-        let in_use = stuck
-            .staying()
-            .any(|pod| pod.node.as_ref() == Some(&it.node));
-        let message = it.detach_error.as_deref().filter(|_| !in_use)?;
-        Some((it, "detach the volume from", message))
+        let mut staying = stuck.staying();
+        if staying.any(|pod| pod.node.as_ref() == Some(&it.node)) {
+            return None;
+        }
+        Some(Fault {
+            verb: "detach the volume from",
+            node: &it.node,
+            message: it.detach_error.as_deref()?,
+            attachment: Some(it),
+        })
     };
-    let own = stuck.own_attachment().and_then(attach);
-    own.or_else(|| stuck.foreign_attachments().find_map(detach))
+    let own = stuck.own_attachment();
+    own.and_then(attach)
+        .or_else(|| stuck.foreign_attachments().find_map(detach))
+        .or_else(|| told_by_event(stuck))
+}
+
+/// A fault that only an Event tells: where no VolumeAttachment can be seen, or where the
+/// driver's attacher says nothing at all. While somebody else has the volume, an earlier
+/// fault is not what the pod waits for.
+fn told_by_event<'a>(stuck: &Stuck<'a>) -> Option<Fault<'a>> {
+    let message = stuck.said.filter(|said| said.contains(ATTACH_FAILED))?;
+    let is_free = stuck.holding_nodes().is_empty();
+    Some(Fault {
+        verb: "attach the volume to",
+        node: stuck.pod.node.as_deref().filter(|_| is_free)?,
+        message,
+        attachment: stuck.own_attachment(),
+    })
 }
 
 fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
-    let Some((attachment, ..)) = fault(stuck) else {
-        return Vec::new();
-    };
-    let name = attachment.meta.name.as_str();
-    vec![
+    let attachment = fault(stuck).and_then(|fault| fault.attachment);
+    let look = attachment.map(|attachment| {
+        let name = attachment.meta.name.as_str();
         Step::new(
             Purpose::Check,
             stuck.kubectl(&["get", "volumeattachment", name, "-o", "yaml"]),
             "Nothing. status.attachError and status.detachError hold the driver's words and when they were said.",
-        ),
+        )
+    });
+    let driver = match stuck.used.driver.as_str() {
+        "" => "the driver",
+        driver => driver,
+    };
+    let rest = [
         Step::told(&format!(
-            "The log of {}'s controller, in the container csi-attacher, says the rest. Credentials, a quota, a disk that the back end has lost and too many volumes on one node are the usual reasons.",
-            stuck.used.driver
+            "The log of {driver}'s controller, in the container csi-attacher, says the rest. A controller that does not run, credentials, a quota, a disk that the back end has lost and too many volumes on one node are the usual reasons.",
         )),
         wait(
             stuck,
             Purpose::WayOut,
-            "Time. Once the reason is put right the driver's next try succeeds, within minutes. Do not delete the VolumeAttachment: the disk may still be attached.",
+            "Time. Once the reason is put right the next try succeeds, within minutes. Do not delete the VolumeAttachment: the disk may still be attached.",
         ),
-    ]
+    ];
+    look.into_iter().chain(rest).collect()
 }

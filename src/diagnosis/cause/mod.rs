@@ -195,15 +195,14 @@ fn fewer_pods(stuck: &Stuck<'_>) -> Vec<Step> {
             ),
         ),
     };
-    vec![step, another_storage(stuck)]
+    vec![step, another_storage()]
 }
 
 /// What lets several nodes have the data.
-fn another_storage(stuck: &Stuck<'_>) -> Step {
-    Step::told(&format!(
-        "Pods on several nodes need a volume that can be ReadWriteMany: `multi-attach-guard capabilities --cluster` says which class of this cluster gives one, and `multi-attach-guard migrate {} -n {} --to ReadWriteMany` writes the way there.",
-        stuck.claim, stuck.pod.meta.namespace
-    ))
+fn another_storage() -> Step {
+    Step::told(
+        "Pods on several nodes need a volume that can be ReadWriteMany: `multi-attach-guard capabilities --cluster` says which class of this cluster gives one. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data.",
+    )
 }
 
 /// Waiting until the pod is ready, for what passes.

@@ -283,7 +283,7 @@ fn every_cause() -> Vec<(&'static str, World)> {
                 .with(but(
                     attachment("n1", true),
                     &json!({"metadata": {"deletionTimestamp": "2026-03-01T11:58:00Z"},
-                        "status": {"detachError": {"message": "rpc error: code = Internal desc = volume is\u{1b}[31m busy"}}}),
+                        "status": {"detachError": {"message": "rpc error: code = Internal desc = volume is busy"}}}),
                 )),
         ),
         (
@@ -429,13 +429,38 @@ fn what_decides_between_causes() {
         "rollout-overlap",
         "for one pod at a time (ReadWriteOncePod)",
     );
+    // The attacher of the driver does not run.
+    reads(
+        rollout()
+            .without("Pod", "web-old-x")
+            .without("VolumeAttachment", "csi-n1")
+            .with(attachment("n2", false))
+            .with(event("web-new-x", "AttachVolume.Attach failed for volume \"pv-data\" : timed out waiting for external-attacher of ebs.csi.aws.com CSI driver to attach volume")),
+        "driver-error",
+        "timed out waiting for external-attacher",
+    );
+    // Without CSI there are no VolumeAttachments: the pods tell.
+    reads(
+        rollout().without("VolumeAttachment", "csi-n1"),
+        "rollout-overlap",
+        "kubectl -n shop rollout undo deployment/web",
+    );
+    // Both texts of the attach-detach controller, and nothing else to be seen.
+    reads(
+        rollout()
+            .without("VolumeAttachment", "csi-n1")
+            .without("Pod", "web-old-x")
+            .with(event("web-new-x", "Multi-Attach error for volume \"pv-data\" Volume is already exclusively attached to one node and can't be attached to another")),
+        "delay",
+        "it is yet to be attached",
+    );
     reads(
         rollout().with(but(
             attachment("n2", false),
-            &json!({"status": {"attachError": {"message": "no such disk"}}}),
+            &json!({"status": {"attachError": {"message": "no such\u{1b}[31mdisk"}}}),
         )),
         "driver-error",
-        "could not attach the volume to node n2: \"no such disk\"",
+        "could not attach the volume to node n2: \"no such [31mdisk\"",
     );
 }
 
