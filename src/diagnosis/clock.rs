@@ -30,11 +30,11 @@ impl Clock {
         };
         // The youngest first, so that few nodes are looked for.
         let mut leases: Vec<_> = observed.leases.iter().collect();
-        leases.sort_unstable_by_key(|lease| std::cmp::Reverse(lease.renewed));
+        leases.sort_unstable_by_key(|lease| std::cmp::Reverse(lease.spec.renew_time));
         let newest = leases
             .into_iter()
-            .filter_map(|lease| Some((lease, lease.renewed?)))
-            .find(|(lease, _)| is_ready(&lease.node));
+            .filter_map(|lease| Some((lease, lease.spec.renew_time?)))
+            .find(|(lease, _)| is_ready(&lease.metadata.name));
         let ahead = newest.map(|(_, renewed)| renewed.as_second() - now.as_second());
         match (newest, ahead) {
             (Some((_, renewed)), Some(ahead)) if ahead.abs() > LEASE_SECONDS => Self {

@@ -53,7 +53,7 @@ impl<'a> Index<'a> {
             events,
             nodes: nodes.map(|node| (node.name.as_str(), node)).collect(),
             leases: leases
-                .filter_map(|lease| Some((lease.node.as_str(), lease.renewed?)))
+                .filter_map(|lease| Some((lease.metadata.name.as_str(), lease.spec.renew_time?)))
                 .collect(),
         }
     }

@@ -23,7 +23,7 @@ pub use case::{
 pub use cause::{CAUSES, Cause};
 pub use clock::Clock;
 pub use health::Health;
-pub use observed::{Event, Lease, Meta, NodeState, Observed, Pod, Unread, VolumeAttachment};
+pub use observed::{Event, Meta, NodeState, Observed, Pod, Unread, VolumeAttachment};
 pub use span::span;
 
 use jiff::Timestamp;

@@ -9,6 +9,7 @@ use serde::de::Deserializer;
 use crate::model::Text;
 use crate::model::de::nullable;
 use crate::model::labels::Labels;
+use crate::model::lease::Lease;
 use crate::model::node::Taint;
 
 /// What was seen of a cluster at one moment.
@@ -433,40 +434,6 @@ impl<'de> Deserialize<'de> for NodeState {
             ready: ready.map_or_else(|| "Unknown".into(), |it| it.status),
             taints: wire.spec.taints,
             cordoned: wire.spec.unschedulable,
-        })
-    }
-}
-
-/// What a kubelet renews as long as it lives.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lease {
-    /// The node's name.
-    pub node: Text,
-    /// When it was last renewed, by the clock of the node.
-    pub renewed: Option<Timestamp>,
-}
-
-impl<'de> Deserialize<'de> for Lease {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Wire {
-            metadata: Meta,
-            #[serde(deserialize_with = "nullable")]
-            spec: Spec,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Spec {
-            #[serde(deserialize_with = "time")]
-            renew_time: Option<Timestamp>,
-        }
-
-        let wire = Wire::deserialize(deserializer)?;
-        Ok(Self {
-            node: wire.metadata.name,
-            renewed: wire.spec.renew_time,
         })
     }
 }

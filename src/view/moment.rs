@@ -19,6 +19,7 @@ use super::resource::{RawObject, WATCHED, Watched};
 use super::watch::root_cause;
 use crate::cluster::Cluster;
 use crate::diagnosis::{Observed, Unread};
+use crate::model::lease::NODE_LEASES;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 
@@ -27,9 +28,6 @@ const AT_ONCE: usize = 6;
 
 /// Objects in one page.
 const PAGE: u32 = 500;
-
-/// Where kubelets keep their Leases.
-const NODE_LEASES: &str = "kube-node-lease";
 
 /// A cluster at one moment.
 #[derive(Debug, Default)]
