@@ -4,10 +4,7 @@ use serde::Serialize;
 
 use super::clock::LEASE_SECONDS;
 use super::index::Index;
-use crate::model::node::Taint;
-
-/// The taint that says a machine is off for certain: Kubernetes then lets its volumes go.
-pub(super) const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+use crate::model::node::{OUT_OF_SERVICE, Taint};
 
 /// Whether a node is alive, as far as the cluster knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -4,9 +4,10 @@
 //! it keeps the volume where it is until somebody who knows says so.
 
 use super::{Cause, Purpose, Step, wait};
-use crate::diagnosis::health::{Health, OUT_OF_SERVICE};
+use crate::diagnosis::health::Health;
 use crate::diagnosis::span;
 use crate::diagnosis::stuck::Stuck;
+use crate::model::node::OUT_OF_SERVICE;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "node-lost",
