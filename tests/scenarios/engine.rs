@@ -17,12 +17,13 @@ use serde_json::Value;
 use crate::harness::ControlPlane;
 use crate::outcome::Outcome;
 
-/// Every kind the engine asks about.
+/// Every kind the engine asks about. They are listed one after the other, and what is
+/// named after what names it: the volume of a claim that is being bound is there.
 const FACTS: [(&str, &str, &str); 16] = [
     ("", "v1", "Node"),
     ("", "v1", "Namespace"),
-    ("", "v1", "PersistentVolume"),
     ("", "v1", "PersistentVolumeClaim"),
+    ("", "v1", "PersistentVolume"),
     ("storage.k8s.io", "v1", "StorageClass"),
     ("storage.k8s.io", "v1", "CSIDriver"),
     ("apps", "v1", "Deployment"),
