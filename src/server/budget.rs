@@ -1,8 +1,8 @@
 //! The memory that bodies share.
 //!
 //! What has arrived is charged, not what is announced. Where the memory is used
-//! up, the bodies that have stalled longest give way, so that half-sent bodies
-//! never stand in the way of whole ones. Bodies that all wait for each other's
+//! up, the bodies that have stalled give way, so that half-sent bodies never stand
+//! in the way of whole ones. Bodies that all wait for each other's
 //! memory cannot block for ever: one at a time may go beyond the budget, to its
 //! end.
 
@@ -29,7 +29,8 @@ const TURNS: usize = 4;
 /// headers, stream and task.
 const REQUEST: usize = 8 * 1024;
 
-/// The most bodies that wait for memory; more are refused at once. Each keeps
+/// The most bodies that wait for memory. For one more, the one of them that came first
+/// is refused: bodies that wait hold memory too, and may have stalled. Each keeps
 /// what the client may send ahead ([`STREAM_WINDOW`]) unread, and all of one
 /// connection must leave its window open for the one that is being read.
 const MOST_WAITING: usize = 16;
@@ -44,6 +45,9 @@ pub(super) const CONNECTION_WINDOW: u32 = STREAM_WINDOW * (MOST_WAITING as u32 +
 
 /// Stands for "it is not the client that keeps us waiting".
 const NEVER: u64 = u64::MAX;
+
+/// Stands for "it waits no more, as it was told to give way".
+const TOLD: u64 = NEVER - 1;
 
 /// The memory that bodies share. Clones are the same.
 #[derive(Clone, Debug)]
@@ -207,7 +211,7 @@ impl Rest {
         let until = Instant::now() + patience;
         let _waiting = Waiting::new(&self.memory.waiting);
         if self.memory.waiting.load(Ordering::SeqCst) > MOST_WAITING {
-            return Err(NoMemory);
+            self.memory.end_the_oldest_that_waits();
         }
         self.progress.heard.store(NEVER, Ordering::Relaxed);
         loop {
@@ -222,7 +226,7 @@ impl Rest {
             if now >= until {
                 return Err(NoMemory);
             }
-            self.memory.end_the_longest_stalled().await;
+            self.memory.end_the_stalled().await;
             // Another may have stalled by then.
             let _ = timeout_at(until.min(now + STALLED), freed).await;
         }
@@ -238,7 +242,7 @@ impl Drop for Rest {
 impl Memory {
     /// Milliseconds after the epoch.
     fn now(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(NEVER - 1)
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(TOLD - 1)
     }
 
     fn unfinished(&self) -> MutexGuard<'_, Unfinished> {
@@ -247,10 +251,11 @@ impl Memory {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the half that stalled longest to give way: one after the other, many of
-    /// them would take longer than a review can wait.
-    async fn end_the_longest_stalled(&self) {
-        let stalled = self.longest_stalled();
+    /// Tells all that have stalled to give way: others that are to stall wait as well,
+    /// and take a part of what is freed, so that fewer at a time would take longer than
+    /// a review can wait.
+    async fn end_the_stalled(&self) {
+        let stalled = self.stalled();
         if stalled.is_empty() {
             return;
         }
@@ -264,21 +269,29 @@ impl Memory {
         }
     }
 
+    /// Tells the body that came first, of those that wait, to give way.
+    fn end_the_oldest_that_waits(&self) {
+        let unfinished = self.unfinished();
+        let waiting = unfinished
+            .bodies
+            .iter()
+            .filter(|(_, body)| body.heard.load(Ordering::Relaxed) == NEVER);
+        if let Some((_, body)) = waiting.min_by_key(|(number, _)| **number) {
+            body.heard.store(TOLD, Ordering::Relaxed);
+            body.give_way.notify_one();
+        }
+    }
+
     /// With when each was heard of last.
-    fn longest_stalled(&self) -> Vec<(u64, Arc<Progress>)> {
+    fn stalled(&self) -> Vec<(u64, Arc<Progress>)> {
         let stalled = u64::try_from(STALLED.as_millis()).unwrap_or(NEVER);
         let latest = self.now().saturating_sub(stalled);
-        let unfinished = self.unfinished();
-        let mut bodies: Vec<(u64, Arc<Progress>)> = unfinished
+        self.unfinished()
             .bodies
             .values()
             .map(|body| (body.heard.load(Ordering::Relaxed), Arc::clone(body)))
             .filter(|(heard, _)| *heard <= latest)
-            .collect();
-        drop(unfinished);
-        bodies.sort_unstable_by_key(|(heard, _)| *heard);
-        bodies.truncate(bodies.len().div_ceil(2));
-        bodies
+            .collect()
     }
 }
 
@@ -323,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_longest_stalled_gives_way() {
+    async fn what_has_stalled_gives_way() {
         let budget = budget(100);
         let (mut old, mut young) = (budget.share(), budget.share());
         assert!(old.grow_now(90) && young.grow_now(90));

@@ -35,7 +35,7 @@ pub struct Limits {
     /// The largest body that is read, in bytes. Larger ones get a 413.
     pub body: usize,
     /// Bytes of all bodies that have arrived and are not answered yet. Where
-    /// they are used up, the body that has stalled longest gives way.
+    /// they are used up, the bodies that have stalled give way.
     pub body_memory: usize,
     /// Reviews judged at once; more wait for a part of the time that their
     /// caller gives, and are refused at once where that cannot be enough.

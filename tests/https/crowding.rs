@@ -60,14 +60,15 @@ async fn half_sent_bodies_give_their_memory_to_whole_ones() {
     let server = start(options).await;
     let client = server.client();
     let stranger = server.http2().await;
-    // More than there is room for, and one that goes beyond it.
+    // More than there is room for: in parts of one each, more than may wait for the rest.
     leave_half_sent(&stranger, 25, &body(50_000)).await;
     until("the memory is used up", async || {
         server.metric("multi_attach_guard_requests_in_flight").await >= 15.0
     })
     .await;
     for length in [9_300, 900_000, 5_000_000] {
-        assert_eq!(review(&server, &client, length).await, StatusCode::OK);
+        let status = review(&server, &client, length).await;
+        assert_eq!(status, StatusCode::OK, "{length} bytes");
     }
     let shed = r#"multi_attach_guard_requests_refused_total{reason="memory"}"#;
     until("some gave way", async || server.metric(shed).await >= 1.0).await;
