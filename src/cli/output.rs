@@ -1,5 +1,6 @@
 //! What a command prints.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -55,6 +56,25 @@ pub(super) fn write_report(
     };
     report::write(report, format, style, out)?;
     out.flush()
+}
+
+/// The code with which a command ends; 2 and a sentence where it failed. `unwritten` is
+/// the error of standard output, where that is what failed.
+pub(super) fn exit_code<E: Display>(
+    outcome: Result<u8, E>,
+    unwritten: fn(&E) -> Option<&io::Error>,
+) -> ExitCode {
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+            // Whoever reads the output has seen enough, as `head` does.
+            if !unwritten(&error).is_some_and(is_closed) {
+                eprintln!("{error}");
+            }
+            ExitCode::from(2)
+        }
+    }
 }
 
 /// Prints `text` and says with which code the program ends. `what` it is stands in

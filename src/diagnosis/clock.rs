@@ -3,11 +3,7 @@
 use jiff::Timestamp;
 
 use super::observed::Observed;
-
-/// A Lease that is not renewed for so many seconds speaks of a node that is lost: the
-/// default of the controller manager's `--node-monitor-grace-period` is 50, of a Lease's
-/// own duration 40.
-pub(super) const LEASE_SECONDS: i64 = 40;
+use crate::model::lease::DURATION_SECONDS;
 
 /// The time by which Leases are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +33,7 @@ impl Clock {
             .find(|(lease, _)| is_ready(&lease.metadata.name));
         let ahead = newest.map(|(_, renewed)| renewed.as_second() - now.as_second());
         match (newest, ahead) {
-            (Some((_, renewed)), Some(ahead)) if ahead.abs() > LEASE_SECONDS => Self {
+            (Some((_, renewed)), Some(ahead)) if ahead.abs() > DURATION_SECONDS => Self {
                 of_nodes: renewed,
                 skew: Some(ahead),
             },

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::clock::LEASE_SECONDS;
 use super::index::Index;
+use crate::model::lease::DURATION_SECONDS;
 use crate::model::node::{OUT_OF_SERVICE, Taint};
 
 /// Whether a node is alive, as far as the cluster knows.
@@ -66,7 +66,7 @@ impl Examined {
                 out_of_service: false,
             };
         };
-        let renews = lease.is_some_and(|age| age <= LEASE_SECONDS);
+        let renews = lease.is_some_and(|age| age <= DURATION_SECONDS);
         let health = match node.ready.as_str() {
             "True" => Health::Alive,
             _ if renews => Health::NotReady,

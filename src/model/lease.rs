@@ -12,7 +12,7 @@ pub const NODE_LEASES: &str = "kube-node-lease";
 
 /// For how long a kubelet's Lease holds unless it says otherwise
 /// (`nodeLeaseDurationSeconds` of its configuration). It is renewed four times in that.
-const DURATION_SECONDS: i64 = 40;
+pub const DURATION_SECONDS: i64 = 40;
 
 /// A Lease: since when it holds, and for how long.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

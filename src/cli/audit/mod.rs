@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::cluster::{ClusterError, Connection};
 use super::hunk;
-use super::output::{FailOn, print_report};
+use super::output::{FailOn, exit_code, print_report};
 use super::policy_file::{self, PolicyFileError};
 use crate::cluster::{BatchOrder, Beside, Cluster, Stored, View};
 use crate::manifest::split::parts;
@@ -89,17 +89,10 @@ enum AuditError {
 }
 
 pub(super) fn run(options: &AuditOptions) -> ExitCode {
-    match audit(options) {
-        Ok(code) => ExitCode::from(code),
-        // Whoever reads the report has seen enough, as `head` does.
-        Err(AuditError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::from(2)
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(2)
-        }
-    }
+    exit_code(audit(options), |error| match error {
+        AuditError::Write(error) => Some(error),
+        _ => None,
+    })
 }
 
 fn audit(options: &AuditOptions) -> Result<u8, AuditError> {

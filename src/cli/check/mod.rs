@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::cluster::{self, ClusterError};
-use super::output::{FailOn, print_report, write_report};
+use super::output::{FailOn, exit_code, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
 use crate::cluster::Cluster;
 use crate::manifest::find::{Exclude, ExcludeError};
@@ -146,17 +146,10 @@ pub enum CheckError {
 /// Checks, reports, and says with which code the program ends.
 #[must_use]
 pub(super) fn run(options: &CheckOptions) -> ExitCode {
-    match check(options) {
-        Ok(code) => ExitCode::from(code),
-        // Whoever reads the report has seen enough, as `head` does.
-        Err(CheckError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::from(2)
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(2)
-        }
-    }
+    exit_code(check(options), |error| match error {
+        CheckError::Write(error) => Some(error),
+        _ => None,
+    })
 }
 
 fn check(options: &CheckOptions) -> Result<u8, CheckError> {

@@ -15,6 +15,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::cluster::{ClusterError, Connection};
+use super::output::exit_code;
 use crate::cluster::Lookup;
 use crate::diagnosis::{Clock, Facts, cases, span};
 use crate::policy::Policy;
@@ -77,17 +78,10 @@ enum DiagnoseError {
 }
 
 pub(super) fn run(options: &DiagnoseOptions) -> ExitCode {
-    match diagnose(options) {
-        Ok(code) => ExitCode::from(code),
-        // Whoever reads it has seen enough, as `head` does.
-        Err(DiagnoseError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-            ExitCode::from(2)
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(2)
-        }
-    }
+    exit_code(diagnose(options), |error| match error {
+        DiagnoseError::Write(error) => Some(error),
+        _ => None,
+    })
 }
 
 fn diagnose(options: &DiagnoseOptions) -> Result<u8, DiagnoseError> {

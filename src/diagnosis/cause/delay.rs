@@ -73,7 +73,7 @@ fn reason(stuck: &Stuck<'_>) -> String {
             span(FORCE_DETACH)
         ),
         (None, _) => format!(
-            "No pod is seen that uses the volume on node {name}; it is detached as soon as the kubelet there has unmounted it. There is no force on a healthy node; on one that is not, it comes 6 minutes after the last pod was gone."
+            "No pod seems to use the volume on node {name}; it is detached as soon as the kubelet there has unmounted it. Kubernetes never detaches by force from a healthy node; from one that is not, it does so 6 minutes after the last pod was gone."
         ),
     }
 }

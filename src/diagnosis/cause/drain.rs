@@ -37,11 +37,11 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
     let since = stuck.pod.waits_since();
     let waited = since.map_or(0, |since| now.as_second() - since.as_second());
     let again = match LOOKS_AGAIN - waited {
-        left @ 1.. => format!("in about {} at the earliest, or a little later", span(left)),
+        left @ 1.. => format!("in {} or a little later", span(left)),
         _ => "any moment now".to_owned(),
     };
     Some(format!(
-        "Pod {} must be beside pods like it, and the last one has left {left}. It may go anywhere now, but the scheduler is not woken by a pod that goes (kubernetes/kubernetes#141354); it looks again by itself {again}.",
+        "Pod {} must be beside pods like it, and the last one has left {left}. It may go anywhere now, but the scheduler is not woken by a pod that goes (kubernetes/kubernetes#141354); by itself, it looks again {again}.",
         stuck.pod.meta.name
     ))
 }

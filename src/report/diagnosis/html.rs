@@ -1,10 +1,10 @@
-//! Diagnoses as one page: no script, no network, readable in print and by ear.
+//! Diagnoses as one page.
 
 use std::io::{self, Write};
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
-use super::super::html::STYLE;
+use super::super::page::{self, Heading};
 use super::text::{counted, volume_in_words};
 use super::{Diagnosis, picture};
 use crate::diagnosis::{Purpose, Step, Told, span};
@@ -13,35 +13,18 @@ use crate::diagnosis::{Purpose, Step, Told, span};
 const PICTURE_WIDTH: usize = 50;
 
 pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "Volumes waited for: " (counted(diagnosis.pods(), "pod")) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                header {
-                    h1 { "Volumes waited for" }
-                    p.summary { (diagnosis.summary()) }
-                }
-                main {
-                    (by_cause(diagnosis))
-                    @for told in diagnosis.in_full() { (case(told)) }
-                    (sentences("Not seen", &diagnosis.open))
-                    (sentences("To be known", &diagnosis.notes))
-                }
-                footer {
-                    p { "Made by multi-attach-guard " (env!("CARGO_PKG_VERSION")) "." }
-                }
-            }
-        }
+    let heading = Heading {
+        title: "Volumes waited for",
+        extent: &counted(diagnosis.pods(), "pod"),
+        summary: &diagnosis.summary(),
     };
-    out.write_all(page.into_string().as_bytes())?;
-    writeln!(out)
+    let content = html! {
+        (by_cause(diagnosis))
+        @for told in diagnosis.in_full() { (case(told)) }
+        (sentences("Not seen", &diagnosis.open))
+        (sentences("To be known", &diagnosis.notes))
+    };
+    page::write(&heading, &content, out)
 }
 
 fn by_cause(diagnosis: &Diagnosis) -> Markup {

@@ -84,7 +84,7 @@ impl Diagnosis {
             .collect();
         match (self.pods(), claims.len()) {
             (0, _) if self.open.is_empty() => "No pod waits for a volume.".to_owned(),
-            (0, _) => "No pod is seen that waits for a volume, as far as could be read.".to_owned(),
+            (0, _) => "No pod waits for a volume, as far as could be read.".to_owned(),
             (1, _) => "1 pod waits for a volume.".to_owned(),
             (pods, 1) => format!("{pods} pods wait for a volume."),
             (pods, claims) => format!("{pods} pods wait for {claims} volumes."),

@@ -362,7 +362,7 @@ fn what_decides_between_causes() {
     reads(
         rollout().without("Pod", "web-old-x"),
         "delay",
-        "No pod is seen that uses the volume on node n1",
+        "No pod seems to use the volume on node n1",
     );
     reads(
         rollout()

@@ -1,50 +1,30 @@
-//! Reports as one page: no script, no network, readable in print and by ear.
+//! Reports as one page.
 
 mod picture;
 
 use std::io::{self, Write};
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
+use super::page::{self, Heading};
 use super::{Located, Place, Report, Severity, words};
-
-/// Colours keep a contrast of 4.5 to 1 or more in both schemes (WCAG 2.2, 1.4.3), and
-/// nothing is told by colour alone.
-pub(super) const STYLE: &str = include_str!("style.css");
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let told: Vec<(Severity, &Located)> = report.told().collect();
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { "Volumes at risk: " (heading(report)) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                header {
-                    h1 { "Volumes at risk" }
-                    p.summary { (words::summary(&report.summary)) }
-                }
-                main {
-                    (counts(report, &told))
-                    (findings(&told))
-                    (asides(report))
-                }
-                footer {
-                    p { "Made by multi-attach-guard " (env!("CARGO_PKG_VERSION")) "." }
-                }
-            }
-        }
+    let heading = Heading {
+        title: "Volumes at risk",
+        extent: &extent(report),
+        summary: &words::summary(&report.summary),
     };
-    out.write_all(page.into_string().as_bytes())?;
-    writeln!(out)
+    let content = html! {
+        (counts(report, &told))
+        (findings(&told))
+        (asides(report))
+    };
+    page::write(&heading, &content, out)
 }
 
-fn heading(report: &Report) -> String {
+fn extent(report: &Report) -> String {
     let summary = &report.summary;
     match (summary.deny + summary.fix, summary.warn) {
         (0, 0) => "no findings".to_owned(),

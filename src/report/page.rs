@@ -1,0 +1,51 @@
+//! The page around a report: no script, no network, readable in print and by ear.
+
+use std::io::{self, Write};
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// Colours keep a contrast of 4.5 to 1 or more in both schemes (WCAG 2.2, 1.4.3), and
+/// nothing is told by colour alone.
+const STYLE: &str = include_str!("page.css");
+
+/// What a page says above its content.
+pub(super) struct Heading<'h> {
+    /// What the page is about: "Volumes at risk" for example.
+    pub title: &'h str,
+    /// How much of it there is, in a word or two; after the title in the window's name.
+    pub extent: &'h str,
+    /// The sentence below the title.
+    pub summary: &'h str,
+}
+
+/// Writes a whole page.
+pub(super) fn write(
+    heading: &Heading<'_>,
+    content: &Markup,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (heading.title) ": " (heading.extent) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { (heading.title) }
+                    p.summary { (heading.summary) }
+                }
+                main { (content) }
+                footer {
+                    p { "Made by multi-attach-guard " (env!("CARGO_PKG_VERSION")) "." }
+                }
+            }
+        }
+    };
+    out.write_all(page.into_string().as_bytes())?;
+    writeln!(out)
+}
