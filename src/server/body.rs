@@ -8,7 +8,7 @@ use axum::body::{Bytes, HttpBody};
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::budget::{Budget, NoMemory, Rest, Share};
+use super::budget::{NoMemory, Rest, Share};
 use super::limits::Limits;
 
 /// Room for more than this much is made only once this much has arrived: a
@@ -57,13 +57,12 @@ pub(super) struct Received {
 pub(super) async fn receive<B>(
     body: &mut B,
     limits: &Limits,
-    budget: &Budget,
+    mut share: Share,
     patience: Patience,
 ) -> Result<Received, BodyError>
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
-    let mut share = budget.share();
     let mut whole = Whole::new(body, limits)?;
     let mut ahead = None;
     while let Some(next) = next_data(body).now_or_never() {

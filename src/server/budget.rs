@@ -5,8 +5,12 @@
 //! in the way of whole ones. Bodies that all wait for each other's
 //! memory cannot block for ever: one at a time may go beyond the budget, to its
 //! end.
+//!
+//! No connection takes what others need: one may hold a multiple of what is left,
+//! so that something is always left for a newcomer, and the right to go beyond the
+//! budget goes round by connection.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,8 +33,14 @@ const TURNS: usize = 4;
 /// headers, stream and task.
 const REQUEST: usize = 8 * 1024;
 
-/// The most bodies that wait for memory. For one more, the one of them that came first
-/// is refused: bodies that wait hold memory too, and may have stalled. Each keeps
+/// How many times what is left of the memory the bodies of one connection may hold. A
+/// connection that is alone has seven eighths, and of two that want all there is each
+/// seven fifteenths: a fifteenth is left for the third.
+const OF_WHAT_IS_LEFT: usize = 7;
+
+/// The most bodies that wait for memory. For one more, one of them is refused, which is
+/// the first of the connection of which most wait: bodies that wait hold memory too, and
+/// may have stalled. Each keeps
 /// what the client may send ahead ([`STREAM_WINDOW`]) unread, and all of one
 /// connection must leave its window open for the one that is being read.
 const MOST_WAITING: usize = 16;
@@ -45,9 +55,6 @@ pub(super) const CONNECTION_WINDOW: u32 = STREAM_WINDOW * (MOST_WAITING as u32 +
 
 /// Stands for "it is not the client that keeps us waiting".
 const NEVER: u64 = u64::MAX;
-
-/// Stands for "it waits no more, as it was told to give way".
-const TOLD: u64 = NEVER - 1;
 
 /// The memory that bodies share. Clones are the same.
 #[derive(Clone, Debug)]
@@ -66,10 +73,26 @@ struct Memory {
     unfinished: Mutex<Unfinished>,
 }
 
+/// What the bodies of one connection hold.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    bytes: AtomicUsize,
+}
+
 #[derive(Debug, Default)]
 struct Unfinished {
     next: u64,
     bodies: HashMap<u64, Arc<Progress>>,
+    /// Whose turn it is to go beyond the room; the first is next.
+    lines: VecDeque<Line>,
+}
+
+/// The bodies of one connection that wait for memory, by their numbers. The first one
+/// has waited longest.
+#[derive(Debug)]
+struct Line {
+    account: Arc<Account>,
+    bodies: VecDeque<u64>,
 }
 
 #[derive(Debug)]
@@ -96,10 +119,11 @@ impl Budget {
         }))
     }
 
-    /// A share of nothing yet.
-    pub(super) fn share(&self) -> Share {
+    /// A share of nothing yet, for a body of this connection.
+    pub(super) fn share(&self, account: &Arc<Account>) -> Share {
         Share {
             memory: Arc::clone(&self.0),
+            account: Arc::clone(account),
             bytes: 0,
             beyond: None,
         }
@@ -110,37 +134,60 @@ impl Budget {
 #[derive(Debug)]
 pub(super) struct Share {
     memory: Arc<Memory>,
+    account: Arc<Account>,
     bytes: usize,
     /// Held by the one body that may go beyond the room.
     beyond: Option<OwnedSemaphorePermit>,
 }
 
 impl Share {
-    /// Takes more, if there is room.
+    /// Takes more, if there is room and others need it no more.
     pub(super) fn grow_now(&mut self, bytes: usize) -> bool {
-        let memory = &self.memory;
-        if self.beyond.is_none() {
-            let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= memory.room);
-            let taken = memory
-                .used
-                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits);
-            if taken.is_ok() {
-                self.bytes += bytes;
-                return true;
-            }
-            let Ok(permit) = Arc::clone(&memory.last_resort).try_acquire_owned() else {
-                return false;
-            };
-            self.beyond = Some(permit);
+        if self.beyond.is_some() {
+            self.take(bytes);
+            return true;
         }
-        memory.used.fetch_add(bytes, Ordering::SeqCst);
+        let memory = &self.memory;
+        let held = self.account.bytes.load(Ordering::Relaxed);
+        let fits = |used: usize| {
+            let sum = used.checked_add(bytes)?;
+            let left = memory.room.checked_sub(sum)?;
+            (held + bytes <= left.saturating_mul(OF_WHAT_IS_LEFT)).then_some(sum)
+        };
+        let taken = memory
+            .used
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits);
+        if taken.is_ok() {
+            self.count(bytes);
+        }
+        taken.is_ok()
+    }
+
+    /// Takes more, whether there is room or not, if no other body does so.
+    fn go_beyond(&mut self, bytes: usize) -> bool {
+        self.beyond = Arc::clone(&self.memory.last_resort)
+            .try_acquire_owned()
+            .ok();
+        if self.beyond.is_some() {
+            self.take(bytes);
+        }
+        self.beyond.is_some()
+    }
+
+    fn take(&mut self, bytes: usize) {
+        self.memory.used.fetch_add(bytes, Ordering::SeqCst);
+        self.count(bytes);
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.account.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
-        true
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
+        self.account.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         self.memory.used.fetch_sub(self.bytes, Ordering::SeqCst);
         // Before the others hear of it, as it may be what they wait for.
         self.beyond = None;
@@ -209,16 +256,13 @@ impl Rest {
             return Ok(());
         }
         let until = Instant::now() + patience;
-        let _waiting = Waiting::new(&self.memory.waiting);
-        if self.memory.waiting.load(Ordering::SeqCst) > MOST_WAITING {
-            self.memory.end_the_oldest_that_waits();
-        }
+        let place = Place::take(self, &share.account);
         self.progress.heard.store(NEVER, Ordering::Relaxed);
         loop {
             let mut freed = std::pin::pin!(self.memory.freed.notified());
             // From here on a release is not missed.
             freed.as_mut().enable();
-            if share.grow_now(bytes) {
+            if share.grow_now(bytes) || place.go_beyond(share, bytes) {
                 self.heard();
                 return Ok(());
             }
@@ -239,10 +283,81 @@ impl Drop for Rest {
     }
 }
 
+/// The place of a body among those that wait for memory, until dropped.
+struct Place<'a> {
+    rest: &'a Rest,
+    _waiting: Waiting<'a>,
+}
+
+impl<'a> Place<'a> {
+    fn take(rest: &'a Rest, account: &Arc<Account>) -> Self {
+        let _waiting = Waiting::new(&rest.memory.waiting);
+        let mut unfinished = rest.memory.unfinished();
+        let waiting: usize = unfinished.lines.iter().map(|line| line.bodies.len()).sum();
+        if waiting >= MOST_WAITING {
+            unfinished.end_one_that_waits();
+        }
+        unfinished.line(account).bodies.push_back(rest.number);
+        Self { rest, _waiting }
+    }
+
+    /// Takes more, whether there is room or not, if it is this one's turn and no other
+    /// body does so.
+    fn go_beyond(&self, share: &mut Share, bytes: usize) -> bool {
+        let mut unfinished = self.rest.memory.unfinished();
+        let next = unfinished.lines.front().and_then(|it| it.bodies.front());
+        let goes = next == Some(&self.rest.number) && share.go_beyond(bytes);
+        if goes {
+            unfinished.lines.rotate_left(1);
+        }
+        goes
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let memory = &self.rest.memory;
+        let mut unfinished = memory.unfinished();
+        unfinished.lines.retain_mut(|line| {
+            line.bodies.retain(|number| *number != self.rest.number);
+            !line.bodies.is_empty()
+        });
+        drop(unfinished);
+        // It may be the turn of another.
+        memory.freed.notify_waiters();
+    }
+}
+
+impl Unfinished {
+    /// The line of a connection, at the end if it is new.
+    fn line(&mut self, account: &Arc<Account>) -> &mut Line {
+        let own = |line: &Line| Arc::ptr_eq(&line.account, account);
+        let at = self.lines.iter().position(own).unwrap_or_else(|| {
+            self.lines.push_back(Line {
+                account: Arc::clone(account),
+                bodies: VecDeque::new(),
+            });
+            self.lines.len() - 1
+        });
+        &mut self.lines[at]
+    }
+
+    /// Tells the first body of the connection of which most wait to give way.
+    fn end_one_that_waits(&mut self) {
+        let lines = self.lines.iter_mut().rev();
+        let longest = lines.max_by_key(|line| line.bodies.len());
+        let first = longest.and_then(|line| line.bodies.pop_front());
+        if let Some(body) = first.and_then(|number| self.bodies.get(&number)) {
+            body.give_way.notify_one();
+        }
+        self.lines.retain(|line| !line.bodies.is_empty());
+    }
+}
+
 impl Memory {
     /// Milliseconds after the epoch.
     fn now(&self) -> u64 {
-        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(TOLD - 1)
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(NEVER - 1)
     }
 
     fn unfinished(&self) -> MutexGuard<'_, Unfinished> {
@@ -266,19 +381,6 @@ impl Memory {
             if body.heard.load(Ordering::Relaxed) == heard {
                 body.give_way.notify_one();
             }
-        }
-    }
-
-    /// Tells the body that came first, of those that wait, to give way.
-    fn end_the_oldest_that_waits(&self) {
-        let unfinished = self.unfinished();
-        let waiting = unfinished
-            .bodies
-            .iter()
-            .filter(|(_, body)| body.heard.load(Ordering::Relaxed) == NEVER);
-        if let Some((_, body)) = waiting.min_by_key(|(number, _)| **number) {
-            body.heard.store(TOLD, Ordering::Relaxed);
-            body.give_way.notify_one();
         }
     }
 
@@ -315,6 +417,8 @@ impl Drop for Waiting<'_> {
 mod tests {
     use super::*;
 
+    const SHORT: Duration = Duration::from_millis(1);
+
     fn budget(room: usize) -> Budget {
         Budget::new(&Limits {
             body_memory: room,
@@ -322,30 +426,95 @@ mod tests {
         })
     }
 
-    #[test]
-    fn one_body_may_go_beyond_the_room() {
+    #[tokio::test]
+    async fn one_body_may_go_beyond_the_room() {
         let budget = budget(100);
-        let (mut first, mut second) = (budget.share(), budget.share());
+        let account = Arc::default();
+        let (mut first, mut second) = (budget.share(&account), budget.share(&account));
+        let (first_rest, second_rest) = (Rest::of(&first), Rest::of(&second));
         assert!(first.grow_now(60));
-        assert!(second.grow_now(60), "the last resort");
+        assert!(!second.grow_now(60));
+        let grown = second_rest.grow(&mut second, 60, SHORT).await;
+        assert_eq!(grown, Ok(()), "the last resort");
         assert!(second.grow_now(1_000), "to its end");
-        assert!(!first.grow_now(1), "the others wait for it");
+        let grown = first_rest.grow(&mut first, 1, SHORT).await;
+        assert_eq!(grown, Err(NoMemory), "the others wait for it");
         drop(second);
-        assert!(first.grow_now(40));
-        assert!(first.grow_now(1), "the last resort is free again");
+        assert!(first.grow_now(20));
+        let grown = first_rest.grow(&mut first, 1_000, SHORT).await;
+        assert_eq!(grown, Ok(()), "the last resort is free again");
+    }
+
+    #[test]
+    fn a_newcomer_finds_room() {
+        let budget = budget(800);
+        let (crowd, newcomer) = (Arc::default(), Arc::default());
+        let mut held = Vec::new();
+        loop {
+            let mut share = budget.share(&crowd);
+            match share.grow_now(10) {
+                true => held.push(share),
+                false => break,
+            }
+        }
+        assert_eq!(held.len(), 70, "seven eighths of the room");
+        assert!(budget.share(&newcomer).grow_now(80));
+    }
+
+    /// Three bodies of one connection wait, and then one of another.
+    #[tokio::test]
+    async fn the_last_resort_goes_round_by_connection() {
+        let budget = budget(0);
+        let (crowd, other) = (Arc::default(), Arc::default());
+        let mut shares = [&crowd, &crowd, &crowd, &other].map(|it| budget.share(it));
+        let rests = shares.each_ref().map(Rest::of);
+        let places = [0, 1, 2, 3].map(|at| Place::take(&rests[at], &shares[at].account));
+        let mut order = Vec::new();
+        let mut places = places.map(Some);
+        for _ in 0..shares.len() {
+            let next = (0..shares.len()).find(|&at| {
+                let place = places[at].as_ref();
+                place.is_some_and(|place| place.go_beyond(&mut shares[at], 1))
+            });
+            let next = next.unwrap();
+            order.push(next);
+            places[next] = None;
+            shares[next].beyond = None;
+        }
+        assert_eq!(order, [0, 3, 1, 2]);
+    }
+
+    #[tokio::test]
+    async fn of_too_many_that_wait_a_connection_with_most_of_them_loses_one() {
+        let budget = budget(0);
+        let (crowd, other) = (Arc::default(), Arc::default());
+        let shares: Vec<Share> = std::iter::once(&other)
+            .chain(std::iter::repeat_n(&crowd, MOST_WAITING))
+            .map(|account| budget.share(account))
+            .collect();
+        let rests: Vec<Rest> = shares.iter().map(Rest::of).collect();
+        let places: Vec<Place<'_>> = std::iter::zip(&rests, &shares)
+            .map(|(rest, share)| Place::take(rest, &share.account))
+            .collect();
+        assert_eq!(places.len(), MOST_WAITING + 1);
+        rests[1].told_to_give_way().await;
+        let lines = &budget.0.unfinished().lines;
+        let waiting: Vec<usize> = lines.iter().map(|line| line.bodies.len()).collect();
+        assert_eq!(waiting, [1, MOST_WAITING - 1]);
     }
 
     #[tokio::test]
     async fn what_has_stalled_gives_way() {
         let budget = budget(100);
-        let (mut old, mut young) = (budget.share(), budget.share());
-        assert!(old.grow_now(90) && young.grow_now(90));
+        let account = Arc::default();
+        let (mut old, mut young) = (budget.share(&account), budget.share(&account));
+        assert!(old.grow_now(80) && young.go_beyond(10));
         let (old_rest, young_rest) = (Rest::of(&old), Rest::of(&young));
         young_rest
             .progress
             .heard
             .store(NEVER - 1, Ordering::Relaxed);
-        let mut whole = budget.share();
+        let mut whole = budget.share(&account);
         let rest = Rest::of(&whole);
         let growing = rest.grow(&mut whole, 10, Duration::from_secs(60));
         let giving_way = async {
@@ -361,11 +530,11 @@ mod tests {
     #[tokio::test]
     async fn who_finds_no_memory_waits_and_no_longer() {
         let budget = budget(0);
-        let mut last_resort = budget.share();
-        assert!(last_resort.grow_now(1));
-        let mut share = budget.share();
+        let account = Arc::default();
+        let mut last_resort = budget.share(&account);
+        assert!(last_resort.go_beyond(1));
+        let mut share = budget.share(&account);
         let rest = Rest::of(&share);
-        let patience = Duration::from_millis(1);
-        assert_eq!(rest.grow(&mut share, 1, patience).await, Err(NoMemory));
+        assert_eq!(rest.grow(&mut share, 1, SHORT).await, Err(NoMemory));
     }
 }

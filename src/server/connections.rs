@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::budget::Account;
 use super::metrics::{Held, Metrics};
 
 /// A connection of the newcomer's own address must have been quiet for so long
@@ -50,6 +51,7 @@ pub(super) struct Connection {
     leaving: AtomicBool,
     displaced: AtomicBool,
     leave: Notify,
+    account: Arc<Account>,
 }
 
 /// The place of a connection among those that are open, until dropped.
@@ -164,11 +166,17 @@ impl Connection {
             leaving: AtomicBool::new(false),
             displaced: AtomicBool::new(false),
             leave: Notify::new(),
+            account: Arc::default(),
         }
     }
 
     pub(super) fn opened(&self) -> Instant {
         self.opened
+    }
+
+    /// What its bodies hold.
+    pub(super) fn account(&self) -> &Arc<Account> {
+        &self.account
     }
 
     /// Whether any request was made.

@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::body::{BodyError, Patience, Received, discard, receive};
-use super::budget::Budget;
+use super::budget::{Budget, Share};
 use super::connections::Connection;
 use super::gate::{Gate, Slot};
 use super::limits::Limits;
@@ -93,7 +93,9 @@ impl<R: Reviewer> Webhook<R> {
         let started = Instant::now();
         let _in_flight = self.metrics.request_started();
         let (head, mut body) = request.into_parts();
-        let response = match self.review(endpoint, &head, &mut body, started).await {
+        let share = self.budget.share(connection.account());
+        let reviewed = self.review(endpoint, &head, &mut body, share, started);
+        let response = match reviewed.await {
             Ok(answer) => {
                 self.metrics.answered(endpoint, &answer);
                 connection.prove();
@@ -115,6 +117,7 @@ impl<R: Reviewer> Webhook<R> {
         endpoint: Endpoint,
         head: &Parts,
         body: &mut Body,
+        share: Share,
         started: Instant,
     ) -> Result<Answer, Refusal> {
         if head.method != Method::POST {
@@ -129,7 +132,7 @@ impl<R: Reviewer> Webhook<R> {
             until: started + timeout.min(self.limits.body_read),
             for_memory: wait,
         };
-        let received = receive(body, &self.limits, &self.budget, patience).await?;
+        let received = receive(body, &self.limits, share, patience).await?;
         // The slot is taken once the body is there: a client that only begins
         // to send one takes nobody's.
         let gate = match received.bytes.len() <= INLINE {

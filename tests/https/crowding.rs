@@ -74,6 +74,44 @@ async fn half_sent_bodies_give_their_memory_to_whole_ones() {
     until("some gave way", async || server.metric(shed).await >= 1.0).await;
 }
 
+/// What is refused on the one connection is sent again at once, so that there are always as
+/// many. Who has another connection waits with them, but not for them.
+#[tokio::test]
+async fn a_connection_full_of_half_sent_bodies_is_not_before_the_others() {
+    let mut options = options();
+    options.limits.body_memory = 1024 * 1024;
+    let server = start(options).await;
+    let stranger = server.http2().await;
+    let part = body(50_000);
+    let crowding = futures_util::future::join_all((0..80).map(|_| async {
+        loop {
+            let sent = Sent::part_of(part.clone());
+            let _ = stranger
+                .post("/validate?timeout=30s", "application/json", sent)
+                .await;
+        }
+    }));
+    let reviews = async {
+        until("the memory is used up", async || {
+            server.metric("multi_attach_guard_requests_in_flight").await >= 15.0
+        })
+        .await;
+        for round in 0..3 {
+            let reviews = [9_300, 300_000, 900_000, 3_000_000].map(|length| {
+                let server = &server;
+                async move { (length, review(server, &server.client(), length).await) }
+            });
+            for (length, status) in futures_util::future::join_all(reviews).await {
+                assert_eq!(status, StatusCode::OK, "{length} bytes, round {round}");
+            }
+        }
+    };
+    tokio::select! {
+        () = reviews => {}
+        _ = crowding => {}
+    }
+}
+
 #[tokio::test]
 async fn bodies_that_wait_for_each_others_memory_all_come_to_an_end() {
     let mut options = options();
