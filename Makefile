@@ -77,6 +77,7 @@ chart: ## Bring the chart's copies and its README up to date
 		certs/cert-manager.yaml \
 		manifests/components/fencing/fencing-webhook.yaml \
 		manifests/components/fencing/fencing-rbac.yaml \
+		manifests/components/fence-advice/fence-advice.yaml \
 		manifests/components/monitoring/pod-monitor.yaml \
 		manifests/components/monitoring/prometheus-rule.yaml \
 		manifests/components/monitoring/dashboard.json \

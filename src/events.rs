@@ -12,8 +12,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::poll_fn;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::DynamicObject;
+use k8s_openapi::api::events::v1::Event as NamedEvent;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::{DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Api, Client};
@@ -65,6 +68,8 @@ pub enum Reason {
     Repaired,
     /// The object passed with a warning that the built-in policy has as a denial.
     Warned,
+    /// A volume that the pod waits for is on a node from which nothing is heard.
+    HeldBySilentNode,
 }
 
 /// Something to tell of an object.
@@ -78,8 +83,11 @@ pub struct Occurrence {
     pub name: Text,
     /// Which object of that name it is, where that is known already.
     pub uid: Uid,
-    /// The rule whose finding it is.
+    /// The rule whose finding it is, or what else says so.
     pub rule: &'static str,
+    /// A name by which all replicas that see it know it, where they all do: one of them
+    /// makes the Event. Empty where one alone does.
+    pub name_of_event: String,
     /// What was done.
     pub reason: Reason,
     /// Sentences for whoever looks at the object.
@@ -91,7 +99,7 @@ pub struct Occurrence {
 pub enum Told {
     /// An Event says so.
     Recorded,
-    /// An Event said so less than a minute before.
+    /// An Event said so less than a minute before, or another replica made it.
     Repeated,
     /// The object was not stored, or is gone.
     Gone,
@@ -203,7 +211,8 @@ impl EventRecorder {
                 namespace = %occurrence.namespace,
                 name = %occurrence.name,
                 "An Event could not be recorded: {trouble}. Give the guard's ServiceAccount the \
-                 rights in manifests/components/events."
+                 rights in manifests/components/events or, for --fence-advice, in \
+                 manifests/components/fence-advice."
             );
             Told::Failed
         })
@@ -224,15 +233,57 @@ impl EventRecorder {
         let (event, reference) = (occurrence.event(), occurrence.reference(uid));
         let published = {
             let _turn = self.turns.acquire().await;
-            timeout(ANSWER, self.recorder.publish(&event, &reference)).await
+            timeout(ANSWER, async {
+                match occurrence.name_of_event.as_str() {
+                    "" => self.recorder.publish(&event, &reference).await,
+                    name => self.publish_as(name, event, reference).await,
+                }
+            })
+            .await
         };
         match published {
             Ok(Ok(())) => Ok(Told::Recorded),
+            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => Ok(Told::Repeated),
             failed => {
                 self.recent().remove(&key);
                 Ok(failed?.map(|()| Told::Recorded)?)
             }
         }
+    }
+
+    /// Makes an Event of that name, which the API server lets one replica do; the recorder
+    /// of [`kube`] gives each a name of its own.
+    async fn publish_as(
+        &self,
+        name: &str,
+        event: Event,
+        regarding: ObjectReference,
+    ) -> kube::Result<()> {
+        let namespace = regarding.namespace.clone().unwrap_or_default();
+        let api: Api<NamedEvent> = Api::namespaced(self.client.clone(), &namespace);
+        let event = NamedEvent {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some(namespace),
+                ..ObjectMeta::default()
+            },
+            action: Some(event.action),
+            event_time: Some(MicroTime(Timestamp::now())),
+            note: event.note,
+            reason: Some(event.reason),
+            regarding: Some(regarding),
+            reporting_controller: Some(CONTROLLER.to_owned()),
+            reporting_instance: Some(CONTROLLER.to_owned()),
+            type_: Some(
+                match event.type_ {
+                    EventType::Normal => "Normal",
+                    EventType::Warning => "Warning",
+                }
+                .to_owned(),
+            ),
+            ..NamedEvent::default()
+        };
+        api.create(&PostParams::default(), &event).await.map(drop)
     }
 
     /// The uid of the object once it is there, by which `kubectl describe` looks for
@@ -302,7 +353,7 @@ impl Occurrence {
         Event {
             type_: match self.reason {
                 Reason::Repaired => EventType::Normal,
-                Reason::Warned => EventType::Warning,
+                Reason::Warned | Reason::HeldBySilentNode => EventType::Warning,
             },
             reason: self.reason.to_string(),
             note: Some(noted(&self.note)),
@@ -318,6 +369,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Repaired => "Repaired",
             Self::Warned => "Warned",
+            Self::HeldBySilentNode => "HeldBySilentNode",
         })
     }
 }
@@ -344,6 +396,7 @@ mod tests {
             name: "data".into(),
             uid: Uid::default(),
             rule: "unsupported-access-mode",
+            name_of_event: String::new(),
             reason: Reason::Warned,
             note: "It cannot be.".to_owned(),
         }

@@ -11,6 +11,7 @@ mod case;
 pub mod cause;
 mod clock;
 mod command;
+mod fence_advice;
 mod health;
 mod index;
 mod observed;
@@ -22,6 +23,7 @@ pub use case::{
 };
 pub use cause::{CAUSES, Cause};
 pub use clock::Clock;
+pub use fence_advice::{FenceAdvice, WaitingPod, fence_advice};
 pub use health::Health;
 pub use observed::{Event, Meta, NodeState, Observed, Pod, Unread, VolumeAttachment};
 pub use span::span;

@@ -11,6 +11,7 @@ use crate::model::de::nullable;
 use crate::model::labels::Labels;
 use crate::model::lease::Lease;
 use crate::model::node::Taint;
+use crate::model::uid::Uid;
 
 /// What was seen of a cluster at one moment.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +62,9 @@ pub struct Meta {
     /// Its namespace; empty for objects that have none.
     #[serde(deserialize_with = "nullable")]
     pub namespace: Text,
+    /// Which object of that name it is.
+    #[serde(deserialize_with = "nullable")]
+    pub uid: Uid,
     /// Its labels.
     #[serde(deserialize_with = "nullable")]
     pub labels: Labels,

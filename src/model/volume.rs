@@ -8,7 +8,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use super::access_mode::{AccessModes, VolumeMode};
+use super::access_mode::{AccessMode, AccessModes, VolumeMode};
 use super::claim::Capacity;
 use super::de::nullable;
 use super::in_tree::InTreeType;
@@ -54,6 +54,14 @@ impl Volume {
     #[must_use]
     pub fn claimed_by(&self) -> Option<&ClaimRef> {
         self.spec.claim_ref.as_ref().filter(|_| !self.is_spent())
+    }
+
+    /// Whether its modes let several nodes have it at a time.
+    #[must_use]
+    pub fn is_for_many_nodes(&self) -> bool {
+        let shared = [AccessMode::ReadWriteMany, AccessMode::ReadOnlyMany];
+        let modes = self.spec.access_modes;
+        shared.into_iter().any(|mode| modes.contains(mode))
     }
 
     /// Whether that claim is its own, and no namesake that was there before or will be

@@ -64,7 +64,6 @@ use super::hazard::Hazard;
 use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, words};
 use crate::cluster::Lookup;
 use crate::model::Text;
-use crate::model::access_mode::AccessMode;
 use crate::model::node::{Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::situation::{Facts, Life};
@@ -177,15 +176,8 @@ fn of_attachment(attachment: &VolumeAttachment, facts: Facts<'_>) -> Vec<Text> {
     if name.is_empty() {
         return vec![attachment.metadata.name.clone()];
     }
-    let shared = [AccessMode::ReadWriteMany, AccessMode::ReadOnlyMany];
     match facts.view.volume(name) {
-        Lookup::Found(volume)
-            if shared
-                .iter()
-                .any(|mode| volume.spec.access_modes.contains(*mode)) =>
-        {
-            Vec::new()
-        }
+        Lookup::Found(volume) if volume.is_for_many_nodes() => Vec::new(),
         _ => vec![name.clone()],
     }
 }

@@ -3,7 +3,8 @@
 //! A counter exists from the start, so that a rate over it is right from the
 //! first event on; only findings do not, which would be thousands. A time does
 //! not exist before it has come: 0 would be a time in 1970. Labels come from
-//! fixed sets; the name of an object is never one.
+//! fixed sets. The name of an object is never one, but for nodes from which nothing is
+//! heard: they are few, and gone when they are well.
 
 use std::fmt;
 use std::sync::Arc;
@@ -72,6 +73,11 @@ struct ResultLabels {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ResourceLabels {
     resource: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct NodeLabels {
+    node: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -197,6 +203,19 @@ impl ViewGauges {
     }
 }
 
+/// A node from which nothing is heard while volumes are attached to it.
+#[derive(Clone, Debug)]
+pub struct SilentNode<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How many volumes it holds.
+    pub volumes: usize,
+    /// How many pods wait for them.
+    pub waiting: usize,
+    /// When its Lease was last renewed; `None` where it has none.
+    pub last_renewed: Option<Timestamp>,
+}
+
 /// Every metric of the process. Clones share their values.
 #[derive(Clone)]
 pub struct Metrics {
@@ -217,6 +236,11 @@ pub struct Metrics {
     certificate_expiry: Time,
     certificate_authority_expiry: Time,
     events: Family<ResultLabels, Counter>,
+    fence_advice: Family<ResultLabels, Counter>,
+    silent_nodes: Gauge,
+    silent_node_volumes: Family<NodeLabels, Gauge>,
+    silent_node_waiting_pods: Family<NodeLabels, Gauge>,
+    silent_node_last_renewal: Family<NodeLabels, Time>,
     view_connected: Gauge,
     view_synced: Family<ResourceLabels, Gauge>,
     view_objects: Family<ResourceLabels, Gauge>,
@@ -312,7 +336,33 @@ impl Metrics {
             events: metric(
                 all,
                 "events",
-                "What was to be told in an Event with --events, by what became of it",
+                "What was to be told in an Event, by what became of it",
+            ),
+            fence_advice: metric(
+                all,
+                "fence_advice_looks",
+                "Times --fence-advice looked for silent nodes with volumes, by result",
+            ),
+            silent_nodes: metric(
+                all,
+                "silent_nodes",
+                "Nodes from which nothing is heard while volumes are attached to them that no \
+                 other node can have meanwhile; 0 without --fence-advice",
+            ),
+            silent_node_volumes: metric(
+                all,
+                "silent_node_volumes",
+                "Volumes attached to a node from which nothing is heard",
+            ),
+            silent_node_waiting_pods: metric(
+                all,
+                "silent_node_waiting_pods",
+                "Pods that wait for volumes of a node from which nothing is heard",
+            ),
+            silent_node_last_renewal: metric(
+                all,
+                "silent_node_last_renewal_timestamp_seconds",
+                "When a node from which nothing is heard last renewed its Lease",
             ),
             view_connected: metric(
                 all,
@@ -364,6 +414,9 @@ impl Metrics {
                 }
             }
         }
+        for succeeded in [true, false] {
+            drop(self.fence_advice.get_or_create(&result(succeeded)));
+        }
         for reason in Refusal::REASONS {
             drop(self.refusals.get_or_create(&ReasonLabels { reason }));
         }
@@ -409,6 +462,44 @@ impl Metrics {
     /// Counts what became of something that was to be told in an Event.
     pub fn event(&self, result: &'static str) {
         self.events.get_or_create(&ResultLabels { result }).inc();
+    }
+
+    /// Counts a look for silent nodes that could be taken, or not.
+    pub fn fence_advice(&self, succeeded: bool) {
+        self.fence_advice.get_or_create(&result(succeeded)).inc();
+    }
+
+    /// Sets how many nodes hold volumes while nothing is heard of them.
+    pub fn set_silent_nodes(&self, count: usize) {
+        self.silent_nodes
+            .set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Makes the series of such a node, or brings them up to date.
+    pub fn set_silent_node(&self, node: &SilentNode<'_>) {
+        let labels = NodeLabels {
+            node: node.name.to_owned(),
+        };
+        let whole = |count| i64::try_from(count).unwrap_or(i64::MAX);
+        self.silent_node_volumes
+            .get_or_create(&labels)
+            .set(whole(node.volumes));
+        self.silent_node_waiting_pods
+            .get_or_create(&labels)
+            .set(whole(node.waiting));
+        if let Some(at) = node.last_renewed {
+            self.silent_node_last_renewal.get_or_create(&labels).set(at);
+        }
+    }
+
+    /// Ends the series of a node that is heard of again, or holds nothing any more.
+    pub fn forget_silent_node(&self, name: &str) {
+        let labels = NodeLabels {
+            node: name.to_owned(),
+        };
+        self.silent_node_volumes.remove(&labels);
+        self.silent_node_waiting_pods.remove(&labels);
+        self.silent_node_last_renewal.remove(&labels);
     }
 
     /// Sets whether the API server answers the cluster view.

@@ -32,5 +32,5 @@ mod webhook;
 pub use health::{HealthSource, Readiness, State};
 pub use lifecycle::{Options, Server, ServerError, Shutdown, Stopped};
 pub use limits::Limits;
-pub use metrics::{Metrics, ViewGauges};
+pub use metrics::{Metrics, SilentNode, ViewGauges};
 pub use review::Reviewer;

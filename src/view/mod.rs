@@ -13,6 +13,7 @@ pub mod live;
 pub mod moment;
 mod resource;
 mod shared;
+pub mod silent;
 pub mod snapshot;
 pub mod status;
 mod watch;

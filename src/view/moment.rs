@@ -21,7 +21,6 @@ use crate::cluster::Cluster;
 use crate::diagnosis::{Observed, Unread};
 use crate::model::lease::NODE_LEASES;
 use crate::model::object::ObjectKind;
-use crate::model::workload::WorkloadKind;
 
 /// How many resources are read at the same time.
 const AT_ONCE: usize = 6;
@@ -64,38 +63,21 @@ pub async fn read(
             None,
         ),
         Source::beside("coordination.k8s.io", "leases", "Lease", Some(NODE_LEASES)),
-        Source {
-            fields: Some("reason=FailedAttachVolume"),
-            ..Source::beside("", "events", "Event", namespace)
-        },
+        Source::beside("", "events", "Event", namespace).only("reason=FailedAttachVolume"),
     ];
     let sources: Vec<Source<'_>> = resources.chain(beside).collect();
-    let lists = iter(&sources)
-        .map(|source| reader.list(source))
-        .buffered(AT_ONCE);
-    let (lists, now) = tokio::join!(lists.collect::<Vec<_>>(), reader.time());
-    let mut moment = Moment {
-        now,
-        ..Moment::default()
-    };
-    for (source, list) in sources.iter().zip(lists) {
-        match list {
-            Ok(objects) => moment.take(source, &objects),
-            Err(reason) => moment.observed.unread.push(Unread {
-                resource: source.resource.plural.as_str().into(),
-                reason,
-            }),
-        }
-    }
+    let mut moment = Moment::default();
+    let ((), now) = tokio::join!(reader.read(&sources, &mut moment), reader.time());
+    moment.now = now;
     Ok(moment)
 }
 
 /// A resource to be read.
-struct Source<'a> {
+pub(super) struct Source<'a> {
     kind: Option<ObjectKind>,
     resource: ApiResource,
     namespace: Option<&'a str>,
-    fields: Option<&'static str>,
+    fields: Option<String>,
 }
 
 impl<'a> Source<'a> {
@@ -112,7 +94,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn beside(group: &str, plural: &str, kind: &str, namespace: Option<&'a str>) -> Self {
+    pub(super) fn beside(
+        group: &str,
+        plural: &str,
+        kind: &str,
+        namespace: Option<&'a str>,
+    ) -> Self {
         let api_version = match group {
             "" => "v1".to_owned(),
             group => format!("{group}/v1"),
@@ -130,14 +117,36 @@ impl<'a> Source<'a> {
             fields: None,
         }
     }
+
+    /// Those alone whose fields are so.
+    pub(super) fn only(mut self, fields: &str) -> Self {
+        self.fields = Some(fields.to_owned());
+        self
+    }
 }
 
-struct Reader<'a> {
-    client: &'a Client,
-    deadline: Instant,
+pub(super) struct Reader<'a> {
+    pub(super) client: &'a Client,
+    pub(super) deadline: Instant,
 }
 
 impl Reader<'_> {
+    /// Reads the resources into `moment`, or why they could not be read.
+    pub(super) async fn read(&self, sources: &[Source<'_>], moment: &mut Moment) {
+        let mut lists = iter(sources)
+            .map(async |source| (source, self.list(source).await))
+            .buffered(AT_ONCE);
+        while let Some((source, list)) = lists.next().await {
+            match list {
+                Ok(objects) => moment.take(source, &objects),
+                Err(reason) => moment.observed.unread.push(Unread {
+                    resource: source.resource.plural.as_str().into(),
+                    reason,
+                }),
+            }
+        }
+    }
+
     /// All objects of a resource, or why they could not be read.
     async fn list(&self, source: &Source<'_>) -> Result<Vec<RawObject>, String> {
         match timeout_at(self.deadline, self.pages(source)).await {
@@ -156,7 +165,7 @@ impl Reader<'_> {
             None => Api::all_with(self.client.clone(), &source.resource),
         };
         let mut parameters = ListParams::default().limit(PAGE);
-        parameters.field_selector = source.fields.map(str::to_owned);
+        parameters.field_selector = source.fields.clone();
         let mut objects = Vec::new();
         loop {
             let page = api.list(&parameters).await?;
@@ -169,7 +178,7 @@ impl Reader<'_> {
     }
 
     /// What time it is for the API server: its answers are dated.
-    async fn time(&self) -> Option<Timestamp> {
+    pub(super) async fn time(&self) -> Option<Timestamp> {
         let request = axum::http::Request::get("/version")
             .body(Body::empty())
             .ok()?;
@@ -184,14 +193,12 @@ impl Moment {
     fn take(&mut self, source: &Source<'_>, objects: &[RawObject]) {
         let observed = &mut self.observed;
         let mut malformed = 0;
-        match (source.kind, source.resource.plural.as_str()) {
-            (Some(ObjectKind::Workload(WorkloadKind::Pod)), _) => {
-                malformed += parse(objects, &mut observed.pods);
-            }
-            (Some(ObjectKind::Node), _) => malformed += parse(objects, &mut observed.nodes),
-            (None, "volumeattachments") => malformed += parse(objects, &mut observed.attachments),
-            (None, "leases") => malformed += parse(objects, &mut observed.leases),
-            (None, "events") => malformed += parse(objects, &mut observed.events),
+        match source.resource.plural.as_str() {
+            "pods" => malformed += parse(objects, &mut observed.pods),
+            "nodes" => malformed += parse(objects, &mut observed.nodes),
+            "volumeattachments" => malformed += parse(objects, &mut observed.attachments),
+            "leases" => malformed += parse(objects, &mut observed.leases),
+            "events" => malformed += parse(objects, &mut observed.events),
             _ => {}
         }
         if let Some(kind) = source.kind {

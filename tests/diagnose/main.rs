@@ -215,6 +215,7 @@ fn a_node_that_is_lost() {
         };
         stage.apply(&object);
         stage.until_runs("web");
+        let replicas = ["a", "b"].map(|name| stage.advisor(name));
         let node = stage.node_of("web");
         stage.world.nodes.die(&node);
         let case = stage.until("node-lost");
@@ -226,9 +227,17 @@ fn a_node_that_is_lost() {
             "{case:#}"
         );
         stage.run(&stage::commands(&case, "check")[0]);
-        stage.run(&stage::ways_out(&case)[0]);
+        let way_out = &stage::ways_out(&case)[0];
+        let pod = case["waiting"][0]["pod"].as_str().unwrap();
+        for guard in &replicas {
+            stage.until_advised(guard, &node, pod, way_out);
+        }
+        stage.run(way_out);
         stage.until_nothing_waits();
         stage.until_runs("web");
+        for guard in &replicas {
+            stage.until_not_advised(guard, &node);
+        }
         stage.world.nodes.revive(&node);
         stage.run(&stage::commands(&case, "afterwards")[0]);
     }

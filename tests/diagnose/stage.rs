@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::{self, ControlPlane, FakeNodes, Needs, NodeSpec, wait_until};
+use crate::harness::{
+    self, ControlPlane, FakeNodes, Guard, GuardOptions, Needs, NodeSpec, wait_until,
+};
 
 /// How long controllers may take for one thing, on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -251,6 +253,68 @@ impl Stage {
             self.namespace,
             started.elapsed().as_secs_f64()
         );
+    }
+
+    /// A replica that tells of silent nodes.
+    pub(crate) fn advisor(&self, name: &str) -> Guard {
+        let options = GuardOptions {
+            arguments: vec!["--fence-advice".to_owned()],
+            ..GuardOptions::default()
+        };
+        let name = format!("{}-{name}", self.namespace);
+        self.world.plane.guard(&name, &options)
+    }
+
+    fn metrics(&self, guard: &Guard) -> String {
+        let url = format!("{}/metrics", guard.admin_url);
+        let plane = self.world.plane;
+        plane.block_on(async {
+            let answer = plane.http().get(url).send().await.unwrap();
+            answer.text().await.unwrap()
+        })
+    }
+
+    /// Waits until the replica counts what the node holds, and `kubectl describe` of the
+    /// pod shows one Event, whoever made it, with the way out.
+    pub(crate) fn until_advised(&self, guard: &Guard, node: &str, pod: &str, way_out: &str) {
+        wait_until("word of the silent node", PATIENCE, || {
+            let metrics = self.metrics(guard);
+            let has = |series: &str| metrics.lines().any(|line| line == series);
+            let held = ["volumes", "waiting_pods"]
+                .map(|what| format!("multi_attach_guard_silent_node_{what}{{node=\"{node}\"}} 1"));
+            let ended = ["recorded", "repeated"]
+                .map(|result| format!("multi_attach_guard_events_total{{result=\"{result}\"}} 1"));
+            let is_told = held.iter().all(|it| has(it)) && ended.iter().any(|it| has(it));
+            is_told.then_some(()).ok_or(metrics)
+        })
+        .unwrap();
+        let described = self.kubectl(&["describe", "pod", pod]);
+        let told: Vec<&str> = described
+            .lines()
+            .filter(|line| line.contains("HeldBySilentNode"))
+            .collect();
+        let [line] = told[..] else {
+            panic!("{described}");
+        };
+        println!("{}: {line}", self.namespace);
+        for part in [
+            way_out,
+            &format!("Node {node} has the volume"),
+            &format!("volume \"{}\"", self.volume),
+            "its Lease was last renewed at ",
+        ] {
+            assert!(line.contains(part), "{part:?} is missing in\n{line}");
+        }
+    }
+
+    /// Waits until the replica has nothing to say of the node any more.
+    pub(crate) fn until_not_advised(&self, guard: &Guard, node: &str) {
+        wait_until("the end of the word of the node", PATIENCE, || {
+            let metrics = self.metrics(guard);
+            let series = format!("{{node=\"{node}\"}}");
+            (!metrics.contains(&series)).then_some(()).ok_or(metrics)
+        })
+        .unwrap();
     }
 
     /// Runs a command in a shell, exactly as it was printed.

@@ -162,6 +162,7 @@ fn copies_in_the_chart_are_up_to_date() {
             "manifests/base",
             "manifests/components/bare-pods",
             "manifests/components/events",
+            "manifests/components/fence-advice",
             "manifests/components/fencing",
             "manifests/components/monitoring",
             "certs",

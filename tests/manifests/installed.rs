@@ -244,7 +244,7 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
         printed(helm.arg("--kubeconfig").arg(kubeconfig))
     };
     let (name, chart) = ("multi-attach-guard", chart.to_str().unwrap());
-    let all = "--set=monitoring.enabled=true,fencing.enabled=true";
+    let all = "--set=monitoring.enabled=true,fencing.enabled=true,fenceAdvice=true";
     run(&["install", name, chart, all, "--dry-run=server"]);
     let notes = run(&["install", name, chart, all]);
     assert!(notes.contains("examples/smoke-test.yaml"), "{notes}");

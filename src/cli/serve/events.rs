@@ -1,4 +1,4 @@
-//! What of a verdict is told in Events.
+//! What is told in Events, and what of a verdict is.
 
 use std::convert::Infallible;
 
@@ -12,34 +12,43 @@ use crate::policy::{Action, is_denied_by_default};
 use crate::server::Metrics;
 use crate::verdict::{Finding, Verdict};
 
-/// Where the reviewer leaves what is to be told.
+/// Where what is to be told is left.
+#[derive(Clone)]
 pub(super) struct Events {
     teller: Teller,
     metrics: Metrics,
 }
 
-/// The two ends of the queue, if Events are asked for.
+/// What is yet to be recorded, and by whom.
+pub(super) struct Queue {
+    untold: Untold,
+    client: Client,
+}
+
+/// The two ends of the queue, if something is to be told in Events.
 pub(super) async fn open(
     options: &ServeOptions,
     metrics: &Metrics,
-) -> Result<(Option<Events>, Option<(Untold, Client)>), ServeError> {
+) -> Result<Option<(Events, Queue)>, ServeError> {
     metrics.expect_events(Told::ALL.map(Told::name));
-    if !options.events {
-        return Ok((None, None));
-    }
-    let (client, _) = cluster("--events").await?;
+    let option = match (options.events, options.fence_advice) {
+        (true, _) => "--events",
+        (false, true) => "--fence-advice",
+        (false, false) => return Ok(None),
+    };
+    let (client, _) = cluster(option).await?;
     let (teller, untold) = queue();
     let events = Events {
         teller,
         metrics: metrics.clone(),
     };
-    Ok((Some(events), Some((untold, client))))
+    Ok(Some((events, Queue { untold, client })))
 }
 
 /// Records for ever; without a queue there is nothing to record.
-pub(super) async fn record(queue: Option<(Untold, Client)>, metrics: &Metrics) -> Infallible {
+pub(super) async fn record(queue: Option<Queue>, metrics: &Metrics) -> Infallible {
     match queue {
-        Some((untold, client)) => {
+        Some(Queue { untold, client }) => {
             let told = |told: Told| metrics.event(told.name());
             untold.record(client, told).await
         }
@@ -47,25 +56,39 @@ pub(super) async fn record(queue: Option<(Untold, Client)>, metrics: &Metrics) -
     }
 }
 
+impl Queue {
+    /// The client with which Events are recorded.
+    pub(super) fn client(&self) -> Client {
+        self.client.clone()
+    }
+}
+
 impl Events {
+    /// Leaves something to be told; `false` where it is dropped.
+    pub(super) fn leave(&self, occurrence: Occurrence) -> bool {
+        let is_kept = self.teller.tell(occurrence);
+        if !is_kept {
+            self.metrics.event(Told::Dropped.name());
+        }
+        is_kept
+    }
+
     /// Leaves what is to be told of a review that was decided.
     pub(super) fn tell(&self, received: &Received<'_>, decision: Decision, verdict: &Verdict) {
         let Some(object) = received.submitted() else {
             return;
         };
         for (finding, reason) in worth_telling(decision, verdict) {
-            let is_kept = self.teller.tell(Occurrence {
+            self.leave(Occurrence {
                 kind: object.kind,
                 namespace: object.namespace.clone(),
                 name: object.name.clone(),
                 uid: object.uid,
                 rule: finding.rule,
+                name_of_event: String::new(),
                 reason,
                 note: finding.message.clone(),
             });
-            if !is_kept {
-                self.metrics.event(Told::Dropped.name());
-            }
         }
     }
 }

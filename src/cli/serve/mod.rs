@@ -3,6 +3,7 @@
 mod certificate;
 mod clients;
 mod events;
+mod fence_advice;
 mod options;
 mod policy;
 mod reviewer;
@@ -25,6 +26,7 @@ use crate::server::{HealthSource, Metrics, Options, Readiness, Server, ServerErr
 use crate::view::connect::{Access, ConnectError, client};
 use crate::view::facts::FactsError;
 use clients::Clients;
+use fence_advice::Advisor;
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
 use view::View;
@@ -116,11 +118,22 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
     let policy = CurrentPolicy::open(options)?;
     let view = Arc::new(View::open(options)?);
     let view_health = view.health(&metrics);
-    let (events, untold) = events::open(options, &metrics).await?;
+    let told = events::open(options, &metrics).await?;
+    let advisor = match &told {
+        Some((events, queue)) if options.fence_advice => Some(Advisor {
+            view: Arc::clone(&view),
+            effective: policy.effective(),
+            client: queue.client(),
+            events: events.clone(),
+            metrics: metrics.clone(),
+        }),
+        _ => None,
+    };
+    let (events, queue) = told.unzip();
     let reviewer = AdmissionReviewer {
         effective: policy.effective(),
         view,
-        events,
+        events: events.filter(|_| options.events),
     };
 
     let (certificates, source) = certificate::open(&options.certificate, &metrics).await?;
@@ -151,6 +164,7 @@ async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
         never = certificate::follow(source, &certificates, &metrics) => match never {},
         never = clients::follow(clients) => match never {},
         never = policy.follow(&metrics) => match never {},
-        never = events::record(untold, &metrics) => match never {},
+        never = events::record(queue, &metrics) => match never {},
+        never = fence_advice::follow(advisor) => match never {},
     }
 }

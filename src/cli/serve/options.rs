@@ -51,6 +51,12 @@ pub struct ServeOptions {
     #[arg(long, conflicts_with = "facts")]
     pub events: bool,
 
+    /// Tell of nodes from which nothing is heard while volumes are attached to them, in metrics
+    /// and in Events on the pods that wait for these: what is held, since when, and the command for
+    /// when somebody has seen that the machine is off. It is never run. docs/operations.md says more
+    #[arg(long, conflicts_with = "facts")]
+    pub fence_advice: bool,
+
     /// What becomes of a denial that the API server cannot confirm, because it does not answer
     #[arg(long, value_enum, default_value_t = Stale::Warn)]
     pub stale: Stale,
@@ -155,7 +161,7 @@ mod tests {
     #[test]
     fn usage() {
         use ErrorKind::{ArgumentConflict, InvalidValue, MissingRequiredArgument, ValueValidation};
-        let cases: [(&[&str], Option<ErrorKind>); 20] = [
+        let cases: [(&[&str], Option<ErrorKind>); 22] = [
             (&["--tls-cert=c", "--tls-key=k"], None),
             (
                 &[
@@ -178,6 +184,11 @@ mod tests {
             (&["--self-signed", "--events"], None),
             (
                 &["--self-signed", "--events", "--facts=a"],
+                Some(ArgumentConflict),
+            ),
+            (&["--self-signed", "--fence-advice", "--events"], None),
+            (
+                &["--self-signed", "--fence-advice", "--facts=a"],
                 Some(ArgumentConflict),
             ),
             (

@@ -82,6 +82,14 @@ impl View {
         }
     }
 
+    /// The cluster that is followed, where one is.
+    pub(super) fn live(&self) -> Option<&LiveView> {
+        match self {
+            Self::Files(_) => None,
+            Self::Live(live, _) => Some(live),
+        }
+    }
+
     /// What readiness makes of the view. The gauges are set when it is asked.
     pub(super) fn health(self: &Arc<Self>, metrics: &Metrics) -> Arc<dyn HealthSource> {
         let view = Arc::clone(self);

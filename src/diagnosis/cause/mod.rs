@@ -8,7 +8,7 @@ mod delay;
 mod drain;
 mod driver_error;
 mod moved_pin;
-mod node_lost;
+pub(super) mod node_lost;
 mod replicas;
 mod rollout_overlap;
 mod shared_claim;

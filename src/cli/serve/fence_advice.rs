@@ -1,0 +1,193 @@
+//! Looks for nodes from which nothing is heard while they hold volumes, and tells of them.
+//!
+//! ```text
+//! a node is silent (the view) ─▶ what it holds (asked for) ─▶ advice ─▶ metrics, Events
+//! ```
+//!
+//! Every replica looks by itself. Their metrics say the same, and of the Events that they
+//! all want to make under one name the API server takes the first.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use kube::Client;
+use tokio::time::{Instant, sleep};
+
+use super::events::Events;
+use super::view::View;
+use crate::diagnosis::{self, FenceAdvice, WaitingPod, fence_advice};
+use crate::events::{Occurrence, Reason};
+use crate::model::Text;
+use crate::model::object::ObjectKind;
+use crate::model::workload::WorkloadKind;
+use crate::server::{Metrics, SilentNode};
+use crate::situation;
+use crate::verdict::EffectivePolicy;
+use crate::view::live::{Fitness, LiveView};
+use crate::view::silent;
+
+/// Between two looks. As long as every node answers, a look costs the API server nothing.
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long the API server may take for all that a look needs.
+const LONGEST_LOOK: Duration = Duration::from_secs(20);
+
+/// When the same is told of a pod again: an Event lives for an hour unless the API server
+/// was told otherwise (`--event-ttl`), and one that could not be made is made up for.
+const AGAIN: Duration = Duration::from_secs(600);
+
+/// Nodes that have series of their own. Where more are silent than this, nobody looks at
+/// them one by one.
+const MOST_NODES: usize = 100;
+
+/// Who looks.
+pub(super) struct Advisor {
+    pub(super) view: Arc<View>,
+    pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
+    pub(super) client: Client,
+    pub(super) events: Events,
+    pub(super) metrics: Metrics,
+}
+
+/// Looks for ever; without an advisor there is nothing to look for.
+pub(super) async fn follow(advisor: Option<Advisor>) -> Infallible {
+    let live = advisor.as_ref().and_then(|it| Some((it, it.view.live()?)));
+    let Some((advisor, live)) = live else {
+        return std::future::pending().await;
+    };
+    let mut told = Told::default();
+    let mut trouble = None;
+    loop {
+        sleep(INTERVAL).await;
+        let looked = advisor.look(live).await;
+        advisor.metrics.fence_advice(looked.is_ok());
+        trouble = match looked {
+            Ok(advice) => {
+                told.tell(&advice, advisor);
+                None
+            }
+            Err(reason) => {
+                if trouble.as_ref() != Some(&reason) {
+                    tracing::warn!(
+                        "What silent nodes hold is not known: {reason} The rights that \
+                         --fence-advice needs are in manifests/components/fence-advice."
+                    );
+                }
+                Some(reason)
+            }
+        };
+    }
+}
+
+impl Advisor {
+    /// What there is to say at the moment, or why that is not known.
+    async fn look(&self, live: &LiveView) -> Result<Vec<FenceAdvice>, String> {
+        if let Fitness::Incomplete(reason) = live.fitness() {
+            return Err(reason);
+        }
+        let deadline = Instant::now() + LONGEST_LOOK;
+        let Some(nodes) = live.answer(deadline, silent::nodes).await else {
+            return Ok(Vec::new());
+        };
+        let (observed, now) = silent::read(&self.client, nodes, deadline).await;
+        if let Some(unread) = observed.unread.first() {
+            return Err(format!(
+                "the {} could not be read: {}.",
+                unread.resource,
+                unread.reason.trim_end_matches('.')
+            ));
+        }
+        let effective = self.effective.load();
+        let advice = live.answer(deadline, |view| {
+            fence_advice(diagnosis::Facts {
+                objects: situation::Facts {
+                    view,
+                    catalog: effective.catalog(),
+                    nodes: effective.policy().nodes(),
+                },
+                observed: &observed,
+                now,
+                kubectl: "kubectl",
+            })
+        });
+        Ok(advice.await)
+    }
+}
+
+/// What was told so far.
+#[derive(Default)]
+struct Told {
+    /// The nodes that have series.
+    nodes: Vec<Text>,
+    /// When each Event was left to be made, by its name.
+    events: HashMap<String, Instant>,
+}
+
+impl Told {
+    fn tell(&mut self, advice: &[FenceAdvice], advisor: &Advisor) {
+        let metrics = &advisor.metrics;
+        metrics.set_silent_nodes(advice.len());
+        let shown = &advice[..advice.len().min(MOST_NODES)];
+        self.nodes.retain(|name| {
+            let stays = shown.iter().any(|silent| silent.node == *name);
+            if !stays {
+                metrics.forget_silent_node(name);
+            }
+            stays
+        });
+        for silent in shown {
+            metrics.set_silent_node(&SilentNode {
+                name: &silent.node,
+                volumes: silent.volumes.len(),
+                waiting: silent.waiting.len(),
+                last_renewed: silent.last_renewed,
+            });
+            if !self.nodes.contains(&silent.node) {
+                tracing::warn!(
+                    node = %silent.node,
+                    volumes = silent.volumes.len(),
+                    "Nothing is heard of a node that holds volumes."
+                );
+                self.nodes.push(silent.node.clone());
+            }
+        }
+        let now = Instant::now();
+        self.events
+            .retain(|_, at| now.saturating_duration_since(*at) < AGAIN);
+        for silent in advice {
+            for pod in &silent.waiting {
+                let name = name_of_event(silent, pod);
+                if self.events.contains_key(&name) {
+                    continue;
+                }
+                // What is dropped is told at the next look.
+                if advisor.events.leave(occurrence(&name, pod)) {
+                    self.events.insert(name, now);
+                }
+            }
+        }
+    }
+}
+
+/// The same for every replica: the pod, and the last sign of life of the node.
+fn name_of_event(silent: &FenceAdvice, pod: &WaitingPod) -> String {
+    let since = silent.last_renewed.map_or(0, Timestamp::as_microsecond);
+    format!("multi-attach-guard.{}.{since:x}", pod.uid)
+}
+
+fn occurrence(name_of_event: &str, pod: &WaitingPod) -> Occurrence {
+    Occurrence {
+        kind: ObjectKind::Workload(WorkloadKind::Pod),
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+        uid: pod.uid,
+        rule: "fence-advice",
+        name_of_event: name_of_event.to_owned(),
+        reason: Reason::HeldBySilentNode,
+        note: pod.note.clone(),
+    }
+}

@@ -1,0 +1,84 @@
+//! What nodes hold from which nothing is heard, read where there are such nodes.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use kube::Client;
+use tokio::time::Instant;
+
+use super::moment::{Moment, Reader, Source};
+use crate::cluster::View;
+use crate::diagnosis::{NodeState, Observed};
+use crate::model::Text;
+use crate::model::lease::NODE_LEASES;
+
+/// Every node of `view`; `None` while the controller manager hears of all of them, or it is
+/// not known which there are.
+#[must_use]
+pub fn nodes(view: View<'_>) -> Option<Vec<NodeState>> {
+    let mut nodes = Vec::new();
+    view.visit_nodes(None, &mut |node| {
+        nodes.push(NodeState {
+            name: node.metadata.name.clone(),
+            ready: match node.status.ready {
+                Some(true) => "True",
+                Some(false) => "False",
+                None => UNKNOWN,
+            }
+            .into(),
+            ..NodeState::default()
+        });
+        true
+    });
+    nodes.iter().any(is_silent).then_some(nodes)
+}
+
+/// Reads what is attached to those of `nodes` that are silent and, where something is,
+/// their Leases, the pods on them and those that wait anywhere, by the API server's clock.
+/// What is refused, or not read by `deadline`, is noted as unread.
+pub async fn read(
+    client: &Client,
+    nodes: Vec<NodeState>,
+    deadline: Instant,
+) -> (Observed, Timestamp) {
+    let reader = Reader { client, deadline };
+    let mut moment = Moment::default();
+    let attachments = Source::beside(
+        "storage.k8s.io",
+        "volumeattachments",
+        "VolumeAttachment",
+        None,
+    );
+    reader.read(&[attachments], &mut moment).await;
+    let (silent, answering): (Vec<_>, Vec<_>) = nodes.into_iter().partition(is_silent);
+    let mut holding: BTreeSet<Text> = silent.into_iter().map(|node| node.name).collect();
+    let attachments = &moment.observed.attachments;
+    holding.retain(|name| attachments.iter().any(|it| it.node == *name));
+    if holding.is_empty() {
+        moment.observed.attachments.clear();
+        return (moment.observed, Timestamp::now());
+    }
+    let pods = |fields: &str| Source::beside("", "pods", "Pod", None).only(fields);
+    let node = |fields: &str| Source::beside("", "nodes", "Node", None).only(fields);
+    let mut sources = vec![
+        Source::beside("coordination.k8s.io", "leases", "Lease", Some(NODE_LEASES)),
+        pods("status.phase=Pending"),
+    ];
+    for name in &holding {
+        // Once more, with all its taints and as it is now.
+        sources.push(node(&format!("metadata.name={name}")));
+        let there = format!("spec.nodeName={name},status.phase!=Pending");
+        sources.push(pods(&there));
+    }
+    let ((), now) = tokio::join!(reader.read(&sources, &mut moment), reader.time());
+    moment.observed.nodes.extend(answering);
+    (moment.observed, now.unwrap_or_else(Timestamp::now))
+}
+
+/// The status of the condition Ready that the controller manager sets where the kubelet has
+/// set none for a while.
+const UNKNOWN: &str = "Unknown";
+
+fn is_silent(node: &NodeState) -> bool {
+    node.ready == UNKNOWN
+}
