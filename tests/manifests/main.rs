@@ -21,6 +21,7 @@ mod managed_certificates;
 mod monitoring;
 mod release;
 mod rendered;
+mod replicas;
 mod requests;
 mod upgrade;
 
