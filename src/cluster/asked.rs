@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::key::Key;
+use super::lookup::Lookup;
 use super::store::Cluster;
 use super::stored::{Stored, Typed};
-use super::view::Lookup;
 use crate::model::Text;
 use crate::model::object::ObjectKind;
 

@@ -17,6 +17,7 @@
 mod asked;
 mod batch;
 mod key;
+mod lookup;
 mod steps;
 mod store;
 mod stored;
@@ -25,10 +26,11 @@ mod view;
 
 pub use asked::{Asked, Question};
 pub use batch::{BatchOrder, Turn};
+pub use lookup::Lookup;
 pub use steps::Steps;
 pub use store::Cluster;
 pub use stored::Stored;
-pub use view::{Beside, Lookup, NodeHint, View};
+pub use view::{Beside, NodeHint, View};
 
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,14 @@
 //! The store: objects by everything they are looked up by.
 
 use super::key::{Key, Trait};
+use super::lookup::Lookup;
 use super::stored::{Stored, Typed};
 use super::table::{Table, number};
-use super::view::{Beside, Lookup, View};
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::storage_class::StorageClass;
 
-/// Facts about a cluster. Filled object by object; asked through a [`View`].
+/// Facts about a cluster. Filled object by object; asked through a [`View`](super::View).
 ///
 /// Of each object only what decides about *others* is kept. Workloads whose
 /// owner is judged (`Workload::owner_is_judged`) and scales are not kept.
@@ -45,12 +45,6 @@ impl Cluster {
             synced: Kinds(u32::MAX),
             ..Self::default()
         }
-    }
-
-    /// The facts of this cluster, nothing beside them.
-    #[must_use]
-    pub const fn view(&self) -> View<'_> {
-        View::new(self, &Beside::NOTHING)
     }
 
     /// Puts an object in, in place of the one of the same kind and name.
@@ -165,7 +159,7 @@ impl Cluster {
         self.objects.with_shortest(wanted)
     }
 
-    /// Whether nodes are known, as [`View::visit_nodes`] says it.
+    /// Whether nodes are known, as [`View::visit_nodes`](super::View::visit_nodes) says it.
     pub(super) fn nodes_known(&self) -> Lookup<()> {
         if self.synced.has(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
             Lookup::Found(())

@@ -3,6 +3,7 @@
 use super::asked::Asked;
 use super::batch::{BatchOrder, Turn};
 use super::key::{Key, Trait};
+use super::lookup::Lookup;
 use super::steps::Steps;
 use super::store::Cluster;
 use super::stored::{Stored, Typed};
@@ -18,28 +19,6 @@ use crate::model::pod::PodVolumeSource;
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
 use crate::model::workload::{Workload, WorkloadKind};
-
-/// An answer that never guesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lookup<T> {
-    /// The object is there.
-    Found(T),
-    /// The object is not there.
-    Absent,
-    /// It is not known whether the object is there: not all objects of this
-    /// kind have been heard of yet, or a live question got no answer.
-    NotSynced,
-}
-
-impl<T> Lookup<T> {
-    /// The object, where it was found.
-    pub fn found(self) -> Option<T> {
-        match self {
-            Self::Found(object) => Some(object),
-            Self::Absent | Self::NotSynced => None,
-        }
-    }
-}
 
 /// Label pairs of which a wanted node has at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +71,14 @@ pub struct View<'a> {
     beside: &'a Beside<'a>,
     /// `None` where the work is not bounded.
     steps: Option<&'a Steps>,
+}
+
+impl Cluster {
+    /// The facts of this cluster, nothing beside them.
+    #[must_use]
+    pub const fn view(&self) -> View<'_> {
+        View::new(self, &Beside::NOTHING)
+    }
 }
 
 impl<'a> View<'a> {

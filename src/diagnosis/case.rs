@@ -10,6 +10,7 @@ use super::cause::Cause;
 use super::health::{Examined, Health};
 use super::index::Index;
 use super::observed::Pod;
+use super::step::Step;
 use super::stuck::Stuck;
 use crate::model::Text;
 use crate::model::access_mode::AccessMode;
@@ -124,50 +125,6 @@ pub struct NodeTold {
     pub cordoned: bool,
     /// All its taints, as `key=value:effect`.
     pub taints: Vec<String>,
-}
-
-/// What a step is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Purpose {
-    /// To be looked at before anything is changed.
-    Check,
-    /// Ends the wait. Of several, one is enough.
-    WayOut,
-    /// To be done when it is over.
-    Afterwards,
-    /// To be known.
-    Note,
-}
-
-/// Something to do or to know.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Step {
-    /// What it is for.
-    pub purpose: Purpose,
-    /// The command, to be copied into a shell as it is; `None` where there is none.
-    pub command: Option<String>,
-    /// What it costs, or what there is to know: sentences.
-    pub text: String,
-}
-
-impl Step {
-    pub(super) fn new(purpose: Purpose, command: String, cost: &str) -> Self {
-        Self {
-            purpose,
-            command: Some(command),
-            text: cost.to_owned(),
-        }
-    }
-
-    pub(super) fn told(text: &str) -> Self {
-        Self {
-            purpose: Purpose::Note,
-            command: None,
-            text: text.to_owned(),
-        }
-    }
 }
 
 /// Every case, those that do not pass by themselves first. `documents` gives workloads as

@@ -16,17 +16,17 @@ mod health;
 mod index;
 mod observed;
 mod span;
+mod step;
 mod stuck;
 
-pub use case::{
-    AttachmentTold, HolderTold, NodeTold, Purpose, Step, Told, VolumeTold, WaitingTold, cases,
-};
+pub use case::{AttachmentTold, HolderTold, NodeTold, Told, VolumeTold, WaitingTold, cases};
 pub use cause::{CAUSES, Cause};
 pub use clock::Clock;
 pub use fence_advice::{FenceAdvice, WaitingPod, fence_advice};
 pub use health::Health;
 pub use observed::{Event, Meta, NodeState, Observed, Pod, Unread, VolumeAttachment};
 pub use span::span;
+pub use step::{Purpose, Step};
 
 use jiff::Timestamp;
 

@@ -4,46 +4,22 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::known::Known;
 use super::namespace::Namespaces;
 use super::progress::Progress;
 use super::render::roots::{Root, RootKind};
 use super::render::{self, Opened, RenderOptions};
-use super::repair::Edits;
 use super::repository::Repository;
 use super::scope::{Member, Scopes};
 use crate::cluster::Cluster;
 use crate::manifest::error::ReadError;
 use crate::manifest::find::{Exclude, Found, find};
 use crate::manifest::hook::Hook;
-use crate::manifest::items::{Item, Note, read_objects};
+use crate::manifest::items::{Item, read_objects};
 use crate::manifest::kustomization::{FILE_NAMES, Kustomization};
-use crate::manifest::outline::Outline;
-use crate::manifest::read::Position;
 use crate::manifest::source::Source;
-use crate::model::object::{Object, ObjectRef};
+use crate::model::object::Object;
 use crate::report::{Summary, Unopened, Unread};
-
-/// An object of a manifest.
-pub(super) struct Known {
-    pub(super) place: Position,
-    /// The object as its manifest names it, without a namespace it does not say.
-    pub(super) reference: ObjectRef,
-    pub(super) object: Object,
-    pub(super) outline: Outline,
-    pub(super) hook: Option<Hook>,
-    /// The Helm template it was rendered from.
-    pub(super) template: Option<Box<str>>,
-    pub(super) notes: Vec<Note>,
-}
-
-impl Known {
-    pub(super) const fn is_judged(&self) -> bool {
-        matches!(
-            self.object,
-            Object::Workload(_) | Object::Claim(_) | Object::Autoscaler(_)
-        )
-    }
-}
 
 /// All that was read.
 pub(super) struct Gathered {
@@ -207,8 +183,8 @@ impl Gathered {
     }
 
     /// Adds what could not be changed.
-    pub(super) fn refuse(&mut self, edits: Edits) {
-        self.unread.extend(edits.failed);
+    pub(super) fn refuse(&mut self, failed: Vec<Unread>) {
+        self.unread.extend(failed);
         self.summary.unreadable = self.unread.len();
     }
 

@@ -7,7 +7,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::gather::{Gathered, Known};
+use super::gather::Gathered;
+use super::known::Known;
 use super::render::origin;
 use super::render::roots::RootKind;
 use super::repository::Repository;

@@ -8,6 +8,7 @@
 
 mod gather;
 mod judge;
+mod known;
 mod merge_patch;
 mod namespace;
 mod progress;
@@ -183,7 +184,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         let edits = repair::repair(&gathered, &effective, Aim::Repair { remedy }, options.diff);
         print_edits(options, &edits)?;
         gathered = gathered.again(reading).map_err(CheckError::Render)?;
-        gathered.refuse(edits);
+        gathered.refuse(edits.failed);
     }
     let mut report = judge::report(&gathered, &effective, &repository, options.format);
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::gather::Known;
+use super::known::Known;
 use crate::manifest::source::Source;
 use crate::model::Text;
 use crate::model::object::Object;

@@ -9,8 +9,9 @@ use json_patch::Patch;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::gather::{Gathered, Known};
+use super::gather::Gathered;
 use super::judge::{Document, verdict};
+use super::known::Known;
 use super::merge_patch;
 use super::values;
 use crate::manifest::edit;

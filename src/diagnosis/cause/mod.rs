@@ -15,8 +15,8 @@ mod shared_claim;
 
 use serde_json::Value;
 
-use super::case::{Purpose, Step};
 use super::observed::Pod;
+use super::step::{Purpose, Step};
 use super::stuck::Stuck;
 use crate::model::workload::WorkloadKind;
 use crate::remedy;

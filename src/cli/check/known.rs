@@ -1,0 +1,29 @@
+//! What is known of one object of a manifest.
+
+use crate::manifest::hook::Hook;
+use crate::manifest::items::Note;
+use crate::manifest::outline::Outline;
+use crate::manifest::read::Position;
+use crate::model::object::{Object, ObjectRef};
+
+/// An object of a manifest.
+pub(super) struct Known {
+    pub(super) place: Position,
+    /// The object as its manifest names it, without a namespace it does not say.
+    pub(super) reference: ObjectRef,
+    pub(super) object: Object,
+    pub(super) outline: Outline,
+    pub(super) hook: Option<Hook>,
+    /// The Helm template it was rendered from.
+    pub(super) template: Option<Box<str>>,
+    pub(super) notes: Vec<Note>,
+}
+
+impl Known {
+    pub(super) const fn is_judged(&self) -> bool {
+        matches!(
+            self.object,
+            Object::Workload(_) | Object::Claim(_) | Object::Autoscaler(_)
+        )
+    }
+}

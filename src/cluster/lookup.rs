@@ -1,0 +1,23 @@
+//! What a look-up answers.
+
+/// An answer that never guesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup<T> {
+    /// The object is there.
+    Found(T),
+    /// The object is not there.
+    Absent,
+    /// It is not known whether the object is there: not all objects of this
+    /// kind have been heard of yet, or a live question got no answer.
+    NotSynced,
+}
+
+impl<T> Lookup<T> {
+    /// The object, where it was found.
+    pub fn found(self) -> Option<T> {
+        match self {
+            Self::Found(object) => Some(object),
+            Self::Absent | Self::NotSynced => None,
+        }
+    }
+}
