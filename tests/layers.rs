@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The core, from the ground up: each may name those before it.
-const CORE: [&str; 9] = [
+const CORE: [&str; 10] = [
     "model",
     "cluster",
     "storage",
@@ -19,6 +19,7 @@ const CORE: [&str; 9] = [
     "policy",
     "verdict",
     "diagnosis",
+    "migration",
 ];
 
 /// The doors: each may name the core, itself and what stands beside it.

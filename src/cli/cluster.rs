@@ -9,11 +9,13 @@ use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
 use crate::cluster::Cluster;
+use crate::migration::SnapshotClass;
 use crate::model::object::{ObjectKind, ObjectRef};
 use crate::view::connect::{Access, ConnectError, reach};
 use crate::view::document;
 use crate::view::live::{LiveView, SyncError};
 use crate::view::moment::{self, Moment};
+use crate::view::snapshot_classes::snapshot_classes;
 
 /// How long a cluster may take for its first answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -92,6 +94,17 @@ impl Connection {
     /// kinds in `namespace` alone where one is given.
     pub(super) fn moment(&self, namespace: Option<&str>) -> Result<Moment, ClusterError> {
         let read = moment::read(self.config.clone(), namespace, Instant::now() + LISTS);
+        Ok(self.runtime.block_on(read)?)
+    }
+
+    /// The namespace that commands are about where none is named.
+    pub(super) fn namespace(&self) -> &str {
+        &self.config.default_namespace
+    }
+
+    /// The VolumeSnapshotClasses; `None` where they could not be read.
+    pub(super) fn snapshot_classes(&self) -> Result<Option<Vec<SnapshotClass>>, ClusterError> {
+        let read = snapshot_classes(self.config.clone(), Instant::now() + LISTS);
         Ok(self.runtime.block_on(read)?)
     }
 

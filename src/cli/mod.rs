@@ -8,6 +8,7 @@ mod diagnose;
 mod dist;
 mod hunk;
 mod logging;
+mod migrate;
 mod output;
 pub mod policy_file;
 mod rules;
@@ -24,6 +25,7 @@ pub use check::{CheckError, CheckOptions, Render, RenderOptions};
 pub use diagnose::{DiagnoseOptions, DiagnosisFormat};
 pub use dist::DistOptions;
 pub use logging::{LogFormat, LogOptions};
+pub use migrate::{Copying, MigrateOptions};
 pub use output::FailOn;
 pub use rules::RulesOptions;
 pub use serve::{CertificateOptions, ServeError, ServeOptions};
@@ -65,6 +67,14 @@ pub enum Command {
     /// to list, says what it could not see, and changes nothing. Ends with 0 when nothing waits, 1
     /// when something does, 2 when that cannot be told.
     Diagnose(DiagnoseOptions),
+    /// Write out the way from a ReadWriteOnce claim to a ReadWriteMany one
+    ///
+    /// Reads the cluster and prints every step, with the commands and how long each blocks the
+    /// application: the class that can give the mode, the new claim, a copy with checksums, the
+    /// change of the workloads, the order for GitOps, how to check that it worked, and the way
+    /// back. It changes nothing itself. Ends with 0 when there is a way and with 2, and the
+    /// reason, when there is none.
+    Migrate(MigrateOptions),
     /// Print the access modes each StorageClass can really give
     ///
     /// For file systems and for raw block devices, with the condition that decides and how sure the
@@ -99,6 +109,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Check(options) => check::run(options),
         Command::Audit(options) => audit::run(options),
         Command::Diagnose(options) => diagnose::run(options),
+        Command::Migrate(options) => migrate::run(options),
         Command::Capabilities(options) => capabilities::run(options),
         Command::Rules(options) => rules::run(options),
         Command::Snapshot(options) => snapshot::run(options),

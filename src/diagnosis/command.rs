@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 /// `kubectl` and its arguments, each quoted where a POSIX shell would read it otherwise.
-pub(super) fn line(kubectl: &str, arguments: &[&str]) -> String {
+#[must_use]
+pub fn line(kubectl: &str, arguments: &[&str]) -> String {
     let mut line = kubectl.to_owned();
     for argument in arguments {
         line.push(' ');
@@ -14,7 +15,7 @@ pub(super) fn line(kubectl: &str, arguments: &[&str]) -> String {
 
 /// An argument as one word of a POSIX shell.
 #[must_use]
-pub(super) fn quoted(argument: &str) -> Cow<'_, str> {
+pub fn quoted(argument: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {
         return Cow::Borrowed(argument);

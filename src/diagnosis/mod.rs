@@ -10,7 +10,7 @@
 mod case;
 pub mod cause;
 mod clock;
-mod command;
+pub mod command;
 mod fence_advice;
 mod health;
 mod index;

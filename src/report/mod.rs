@@ -10,6 +10,7 @@ mod github;
 mod html;
 mod json;
 mod junit;
+pub mod migration;
 mod page;
 mod sarif;
 mod text;

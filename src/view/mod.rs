@@ -15,5 +15,6 @@ mod resource;
 mod shared;
 pub mod silent;
 pub mod snapshot;
+pub mod snapshot_classes;
 pub mod status;
 mod watch;

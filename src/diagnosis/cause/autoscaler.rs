@@ -45,6 +45,6 @@ fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
             ]),
             "The autoscaler brings the workload down to one pod and adds none under load. The pod that runs goes on.",
         ),
-        another_storage(),
+        another_storage(stuck),
     ]
 }

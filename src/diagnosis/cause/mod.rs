@@ -195,14 +195,15 @@ fn fewer_pods(stuck: &Stuck<'_>) -> Vec<Step> {
             ),
         ),
     };
-    vec![step, another_storage()]
+    vec![step, another_storage(stuck)]
 }
 
 /// What lets several nodes have the data.
-fn another_storage() -> Step {
-    Step::told(
-        "Pods on several nodes need a volume that can be ReadWriteMany: `multi-attach-guard capabilities --cluster` says which class of this cluster gives one. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data.",
-    )
+fn another_storage(stuck: &Stuck<'_>) -> Step {
+    Step::told(&format!(
+        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `multi-attach-guard migrate -n {} {}` says which class of this cluster can give one, and writes out the whole way.",
+        stuck.pod.meta.namespace, stuck.claim
+    ))
 }
 
 /// Waiting until the pod is ready, for what passes.

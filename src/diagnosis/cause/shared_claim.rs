@@ -51,7 +51,7 @@ fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
         other,
         &format!("{theirs} stops, and {own} gets the volume once it is gone."),
     ));
-    steps.push(another_storage());
+    steps.push(another_storage(stuck));
     steps
 }
 

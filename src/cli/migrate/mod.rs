@@ -1,0 +1,186 @@
+//! `migrate`: the way from a claim for one node to one for many.
+//!
+//! ```text
+//! cluster ─▶ one moment of it ─▶ plan, or why there is none ─▶ text, and files
+//! ```
+
+mod files;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+
+use super::cluster::{ClusterError, Connection};
+use super::output::exit_code;
+use super::policy_file::{self, PolicyFileError};
+use crate::diagnosis;
+use crate::migration::{self, CopyBy, DEFAULT_IMAGE, Plan, Refusal, Wanted};
+use crate::model::access_mode::AccessMode;
+use crate::report::migration::{self as report, MigrationError, Objects};
+use crate::situation::{self, NodeAssumption};
+use files::FilesError;
+
+/// The options of `migrate`.
+#[derive(Args, Clone, Debug)]
+pub struct MigrateOptions {
+    /// The claim, as NAME or pvc/NAME
+    #[arg(value_name = "CLAIM", value_parser = NonEmptyStringValueParser::new())]
+    pub claim: String,
+
+    /// The access mode of the new claim
+    #[arg(long, value_name = "MODE", default_value = "ReadWriteMany", value_parser = mode)]
+    pub to: AccessMode,
+
+    /// The StorageClass of the new claim [default: the one of the cluster that suits best]
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<String>,
+
+    /// How the data is copied
+    #[arg(long, value_enum, default_value_t = Copying::Job)]
+    pub copy: Copying,
+
+    /// The name of the new claim [default: the old one with the mode behind it, as data-rwx]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// The image of the Job that copies; with rsync in it, nothing is downloaded
+    #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE,
+        value_parser = NonEmptyStringValueParser::new())]
+    pub image: String,
+
+    /// Write the plan and its objects into this directory too
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// The policy file, whose provisioners correct the catalog
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "CONTEXT")]
+    pub context: Option<String>,
+
+    /// The namespace of the claim [default: the one of the context]
+    #[arg(long, short, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+}
+
+/// How the data gets from one claim to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Copying {
+    /// A Job copies the files with rsync and compares their checksums
+    Job,
+    /// The driver restores a snapshot, in a class of its own
+    Snapshot,
+    /// Not at all: the application makes it anew
+    None,
+}
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+enum MigrateError {
+    /// The cluster cannot be read.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// There is no way.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// The policy cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyFileError),
+    /// The plan cannot be written.
+    #[error(transparent)]
+    Plan(#[from] MigrationError),
+    /// The files cannot be written.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+}
+
+pub(super) fn run(options: &MigrateOptions) -> ExitCode {
+    exit_code(migrate(options), |error| match error {
+        MigrateError::Plan(MigrationError::Write(error)) => Some(error),
+        _ => None,
+    })
+}
+
+fn migrate(options: &MigrateOptions) -> Result<u8, MigrateError> {
+    let plan = plan(options)?;
+    let mut text = Vec::new();
+    match &options.out {
+        Some(directory) => {
+            files::write(&plan, directory)?;
+            let directory = directory.display().to_string();
+            report::write(&plan, Objects::Files(&directory), &mut text)?;
+        }
+        None => report::write(&plan, Objects::Inline, &mut text)?,
+    }
+    let written = io::stdout().lock().write_all(&text);
+    written.map_err(MigrationError::Write)?;
+    Ok(0)
+}
+
+fn plan(options: &MigrateOptions) -> Result<Plan, MigrateError> {
+    let policy = policy_file::effective(options.config.as_deref())?;
+    let connection = Connection::open(options.context.as_deref())?;
+    let namespace = match &options.namespace {
+        Some(namespace) => namespace,
+        None => connection.namespace(),
+    };
+    let moment = connection.moment(Some(namespace))?;
+    let snapshot_classes = match options.copy {
+        Copying::Snapshot => connection.snapshot_classes()?,
+        Copying::Job | Copying::None => None,
+    };
+    let kubectl = match &options.context {
+        Some(context) => diagnosis::command::line("kubectl", &[&format!("--context={context}")]),
+        None => "kubectl".to_owned(),
+    };
+    let facts = migration::Facts {
+        cluster: diagnosis::Facts {
+            objects: situation::Facts {
+                view: moment.cluster.view(),
+                catalog: policy.catalog(),
+                nodes: NodeAssumption::Auto,
+            },
+            observed: &moment.observed,
+            now: moment.now.unwrap_or_else(Timestamp::now),
+            kubectl: &kubectl,
+        },
+        snapshot_classes: snapshot_classes.as_deref(),
+    };
+    let claim = &options.claim;
+    let wanted = Wanted {
+        namespace,
+        claim: claim.strip_prefix("pvc/").unwrap_or(claim),
+        mode: options.to,
+        class: options.class.as_deref(),
+        name: options.name.as_deref(),
+        copy: match options.copy {
+            Copying::Job => CopyBy::Job,
+            Copying::Snapshot => CopyBy::Snapshot,
+            Copying::None => CopyBy::Nothing,
+        },
+        image: &options.image,
+    };
+    let plan = migration::plan(facts, wanted, |wanted| {
+        let wanted: Vec<_> = wanted
+            .iter()
+            .map(|(kind, reference)| (*kind, reference))
+            .collect();
+        // Without them it is not known who writes the manifests, and that is said.
+        connection.documents(&wanted).unwrap_or_default()
+    })?;
+    Ok(plan)
+}
+
+fn mode(name: &str) -> Result<AccessMode, String> {
+    AccessMode::from_name(name).ok_or_else(|| {
+        "expected ReadWriteMany, or RWX for short: it is the mode to which there is a way"
+            .to_owned()
+    })
+}

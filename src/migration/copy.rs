@@ -1,0 +1,103 @@
+//! The Job that copies the files of one claim into another.
+
+use serde_json::{Value, json};
+
+use super::Wanted;
+use super::subject::Subject;
+use super::target::Target;
+use crate::diagnosis::NodeState;
+
+/// The image of the Job where none is named. Its package manager adds rsync.
+pub const DEFAULT_IMAGE: &str = "alpine:3.22";
+
+/// Copies, then reads both sides again and compares. It refuses to write over files that
+/// it did not copy: run once more by mistake, it would put old data over new.
+const SCRIPT: &str = include_str!("copy.sh");
+
+/// What taints begin with that Kubernetes sets by itself: they come and go.
+const OWN_TAINTS: &str = "node.kubernetes.io/";
+
+/// The node on which the Job runs: the one that has the volume, if it takes pods. There
+/// the volume need not be detached, and pods that were forgotten are no obstacle.
+pub(super) fn node<'a>(subject: &Subject<'a>) -> Option<&'a NodeState> {
+    subject
+        .node
+        .filter(|node| node.ready == "True" && !node.cordoned)
+}
+
+/// The Job `name`, which copies into claim `to`.
+pub(super) fn manifest(
+    name: &str,
+    to: &str,
+    subject: &Subject<'_>,
+    target: &Target<'_>,
+    wanted: Wanted<'_>,
+) -> Value {
+    let mut spec = json!({
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": false,
+        "securityContext": {
+            // Nobody else may give files to their owners.
+            "runAsUser": 0,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [{
+            "name": "copy",
+            "image": wanted.image,
+            "command": ["sh", "-c", SCRIPT],
+            "env": [{"name": "RSYNC_FLAGS", "value": target.kept.flags}],
+            "securityContext": {"allowPrivilegeEscalation": false},
+            "resources": {
+                "requests": {"cpu": "250m", "memory": "256Mi"},
+                "limits": {"cpu": "2", "memory": "2Gi"},
+            },
+            "volumeMounts": [
+                {"name": "from", "mountPath": "/from", "readOnly": true},
+                {"name": "to", "mountPath": "/to"},
+            ],
+        }],
+        "volumes": [
+            {"name": "from", "persistentVolumeClaim": {"claimName": wanted.claim}},
+            {"name": "to", "persistentVolumeClaim": {"claimName": to}},
+        ],
+    });
+    if let Some(node) = node(subject) {
+        // Not by nodeName: past the scheduler, nobody would choose a node for a claim that
+        // waits for its first pod.
+        spec["affinity"] = json!({"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{
+                "matchFields": [
+                    {"key": "metadata.name", "operator": "In", "values": [node.name]},
+                ],
+            }]},
+        }});
+        let tolerations: Vec<Value> = node
+            .taints
+            .iter()
+            .filter(|taint| !taint.key.starts_with(OWN_TAINTS))
+            .map(|taint| {
+                json!({"key": taint.key, "operator": "Equal", "value": taint.value,
+                    "effect": taint.effect})
+            })
+            .collect();
+        if !tolerations.is_empty() {
+            spec["tolerations"] = Value::Array(tolerations);
+        }
+    }
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": wanted.namespace},
+        "spec": {
+            "backoffLimit": 2,
+            "template": {
+                // A proxy beside it would go on for ever, and the Job with it.
+                "metadata": {
+                    "labels": {"sidecar.istio.io/inject": "false"},
+                    "annotations": {"linkerd.io/inject": "disabled"},
+                },
+                "spec": spec,
+            },
+        },
+    })
+}

@@ -1,0 +1,374 @@
+//! A plan: what there is to know and to decide, and the steps in their order.
+
+use serde_json::Value;
+
+use super::delivery::Delivery;
+use super::refusal::Refusal;
+use super::snapshot;
+use super::steps::{self, Journey};
+use super::subject::Subject;
+use super::target::Target;
+use super::users::{Stranger, User};
+use super::{CopyBy, Facts, Wanted, new_claim};
+use crate::diagnosis::span;
+use crate::model::Text;
+use crate::model::access_mode::{AccessMode, VolumeMode};
+use crate::model::object::{ObjectKind, ObjectRef};
+
+/// The whole way for one claim.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What the way is, as a title.
+    pub title: String,
+    /// What commands begin with.
+    pub kubectl: String,
+    /// From where to where, in lines with a name each.
+    pub facts: Vec<Fact>,
+    /// What the reader has to decide first: sentences.
+    pub decide: Vec<String>,
+    /// What does not come along: sentences.
+    pub lost: Vec<String>,
+    /// What could not be seen: sentences.
+    pub open: Vec<String>,
+    /// What to do, in this order.
+    pub steps: Vec<Step>,
+    /// The way back: what to do instead of going on.
+    pub back: Step,
+}
+
+/// A line with a name.
+#[derive(Clone, Debug)]
+pub struct Fact {
+    /// What it is about.
+    pub name: &'static str,
+    /// The line.
+    pub value: String,
+}
+
+/// A step.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What is done.
+    pub title: String,
+    /// For how long the application is blocked: a sentence.
+    pub blocks: String,
+    /// What there is to know before: sentences.
+    pub text: String,
+    /// What is run.
+    pub actions: Vec<Action>,
+    /// What to look for then: sentences; may be empty.
+    pub then: String,
+}
+
+/// Something to run.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// A command, to be copied into a shell as it is.
+    Run(String),
+    /// An object to be applied.
+    Apply(Manifest),
+}
+
+/// An object, and the file it is written to.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    /// The name of the file, `10-claim.yaml` for example: in the order of the steps.
+    pub file: String,
+    /// The object.
+    pub object: Value,
+}
+
+impl Plan {
+    /// The objects, in the order in which they are applied.
+    pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        let actions = self.steps.iter().flat_map(|step| &step.actions);
+        actions.filter_map(|action| match action {
+            Action::Apply(manifest) => Some(manifest),
+            Action::Run(_) => None,
+        })
+    }
+}
+
+/// The bytes that storage in a network may copy in a second, for want of anything better.
+const BYTES_A_SECOND: u128 = 100_000_000;
+
+/// Resources without which the plan may be wrong, and what they would tell.
+const QUESTIONS: [(&str, &str); 8] = [
+    (
+        "pods",
+        "which pods use the claim, so that something may be left running while it is copied",
+    ),
+    ("deployments", "which Deployments use the claim"),
+    (
+        "statefulsets",
+        "which StatefulSets use the claim, or make it from a template",
+    ),
+    ("cronjobs", "which CronJobs use the claim"),
+    ("daemonsets", "which DaemonSets use the claim"),
+    (
+        "horizontalpodautoscalers",
+        "whether an autoscaler scales what uses it",
+    ),
+    (
+        "persistentvolumes",
+        "which driver the volume is of, and how large it really is",
+    ),
+    (
+        "nodes",
+        "whether the node that has the volume is healthy, and what it tolerates",
+    ),
+];
+
+/// Words in a name for what can be made anew.
+const CACHES: [&str; 6] = ["cache", "tmp", "temp", "scratch", "build", "artifacts"];
+
+/// The way that is wanted. `documents` gives objects as the API server has them, in the
+/// order in which they are asked for.
+///
+/// # Errors
+/// When there is no way, and what to do instead.
+pub fn plan(
+    facts: Facts<'_>,
+    wanted: Wanted<'_>,
+    documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,
+) -> Result<Plan, Refusal> {
+    if wanted.mode != AccessMode::ReadWriteMany {
+        return Err(Refusal::Mode(wanted.mode));
+    }
+    let subject = Subject::of(wanted, facts)?;
+    let target = Target::of(&subject, wanted, facts)?;
+    let name = new_claim::name(wanted, facts)?;
+    let snapshot_class = match wanted.copy {
+        CopyBy::Snapshot => snapshot::class(&subject, &target, wanted, facts)?,
+        CopyBy::Job | CopyBy::Nothing => None,
+    };
+    let mut asked: Vec<_> = subject.users.iter().map(User::reference).collect();
+    asked.push((ObjectKind::Claim, claim_reference(wanted)));
+    let documents: Vec<Value> = documents(&asked).into_iter().flatten().collect();
+    let mut deliveries = Vec::new();
+    for delivery in documents.iter().filter_map(Delivery::of) {
+        if !deliveries.contains(&delivery) {
+            deliveries.push(delivery);
+        }
+    }
+    let journey = Journey {
+        wanted,
+        facts,
+        subject: &subject,
+        target: &target,
+        name: &name,
+        snapshot_class,
+        deliveries: &deliveries,
+    };
+    let steps = steps::all(&journey);
+    Ok(Plan {
+        title: format!(
+            "From {} to {}: claim {}/{}",
+            subject.modes(),
+            wanted.mode,
+            wanted.namespace,
+            wanted.claim
+        ),
+        kubectl: facts.cluster.kubectl.to_owned(),
+        facts: told(&journey, &steps),
+        decide: to_decide(&journey),
+        lost: lost(&journey, &documents),
+        open: open(facts),
+        back: steps::back(&journey),
+        steps,
+    })
+}
+
+fn claim_reference(wanted: Wanted<'_>) -> ObjectRef {
+    ObjectRef {
+        api_version: ObjectKind::Claim.api_version().into(),
+        kind: ObjectKind::Claim.name().into(),
+        namespace: Some(wanted.namespace.into()),
+        name: wanted.claim.into(),
+    }
+}
+
+/// How long it takes to copy the whole volume and to compare it, at a usual speed.
+pub(super) fn copy_takes(subject: &Subject<'_>) -> String {
+    let seconds = subject.size.0.saturating_mul(2) / BYTES_A_SECOND;
+    span(i64::try_from(seconds).unwrap_or(i64::MAX).max(1))
+}
+
+fn told(journey: &Journey<'_>, steps: &[Step]) -> Vec<Fact> {
+    let Journey {
+        subject, target, ..
+    } = journey;
+    let size = new_claim::size(subject.size);
+    let driver = |driver: &Text| match driver.as_str() {
+        "" => String::new(),
+        name => format!(" ({name})"),
+    };
+    let mut from = format!(
+        "claim {}, {size}, {}",
+        journey.wanted.claim,
+        subject.modes()
+    );
+    if let Some(class) = subject.claim.class().filter(|class| !class.is_empty()) {
+        from += &format!(", class {class}{}", driver(&subject.driver));
+    }
+    if !subject.volume_name().is_empty() {
+        from += &format!(", volume {}", subject.volume_name());
+    }
+    if let Some(node) = subject.node {
+        from += &format!(", on node {}", node.name);
+    }
+    let to = format!(
+        "claim {}, {size}, {}, class {}{}",
+        journey.name,
+        journey.wanted.mode,
+        target.class,
+        driver(&target.driver)
+    );
+    let mut facts = vec![
+        Fact {
+            name: "From",
+            value: from,
+        },
+        Fact {
+            name: "To",
+            value: to,
+        },
+        Fact {
+            name: "How sure",
+            value: target.sure.clone(),
+        },
+    ];
+    let others: Vec<String> = target
+        .others
+        .iter()
+        .map(|it| format!("{}{}", it.metadata.name, driver(&it.provisioner)))
+        .collect();
+    if !others.is_empty() {
+        facts.push(Fact {
+            name: "Or",
+            value: format!("--class with one of these: {}", others.join(", ")),
+        });
+    }
+    facts.push(Fact {
+        name: "Used by",
+        value: used_by(subject),
+    });
+    let still: Vec<usize> = (1..)
+        .zip(steps)
+        .filter(|(_, step)| step.blocks.starts_with(steps::STANDS_STILL))
+        .map(|(number, _)| number)
+        .collect();
+    let value = match (still.first(), still.last()) {
+        (Some(first), Some(last)) => {
+            format!("from step {first} to the end of step {last}")
+        }
+        _ => "not at all".to_owned(),
+    };
+    facts.push(Fact {
+        name: "Standstill",
+        value,
+    });
+    facts
+}
+
+fn used_by(subject: &Subject<'_>) -> String {
+    let users = subject.users.iter().map(|user| {
+        let mut text = user.shown();
+        let workload = user.workload;
+        if workload.replicas > 1 {
+            text += &format!(" ({} pods)", workload.replicas);
+        } else if !user.runs() {
+            text += " (no pods)";
+        }
+        let autoscalers = user.autoscalers.iter();
+        for autoscaler in autoscalers {
+            text += &format!(" with HorizontalPodAutoscaler {}", autoscaler.metadata.name);
+        }
+        text
+    });
+    let all: Vec<String> = users
+        .chain(subject.strangers.iter().map(Stranger::shown))
+        .collect();
+    if all.is_empty() {
+        "nothing".to_owned()
+    } else {
+        all.join(", ")
+    }
+}
+
+fn to_decide(journey: &Journey<'_>) -> Vec<String> {
+    let claim = journey.wanted.claim;
+    let mut questions = Vec::new();
+    if journey.wanted.copy != CopyBy::Nothing {
+        let hint = if CACHES.iter().any(|word| claim.contains(word)) {
+            " Its name says that it may be."
+        } else {
+            ""
+        };
+        questions.push(format!(
+            "Is it data at all, or a cache, a download or a build that the application makes anew by itself?{hint} Then `--copy none` spares the standstill."
+        ));
+    }
+    questions.push(
+        "May several pods write at the same time? The new volume lets them, and the application must bear it. A database in files (PostgreSQL, MySQL, SQLite, Elasticsearch and most others) does not: it needs one pod, a volume for each, or replication of its own.".to_owned(),
+    );
+    if journey.subject.claim.spec.volume_mode == VolumeMode::Filesystem {
+        questions.push(
+            "Is a network file system fast enough? Most drivers serve ReadWriteMany over NFS or the like: many small files take several times as long as on a disk, and file locks may work differently.".to_owned(),
+        );
+    }
+    questions.push(
+        "Is there a backup that somebody has restored once? The old volume stays as it is, but it is one volume.".to_owned(),
+    );
+    questions
+}
+
+fn lost(journey: &Journey<'_>, documents: &[Value]) -> Vec<String> {
+    let kept = journey.target.kept;
+    let of_files = match journey.wanted.copy {
+        CopyBy::Nothing => format!(
+            "Everything in claim {}: the new volume is empty.",
+            journey.wanted.claim
+        ),
+        CopyBy::Snapshot => "Of the data nothing: the snapshot has all of it.".to_owned(),
+        CopyBy::Job if kept.lost.is_empty() => {
+            "Of the files nothing: owners, rights, times, links, ACLs and extended attributes are copied, and where the new storage cannot keep one that is there, the copy fails and names the file.".to_owned()
+        }
+        CopyBy::Job => kept.lost.to_owned(),
+    };
+    let mut lost = vec![of_files];
+    lost.push(
+        "Snapshots and backups of the old volume belong to it. Those of the new one begin anew; see that your backups know its name.".to_owned(),
+    );
+    lost.push(
+        "Labels and annotations of the old claim: the label of a GitOps tool would have the new claim deleted as long as it is in no repository. Add those that your backups go by.".to_owned(),
+    );
+    for document in documents {
+        let kind = document["kind"].as_str().unwrap_or_default();
+        let Some(pods) = steps::pod_spec(document, kind) else {
+            continue;
+        };
+        if let Some(group) = pods["securityContext"]["fsGroup"].as_i64() {
+            lost.push(format!(
+                "{kind} {} sets fsGroup {group}. Many drivers apply it to ReadWriteOnce volumes only; files that are copied keep the group they have, and a directory that has to be writable for the group must be so already.",
+                document["metadata"]["name"].as_str().unwrap_or_default()
+            ));
+        }
+    }
+    lost
+}
+
+fn open(facts: Facts<'_>) -> Vec<String> {
+    let unread = facts.cluster.observed.unread.iter();
+    unread
+        .filter_map(|unread| {
+            let known = QUESTIONS.iter().find(|(name, _)| unread.resource == *name);
+            let (_, question) = known?;
+            Some(format!(
+                "It is not known {question}, because the {} could not be read: {}.",
+                unread.resource,
+                unread.reason.trim_end_matches('.')
+            ))
+        })
+        .collect()
+}

@@ -1,0 +1,196 @@
+//! The claim that is to be migrated: its volume, where that is, and who uses it.
+
+use super::refusal::Refusal;
+use super::users::{Stranger, User};
+use super::{CopyBy, Facts, Wanted};
+use crate::cluster::Lookup;
+use crate::diagnosis::{NodeState, Pod};
+use crate::model::Text;
+use crate::model::access_mode::{AccessModes, VolumeMode};
+use crate::model::claim::Claim;
+use crate::model::labels::Labels;
+use crate::model::quantity::Quantity;
+use crate::model::volume::{Volume, VolumeSource};
+use crate::model::workload::{Workload, WorkloadKind};
+
+/// The claim, and what belongs to it.
+pub(super) struct Subject<'a> {
+    pub(super) claim: &'a Claim,
+    pub(super) volume: Option<&'a Volume>,
+    /// The volume's driver; empty where it is not known.
+    pub(super) driver: Text,
+    /// What the new claim has to ask for.
+    pub(super) size: Quantity,
+    /// The node that has the volume.
+    pub(super) node: Option<&'a NodeState>,
+    /// The workloads that use it.
+    pub(super) users: Vec<User<'a>>,
+    /// Pods that use it and belong to nothing that is known here.
+    pub(super) strangers: Vec<Stranger>,
+}
+
+impl<'a> Subject<'a> {
+    /// The claim that is wanted, if there is a way for it.
+    pub(super) fn of(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<Self, Refusal> {
+        let claim = found(wanted, facts)?;
+        let view = facts.cluster.objects.view;
+        let named = claim.spec.volume_name.as_str();
+        let volume = view
+            .volume(named)
+            .found()
+            .or_else(|| view.volume_of(&claim.metadata));
+        if named.is_empty() && volume.is_none() && wanted.copy != CopyBy::Nothing {
+            return Err(Refusal::NotBound(wanted.claim.to_owned()));
+        }
+        let pods: Vec<&Pod> = pods_with(wanted, facts).collect();
+        let workloads = view.workloads_using(wanted.namespace, wanted.claim);
+        let mut users: Vec<User<'a>> = workloads
+            .into_iter()
+            .filter(|workload| !workload.finished && !workload.metadata.deleting)
+            .map(|workload| User::of(workload, wanted.claim, facts))
+            .collect();
+        users.sort_by_key(|user| (user.kind().name(), user.workload.metadata.name.clone()));
+        let strangers = Stranger::among(&pods, &users);
+        let asked = claim.spec.resources.requests.storage;
+        Ok(Self {
+            driver: volume.map_or_else(Text::default, driver),
+            size: volume.map_or(asked, |it| asked.max(it.spec.capacity.storage)),
+            node: node(volume, &pods, facts),
+            claim,
+            volume,
+            users,
+            strangers,
+        })
+    }
+
+    /// The access modes that the claim has.
+    pub(super) const fn modes(&self) -> AccessModes {
+        self.claim.spec.access_modes
+    }
+
+    /// The name of the volume; empty where it is not bound.
+    pub(super) fn volume_name(&self) -> &str {
+        self.volume.map_or_else(
+            || self.claim.spec.volume_name.as_str(),
+            |volume| volume.metadata.name.as_str(),
+        )
+    }
+
+    /// Whether anything has to be stopped for the copy.
+    pub(super) fn is_used(&self) -> bool {
+        !self.users.is_empty() || !self.strangers.is_empty()
+    }
+}
+
+/// The claim, unless nobody can migrate it.
+fn found<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<&'a Claim, Refusal> {
+    let name = || wanted.claim.to_owned();
+    let claim = match facts
+        .cluster
+        .objects
+        .view
+        .claim(wanted.namespace, wanted.claim)
+    {
+        Lookup::Found(claim) => claim,
+        missing => {
+            let mut unread = facts.cluster.observed.unread.iter();
+            let unread = unread.find(|it| it.resource == "persistentvolumeclaims");
+            return Err(match (missing, unread) {
+                (Lookup::NotSynced, Some(unread)) => Refusal::ClaimsUnread {
+                    namespace: wanted.namespace.to_owned(),
+                    reason: unread.reason.trim_end_matches('.').to_owned(),
+                },
+                _ => Refusal::NoClaim {
+                    claim: name(),
+                    namespace: wanted.namespace.to_owned(),
+                },
+            });
+        }
+    };
+    if claim.metadata.deleting {
+        return Err(Refusal::Deleting(name()));
+    }
+    if claim.spec.access_modes.contains(wanted.mode) {
+        return Err(Refusal::HasMode {
+            claim: name(),
+            mode: wanted.mode,
+        });
+    }
+    if let Some((set, template)) = claim_template(wanted, facts) {
+        return Err(Refusal::ClaimTemplate {
+            claim: name(),
+            set: set.metadata.name.to_string(),
+            template: template.to_string(),
+        });
+    }
+    if let Some(owner) = &claim.metadata.controller {
+        return Err(Refusal::Owned {
+            claim: name(),
+            kind: owner.kind.to_string(),
+            name: owner.name.to_string(),
+        });
+    }
+    if claim.spec.volume_mode == VolumeMode::Block && wanted.copy == CopyBy::Job {
+        return Err(Refusal::Block(name()));
+    }
+    Ok(claim)
+}
+
+/// The StatefulSet that makes the claim, or did when it had more replicas, and the claim
+/// template's name.
+fn claim_template<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Option<(&'a Workload, &'a Text)> {
+    let (stem, ordinal) = wanted.claim.rsplit_once('-')?;
+    ordinal.parse::<u32>().ok()?;
+    let mut found = None;
+    let view = facts.cluster.objects.view;
+    view.visit_workloads(
+        Some(wanted.namespace),
+        &Labels::default(),
+        &mut |workload| {
+            if workload.kind == WorkloadKind::StatefulSet {
+                let name = workload.metadata.name.as_str();
+                let template = stem
+                    .strip_suffix(name)
+                    .and_then(|rest| rest.strip_suffix('-'));
+                let mut templates = workload.claim_templates.iter().map(|it| &it.metadata.name);
+                found = templates
+                    .find(|it| Some(it.as_str()) == template)
+                    .map(|template| (workload, template));
+            }
+            found.is_none()
+        },
+    );
+    found
+}
+
+/// The pods that use the claim, or will.
+fn pods_with<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> impl Iterator<Item = &'a Pod> {
+    facts.cluster.observed.pods.iter().filter(move |pod| {
+        pod.meta.namespace == wanted.namespace
+            && pod.claims.iter().any(|claim| claim == wanted.claim)
+            && !matches!(pod.phase.as_str(), "Succeeded" | "Failed")
+    })
+}
+
+fn driver(volume: &Volume) -> Text {
+    match &volume.spec.source {
+        VolumeSource::Csi(driver) => driver.clone(),
+        VolumeSource::InTree(in_tree) => in_tree.provisioner.into(),
+        VolumeSource::Unknown => Text::default(),
+    }
+}
+
+/// The node that has the volume: by its attachment, or by the pods that use it.
+fn node<'a>(volume: Option<&Volume>, pods: &[&'a Pod], facts: Facts<'a>) -> Option<&'a NodeState> {
+    let observed = facts.cluster.observed;
+    let name = volume.map(|it| &it.metadata.name);
+    let mut attachments = observed.attachments.iter();
+    let attached =
+        attachments.find(|it| it.attached && it.meta.deleted.is_none() && Some(&it.volume) == name);
+    let mut living = pods.iter().filter(|pod| pod.is_living());
+    let name = match attached {
+        Some(attached) => &attached.node,
+        None => living.next()?.node.as_ref()?,
+    };
+    observed.nodes.iter().find(|node| node.name == *name)
+}

@@ -1,0 +1,208 @@
+//! Who uses a claim: how each is stopped, given another claim and started again.
+
+use serde_json::{Value, json};
+
+use super::Facts;
+use crate::diagnosis::Pod;
+use crate::model::Text;
+use crate::model::autoscaler::Autoscaler;
+use crate::model::object::{ObjectKind, ObjectRef};
+use crate::model::pod::PodVolumeSource;
+use crate::model::strategy::Strategy;
+use crate::model::workload::{Workload, WorkloadKind};
+
+/// A label that no node has: it keeps the pods of a DaemonSet away from all of them.
+const NOWHERE: &str = "stopped-for-migration";
+
+/// A workload that uses the claim.
+pub(super) struct User<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) autoscalers: Vec<&'a Autoscaler>,
+    /// The places of the volumes that name the claim.
+    places: Vec<usize>,
+}
+
+impl<'a> User<'a> {
+    pub(super) fn of(workload: &'a Workload, claim: &str, facts: Facts<'a>) -> Self {
+        let volumes = workload.template.volumes.iter();
+        let places = volumes.filter(
+            |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim),
+        );
+        let metadata = &workload.metadata;
+        let view = facts.cluster.objects.view;
+        Self {
+            autoscalers: view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name),
+            places: places.map(|volume| volume.index).collect(),
+            workload,
+        }
+    }
+
+    pub(super) const fn kind(&self) -> WorkloadKind {
+        self.workload.kind
+    }
+
+    /// `Deployment web`.
+    pub(super) fn shown(&self) -> String {
+        format!("{} {}", self.kind(), self.workload.metadata.name)
+    }
+
+    /// `deployment/web`, as kubectl takes it.
+    pub(super) fn target(&self) -> String {
+        let kind = self.kind().name().to_lowercase();
+        format!("{kind}/{}", self.workload.metadata.name)
+    }
+
+    pub(super) fn reference(&self) -> (ObjectKind, ObjectRef) {
+        let kind = ObjectKind::Workload(self.kind());
+        let reference = ObjectRef {
+            api_version: kind.api_version().into(),
+            kind: kind.name().into(),
+            namespace: Some(self.workload.metadata.namespace.clone()),
+            name: self.workload.metadata.name.clone(),
+        };
+        (kind, reference)
+    }
+
+    /// Whether its pods come of a template that can be changed.
+    pub(super) const fn can_change(&self) -> bool {
+        !matches!(self.kind(), WorkloadKind::Job | WorkloadKind::Pod)
+    }
+
+    /// Whether its pods are counted by a field of their own.
+    const fn scales(&self) -> bool {
+        matches!(
+            self.kind(),
+            WorkloadKind::Deployment
+                | WorkloadKind::StatefulSet
+                | WorkloadKind::ReplicaSet
+                | WorkloadKind::ReplicationController
+        )
+    }
+
+    /// Whether it has pods, or may have some at any moment.
+    pub(super) fn runs(&self) -> bool {
+        self.workload.has_pods()
+    }
+
+    /// The arguments of kubectl that make its pods go away.
+    pub(super) fn stop(&self) -> Vec<String> {
+        match self.kind() {
+            _ if self.scales() => self.scale(0),
+            WorkloadKind::DaemonSet => self.merge(&selector(json!("true"))),
+            WorkloadKind::CronJob | WorkloadKind::Job => {
+                self.merge(&json!({"spec": {"suspend": true}}))
+            }
+            _ => vec!["delete".to_owned(), self.target()],
+        }
+    }
+
+    /// The arguments of kubectl that bring them back; `None` where it has to be created anew.
+    pub(super) fn start(&self) -> Option<Vec<String>> {
+        match self.kind() {
+            _ if self.scales() => Some(self.scale(self.workload.replicas)),
+            WorkloadKind::DaemonSet => Some(self.merge(&selector(Value::Null))),
+            WorkloadKind::CronJob => Some(self.merge(&json!({"spec": {"suspend": false}}))),
+            _ => None,
+        }
+    }
+
+    /// The arguments of kubectl that put one claim in the place of another.
+    pub(super) fn change(&self, from: &str, to: &str) -> Vec<String> {
+        let volumes = self.kind().pod_spec_path().replace('.', "/");
+        let patch: Vec<Value> = self
+            .places
+            .iter()
+            .flat_map(|place| {
+                let path = format!("/{volumes}/volumes/{place}/persistentVolumeClaim/claimName");
+                // Somebody may have changed the volumes since.
+                [
+                    json!({"op": "test", "path": path, "value": from}),
+                    json!({"op": "replace", "path": path, "value": to}),
+                ]
+            })
+            .collect();
+        self.patch("json", &Value::Array(patch))
+    }
+
+    /// The labels of its pods, as kubectl selects them; `None` where they have none.
+    pub(super) fn pods(&self) -> Option<String> {
+        let labels = self.workload.template.labels.iter();
+        let pairs: Vec<String> = labels
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        (!pairs.is_empty()).then(|| pairs.join(","))
+    }
+
+    /// Whether the pods of one revision have to be gone before those of the next come.
+    pub(super) const fn recreates(&self) -> bool {
+        matches!(self.kind(), WorkloadKind::Deployment)
+            && matches!(self.workload.strategy, Strategy::Recreate { .. })
+    }
+
+    fn scale(&self, replicas: i64) -> Vec<String> {
+        let replicas = format!("--replicas={replicas}");
+        vec!["scale".to_owned(), self.target(), replicas]
+    }
+
+    fn merge(&self, patch: &Value) -> Vec<String> {
+        self.patch("merge", patch)
+    }
+
+    pub(super) fn patch(&self, kind: &str, patch: &Value) -> Vec<String> {
+        vec![
+            "patch".to_owned(),
+            self.target(),
+            format!("--type={kind}"),
+            "-p".to_owned(),
+            patch.to_string(),
+        ]
+    }
+}
+
+fn selector(value: Value) -> Value {
+    let mut labels = serde_json::Map::new();
+    labels.insert(NOWHERE.to_owned(), value);
+    json!({"spec": {"template": {"spec": {"nodeSelector": labels}}}})
+}
+
+/// Something that is not known here and has pods with the claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stranger {
+    pub(super) kind: Text,
+    pub(super) name: Text,
+}
+
+impl Stranger {
+    /// Those to which pods belong that are of no user.
+    pub(super) fn among(pods: &[&Pod], users: &[User<'_>]) -> Vec<Self> {
+        let mut strangers = Vec::new();
+        for pod in pods {
+            let (kind, name) = pod.workload();
+            let of_user = |user: &User<'_>| {
+                let workload = user.workload;
+                let is_own = user.kind().name() == kind && workload.metadata.name == name;
+                let labels = &workload.template.labels;
+                // The Jobs of a CronJob come and go, and are not kept.
+                let is_of_cron_job = user.kind() == WorkloadKind::CronJob
+                    && kind == "Job"
+                    && name.starts_with(workload.metadata.name.as_str());
+                is_own
+                    || is_of_cron_job
+                    || (!labels.is_empty() && labels.is_subset(&pod.meta.labels))
+            };
+            if users.iter().any(of_user) {
+                continue;
+            }
+            let stranger = Self { kind, name };
+            if !strangers.contains(&stranger) {
+                strangers.push(stranger);
+            }
+        }
+        strangers
+    }
+
+    /// `Rollout web`.
+    pub(super) fn shown(&self) -> String {
+        format!("{} {}", self.kind, self.name)
+    }
+}
