@@ -1,6 +1,7 @@
 //! Starting the binary, and talking to it.
 
-use std::net::SocketAddr;
+use std::fs::File;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use reqwest::{Client, Response};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader, Lines};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -18,6 +20,8 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The folder of the repository, from which examples are named.
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+const CA: &str = "ca.pem";
 
 type Log = Box<dyn AsyncRead + Send + Unpin>;
 
@@ -56,39 +60,85 @@ pub(crate) async fn serve(arguments: &[&str]) -> Running {
 
 /// Starts `serve` with these arguments only, and waits until it listens.
 pub(crate) async fn serve_without_facts(arguments: &[&str]) -> Running {
-    // Fails when an earlier test installed it, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
-    let ca = folder.path().join("ca.pem");
-    let base = [
-        "serve",
-        "--listen=127.0.0.1:0",
-        "--admin=127.0.0.1:0",
-        "--log-format=json",
-        "--self-signed",
-        "--write-ca",
-        ca.to_str().unwrap(),
-    ];
-    let mut process = command(&[base.as_slice(), arguments].concat())
-        .spawn()
-        .unwrap();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut command = on_ports(any, any, folder.path(), arguments);
+    let mut process = command.spawn().unwrap();
     let stderr: Log = Box::new(process.stderr.take().unwrap());
     let mut log = BufReader::new(stderr).lines();
     let listening = log_line(&mut log, "listening").await;
     let address = |field: &str| listening[field].as_str().unwrap().parse().unwrap();
-    let trusted = reqwest::Certificate::from_pem(&std::fs::read(&ca).unwrap()).unwrap();
+    let (webhook, admin) = (address("webhook"), address("admin"));
     Running {
-        webhook: address("webhook"),
-        admin: address("admin"),
+        webhook,
+        admin,
         process,
         log,
-        client: Client::builder()
-            .tls_certs_only([trusted])
-            .timeout(DEADLINE)
-            .build()
-            .unwrap(),
+        client: client(folder.path()),
         _folder: folder,
     }
+}
+
+/// Starts `serve` with the facts in `examples/` and its output streams on a device on
+/// which there is never room (`full(4)`).
+pub(crate) async fn serve_on_a_full_disk() -> Running {
+    loop {
+        let folder = tempfile::tempdir().unwrap();
+        // The log does not say which ports it got, so they are chosen before.
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap();
+        let [webhook, admin] = [free(), free()].map(|it| it.local_addr().unwrap());
+        let full = || File::options().write(true).open("/dev/full").unwrap();
+        let mut process = on_ports(webhook, admin, folder.path(), &["--facts=examples/facts"])
+            .stdout(full())
+            .stderr(full())
+            .spawn()
+            .unwrap();
+        let listens = async || TcpStream::connect(webhook).await.is_ok();
+        let mut ended = false;
+        until("it listens, or has lost a port to another", async || {
+            ended = process.try_wait().unwrap().is_some();
+            ended || listens().await
+        })
+        .await;
+        if !ended {
+            return Running {
+                webhook,
+                admin,
+                process,
+                log: BufReader::new(Box::new(tokio::io::empty()) as Log).lines(),
+                client: client(folder.path()),
+                _folder: folder,
+            };
+        }
+    }
+}
+
+fn on_ports(webhook: SocketAddr, admin: SocketAddr, folder: &Path, arguments: &[&str]) -> Command {
+    let listen = format!("--listen={webhook}");
+    let admin = format!("--admin={admin}");
+    let ca = format!("--write-ca={}", folder.join(CA).display());
+    let base = [
+        "serve",
+        &listen,
+        &admin,
+        "--log-format=json",
+        "--self-signed",
+        &ca,
+    ];
+    command(&[base.as_slice(), arguments].concat())
+}
+
+/// One that trusts the server with this folder.
+fn client(folder: &Path) -> Client {
+    // Fails when an earlier test installed it, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let ca = std::fs::read(folder.join(CA)).unwrap();
+    let trusted = reqwest::Certificate::from_pem(&ca).unwrap();
+    Client::builder()
+        .tls_certs_only([trusted])
+        .timeout(DEADLINE)
+        .build()
+        .unwrap()
 }
 
 /// The next line of the log whose message begins so.
