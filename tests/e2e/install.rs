@@ -22,17 +22,27 @@ fn file(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/manifests")).join(name)
 }
 
-/// The configuration of that kind in `manifests/base/webhooks.yaml`, but for two things: what
-/// [`UNGUARDED`] does is not shown to the guard, and a webhook that cannot be asked
-/// fails the request, so that silence is never mistaken for consent.
-pub(crate) fn webhooks(kind: &str) -> Value {
-    let text = std::fs::read_to_string(file("base/webhooks.yaml")).unwrap();
+/// The webhooks of that kind in a file of `manifests/`.
+fn entries(name: &str, kind: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(file(name)).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-    let mut configuration = documents
-        .into_iter()
-        .find(|it| it["kind"] == kind)
-        .unwrap_or_else(|| panic!("manifests/base/webhooks.yaml has no {kind}"));
-    for webhook in configuration["webhooks"].as_array_mut().unwrap() {
+    let of_kind = documents.into_iter().filter(|it| it["kind"] == kind);
+    of_kind
+        .flat_map(|mut it| serde_json::from_value::<Vec<Value>>(it["webhooks"].take()).unwrap())
+        .collect()
+}
+
+/// The webhooks of that kind in the base and in the component `fencing`, but for two
+/// things: what [`UNGUARDED`] does is not shown to the guard, and a webhook that cannot be
+/// asked fails the request, so that silence is never mistaken for consent.
+pub(crate) fn webhooks(kind: &str) -> Value {
+    let mut webhooks = entries("base/webhooks.yaml", kind);
+    assert!(
+        !webhooks.is_empty(),
+        "manifests/base/webhooks.yaml has no {kind}"
+    );
+    webhooks.extend(entries("components/fencing/fencing-webhook.yaml", kind));
+    for webhook in &mut webhooks {
         webhook["failurePolicy"] = json!("Fail");
         webhook["timeoutSeconds"] = json!(30);
         let condition = json!({
@@ -44,7 +54,7 @@ pub(crate) fn webhooks(kind: &str) -> Value {
             None => webhook["matchConditions"] = json!([condition]),
         }
     }
-    configuration
+    json!({ "webhooks": webhooks })
 }
 
 /// Makes the guard's namespace and account, and a kubeconfig for that account beside
@@ -54,6 +64,7 @@ pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
         "base/namespace.yaml",
         "base/rbac.yaml",
         "components/bare-pods/bare-pods.yaml",
+        "components/fencing/fencing-rbac.yaml",
     ] {
         let file = file(name);
         plane

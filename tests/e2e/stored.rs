@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::ControlPlane;
 
 /// Kinds, their API version, plural, and whether they are in namespaces.
-const KINDS: [(&str, &str, &str, bool); 15] = [
+const KINDS: [(&str, &str, &str, bool); 17] = [
     ("Deployment", "apps/v1", "deployments", true),
     ("ReplicaSet", "apps/v1", "replicasets", true),
     ("StatefulSet", "apps/v1", "statefulsets", true),
@@ -29,16 +29,23 @@ const KINDS: [(&str, &str, &str, bool); 15] = [
         "persistentvolumeclaims",
         true,
     ),
+    ("Node", "v1", "nodes", false),
+    (
+        "VolumeAttachment",
+        "storage.k8s.io/v1",
+        "volumeattachments",
+        false,
+    ),
     ("ConfigMap", "v1", "configmaps", true),
+    ("Lease", "coordination.k8s.io/v1", "leases", true),
     ("PersistentVolume", "v1", "persistentvolumes", false),
     ("StorageClass", "storage.k8s.io/v1", "storageclasses", false),
     ("CSIDriver", "storage.k8s.io/v1", "csidrivers", false),
-    ("Node", "v1", "nodes", false),
     ("Namespace", "v1", "namespaces", false),
 ];
 
 /// The judged kinds, for [`versions`].
-const JUDGED: usize = 9;
+const JUDGED: usize = 11;
 
 fn api(client: &kube::Client, kind: &str, namespace: &str) -> Api<DynamicObject> {
     let (kind, api_version, plural, namespaced) = KINDS
@@ -71,6 +78,9 @@ pub(crate) fn create(
     namespace: &str,
     manifest: &Value,
 ) -> Result<(), String> {
+    // Leases of nodes are all in one namespace.
+    let own = manifest.pointer("/metadata/namespace");
+    let namespace = own.and_then(Value::as_str).unwrap_or(namespace);
     let api = api(client, kind_of(manifest), namespace);
     let object: DynamicObject = serde_json::from_value(manifest.clone()).unwrap();
     let created = plane.block_on(async {
@@ -94,18 +104,20 @@ pub(crate) fn read(plane: &ControlPlane, namespace: &str, object: &str) -> Optio
     found.map(|object| serde_json::to_value(object).unwrap())
 }
 
-/// The resource version of every judged object in the namespace, by `Kind/name`.
+/// The resource version of every judged object in the namespace, by `Kind/name`; of those
+/// that have no namespace, the ones that are called like it.
 pub(crate) fn versions(plane: &ControlPlane, namespace: &str) -> BTreeMap<String, String> {
     let client = plane.client();
     plane.block_on(async {
-        let lists = KINDS[..JUDGED].iter().map(|(kind, ..)| {
+        let lists = KINDS[..JUDGED].iter().map(|(kind, _, _, namespaced)| {
             let api = api(&client, kind, namespace);
             async move {
                 let list = api.list(&ListParams::default()).await.unwrap();
-                list.items.into_iter().map(move |object| {
-                    let name = object.metadata.name.unwrap_or_default();
+                list.items.into_iter().filter_map(move |object| {
+                    let name = object.metadata.name?;
                     let version = object.metadata.resource_version.unwrap_or_default();
-                    (format!("{kind}/{name}"), version)
+                    let is_its = *namespaced || name == namespace;
+                    is_its.then(|| (format!("{kind}/{name}"), version))
                 })
             }
         });
