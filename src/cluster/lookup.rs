@@ -13,6 +13,15 @@ pub enum Lookup<T> {
 }
 
 impl<T> Lookup<T> {
+    /// What becomes of the object, where it was found.
+    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Lookup<U> {
+        match self {
+            Self::Found(object) => Lookup::Found(of(object)),
+            Self::Absent => Lookup::Absent,
+            Self::NotSynced => Lookup::NotSynced,
+        }
+    }
+
     /// The object, where it was found.
     pub fn found(self) -> Option<T> {
         match self {

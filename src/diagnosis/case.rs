@@ -118,7 +118,7 @@ pub struct NodeTold {
     /// Whether it is alive.
     pub health: Health,
     /// The status of its condition Ready.
-    pub ready: Option<String>,
+    pub ready: Option<&'static str>,
     /// How many seconds ago its Lease was renewed.
     pub lease_seconds: Option<i64>,
     /// Whether it takes no new pods.

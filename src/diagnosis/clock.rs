@@ -22,7 +22,7 @@ impl Clock {
     pub fn of(observed: &Observed, now: Timestamp) -> Self {
         let is_ready = |name: &str| {
             let mut nodes = observed.nodes.iter();
-            nodes.any(|node| node.name == name && node.ready == "True")
+            nodes.any(|node| node.name == name && node.ready == Some(true))
         };
         // The youngest first, so that few nodes are looked for.
         let mut leases: Vec<_> = observed.leases.iter().collect();

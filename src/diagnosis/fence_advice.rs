@@ -140,9 +140,10 @@ fn silent_nodes(index: &Index<'_>) -> BTreeMap<Text, Silent> {
         }
         let examined = Examined::of(index, name);
         if examined.health == Health::Lost && !examined.out_of_service {
+            let lease = index.leases.get(name.as_str());
             let advice = FenceAdvice {
                 node: name.clone(),
-                last_renewed: index.leases.get(name.as_str()).copied(),
+                last_renewed: lease.and_then(|lease| lease.spec.renew_time),
                 volumes: vec![volume.clone()],
                 waiting: Vec::new(),
             };

@@ -3,8 +3,9 @@
 use serde::Serialize;
 
 use super::index::Index;
-use crate::model::lease::DURATION_SECONDS;
+use crate::cluster::Lookup;
 use crate::model::node::{OUT_OF_SERVICE, Taint};
+use crate::situation::{Heartbeat, Life};
 
 /// Whether a node is alive, as far as the cluster knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -35,7 +36,7 @@ impl Health {
 pub(super) struct Examined {
     pub(super) name: String,
     pub(super) health: Health,
-    pub(super) ready: Option<String>,
+    pub(super) ready: Option<&'static str>,
     /// How many seconds ago its Lease was renewed.
     pub(super) lease: Option<i64>,
     pub(super) taints: Vec<String>,
@@ -46,43 +47,43 @@ pub(super) struct Examined {
 impl Examined {
     pub(super) fn of(index: &Index<'_>, name: &str) -> Self {
         let observed = index.facts.observed;
-        let lease = index.leases.get(name).map(|renewed| {
-            let age = index.clock.of_nodes.as_second() - renewed.as_second();
-            age.max(0)
-        });
-        let Some(node) = index.nodes.get(name) else {
-            let health = if observed.has_read("nodes") {
-                Health::Gone
-            } else {
-                Health::Unknown
-            };
-            return Self {
-                name: name.to_owned(),
-                health,
-                ready: None,
-                lease,
-                taints: Vec::new(),
-                cordoned: false,
-                out_of_service: false,
-            };
+        let now = index.clock.of_nodes;
+        let lease = looked_up(index.leases.get(name).copied(), observed.has_read("leases"));
+        let node = index.nodes.get(name).copied();
+        let ready = looked_up(node, observed.has_read("nodes"));
+        let ready = ready.map(|node| node.ready);
+        let health = match (ready, Heartbeat::seen(ready, lease, now).life()) {
+            (Lookup::Absent, _) => Health::Gone,
+            (Lookup::NotSynced, _) => Health::Unknown,
+            (Lookup::Found(Some(true)), _) => Health::Alive,
+            // Of a Lease that says nothing, nothing is concluded.
+            (_, Life::Alive) | (Lookup::Found(Some(false)), Life::Unknown) => Health::NotReady,
+            (_, Life::Silent | Life::Unknown) => Health::Lost,
         };
-        let renews = lease.is_some_and(|age| age <= DURATION_SECONDS);
-        let health = match node.ready.as_str() {
-            "True" => Health::Alive,
-            _ if renews => Health::NotReady,
-            // Of a Lease that cannot be read nothing is concluded.
-            "False" if !observed.has_read("leases") => Health::NotReady,
-            _ => Health::Lost,
-        };
+        let age = lease.found().and_then(|lease| lease.age(now));
+        let taints = node.map(|node| node.taints.as_slice()).unwrap_or_default();
         Self {
             name: name.to_owned(),
             health,
-            ready: Some(node.ready.to_string()),
-            lease,
-            taints: node.taints.iter().map(shown).collect(),
-            cordoned: node.cordoned,
-            out_of_service: node.taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
+            ready: node.map(|node| match node.ready {
+                Some(true) => "True",
+                Some(false) => "False",
+                None => "Unknown",
+            }),
+            lease: age.map(|age| age.as_secs().max(0)),
+            taints: taints.iter().map(shown).collect(),
+            cordoned: node.is_some_and(|node| node.cordoned),
+            out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
         }
+    }
+}
+
+/// An object of a kind of which all have been read, or not.
+fn looked_up<T>(found: Option<T>, has_read: bool) -> Lookup<T> {
+    match (found, has_read) {
+        (Some(found), _) => Lookup::Found(found),
+        (None, true) => Lookup::Absent,
+        (None, false) => Lookup::NotSynced,
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use jiff::Timestamp;
-
 use super::Facts;
 use super::clock::Clock;
 use super::observed::{Event, NodeState, Pod, VolumeAttachment};
+use crate::model::lease::Lease;
 
 /// What was observed, by what it is looked up by.
 pub(super) struct Index<'a> {
@@ -19,7 +18,7 @@ pub(super) struct Index<'a> {
     /// The Events about a pod, by namespace and name.
     events: HashMap<(&'a str, &'a str), Vec<&'a Event>>,
     pub(super) nodes: HashMap<&'a str, &'a NodeState>,
-    pub(super) leases: HashMap<&'a str, Timestamp>,
+    pub(super) leases: HashMap<&'a str, &'a Lease>,
 }
 
 impl<'a> Index<'a> {
@@ -53,7 +52,7 @@ impl<'a> Index<'a> {
             events,
             nodes: nodes.map(|node| (node.name.as_str(), node)).collect(),
             leases: leases
-                .filter_map(|lease| Some((lease.metadata.name.as_str(), lease.spec.renew_time?)))
+                .map(|lease| (lease.metadata.name.as_str(), lease))
                 .collect(),
         }
     }

@@ -10,7 +10,7 @@ use crate::model::Text;
 use crate::model::de::nullable;
 use crate::model::labels::Labels;
 use crate::model::lease::Lease;
-use crate::model::node::Taint;
+use crate::model::node::{NodeStatus, Taint};
 use crate::model::uid::Uid;
 
 /// What was seen of a cluster at one moment.
@@ -394,8 +394,8 @@ impl<'de> Deserialize<'de> for VolumeAttachment {
 pub struct NodeState {
     /// Its name.
     pub name: Text,
-    /// The status of its condition Ready: `True`, `False` or `Unknown`.
-    pub ready: Text,
+    /// Its condition Ready; `None` where that is `Unknown` or not there.
+    pub ready: Option<bool>,
     /// All its taints.
     pub taints: Vec<Taint>,
     /// Whether it takes no new pods.
@@ -411,7 +411,7 @@ impl<'de> Deserialize<'de> for NodeState {
             #[serde(deserialize_with = "nullable")]
             spec: Spec,
             #[serde(deserialize_with = "nullable")]
-            status: Status,
+            status: NodeStatus,
         }
 
         #[derive(Default, Deserialize)]
@@ -423,19 +423,10 @@ impl<'de> Deserialize<'de> for NodeState {
             unschedulable: bool,
         }
 
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Status {
-            #[serde(deserialize_with = "nullable")]
-            conditions: Vec<Condition>,
-        }
-
         let wire = Wire::deserialize(deserializer)?;
-        let mut conditions = wire.status.conditions.into_iter();
-        let ready = conditions.find(|it| it.kind == "Ready");
         Ok(Self {
             name: wire.metadata.name,
-            ready: ready.map_or_else(|| "Unknown".into(), |it| it.status),
+            ready: wire.status.ready,
             taints: wire.spec.taints,
             cordoned: wire.spec.unschedulable,
         })

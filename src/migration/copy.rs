@@ -22,7 +22,7 @@ const OWN_TAINTS: &str = "node.kubernetes.io/";
 pub(super) fn node<'a>(subject: &Subject<'a>) -> Option<&'a NodeState> {
     subject
         .node
-        .filter(|node| node.ready == "True" && !node.cordoned)
+        .filter(|node| node.ready == Some(true) && !node.cordoned)
 }
 
 /// The Job `name`, which copies into claim `to`.

@@ -60,17 +60,23 @@ impl Heartbeat {
     /// The signs of life at `now` of the node `name`, of which `node` is what is known.
     #[must_use]
     pub fn of(name: &str, node: Lookup<&Node>, view: View<'_>, now: Timestamp) -> Self {
+        let ready = node.map(|node| node.status.ready);
+        Self::seen(ready, view.node_lease(name), now)
+    }
+
+    /// The same, of the condition `Ready` of the Node, `None` where it is `Unknown`, and
+    /// of the Lease.
+    #[must_use]
+    pub fn seen(ready: Lookup<Option<bool>>, lease: Lookup<&Lease>, now: Timestamp) -> Self {
         Self {
-            ready: match node {
-                Lookup::Found(node) => match node.status.ready {
-                    Some(true) => Ready::True,
-                    Some(false) => Ready::False,
-                    None => Ready::Unknown,
-                },
+            ready: match ready {
+                Lookup::Found(Some(true)) => Ready::True,
+                Lookup::Found(Some(false)) => Ready::False,
+                Lookup::Found(None) => Ready::Unknown,
                 Lookup::Absent => Ready::NoNode,
                 Lookup::NotSynced => Ready::NotRead,
             },
-            lease: match view.node_lease(name) {
+            lease: match lease {
                 Lookup::Found(lease) => LeaseAge::of(lease, now),
                 Lookup::Absent => LeaseAge::None,
                 Lookup::NotSynced => LeaseAge::NotRead,

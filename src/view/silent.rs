@@ -20,12 +20,7 @@ pub fn nodes(view: View<'_>) -> Option<Vec<NodeState>> {
     view.visit_nodes(None, &mut |node| {
         nodes.push(NodeState {
             name: node.metadata.name.clone(),
-            ready: match node.status.ready {
-                Some(true) => "True",
-                Some(false) => "False",
-                None => UNKNOWN,
-            }
-            .into(),
+            ready: node.status.ready,
             ..NodeState::default()
         });
         true
@@ -75,10 +70,7 @@ pub async fn read(
     (moment.observed, now.unwrap_or_else(Timestamp::now))
 }
 
-/// The status of the condition Ready that the controller manager sets where the kubelet has
-/// set none for a while.
-const UNKNOWN: &str = "Unknown";
-
-fn is_silent(node: &NodeState) -> bool {
-    node.ready == UNKNOWN
+/// Whether the controller manager has heard nothing of it for a while.
+const fn is_silent(node: &NodeState) -> bool {
+    node.ready.is_none()
 }

@@ -43,7 +43,7 @@ pub(in crate::diagnosis) fn silent(node: &Examined, renewed: Option<String>) -> 
         Some(renewed) => format!("its Lease was last renewed {renewed}"),
         None => "it has no Lease that could be read".to_owned(),
     };
-    let ready = node.ready.as_deref().unwrap_or("Unknown");
+    let ready = node.ready.unwrap_or("Unknown");
     format!(
         "Node {name} has the volume and does not answer: Ready is {ready}, and {lease}. Kubernetes does not let the volume go as long as the machine may still write to it; without help that is for good, as the old pod cannot end there."
     )
