@@ -35,8 +35,11 @@ impl Mode {
 }
 
 /// By the names of the namespaces. What heals by itself is left alone even where
-/// everything else is repaired, as in the built-in policy.
+/// everything else is repaired, as in the built-in policy. The account is the one by which
+/// [`crate::harness::FakeNodes`] deletes nodes when a scenario is over.
 const POLICY: &str = r#"
+fencing:
+  accounts: ["system:serviceaccount:kube-system:cluster-autoscaler"]
 namespaces:
   - match: {names: ["fix-*"]}
     outcomes: {deadlock: fix, stuck: fix}

@@ -14,6 +14,7 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+mod detaches;
 mod document;
 mod engine;
 mod guarded;
@@ -34,6 +35,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Instant;
 
+use detaches::Detaches;
 use guarded::{Guarded, Mode, play_guarded, start_guard};
 use harness::{Guard, Needs};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -77,10 +79,10 @@ fn main() {
     let trials = std::iter::once(document).chain(played);
     let drawn = worlds::lots().into_iter().map(|lot| {
         Trial::ignorable_test(lot.name.clone(), move || {
-            let Some((world, _)) = shared() else {
+            let Some(shared) = shared() else {
                 return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
             };
-            lot.play(world)?;
+            lot.play(&shared.world)?;
             Ok(Completion::Completed)
         })
     });
@@ -101,15 +103,31 @@ fn main() {
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     print_table(&results, started);
     worlds::print_tally();
+    if let Some(Some(shared)) = SHARED.get() {
+        shared.detaches.judge(shared.world.plane, &shared.guard);
+    }
     conclusion.exit();
 }
 
+/// What scenarios share.
+struct Shared {
+    world: World,
+    guard: Guard,
+    detaches: Detaches,
+}
+
+static SHARED: OnceLock<Option<Shared>> = OnceLock::new();
+
 /// The world that scenarios share, and its guard.
-fn shared() -> Option<&'static (World, Guard)> {
-    static SHARED: OnceLock<Option<(World, Guard)>> = OnceLock::new();
+fn shared() -> Option<&'static Shared> {
     let make = || {
         let plane = harness::require_control_plane(Needs::Controllers)?;
-        Some((World::new(plane), start_guard(plane)))
+        let guard = start_guard(plane);
+        Some(Shared {
+            detaches: Detaches::watch(plane, &guard),
+            world: World::new(plane),
+            guard,
+        })
     };
     SHARED.get_or_init(make).as_ref()
 }
@@ -121,14 +139,18 @@ fn own() -> Option<&'static World> {
 }
 
 fn trial(place: usize, scenario: Scenario, results: &Results) -> Result<Completion, Failed> {
-    let worlds = shared().and_then(|guarded| {
-        let world = if scenario.alone { own()? } else { &guarded.0 };
-        Some((world, guarded))
+    let worlds = shared().and_then(|shared| {
+        let world = if scenario.alone {
+            own()?
+        } else {
+            &shared.world
+        };
+        Some((world, shared))
     });
-    let Some((world, guarded)) = worlds else {
+    let Some((world, shared)) = worlds else {
         return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
     };
-    let seen = watch(world, guarded, scenario)?;
+    let seen = watch(world, shared, scenario)?;
     let mut faults: Vec<String> = judge(&seen.scenario, &seen.played)
         .err()
         .into_iter()
@@ -144,16 +166,12 @@ fn trial(place: usize, scenario: Scenario, results: &Results) -> Result<Completi
 }
 
 /// Plays the scenario without the guard and, beside it, with the guard in every mode.
-fn watch(
-    world: &World,
-    (guarded, guard): &(World, Guard),
-    scenario: Scenario,
-) -> Result<Seen, String> {
+fn watch(world: &World, shared: &Shared, scenario: Scenario) -> Result<Seen, String> {
     let mut modes = Vec::new();
     let played = thread::scope(|scope| {
         let guarded = Mode::ALL.map(|mode| {
             let scenario = &scenario;
-            let play = move || play_guarded(guarded, guard, scenario, mode);
+            let play = move || play_guarded(&shared.world, &shared.guard, scenario, mode);
             (mode, scope.spawn(play))
         });
         let played = play(world, &scenario);

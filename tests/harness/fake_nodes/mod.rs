@@ -25,6 +25,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, VolumeAttachment};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use serde::de::DeserializeOwned;
@@ -49,6 +50,9 @@ pub(crate) const SHARED_DRIVER: &str = "share.csi.example.com";
 /// one that the catalog knows, because no object of a cluster says how far a volume
 /// reaches before there is one.
 pub(crate) const ZONAL_DRIVER: &str = "ebs.csi.aws.com";
+
+/// By whom [`FakeNodes::remove`] deletes nodes with whatever they still hold.
+pub(crate) const AUTOSCALER: &str = "system:serviceaccount:kube-system:cluster-autoscaler";
 
 /// The annotation of a pod that ends by itself: after so many seconds of running.
 pub(crate) const ENDS_AFTER: &str = "fake-kubelet/ends-after-seconds";
@@ -177,10 +181,10 @@ impl FakeNodes<'_> {
         self.shared.changed.notify_one();
     }
 
-    /// Takes nodes out of the simulation and out of the cluster.
+    /// Takes nodes out of the simulation and out of the cluster, as [`AUTOSCALER`].
     pub(crate) fn remove(&self, nodes: &[String]) {
-        let client = self.plane.client();
         self.plane.block_on(async {
+            let client = autoscaler(self.plane).await;
             for node in nodes {
                 self.die(node);
                 let now = DeleteParams::default();
@@ -195,6 +199,18 @@ impl Drop for FakeNodes<'_> {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// A client whose requests are those of [`AUTOSCALER`], who may do everything.
+async fn autoscaler(plane: &ControlPlane) -> kube::Client {
+    let file = Kubeconfig::read_from(plane.kubeconfig()).unwrap();
+    let options = KubeConfigOptions::default();
+    let mut config = Config::from_custom_kubeconfig(file, &options)
+        .await
+        .unwrap();
+    config.auth_info.impersonate = Some(AUTOSCALER.to_owned());
+    config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
+    kube::Client::try_from(config).unwrap()
 }
 
 async fn create<K>(api: Api<K>, object: Value)
