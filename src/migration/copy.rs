@@ -6,6 +6,8 @@ use super::Wanted;
 use super::subject::Subject;
 use super::target::Target;
 use crate::diagnosis::NodeState;
+use crate::policy::keys;
+use crate::rules::codes;
 
 /// The image of the Job where none is named. Its package manager adds rsync.
 pub const DEFAULT_IMAGE: &str = "alpine:3.22";
@@ -13,6 +15,9 @@ pub const DEFAULT_IMAGE: &str = "alpine:3.22";
 /// Copies, then reads both sides again and compares. It refuses to write over files that
 /// it did not copy: run once more by mistake, it would put old data over new.
 const SCRIPT: &str = include_str!("copy.sh");
+
+/// Why the guard is to let the Job share the old claim.
+const REASON: &str = "It is applied when what uses the claim is stopped, and runs to its end.";
 
 /// What taints begin with that Kubernetes sets by itself: they come and go.
 const OWN_TAINTS: &str = "node.kubernetes.io/";
@@ -84,10 +89,22 @@ pub(super) fn manifest(
             spec["tolerations"] = Value::Array(tolerations);
         }
     }
+    let mut metadata = json!({"name": name, "namespace": wanted.namespace});
+    if subject.is_used() {
+        // Said of its file long before it is applied, as in a repository: then, what uses
+        // the claim still runs.
+        let mut annotations = serde_json::Map::new();
+        annotations.insert(
+            keys::IGNORE.to_owned(),
+            json!(codes::WORKLOADS_SHARE_VOLUME),
+        );
+        annotations.insert(keys::REASON.to_owned(), json!(REASON));
+        metadata["annotations"] = Value::Object(annotations);
+    }
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "namespace": wanted.namespace},
+        "metadata": metadata,
         "spec": {
             "backoffLimit": 2,
             "template": {

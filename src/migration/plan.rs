@@ -93,7 +93,7 @@ impl Plan {
 const BYTES_A_SECOND: u128 = 100_000_000;
 
 /// Resources without which the plan may be wrong, and what they would tell.
-const QUESTIONS: [(&str, &str); 8] = [
+const QUESTIONS: [(&str, &str); 9] = [
     (
         "pods",
         "which pods use the claim, so that something may be left running while it is copied",
@@ -113,6 +113,7 @@ const QUESTIONS: [(&str, &str); 8] = [
         "persistentvolumes",
         "which driver the volume is of, and how large it really is",
     ),
+    ("volumeattachments", "which node has the volume"),
     (
         "nodes",
         "whether the node that has the volume is healthy, and what it tolerates",

@@ -507,22 +507,31 @@ fn hand_over(journey: &Journey<'_>) -> Step {
     }
 }
 
-/// What the new mode makes possible.
-fn grow(journey: &Journey<'_>) -> Option<Step> {
+/// More pods for autoscalers that were held at one, and rollouts for Deployments that were
+/// held from them; or, `back`, the same as it was.
+fn growth(journey: &Journey<'_>, back: bool) -> Vec<Action> {
     let mut actions = Vec::new();
     for autoscaler in journey.autoscalers() {
         if autoscaler.spec.max_replicas == 1 {
-            let patch = json!({"spec": {"maxReplicas": 3}}).to_string();
+            let most = if back { 1 } else { 3 };
+            let patch = json!({"spec": {"maxReplicas": most}}).to_string();
             let target = format!("hpa/{}", autoscaler.metadata.name);
             actions.push(journey.run(&["patch", &target, "--type=merge", "-p", &patch]));
         }
     }
     for user in journey.subject.users.iter().filter(|user| user.recreates()) {
-        let rolling = json!([
-            {"op": "replace", "path": "/spec/strategy", "value": {"type": "RollingUpdate"}},
+        let strategy = if back { "Recreate" } else { "RollingUpdate" };
+        let patch = json!([
+            {"op": "replace", "path": "/spec/strategy", "value": {"type": strategy}},
         ]);
-        actions.push(journey.run(&user.patch("json", &rolling)));
+        actions.push(journey.run(&user.patch("json", &patch)));
     }
+    actions
+}
+
+/// What the new mode makes possible.
+fn grow(journey: &Journey<'_>) -> Option<Step> {
+    let actions = growth(journey, false);
     let limits: Vec<String> = journey
         .autoscalers()
         .filter(|it| it.spec.max_replicas > 1)
@@ -591,6 +600,7 @@ pub(super) fn back(journey: &Journey<'_>) -> Step {
         actions.extend(stop_actions(journey));
     }
     actions.extend(change_actions(journey, journey.name, journey.wanted.claim));
+    actions.extend(growth(journey, true));
     if journey.copies() {
         actions.extend(start_actions(journey));
     }

@@ -10,6 +10,7 @@
 
 #[path = "../harness/mod.rs"]
 mod harness;
+mod migrate;
 mod stage;
 
 use serde_json::{Value, json};

@@ -1,0 +1,280 @@
+//! `migrate` on a real control plane with simulated nodes: every step run as it is
+//! printed, there and back, and everything it prints before the API server and the guard.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::harness::fake_nodes::{ATTACHING_DRIVER, ENDS_AFTER, SHARED_DRIVER};
+use super::stage::{Stage, deployment, merged, workload};
+
+/// A class that says of itself what its volumes can do, for want of a driver that the
+/// catalog knows. Its volumes are made by hand.
+fn class(name: &str, driver: &str) -> Value {
+    json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": {"name": name, "annotations":
+            {"multi-attach-guard.dev/access-modes": "ReadWriteOnce,ReadWriteMany"}},
+        "provisioner": driver})
+}
+
+/// The volume that a driver would make for the new claim.
+fn volume(stage: &Stage, class: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "PersistentVolume",
+    "metadata": {"name": format!("{}-rwx", stage.namespace)},
+    "spec": {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": class,
+        "claimRef": {"namespace": stage.namespace, "name": "data-rwx"},
+        "csi": {"driver": SHARED_DRIVER, "volumeHandle": format!("{}-rwx", stage.namespace)},
+    }})
+}
+
+/// A directory that is not there yet, in a place that goes with the control plane.
+fn directory(stage: &Stage, name: &str) -> PathBuf {
+    let place = stage.world.plane.write_file(&stage.namespace, "");
+    place.with_extension(name)
+}
+
+/// The exit code of the program in the namespace of the stage, and all that it printed.
+fn guard(stage: &Stage, arguments: &[&str]) -> (i32, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+        .args(arguments)
+        .env("KUBECONFIG", stage.world.plane.kubeconfig())
+        .output()
+        .unwrap();
+    let told = [output.stdout, output.stderr].concat();
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(told).unwrap(),
+    )
+}
+
+fn migrate(stage: &Stage, arguments: &[&str]) -> (i32, String) {
+    let command = ["migrate", "-n", &stage.namespace];
+    guard(stage, &[&command, arguments].concat())
+}
+
+/// The commands of the section of a plan whose title has these words.
+fn commands(plan: &str, title: &str) -> String {
+    let mut sections = plan.split("\n## ");
+    let section = sections.find(|it| it.lines().next().is_some_and(|it| it.contains(title)));
+    let section = section.unwrap_or_else(|| panic!("{title:?} is missing in\n{plan}"));
+    let block = section.split("```sh\n").nth(1).unwrap_or_default();
+    block.split("```").next().unwrap_or_default().to_owned()
+}
+
+/// Runs the commands of a section as they are printed.
+fn follow(stage: &Stage, plan: &str, title: &str) {
+    stage.run(&format!("set -e\n{}", commands(plan, title)));
+}
+
+/// The claim that the pods of a Deployment use.
+fn claim_of(stage: &Stage, deployment: &str) -> String {
+    let path = "jsonpath={.spec.template.spec.volumes[0].persistentVolumeClaim.claimName}";
+    stage.kubectl(&["get", deployment, "-o", path])
+}
+
+/// Runs the copy as it is printed. A simulated node runs no containers, so that theirs
+/// end when they are told to, and have no logs.
+fn copy(stage: &Stage, plan: &str) {
+    let commands = commands(plan, "Copy the files");
+    let (apply, rest) = commands.split_once("kubectl -n").unwrap();
+    stage.run(apply);
+    let pod = "batch.kubernetes.io/job-name=data-rwx-copy";
+    stage.kubectl(&["wait", "--for=create", "pod", "-l", pod, "--timeout=120s"]);
+    let ends = format!("{ENDS_AFTER}=1");
+    stage.kubectl(&["annotate", "pod", "-l", pod, &ends]);
+    let (wait, logs) = rest.split_once('\n').unwrap();
+    stage.run(&format!("kubectl -n{wait}"));
+    assert!(logs.ends_with(" logs job/data-rwx-copy\n"), "{logs}");
+    let node = "jsonpath={.items[0].spec.nodeName}";
+    let node = stage.kubectl(&["get", "pod", "-l", pod, "-o", node]);
+    assert!(stage.nodes.contains(&node), "{node}");
+}
+
+#[test]
+fn the_way_there_and_back_is_run_as_it_is_printed() {
+    let Some(stage) = Stage::new("migrate") else {
+        return;
+    };
+    let shared = format!("{}-shared", stage.namespace);
+    stage.apply(&class(&shared, SHARED_DRIVER));
+    stage.apply(&volume(&stage, &shared));
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    stage.apply(&deployment("web", &recreate));
+    stage.until_runs("web");
+    let never = json!({"spec": {"schedule": "0 0 30 2 *", "jobTemplate": {"spec": {
+        "template": workload("batch/v1", "Job", "backup", &json!({}))["spec"]["template"]}}}});
+    stage.apply(&merged(
+        json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "backup"}}),
+        &never,
+    ));
+    stage.apply(&json!({
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {
+            "maxReplicas": 1,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        },
+    }));
+    let node = stage.node_of("web");
+
+    let out = directory(&stage, "way");
+    let out = out.to_str().unwrap();
+    let (code, plan) = migrate(&stage, &["pvc/data", "--class", &shared, "--out", out]);
+    assert_eq!(code, 0, "{plan}");
+    for part in [
+        &*format!("on node {node}"),
+        "stated by the policy or the StorageClass",
+        "Used by: CronJob backup, Deployment web with HorizontalPodAutoscaler web",
+    ] {
+        assert!(plan.contains(part), "{part:?} is missing in\n{plan}");
+    }
+
+    // The guard has nothing against what is applied, and neither has the API server.
+    let (code, told) = guard(&stage, &["check", "--cluster", "--fail-on", "deny", out]);
+    assert_eq!(code, 0, "{told}");
+    stage.kubectl(&["apply", "--dry-run=server", "-f", out]);
+
+    follow(&stage, &plan, "Keep the old volume");
+    follow(&stage, &plan, "Make the new claim");
+    follow(&stage, &plan, "Stop what uses the old claim");
+    copy(&stage, &plan);
+    follow(&stage, &plan, "Let the workloads use the new claim");
+    follow(&stage, &plan, "Start it again");
+    follow(&stage, &plan, "Check that it worked");
+    follow(&stage, &plan, "Use what is possible now");
+    stage.until_runs("web");
+    assert_eq!(claim_of(&stage, "deployment/web"), "data-rwx");
+    let suspended = stage.kubectl(&["get", "cronjob/backup", "-o", "jsonpath={.spec.suspend}"]);
+    assert_eq!(suspended, "false");
+    let (code, told) = stage.diagnose(&["pvc/data-rwx"]);
+    assert_eq!(code, 0, "{told}");
+    // What is there is not written over, and what has been done is not planned again.
+    let (code, told) = migrate(
+        &stage,
+        &["data", "--name", "other", "--class", &shared, "--out", out],
+    );
+    assert_eq!(
+        (code, told.contains("is there already. Nothing was written")),
+        (2, true),
+        "{told}"
+    );
+    let (code, told) = migrate(&stage, &["data-rwx"]);
+    assert_eq!(
+        (code, &*told),
+        (2, "Claim data-rwx is ReadWriteMany already.\n")
+    );
+
+    follow(&stage, &plan, "How to go back");
+    stage.until_runs("web");
+    assert_eq!(claim_of(&stage, "deployment/web"), "data");
+    let held = "jsonpath={.spec.strategy.type}{.spec.maxReplicas}";
+    let held = |object: &str| stage.kubectl(&["get", object, "-o", held]);
+    assert_eq!(
+        (held("deployment/web"), held("hpa/web")),
+        ("Recreate".to_owned(), "1".to_owned())
+    );
+
+    follow(&stage, &plan, "Stop what uses the old claim");
+    follow(&stage, &plan, "Let the workloads use the new claim");
+    follow(&stage, &plan, "Start it again");
+    stage.until_runs("web");
+    follow(&stage, &plan, "Clean up, days later");
+    let volume = format!("pv/{}", stage.volume);
+    let policy = "jsonpath={.status.phase} {.spec.persistentVolumeReclaimPolicy}";
+    stage.kubectl(&[
+        "wait",
+        "--for=jsonpath={.status.phase}=Released",
+        "--timeout=60s",
+        &volume,
+    ]);
+    assert_eq!(
+        stage.kubectl(&["get", &volume, "-o", policy]),
+        "Released Retain"
+    );
+}
+
+/// A kind of the snapshot controller, of which the API server need not know more.
+fn definition(kind: &str, scope: &str) -> Value {
+    let plural = match kind {
+        "VolumeSnapshotClass" => "volumesnapshotclasses",
+        _ => "volumesnapshots",
+    };
+    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.snapshot.storage.k8s.io"), "annotations":
+            {"api-approved.kubernetes.io": "unapproved, for a test"}},
+        "spec": {"group": "snapshot.storage.k8s.io", "scope": scope,
+            "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema":
+                {"openAPIV3Schema": {"type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true}}}]}})
+}
+
+#[test]
+fn a_snapshot_is_taken_where_the_driver_has_a_class_for_it() {
+    let Some(stage) = Stage::new("restored") else {
+        return;
+    };
+    let shared = format!("{}-shared", stage.namespace);
+    stage.apply(&class(&shared, ATTACHING_DRIVER));
+    let wanted = ["data", "--copy", "snapshot", "--class", &shared];
+    let (code, told) = migrate(&stage, &wanted);
+    assert_eq!(code, 2, "{told}");
+    assert!(
+        told.starts_with("The cluster has no VolumeSnapshotClass of"),
+        "{told}"
+    );
+
+    stage.apply(&definition("VolumeSnapshotClass", "Cluster"));
+    stage.apply(&definition("VolumeSnapshot", "Namespaced"));
+    let established = "--for=condition=Established";
+    stage.kubectl(&["wait", established, "crd", "--all", "--timeout=60s"]);
+    stage.apply(&json!({"apiVersion": "snapshot.storage.k8s.io/v1",
+        "kind": "VolumeSnapshotClass", "metadata": {"name": "by-disk"},
+        "driver": ATTACHING_DRIVER, "deletionPolicy": "Delete"}));
+    let out = directory(&stage, "way");
+    let out = out.to_str().unwrap();
+    let (code, plan) = migrate(&stage, &[&wanted[..], &["--out", out]].concat());
+    assert_eq!(code, 0, "{plan}");
+    assert!(plan.contains("By VolumeSnapshotClass by-disk"), "{plan}");
+    let (code, told) = guard(&stage, &["check", "--cluster", "--fail-on", "deny", out]);
+    assert_eq!(code, 0, "{told}");
+    stage.kubectl(&["apply", "--dry-run=server", "-f", out]);
+}
+
+/// What stands in the commands without `--out`, and what is no claim.
+#[test]
+fn what_is_printed_can_be_pasted_and_what_is_not_there_is_named() {
+    let Some(stage) = Stage::new("pasted") else {
+        return;
+    };
+    let shared = format!("{}-shared", stage.namespace);
+    stage.apply(&class(&shared, SHARED_DRIVER));
+    let (code, plan) = migrate(&stage, &["data", "--class", &shared, "--copy", "none"]);
+    assert_eq!(code, 0, "{plan}");
+    stage.apply(&volume(&stage, &shared));
+    follow(&stage, &plan, "Make the new claim");
+    for (arguments, sentence) in [
+        (&["absent"][..], "There is no claim \"absent\" in namespace"),
+        (
+            &["data", "--class", "absent"],
+            "There is no StorageClass \"absent\".",
+        ),
+        (
+            &["data", "--class", &shared],
+            "There is a claim \"data-rwx\" already.",
+        ),
+        (
+            &["data", "--to", "ReadWriteTwice"],
+            "expected ReadWriteMany",
+        ),
+    ] {
+        let (code, told) = migrate(&stage, arguments);
+        assert_eq!(code, 2, "{told}");
+        assert!(told.contains(sentence), "{told}");
+    }
+}
