@@ -42,12 +42,14 @@ struct Inner {
     watches: HashMap<String, Vec<mpsc::UnboundedSender<String>>>,
     forbidden: HashSet<String>,
     unknown: HashSet<String>,
+    no_streaming: bool,
+    no_bookmarks: bool,
     gone: HashSet<String>,
     lists: HashMap<String, usize>,
     selectors: HashMap<String, String>,
     version: u64,
-    /// Lists whose watches hear of nothing that is newer than this version, for now.
-    silent: HashMap<String, u64>,
+    /// Lists whose watches hear of nothing for now.
+    silent: HashSet<String>,
     /// Every event, by list path and version.
     events: Vec<(String, u64, String)>,
 }
@@ -123,7 +125,7 @@ impl FakeApiServer {
         let line = event_line(event, &object);
         let version = inner.version;
         inner.events.push((list.to_owned(), version, line.clone()));
-        if inner.silent.contains_key(list) {
+        if inner.silent.contains(list) {
             return;
         }
         for watch in inner.watches.get(list).into_iter().flatten() {
@@ -134,9 +136,7 @@ impl FakeApiServer {
     /// Tells the watches of the list nothing more; lists and single questions are
     /// answered as ever.
     pub(super) fn silence(&self, list: &str) {
-        let mut inner = self.lock();
-        let version = inner.version;
-        inner.silent.insert(list.to_owned(), version);
+        self.lock().silent.insert(list.to_owned());
     }
 
     /// Tells the watches of the list all that they have not heard.
@@ -181,6 +181,15 @@ impl FakeApiServer {
 
     pub(super) fn do_not_serve(&self, list: &str) {
         self.lock().unknown.insert(list.to_owned());
+    }
+
+    pub(super) fn refuse_streaming(&self) {
+        self.lock().no_streaming = true;
+    }
+
+    /// Ends streamed lists without the bookmark that says they are complete.
+    pub(super) fn forget_bookmarks(&self) {
+        self.lock().no_bookmarks = true;
     }
 
     pub(super) fn lists(&self, list: &str) -> usize {
@@ -253,9 +262,26 @@ async fn answer(state: &State, uri: &Uri) -> Response<Body> {
     if let Some(selector) = query.get("labelSelector") {
         inner.selectors.insert(path.clone(), (*selector).to_owned());
     }
+    let initial = query.contains_key("sendInitialEvents");
+    if initial && inner.no_streaming {
+        return failure(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "sendInitialEvents is forbidden",
+        );
+    }
     if query.get("watch") == Some(&"true") {
-        let from = query["resourceVersion"].parse().unwrap();
-        return watch_list(&mut inner, &path, from);
+        if initial {
+            *inner.lists.entry(path.clone()).or_default() += 1;
+        }
+        let from = if initial {
+            None
+        } else {
+            query.get("resourceVersion")
+        };
+        if initial && inner.no_bookmarks {
+            return Response::new(Body::empty());
+        }
+        return watch_list(&mut inner, &path, from.map(|from| from.parse().unwrap()));
     }
     *inner.lists.entry(path.clone()).or_default() += 1;
     list(&inner, &path, &query)
@@ -311,22 +337,37 @@ fn list(inner: &Inner, path: &str, query: &HashMap<&str, &str>) -> Response<Body
     )
 }
 
-/// Streams the events since a version.
-fn watch_list(inner: &mut Inner, path: &str, from: u64) -> Response<Body> {
+/// Streams what is there and then events or, with `from`, the events since that version.
+fn watch_list(inner: &mut Inner, path: &str, from: Option<u64>) -> Response<Body> {
     let mut lines = String::new();
-    if inner.gone.remove(path) {
-        lines = event_line("ERROR", &status(410, "too old resource version"));
+    if let Some(from) = from {
+        if inner.gone.remove(path) {
+            lines = event_line("ERROR", &status(410, "too old resource version"));
+        } else {
+            let since =
+                |(list, version, _): &&(String, u64, String)| list == path && *version > from;
+            lines.extend(
+                inner
+                    .events
+                    .iter()
+                    .filter(since)
+                    .map(|(_, _, line)| line.as_str()),
+            );
+        }
     } else {
-        let until = inner.silent.get(path).copied().unwrap_or(inner.version);
-        let since = |(list, version, _): &&(String, u64, String)| {
-            list == path && (from + 1..=until).contains(version)
-        };
-        lines.extend(
-            inner
-                .events
-                .iter()
-                .filter(since)
-                .map(|(_, _, line)| line.as_str()),
+        for object in inner
+            .objects
+            .get(path)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+        {
+            lines += &event_line("ADDED", object);
+        }
+        let metadata = json!({"resourceVersion": inner.version.to_string(),
+            "annotations": {"k8s.io/initial-events-end": "true"}});
+        lines += &event_line(
+            "BOOKMARK",
+            &json!({"kind": "X", "apiVersion": "v1", "metadata": metadata}),
         );
     }
     let (sender, receiver) = mpsc::unbounded_channel();

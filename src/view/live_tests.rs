@@ -99,20 +99,31 @@ async fn the_view_follows_the_cluster() {
 }
 
 #[tokio::test]
-async fn lists_come_in_pages() {
+async fn lists_come_in_pages_where_they_cannot_be_streamed() {
     let server = FakeApiServer::new();
-    for number in 0..2_001 {
+    server.refuse_streaming();
+    for number in 0..450 {
         server.put(CLAIMS, claim(&format!("data-{number}")));
     }
     let view = follow_claims(&server);
     view.synced(deadline()).await.unwrap();
-    assert_eq!(status(&view, ObjectKind::Claim).objects, 2_001);
+    assert_eq!(status(&view, ObjectKind::Claim).objects, 450);
     assert_eq!(server.lists(CLAIMS), 3);
     server.put(CLAIMS, claim("late"));
     until(&view, "an event after the pages", |view| {
         knows(view, "late")
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_streamed_list_that_never_ends_is_read_in_pages() {
+    let server = FakeApiServer::new();
+    server.forget_bookmarks();
+    server.put(CLAIMS, claim("data"));
+    let view = follow_claims(&server);
+    view.synced(deadline()).await.unwrap();
+    assert!(knows(&view, "data"));
 }
 
 #[tokio::test]
