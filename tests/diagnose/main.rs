@@ -60,6 +60,29 @@ fn a_rollout_that_overlaps() {
     );
 }
 
+/// Of such a volume no second pod gets as far as a node: the scheduler turns it away.
+#[test]
+fn a_rollout_of_a_volume_for_one_pod() {
+    let Some(stage) = Stage::with_mode("alone", "ReadWriteOncePod") else {
+        return;
+    };
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    stage.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
+    let case = stage.until("rollout-overlap");
+    let waiting = &case["waiting"][0];
+    assert!(waiting["node"].is_null(), "{case:#}");
+    assert!(
+        waiting["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("ReadWriteOncePod")),
+        "{case:#}"
+    );
+    stage.run(&stage::ways_out(&case)[1]);
+    stage.until_nothing_waits();
+    stage.kubectl(&["rollout", "status", "deployment/web", "--timeout=120s"]);
+}
+
 #[test]
 fn an_update_that_moves_the_pod() {
     let Some(stage) = Stage::new("moved") else {
@@ -242,6 +265,41 @@ fn a_node_that_is_lost() {
         stage.world.nodes.revive(&node);
         stage.run(&stage::commands(&case, "afterwards")[0]);
     }
+}
+
+/// Kubernetes lets the volume go by itself, but minutes later (S13f plays it to the end).
+#[test]
+fn a_lost_node_whose_object_is_deleted() {
+    let Some(stage) = Stage::new("gone") else {
+        return;
+    };
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    stage.world.nodes.die(&node);
+    stage.until("node-lost");
+    stage.kubectl(&["delete", "node", &node]);
+    let case = harness::wait_until("the node to be gone", stage::PATIENCE, || {
+        let case = stage.until("node-lost");
+        let nodes = case["nodes"].as_array().unwrap();
+        let is_gone = |it: &Value| it["name"] == *node && it["health"] == "gone";
+        match nodes.iter().any(is_gone) {
+            true => Ok(case),
+            false => Err(format!("{case:#}")),
+        }
+    })
+    .unwrap();
+    let because = case["because"].as_str().unwrap();
+    assert!(
+        because.contains("there is no such Node any more"),
+        "{because}"
+    );
+    assert!(
+        stage::ways_out(&case)
+            .iter()
+            .all(|way| !way.contains("taint")),
+        "{case:#}"
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::harness::{
 };
 
 /// How long controllers may take for one thing, on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(240);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// What all tests share.
 pub(crate) struct World {
@@ -34,6 +34,11 @@ pub(crate) struct Stage {
 impl Stage {
     /// `None` where there is no control plane.
     pub(crate) fn new(name: &str) -> Option<Self> {
+        Self::with_mode(name, "ReadWriteOnce")
+    }
+
+    /// The same with a claim of another access mode.
+    pub(crate) fn with_mode(name: &str, mode: &str) -> Option<Self> {
         static WORLD: OnceLock<World> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
         let programs = harness::require_programs(Needs::Controllers)?;
@@ -64,13 +69,13 @@ impl Stage {
             nodes,
             volume,
         };
-        stage.furnish();
+        stage.furnish(mode);
         Some(stage)
     }
 
-    fn furnish(&self) {
+    fn furnish(&self, mode: &str) {
         let shared = json!({
-            "accessModes": ["ReadWriteOnce"],
+            "accessModes": [mode],
             "storageClassName": "by-hand",
         });
         let size = json!({"storage": "1Gi"});
