@@ -20,11 +20,11 @@
 //!
 //! # What to do
 //!
-//! To get to ReadWriteMany: make sure that a StorageClass can give it
-//! (`multi-attach-guard capabilities`), back the data up, scale the workload to
-//! 0, delete the claim, create it anew with ReadWriteMany, restore the data, and
-//! scale up again. Or make a second claim beside the first, copy the data, and
-//! let the workload use the new one.
+//! To get to ReadWriteMany: make a second claim beside the first, copy the data,
+//! and let the workload use the new one. `multi-attach-guard migrate CLAIM` looks
+//! for a StorageClass that can give it, and writes the whole way out, with the
+//! copy, the checks and the way back. Or back the data up, scale the workload to 0,
+//! delete the claim, create it anew, restore the data, and scale up again.
 //!
 //! # Silent on
 //!
@@ -32,6 +32,7 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, ClaimReview, On, Outcome, Rule, words};
+use crate::model::access_mode::AccessMode;
 
 pub(super) const RULE: Rule = Rule {
     code: "access-mode-change",
@@ -51,6 +52,14 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         Some(class) => format!(" StorageClass \"{class}\" of this cluster can give ReadWriteMany."),
         None => String::new(),
     };
+    let migrate = if claim.spec.access_modes.contains(AccessMode::ReadWriteMany) {
+        format!(
+            "`multi-attach-guard migrate -n {} {}` writes out the way to a ReadWriteMany claim beside this one, the copy and the way back included. ",
+            claim.metadata.namespace, claim.metadata.name
+        )
+    } else {
+        String::new()
+    };
     found.push(Hazard {
         rule: RULE.code,
         outcome: Outcome::Refused,
@@ -63,7 +72,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
             old.spec.access_modes, claim.spec.access_modes
         ),
         advice: format!(
-            "Back the data up, scale the workloads that use it to 0, delete the claim, create it anew with the access modes you want, restore the data and scale up.{class}"
+            "{migrate}To keep the claim's name, back the data up, scale the workloads that use it to 0, delete the claim, create it anew with the access modes you want, restore the data and scale up.{class}"
         ),
         brief: "access modes of a claim cannot be changed; back up, scale to 0, recreate, restore".to_owned(),
     });
