@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Wanted;
 use super::subject::Subject;
 use super::target::Target;
-use crate::diagnosis::NodeState;
+use crate::diagnosis::{NodeState, span};
 use crate::policy::keys;
 use crate::rules::codes;
 
@@ -15,6 +15,9 @@ pub const DEFAULT_IMAGE: &str = "alpine:3.22";
 /// Copies, then reads both sides again and compares. It refuses to write over files that
 /// it did not copy: run once more by mistake, it would put old data over new.
 const SCRIPT: &str = include_str!("copy.sh");
+
+/// The bytes that storage in a network may copy in a second, for want of anything better.
+const BYTES_A_SECOND: u128 = 100_000_000;
 
 /// Why the guard is to let the Job share the old claim.
 const REASON: &str = "It is applied when what uses the claim is stopped, and runs to its end.";
@@ -28,6 +31,12 @@ pub(super) fn node<'a>(subject: &Subject<'a>) -> Option<&'a NodeState> {
     subject
         .node
         .filter(|node| node.ready == Some(true) && !node.cordoned)
+}
+
+/// How long it takes to copy the whole volume and to compare it, at a usual speed.
+pub(super) fn takes(subject: &Subject<'_>) -> String {
+    let seconds = subject.size.0.saturating_mul(2) / BYTES_A_SECOND;
+    span(i64::try_from(seconds).unwrap_or(i64::MAX).max(1))
 }
 
 /// The Job `name`, which copies into claim `to`.

@@ -12,20 +12,23 @@
 
 mod copy;
 mod delivery;
+mod inputs;
 mod kept;
 mod new_claim;
 mod plan;
 mod refusal;
 mod snapshot;
+mod step;
 mod steps;
 mod subject;
 mod target;
 mod users;
 
 pub use copy::DEFAULT_IMAGE;
-pub use plan::{Action, Fact, Manifest, Plan, Step, plan};
+pub use plan::{Fact, Plan, plan};
 pub use refusal::Refusal;
 pub use snapshot::SnapshotClass;
+pub use step::{Action, Manifest, Step};
 
 use crate::diagnosis;
 use crate::model::access_mode::AccessMode;

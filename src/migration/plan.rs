@@ -3,14 +3,15 @@
 use serde_json::Value;
 
 use super::delivery::Delivery;
+use super::inputs::Inputs;
 use super::refusal::Refusal;
 use super::snapshot;
-use super::steps::{self, Journey};
+use super::step::{Action, Manifest, Step};
+use super::steps;
 use super::subject::Subject;
 use super::target::Target;
 use super::users::{Stranger, User};
 use super::{CopyBy, Facts, Wanted, new_claim};
-use crate::diagnosis::span;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::object::{ObjectKind, ObjectRef};
@@ -45,39 +46,6 @@ pub struct Fact {
     pub value: String,
 }
 
-/// A step.
-#[derive(Clone, Debug)]
-pub struct Step {
-    /// What is done.
-    pub title: String,
-    /// For how long the application is blocked: a sentence.
-    pub blocks: String,
-    /// What there is to know before: sentences.
-    pub text: String,
-    /// What is run.
-    pub actions: Vec<Action>,
-    /// What to look for then: sentences; may be empty.
-    pub then: String,
-}
-
-/// Something to run.
-#[derive(Clone, Debug)]
-pub enum Action {
-    /// A command, to be copied into a shell as it is.
-    Run(String),
-    /// An object to be applied.
-    Apply(Manifest),
-}
-
-/// An object, and the file it is written to.
-#[derive(Clone, Debug)]
-pub struct Manifest {
-    /// The name of the file, `10-claim.yaml` for example: in the order of the steps.
-    pub file: String,
-    /// The object.
-    pub object: Value,
-}
-
 impl Plan {
     /// The objects, in the order in which they are applied.
     pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
@@ -88,9 +56,6 @@ impl Plan {
         })
     }
 }
-
-/// The bytes that storage in a network may copy in a second, for want of anything better.
-const BYTES_A_SECOND: u128 = 100_000_000;
 
 /// Resources without which the plan may be wrong, and what they would tell.
 const QUESTIONS: [(&str, &str); 9] = [
@@ -152,7 +117,7 @@ pub fn plan(
             deliveries.push(delivery);
         }
     }
-    let journey = Journey {
+    let inputs = Inputs {
         wanted,
         facts,
         subject: &subject,
@@ -161,7 +126,7 @@ pub fn plan(
         snapshot_class,
         deliveries: &deliveries,
     };
-    let steps = steps::all(&journey);
+    let steps = steps::all(&inputs);
     Ok(Plan {
         title: format!(
             "From {} to {}: claim {}/{}",
@@ -171,11 +136,11 @@ pub fn plan(
             wanted.claim
         ),
         kubectl: facts.cluster.kubectl.to_owned(),
-        facts: told(&journey, &steps),
-        decide: to_decide(&journey),
-        lost: lost(&journey, &documents),
+        facts: told(&inputs, &steps),
+        decide: to_decide(&inputs),
+        lost: lost(&inputs, &documents),
         open: open(facts),
-        back: steps::back(&journey),
+        back: steps::back(&inputs),
         steps,
     })
 }
@@ -189,26 +154,16 @@ fn claim_reference(wanted: Wanted<'_>) -> ObjectRef {
     }
 }
 
-/// How long it takes to copy the whole volume and to compare it, at a usual speed.
-pub(super) fn copy_takes(subject: &Subject<'_>) -> String {
-    let seconds = subject.size.0.saturating_mul(2) / BYTES_A_SECOND;
-    span(i64::try_from(seconds).unwrap_or(i64::MAX).max(1))
-}
-
-fn told(journey: &Journey<'_>, steps: &[Step]) -> Vec<Fact> {
-    let Journey {
+fn told(inputs: &Inputs<'_>, steps: &[Step]) -> Vec<Fact> {
+    let Inputs {
         subject, target, ..
-    } = journey;
+    } = inputs;
     let size = new_claim::size(subject.size);
     let driver = |driver: &Text| match driver.as_str() {
         "" => String::new(),
         name => format!(" ({name})"),
     };
-    let mut from = format!(
-        "claim {}, {size}, {}",
-        journey.wanted.claim,
-        subject.modes()
-    );
+    let mut from = format!("claim {}, {size}, {}", inputs.wanted.claim, subject.modes());
     if let Some(class) = subject.claim.class().filter(|class| !class.is_empty()) {
         from += &format!(", class {class}{}", driver(&subject.driver));
     }
@@ -220,8 +175,8 @@ fn told(journey: &Journey<'_>, steps: &[Step]) -> Vec<Fact> {
     }
     let to = format!(
         "claim {}, {size}, {}, class {}{}",
-        journey.name,
-        journey.wanted.mode,
+        inputs.name,
+        inputs.wanted.mode,
         target.class,
         driver(&target.driver)
     );
@@ -256,7 +211,7 @@ fn told(journey: &Journey<'_>, steps: &[Step]) -> Vec<Fact> {
     });
     let still: Vec<usize> = (1..)
         .zip(steps)
-        .filter(|(_, step)| step.blocks.starts_with(steps::STANDS_STILL))
+        .filter(|(_, step)| step.is_standstill())
         .map(|(number, _)| number)
         .collect();
     let value = match (still.first(), still.last()) {
@@ -297,10 +252,10 @@ fn used_by(subject: &Subject<'_>) -> String {
     }
 }
 
-fn to_decide(journey: &Journey<'_>) -> Vec<String> {
-    let claim = journey.wanted.claim;
+fn to_decide(inputs: &Inputs<'_>) -> Vec<String> {
+    let claim = inputs.wanted.claim;
     let mut questions = Vec::new();
-    if journey.wanted.copy != CopyBy::Nothing {
+    if inputs.wanted.copy != CopyBy::Nothing {
         let hint = if CACHES.iter().any(|word| claim.contains(word)) {
             " Its name says that it may be."
         } else {
@@ -313,7 +268,7 @@ fn to_decide(journey: &Journey<'_>) -> Vec<String> {
     questions.push(
         "May several pods write at the same time? The new volume lets them, and the application must bear it. A database in files (PostgreSQL, MySQL, SQLite, Elasticsearch and most others) does not: it needs one pod, a volume for each, or replication of its own.".to_owned(),
     );
-    if journey.subject.claim.spec.volume_mode == VolumeMode::Filesystem {
+    if inputs.subject.claim.spec.volume_mode == VolumeMode::Filesystem {
         questions.push(
             "Is a network file system fast enough? Most drivers serve ReadWriteMany over NFS or the like: many small files take several times as long as on a disk, and file locks may work differently.".to_owned(),
         );
@@ -324,12 +279,12 @@ fn to_decide(journey: &Journey<'_>) -> Vec<String> {
     questions
 }
 
-fn lost(journey: &Journey<'_>, documents: &[Value]) -> Vec<String> {
-    let kept = journey.target.kept;
-    let of_files = match journey.wanted.copy {
+fn lost(inputs: &Inputs<'_>, documents: &[Value]) -> Vec<String> {
+    let kept = inputs.target.kept;
+    let of_files = match inputs.wanted.copy {
         CopyBy::Nothing => format!(
             "Everything in claim {}: the new volume is empty.",
-            journey.wanted.claim
+            inputs.wanted.claim
         ),
         CopyBy::Snapshot => "Of the data nothing: the snapshot has all of it.".to_owned(),
         CopyBy::Job if kept.lost.is_empty() => {

@@ -3,18 +3,11 @@
 use serde_json::{Value, json};
 
 use super::delivery::Delivery;
-use super::plan::{Action, Manifest, Step, copy_takes};
-use super::subject::Subject;
-use super::target::Target;
+use super::inputs::Inputs;
+use super::step::{Action, STANDS_STILL, Step};
 use super::users::User;
-use super::{CopyBy, Facts, Wanted, copy, new_claim, snapshot};
-use crate::diagnosis::command;
-use crate::model::Text;
-use crate::model::autoscaler::Autoscaler;
+use super::{CopyBy, copy, new_claim, snapshot};
 use crate::model::workload::WorkloadKind;
-
-/// What the words of a step begin with that the application does not outlast.
-pub(super) const STANDS_STILL: &str = "The application stands still";
 
 const RUNS: &str = "Blocks nothing.";
 
@@ -22,112 +15,49 @@ const RUNS: &str = "Blocks nothing.";
 /// autoscaling").
 const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
 
-/// Everything that the steps are made of.
-pub(super) struct Journey<'a> {
-    pub(super) wanted: Wanted<'a>,
-    pub(super) facts: Facts<'a>,
-    pub(super) subject: &'a Subject<'a>,
-    pub(super) target: &'a Target<'a>,
-    /// The name of the new claim.
-    pub(super) name: &'a str,
-    pub(super) snapshot_class: Option<&'a Text>,
-    pub(super) deliveries: &'a [Delivery],
-}
-
-impl Journey<'_> {
-    /// A command of kubectl.
-    fn kubectl<S: AsRef<str>>(&self, arguments: &[S]) -> Action {
-        let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
-        Action::Run(command::line(self.facts.cluster.kubectl, &arguments))
-    }
-
-    /// A command of kubectl about the claim's namespace.
-    fn run<S: AsRef<str>>(&self, arguments: &[S]) -> Action {
-        let namespace = ["-n", self.wanted.namespace];
-        let arguments = arguments.iter().map(AsRef::as_ref);
-        let all: Vec<&str> = namespace.into_iter().chain(arguments).collect();
-        self.kubectl(&all)
-    }
-
-    fn apply(file: &str, object: Value) -> Action {
-        Action::Apply(Manifest {
-            file: file.to_owned(),
-            object,
-        })
-    }
-
-    fn copy_name(&self) -> String {
-        new_claim::name_of(self.name, "copy")
-    }
-
-    /// Whether the data is copied, which takes that nobody writes to it.
-    fn copies(&self) -> bool {
-        self.wanted.copy != CopyBy::Nothing
-    }
-
-    /// The users that have pods, or may have some at any moment.
-    fn running(&self) -> impl Iterator<Item = &User<'_>> {
-        self.subject.users.iter().filter(|user| user.runs())
-    }
-
-    fn autoscalers(&self) -> impl Iterator<Item = &Autoscaler> {
-        let users = self.subject.users.iter();
-        users.flat_map(|user| user.autoscalers.iter().copied())
-    }
-
-    /// The objects of KEDA behind autoscalers: unlike an autoscaler itself, KEDA scales
-    /// from 0 up.
-    fn scaled_objects(&self) -> impl Iterator<Item = &Text> {
-        self.autoscalers()
-            .filter_map(|it| it.metadata.controller.as_deref())
-            .filter(|owner| owner.kind == "ScaledObject")
-            .map(|owner| &owner.name)
-    }
-}
-
 /// All steps.
-pub(super) fn all(journey: &Journey<'_>) -> Vec<Step> {
-    let by_snapshot = journey.wanted.copy == CopyBy::Snapshot;
-    let stops = journey.copies() && journey.subject.is_used();
+pub(super) fn all(inputs: &Inputs<'_>) -> Vec<Step> {
+    let by_snapshot = inputs.wanted.copy == CopyBy::Snapshot;
+    let stops = inputs.copies() && inputs.subject.is_used();
     let mut steps = Vec::new();
-    steps.extend(journey.subject.is_used().then(|| hold_back(journey)));
-    steps.extend(keep_volume(journey));
+    steps.extend(inputs.subject.is_used().then(|| hold_back(inputs)));
+    steps.extend(keep_volume(inputs));
     if !by_snapshot {
-        steps.push(claim(journey, "10-claim.yaml", None));
+        steps.push(claim(inputs, "10-claim.yaml", None));
     }
-    steps.extend(stops.then(|| stop(journey)));
-    match journey.wanted.copy {
-        CopyBy::Job => steps.push(copy_files(journey)),
+    steps.extend(stops.then(|| stop(inputs)));
+    match inputs.wanted.copy {
+        CopyBy::Job => steps.push(copy_files(inputs)),
         CopyBy::Snapshot => {
-            let name = new_claim::name_of(journey.name, "from");
-            steps.push(take_snapshot(journey, &name));
-            steps.push(claim(journey, "20-claim.yaml", Some(&name)));
+            let name = new_claim::name_of(inputs.name, "from");
+            steps.push(take_snapshot(inputs, &name));
+            steps.push(claim(inputs, "20-claim.yaml", Some(&name)));
         }
         CopyBy::Nothing => {}
     }
-    if journey.subject.is_used() {
-        steps.push(change(journey));
-        steps.extend(stops.then(|| start(journey)));
-        steps.push(check(journey));
-        steps.push(hand_over(journey));
-        steps.extend(grow(journey));
+    if inputs.subject.is_used() {
+        steps.push(change(inputs));
+        steps.extend(stops.then(|| start(inputs)));
+        steps.push(check(inputs));
+        steps.push(hand_over(inputs));
+        steps.extend(grow(inputs));
     }
-    steps.push(clean_up(journey));
+    steps.push(clean_up(inputs));
     steps
 }
 
 /// Keeps whoever writes the manifests from undoing what comes next.
-fn hold_back(journey: &Journey<'_>) -> Step {
-    let consequence = if journey.copies() {
+fn hold_back(inputs: &Inputs<'_>) -> Step {
+    let consequence = if inputs.copies() {
         "it would start the application in the middle of the copy"
     } else {
         "it would bring the old claim back"
     };
     let mut actions = Vec::new();
     let mut text = String::new();
-    for delivery in journey.deliveries {
+    for delivery in inputs.deliveries {
         if let Some([pause, _]) = delivery.pause() {
-            actions.push(journey.kubectl(&pause));
+            actions.push(inputs.kubectl(&pause));
         } else {
             text += &format!(
                 "Hold back upgrades of {} until this is done: one in between brings the old claim back. ",
@@ -135,7 +65,7 @@ fn hold_back(journey: &Journey<'_>) -> Step {
             );
         }
     }
-    if journey.deliveries.is_empty() {
+    if inputs.deliveries.is_empty() {
         text += &format!(
             "Nothing on these objects says that Argo CD, Flux or Helm writes them. If something does, suspend it now: {consequence}."
         );
@@ -144,8 +74,8 @@ fn hold_back(journey: &Journey<'_>) -> Step {
             "Otherwise {consequence}. What is above it (an Application of Applications, a parent Kustomization) may set it to work again; suspend that too."
         );
     }
-    for name in journey.scaled_objects() {
-        actions.push(journey.run(&[
+    for name in inputs.scaled_objects() {
+        actions.push(inputs.run(&[
             "annotate",
             &format!("scaledobjects.keda.sh/{name}"),
             &format!("{PAUSED}=0"),
@@ -155,7 +85,7 @@ fn hold_back(journey: &Journey<'_>) -> Step {
             " KEDA scales from 0 up, and is paused at 0: with its ScaledObject {name}, the application stops here already."
         );
     }
-    let stops = journey.copies() && journey.scaled_objects().next().is_some();
+    let stops = inputs.copies() && inputs.scaled_objects().next().is_some();
     Step {
         title: "Suspend what writes the manifests".to_owned(),
         blocks: if stops {
@@ -170,9 +100,9 @@ fn hold_back(journey: &Journey<'_>) -> Step {
 }
 
 /// Keeps the data whatever happens to the claim.
-fn keep_volume(journey: &Journey<'_>) -> Option<Step> {
-    let name = journey.subject.volume_name();
-    if name.is_empty() || !journey.copies() {
+fn keep_volume(inputs: &Inputs<'_>) -> Option<Step> {
+    let name = inputs.subject.volume_name();
+    if name.is_empty() || !inputs.copies() {
         return None;
     }
     let retain = json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}});
@@ -180,7 +110,7 @@ fn keep_volume(journey: &Journey<'_>) -> Option<Step> {
         title: "Keep the old volume, whatever happens to its claim".to_owned(),
         blocks: RUNS.to_owned(),
         text: "From now on the data outlives the claim, should a tool prune it. It takes the right to change PersistentVolumes; without it, ask whoever has it.".to_owned(),
-        actions: vec![journey.kubectl(&[
+        actions: vec![inputs.kubectl(&[
             "patch",
             &format!("pv/{name}"),
             "--type=merge",
@@ -192,23 +122,23 @@ fn keep_volume(journey: &Journey<'_>) -> Option<Step> {
 }
 
 /// The new claim.
-fn claim(journey: &Journey<'_>, file: &str, snapshot: Option<&str>) -> Step {
-    let Journey {
+fn claim(inputs: &Inputs<'_>, file: &str, snapshot: Option<&str>) -> Step {
+    let Inputs {
         subject,
         target,
         wanted,
         name,
         ..
-    } = journey;
+    } = inputs;
     let object = new_claim::manifest(name, subject, target, *wanted, snapshot);
-    let mut actions = vec![Journey::apply(file, object)];
+    let mut actions = vec![Inputs::apply(file, object)];
     let mut then = if target.binds_late {
         format!(
             "It is Pending until the first pod uses it, because class {} waits for that.",
             target.class
         )
     } else {
-        actions.push(journey.run(&[
+        actions.push(inputs.run(&[
             "wait",
             "--for=jsonpath={.status.phase}=Bound",
             "--timeout=10m",
@@ -222,7 +152,7 @@ fn claim(journey: &Journey<'_>, file: &str, snapshot: Option<&str>) -> Step {
             target.class, wanted.mode
         );
     }
-    let stands_still = snapshot.is_some() && journey.subject.is_used();
+    let stands_still = snapshot.is_some() && inputs.subject.is_used();
     Step {
         title: "Make the new claim".to_owned(),
         blocks: if stands_still {
@@ -237,11 +167,11 @@ fn claim(journey: &Journey<'_>, file: &str, snapshot: Option<&str>) -> Step {
 }
 
 /// Stops everything that may write to the old volume.
-fn stop(journey: &Journey<'_>) -> Step {
-    let mut actions = stop_actions(journey);
-    actions.push(journey.run(&["describe", &format!("pvc/{}", journey.wanted.claim)]));
-    let mut text = strangers(journey, "Stop");
-    if journey.autoscalers().next().is_some() && journey.scaled_objects().next().is_none() {
+fn stop(inputs: &Inputs<'_>) -> Step {
+    let mut actions = stop_actions(inputs);
+    actions.push(inputs.run(&["describe", &format!("pvc/{}", inputs.wanted.claim)]));
+    let mut text = strangers(inputs, "Stop");
+    if inputs.autoscalers().next().is_some() && inputs.scaled_objects().next().is_none() {
         text += " A HorizontalPodAutoscaler leaves a workload at 0 alone, so that it needs no change here.";
     }
     Step {
@@ -253,20 +183,20 @@ fn stop(journey: &Journey<'_>) -> Step {
     }
 }
 
-fn stop_actions(journey: &Journey<'_>) -> Vec<Action> {
-    let mut actions: Vec<Action> = journey
+fn stop_actions(inputs: &Inputs<'_>) -> Vec<Action> {
+    let mut actions: Vec<Action> = inputs
         .running()
-        .map(|user| journey.run(&user.stop()))
+        .map(|user| inputs.run(&user.stop()))
         .collect();
-    for pods in journey.running().filter_map(User::pods) {
-        actions.push(journey.run(&["wait", "--for=delete", "pod", "-l", &pods, "--timeout=10m"]));
+    for pods in inputs.running().filter_map(User::pods) {
+        actions.push(inputs.run(&["wait", "--for=delete", "pod", "-l", &pods, "--timeout=10m"]));
     }
     actions
 }
 
 /// What there is to do about users that are not known here.
-fn strangers(journey: &Journey<'_>, verb: &str) -> String {
-    let shown: Vec<String> = journey
+fn strangers(inputs: &Inputs<'_>, verb: &str) -> String {
+    let shown: Vec<String> = inputs
         .subject
         .strangers
         .iter()
@@ -282,16 +212,16 @@ fn strangers(journey: &Journey<'_>, verb: &str) -> String {
 }
 
 /// The copy, and its proof.
-fn copy_files(journey: &Journey<'_>) -> Step {
-    let Journey {
+fn copy_files(inputs: &Inputs<'_>) -> Step {
+    let Inputs {
         subject,
         target,
         wanted,
         ..
-    } = journey;
-    let name = journey.copy_name();
+    } = inputs;
+    let name = inputs.copy_name();
     let job = format!("job/{name}");
-    let object = copy::manifest(&name, journey.name, subject, target, *wanted);
+    let object = copy::manifest(&name, inputs.name, subject, target, *wanted);
     let mut text = match copy::node(subject) {
         Some(node) => format!(
             "The Job runs on node {}, which has the old volume.",
@@ -306,10 +236,10 @@ fn copy_files(journey: &Journey<'_>) -> Step {
             wanted.image
         );
     }
-    text += &restricted(journey);
+    text += &restricted(inputs);
     let duration = format!(
         "at 100 MB/s a full volume takes {}, the comparison included; many small files take longer",
-        copy_takes(subject)
+        copy::takes(subject)
     );
     Step {
         title: "Copy the files".to_owned(),
@@ -320,9 +250,9 @@ fn copy_files(journey: &Journey<'_>) -> Step {
         },
         text,
         actions: vec![
-            Journey::apply("20-copy.yaml", object),
-            journey.run(&["wait", "--for=condition=Complete", "--timeout=24h", &job]),
-            journey.run(&["logs", &job]),
+            Inputs::apply("20-copy.yaml", object),
+            inputs.run(&["wait", "--for=condition=Complete", "--timeout=24h", &job]),
+            inputs.run(&["logs", &job]),
         ],
         then: format!(
             "The last line must say that all is copied. While it runs, `kubectl -n {} logs -f {job}` in another window shows what it does, and why if it fails; then delete the Job, put that right, and apply it again, or go back.",
@@ -332,9 +262,9 @@ fn copy_files(journey: &Journey<'_>) -> Step {
 }
 
 /// Whether the namespace refuses the Job.
-fn restricted(journey: &Journey<'_>) -> String {
-    let view = journey.facts.cluster.objects.view;
-    let namespace = view.namespace(journey.wanted.namespace).found();
+fn restricted(inputs: &Inputs<'_>) -> String {
+    let view = inputs.facts.cluster.objects.view;
+    let namespace = view.namespace(inputs.wanted.namespace).found();
     let level = namespace.and_then(|namespace| {
         namespace
             .metadata
@@ -344,20 +274,20 @@ fn restricted(journey: &Journey<'_>) -> String {
     if level == Some("restricted") {
         format!(
             " Namespace {} enforces the Pod Security Standard restricted, which refuses a Job that runs as root, and only root can give files to their owners: have baseline allowed there for the time of the copy.",
-            journey.wanted.namespace
+            inputs.wanted.namespace
         )
     } else {
         String::new()
     }
 }
 
-fn take_snapshot(journey: &Journey<'_>, name: &str) -> Step {
-    let object = snapshot::manifest(name, journey.snapshot_class, journey.wanted);
-    let text = match journey.snapshot_class {
+fn take_snapshot(inputs: &Inputs<'_>, name: &str) -> Step {
+    let object = snapshot::manifest(name, inputs.snapshot_class, inputs.wanted);
+    let text = match inputs.snapshot_class {
         Some(class) => format!("By VolumeSnapshotClass {class}, of the same driver."),
         None => "The VolumeSnapshotClasses could not be read: the default one of the driver makes it, if there is one.".to_owned(),
     };
-    let blocks = if journey.subject.is_used() {
+    let blocks = if inputs.subject.is_used() {
         format!(
             "{STANDS_STILL}: seconds with most drivers, longer where they copy to another place first."
         )
@@ -369,8 +299,8 @@ fn take_snapshot(journey: &Journey<'_>, name: &str) -> Step {
         blocks,
         text,
         actions: vec![
-            Journey::apply("10-snapshot.yaml", object),
-            journey.run(&[
+            Inputs::apply("10-snapshot.yaml", object),
+            inputs.run(&[
                 "wait",
                 "--for=jsonpath={.status.readyToUse}=true",
                 "--timeout=1h",
@@ -382,85 +312,85 @@ fn take_snapshot(journey: &Journey<'_>, name: &str) -> Step {
 }
 
 /// The new claim in the place of the old one.
-fn change(journey: &Journey<'_>) -> Step {
-    let stops = journey.copies();
+fn change(inputs: &Inputs<'_>) -> Step {
+    let stops = inputs.copies();
     Step {
         title: "Let the workloads use the new claim".to_owned(),
-        blocks: match (stops, journey.running().any(User::recreates)) {
+        blocks: match (stops, inputs.running().any(User::recreates)) {
             (true, _) => format!("{STANDS_STILL}: seconds."),
             (false, true) => format!("{STANDS_STILL} for one restart: its strategy is Recreate."),
             (false, false) => {
                 "Pods are replaced one after the other, as in every rollout.".to_owned()
             }
         },
-        text: unchangeable(journey),
-        actions: change_actions(journey, journey.wanted.claim, journey.name),
+        text: unchangeable(inputs),
+        actions: change_actions(inputs, inputs.wanted.claim, inputs.name),
         then: String::new(),
     }
 }
 
-fn change_actions(journey: &Journey<'_>, from: &str, to: &str) -> Vec<Action> {
-    let users = journey.subject.users.iter();
+fn change_actions(inputs: &Inputs<'_>, from: &str, to: &str) -> Vec<Action> {
+    let users = inputs.subject.users.iter();
     users
         .filter(|user| user.can_change())
-        .map(|user| journey.run(&user.change(from, to)))
+        .map(|user| inputs.run(&user.change(from, to)))
         .collect()
 }
 
 /// What there is to do about users whose pods cannot be given another claim.
-fn unchangeable(journey: &Journey<'_>) -> String {
-    let mut text = strangers(journey, "Change the claim of");
-    let users = journey.subject.users.iter();
+fn unchangeable(inputs: &Inputs<'_>) -> String {
+    let mut text = strangers(inputs, "Change the claim of");
+    let users = inputs.subject.users.iter();
     for user in users.filter(|user| !user.can_change()) {
         text += &format!(
             " {} cannot be changed: create it anew, with claim {} in its manifest.",
             user.shown(),
-            journey.name
+            inputs.name
         );
     }
     text.trim().to_owned()
 }
 
-fn start(journey: &Journey<'_>) -> Step {
-    let mut text = strangers(journey, "Start");
-    if journey.subject.users.iter().any(|user| !user.runs()) {
+fn start(inputs: &Inputs<'_>) -> Step {
+    let mut text = strangers(inputs, "Start");
+    if inputs.subject.users.iter().any(|user| !user.runs()) {
         text += " What had no pods before has none now.";
     }
     Step {
         title: "Start it again".to_owned(),
         blocks: format!("{STANDS_STILL} until its pods are ready, as after every start."),
         text: text.trim().to_owned(),
-        actions: start_actions(journey),
+        actions: start_actions(inputs),
         then: String::new(),
     }
 }
 
-fn start_actions(journey: &Journey<'_>) -> Vec<Action> {
-    let mut actions: Vec<Action> = journey
+fn start_actions(inputs: &Inputs<'_>) -> Vec<Action> {
+    let mut actions: Vec<Action> = inputs
         .running()
         .filter_map(User::start)
-        .map(|arguments| journey.run(&arguments))
+        .map(|arguments| inputs.run(&arguments))
         .collect();
-    for name in journey.scaled_objects() {
+    for name in inputs.scaled_objects() {
         let target = format!("scaledobjects.keda.sh/{name}");
-        actions.push(journey.run(&["annotate", &target, &format!("{PAUSED}-")]));
+        actions.push(inputs.run(&["annotate", &target, &format!("{PAUSED}-")]));
     }
     actions
 }
 
-fn check(journey: &Journey<'_>) -> Step {
+fn check(inputs: &Inputs<'_>) -> Step {
     let mut actions = Vec::new();
-    for user in journey.running() {
+    for user in inputs.running() {
         if matches!(
             user.kind(),
             WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet
         ) {
-            actions.push(journey.run(&["rollout", "status", &user.target(), "--timeout=10m"]));
+            actions.push(inputs.run(&["rollout", "status", &user.target(), "--timeout=10m"]));
         }
     }
-    let claim = format!("pvc/{}", journey.name);
-    actions.push(journey.run(&["get", &claim]));
-    actions.push(journey.run(&["describe", &claim]));
+    let claim = format!("pvc/{}", inputs.name);
+    actions.push(inputs.run(&["get", &claim]));
+    actions.push(inputs.run(&["describe", &claim]));
     Step {
         title: "Check that it worked".to_owned(),
         blocks: RUNS.to_owned(),
@@ -468,20 +398,20 @@ fn check(journey: &Journey<'_>) -> Step {
         actions,
         then: format!(
             "The claim must be Bound with access mode {}, and `Used By` must name the new pods. Then look at the application itself: read something old, write something new, and see that it is there after a restart.",
-            journey.wanted.mode.short()
+            inputs.wanted.mode.short()
         ),
     }
 }
 
 /// The same in the place where the manifests are.
-fn hand_over(journey: &Journey<'_>) -> Step {
+fn hand_over(inputs: &Inputs<'_>) -> Step {
     let mut actions = Vec::new();
-    for delivery in journey.deliveries {
+    for delivery in inputs.deliveries {
         if let Some([_, resume]) = delivery.pause() {
-            actions.push(journey.kubectl(&resume));
+            actions.push(inputs.kubectl(&resume));
         }
     }
-    let shown: Vec<String> = journey.deliveries.iter().map(Delivery::shown).collect();
+    let shown: Vec<String> = inputs.deliveries.iter().map(Delivery::shown).collect();
     let by = if shown.is_empty() {
         "where the manifests are".to_owned()
     } else {
@@ -497,42 +427,42 @@ fn hand_over(journey: &Journey<'_>) -> Step {
         blocks: RUNS.to_owned(),
         text: format!(
             "Add the new claim {by}, change claimName from {} to {} there, and commit both. Leave the old claim in: what is taken out may be pruned, and with it the way back. {resume}",
-            journey.wanted.claim, journey.name
+            inputs.wanted.claim, inputs.name
         ),
         actions,
         then: format!(
             "After the first sync, the workloads must still name claim {}.",
-            journey.name
+            inputs.name
         ),
     }
 }
 
 /// More pods for autoscalers that were held at one, and rollouts for Deployments that were
 /// held from them; or, `back`, the same as it was.
-fn growth(journey: &Journey<'_>, back: bool) -> Vec<Action> {
+fn growth(inputs: &Inputs<'_>, back: bool) -> Vec<Action> {
     let mut actions = Vec::new();
-    for autoscaler in journey.autoscalers() {
+    for autoscaler in inputs.autoscalers() {
         if autoscaler.spec.max_replicas == 1 {
             let most = if back { 1 } else { 3 };
             let patch = json!({"spec": {"maxReplicas": most}}).to_string();
             let target = format!("hpa/{}", autoscaler.metadata.name);
-            actions.push(journey.run(&["patch", &target, "--type=merge", "-p", &patch]));
+            actions.push(inputs.run(&["patch", &target, "--type=merge", "-p", &patch]));
         }
     }
-    for user in journey.subject.users.iter().filter(|user| user.recreates()) {
+    for user in inputs.subject.users.iter().filter(|user| user.recreates()) {
         let strategy = if back { "Recreate" } else { "RollingUpdate" };
         let patch = json!([
             {"op": "replace", "path": "/spec/strategy", "value": {"type": strategy}},
         ]);
-        actions.push(journey.run(&user.patch("json", &patch)));
+        actions.push(inputs.run(&user.patch("json", &patch)));
     }
     actions
 }
 
 /// What the new mode makes possible.
-fn grow(journey: &Journey<'_>) -> Option<Step> {
-    let actions = growth(journey, false);
-    let limits: Vec<String> = journey
+fn grow(inputs: &Inputs<'_>) -> Option<Step> {
+    let actions = growth(inputs, false);
+    let limits: Vec<String> = inputs
         .autoscalers()
         .filter(|it| it.spec.max_replicas > 1)
         .map(|it| {
@@ -561,27 +491,27 @@ fn grow(journey: &Journey<'_>) -> Option<Step> {
     })
 }
 
-fn clean_up(journey: &Journey<'_>) -> Step {
+fn clean_up(inputs: &Inputs<'_>) -> Step {
     let mut actions = Vec::new();
-    match journey.wanted.copy {
+    match inputs.wanted.copy {
         CopyBy::Job => {
-            actions.push(journey.run(&["delete", &format!("job/{}", journey.copy_name())]));
+            actions.push(inputs.run(&["delete", &format!("job/{}", inputs.copy_name())]));
         }
         CopyBy::Snapshot => {
-            let name = new_claim::name_of(journey.name, "from");
+            let name = new_claim::name_of(inputs.name, "from");
             let target = format!("volumesnapshots.snapshot.storage.k8s.io/{name}");
-            actions.push(journey.run(&["delete", &target]));
+            actions.push(inputs.run(&["delete", &target]));
         }
         CopyBy::Nothing => {}
     }
-    actions.push(journey.run(&["delete", &format!("pvc/{}", journey.wanted.claim)]));
-    let volume = journey.subject.volume_name();
-    let then = if volume.is_empty() || !journey.copies() {
+    actions.push(inputs.run(&["delete", &format!("pvc/{}", inputs.wanted.claim)]));
+    let volume = inputs.subject.volume_name();
+    let then = if volume.is_empty() || !inputs.copies() {
         String::new()
     } else {
         format!(
             "Volume {volume} is Released then and still there, with its disk behind it. Delete both when nobody needs them: with `{} delete pv/{volume}`, and the disk where it is paid for.",
-            journey.facts.cluster.kubectl
+            inputs.facts.cluster.kubectl
         )
     };
     Step {
@@ -594,19 +524,19 @@ fn clean_up(journey: &Journey<'_>) -> Step {
 }
 
 /// The way back.
-pub(super) fn back(journey: &Journey<'_>) -> Step {
+pub(super) fn back(inputs: &Inputs<'_>) -> Step {
     let mut actions = Vec::new();
-    if journey.copies() {
-        actions.extend(stop_actions(journey));
+    if inputs.copies() {
+        actions.extend(stop_actions(inputs));
     }
-    actions.extend(change_actions(journey, journey.name, journey.wanted.claim));
-    actions.extend(growth(journey, true));
-    if journey.copies() {
-        actions.extend(start_actions(journey));
+    actions.extend(change_actions(inputs, inputs.name, inputs.wanted.claim));
+    actions.extend(growth(inputs, true));
+    if inputs.copies() {
+        actions.extend(start_actions(inputs));
     }
-    for delivery in journey.deliveries {
+    for delivery in inputs.deliveries {
         if let Some([_, resume]) = delivery.pause() {
-            actions.push(journey.kubectl(&resume));
+            actions.push(inputs.kubectl(&resume));
         }
     }
     Step {
@@ -616,7 +546,7 @@ pub(super) fn back(journey: &Journey<'_>) -> Step {
         actions,
         then: format!(
             "Before another attempt, delete claim {}: nothing is copied over files that are there.",
-            journey.name
+            inputs.name
         ),
     }
 }
