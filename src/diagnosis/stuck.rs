@@ -6,6 +6,7 @@ use super::observed::{Pod, VolumeAttachment};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::labels::Labels;
+use crate::model::strategy::Strategy;
 use crate::model::volume::VolumeSource;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::situation::{Hold, UsedVolume};
@@ -139,11 +140,35 @@ impl<'a> Stuck<'a> {
         }
     }
 
-    /// Whether it keeps the volume on a node that does not answer.
+    /// Whether it keeps the volume on a node that does not answer, and the next one is
+    /// not made before it is gone.
     fn is_stranded(&self) -> bool {
         matches!(self.used.hold, Hold::Exclusive { .. } | Hold::SinglePod)
             && self.is_attached()
+            && self.is_succeeded_when_gone()
             && self.lost_node().is_some()
+    }
+
+    /// Whether the next pod is made only when this one is gone: a StatefulSet has no two
+    /// pods of one name, and a Deployment that is recreated has no new pod beside an old
+    /// one. What takes the place of a pod that is evicted is made at once.
+    fn is_succeeded_when_gone(&self) -> bool {
+        let of_its_workload = |other: &&Pod| {
+            other.meta.name != self.pod.meta.name
+                && !other.is_ending()
+                && other.workload() == self.pod.workload()
+        };
+        let namespace = &self.pod.meta.namespace;
+        let users = self.index.users(namespace, self.claim);
+        if users.iter().any(of_its_workload) {
+            return false;
+        }
+        match self.workload() {
+            Some(workload) if workload.kind == WorkloadKind::Deployment => {
+                workload.has_pods() && matches!(workload.strategy, Strategy::Recreate { .. })
+            }
+            _ => self.pod.workload().0 == WorkloadKind::StatefulSet.name(),
+        }
     }
 
     fn is_unknown(&self) -> bool {
@@ -274,8 +299,7 @@ fn may_wait(pod: &Pod) -> bool {
     !pod.is_ending() && !pod.mounted && matches!(pod.phase.as_str(), "" | "Pending")
 }
 
-/// Whether the pod may be one that cannot end while its successor waits to be made: a
-/// StatefulSet has no two pods of one name.
+/// Whether the pod may be one that cannot end while its successor waits to be made.
 fn may_be_stranded(pod: &Pod) -> bool {
-    pod.is_ending() && pod.is_living() && pod.workload().0 == WorkloadKind::StatefulSet.name()
+    pod.is_ending() && pod.is_living()
 }

@@ -398,6 +398,20 @@ fn what_decides_between_causes() {
         "node-lost",
         "the next one is not made before it is gone",
     );
+    // A Deployment that is recreated makes none before all old ones are gone.
+    let recreated = || {
+        let recreate = json!({"strategy": {"type": "Recreate"}});
+        lost()
+            .without("Deployment", "web")
+            .deployment("web", &recreate)
+    };
+    reads(
+        recreated().without("Pod", "web-new-x"),
+        "node-lost",
+        "the next one is not made before it is gone",
+    );
+    // Of one that was evicted, the successor is there at once, and waits itself.
+    reads(recreated(), "node-lost", "1 pod waits for a volume");
     // The pods of a lost node count for affinity until they are gone.
     reads(
         lost().without("Pod", "web-new-x").with(but(
