@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::engine::{Before, Opinion, forecast, opinion};
 use crate::harness::fake_nodes::NodeSpec;
 use crate::harness::{ControlPlane, FakeNodes, Output};
-use crate::manifests::Class;
+use crate::manifests::{Class, Volume};
 use crate::observe::{NotYet, Observer};
 use crate::outcome::{Rest, healed, rest};
 use crate::scenario::{Action, Scenario};
@@ -135,10 +135,26 @@ impl<'a> Stage<'a> {
                 self.create(&volume.request())?;
             }
         }
-        volumes
-            .iter()
-            .filter(|volume| volume.claimed)
-            .try_for_each(|volume| self.until_bound(volume.claim_name()))
+        volumes.iter().try_for_each(|volume| {
+            if volume.claimed {
+                self.until_bound(volume.claim_name())
+            } else {
+                self.until_available(volume)
+            }
+        })
+    }
+
+    /// Waits until the controller that binds claims knows the volume: a claim that comes
+    /// before gets what it knows by then.
+    fn until_available(&self, volume: &Volume) -> Result<(), String> {
+        let name = volume.storage()["metadata"]["name"].clone();
+        let volume = format!("pv/{}", name.as_str().unwrap_or_default());
+        let available = "--for=jsonpath={.status.phase}=Available";
+        let waited = self.kubectl(&["wait", available, "--timeout=120s", &volume], None);
+        match waited.status {
+            0 => Ok(()),
+            _ => Err(waited.stderr),
+        }
     }
 
     /// Takes everything away, at once: what is left would keep the controllers busy.
