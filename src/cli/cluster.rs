@@ -111,7 +111,7 @@ impl Connection {
     /// These objects in full, in the same order; `None` for those that are gone.
     pub(super) fn documents(
         &self,
-        wanted: &[(ObjectKind, &ObjectRef)],
+        wanted: &[(ObjectKind, ObjectRef)],
     ) -> Result<Vec<Option<Value>>, ClusterError> {
         let documents = document::documents(self.config.clone(), wanted);
         Ok(self.runtime.block_on(documents)?)

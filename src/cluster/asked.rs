@@ -10,6 +10,7 @@ use super::lookup::Lookup;
 use super::store::Cluster;
 use super::stored::{Stored, Typed};
 use crate::model::Text;
+use crate::model::metadata::is_name;
 use crate::model::object::ObjectKind;
 
 /// Names one object that is asked for, or all of a kind.
@@ -161,6 +162,8 @@ impl Asked {
             return cached;
         }
         let in_a_namespace = matches!(key.kind, ObjectKind::Claim | ObjectKind::Workload(_));
+        // Of what no object can be called it is known without a question that it is absent,
+        // and the question could lead elsewhere: `../secrets`.
         if !is_name(key.name) || (in_a_namespace && !is_name(key.namespace)) {
             return match cached {
                 Lookup::Found(_) => cached,
@@ -251,20 +254,4 @@ const fn is_worth(kind: ObjectKind) -> bool {
             | ObjectKind::Workload(_)
             | ObjectKind::Lease
     )
-}
-
-/// Whether an object can have that name (RFC 1123 subdomain, as Kubernetes
-/// demands of all these kinds). Of anything else it is known without a question
-/// that it is absent, and the question could lead elsewhere: `../secrets`.
-fn is_name(name: &str) -> bool {
-    let edge = |byte: Option<&u8>| {
-        byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
-    let bytes = name.as_bytes();
-    bytes.len() <= 253
-        && edge(bytes.first())
-        && edge(bytes.last())
-        && bytes
-            .iter()
-            .all(|byte| edge(Some(byte)) || matches!(byte, b'-' | b'.'))
 }

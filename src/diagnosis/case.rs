@@ -198,13 +198,8 @@ impl Group<'_> {
         let kind = ObjectKind::Workload(workload.kind);
         let is_patched = workload.kind == WorkloadKind::Deployment;
         is_patched.then(|| {
-            let reference = ObjectRef {
-                api_version: kind.api_version().into(),
-                kind: kind.name().into(),
-                namespace: Some(workload.metadata.namespace.clone()),
-                name: workload.metadata.name.clone(),
-            };
-            (kind, reference)
+            let metadata = &workload.metadata;
+            (kind, kind.reference(&metadata.namespace, &metadata.name))
         })
     }
 

@@ -13,6 +13,15 @@ pub fn line(kubectl: &str, arguments: &[&str]) -> String {
     line
 }
 
+/// What commands about the cluster of that context begin with.
+#[must_use]
+pub fn kubectl(context: Option<&str>) -> String {
+    match context {
+        Some(context) => line("kubectl", &[&format!("--context={context}")]),
+        None => "kubectl".to_owned(),
+    }
+}
+
 /// An argument as one word of a POSIX shell.
 #[must_use]
 pub fn quoted(argument: &str) -> Cow<'_, str> {
@@ -44,5 +53,8 @@ mod tests {
             line("kubectl --context=prod", &["-n", "shop", "get", "pods"]),
             "kubectl --context=prod -n shop get pods"
         );
+        assert_eq!(kubectl(None), "kubectl");
+        assert_eq!(kubectl(Some("prod")), "kubectl --context=prod");
+        assert_eq!(kubectl(Some("the lab")), "kubectl '--context=the lab'");
     }
 }

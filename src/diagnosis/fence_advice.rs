@@ -48,7 +48,7 @@ pub struct WaitingPod {
 /// Told are the pods elsewhere that wait for a volume of the node. Where there are none, as
 /// their workload makes the next pod only when the one before is gone, it is the pods on
 /// the node that were told to end and cannot. Before that nobody waits: a node that only
-/// starts anew is back by then.
+/// restarts is back by then.
 #[must_use]
 pub fn fence_advice(facts: Facts<'_>) -> Vec<FenceAdvice> {
     let index = Index::of(facts);

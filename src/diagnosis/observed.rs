@@ -35,7 +35,7 @@ pub struct Observed {
 pub struct Unread {
     /// Its plural name, `volumeattachments` for example.
     pub resource: Text,
-    /// Why not, in the words of the API server.
+    /// Why not, in the words of the API server, without a full stop.
     pub reason: String,
 }
 
@@ -43,7 +43,22 @@ impl Observed {
     /// Whether all objects of a resource are known.
     #[must_use]
     pub fn has_read(&self, resource: &str) -> bool {
-        self.unread.iter().all(|unread| unread.resource != resource)
+        self.unread(resource).is_none()
+    }
+
+    /// Whether and why a resource could not be read.
+    #[must_use]
+    pub fn unread(&self, resource: &str) -> Option<&Unread> {
+        self.unread.iter().find(|it| it.resource == resource)
+    }
+}
+
+impl Unread {
+    /// A sentence about a question that stays open: "which pods use the claim".
+    #[must_use]
+    pub fn leaves_open(&self, question: &str) -> String {
+        let Self { resource, reason } = self;
+        format!("It is not known {question}, because the {resource} could not be read: {reason}.")
     }
 }
 

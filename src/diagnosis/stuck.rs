@@ -92,7 +92,7 @@ impl<'a> Stuck<'a> {
     fn says(&self) -> Option<&'a str> {
         if self.stranded {
             return Some(
-                "told to end on a node that does not answer; the next one is not made before it is gone",
+                "told to end on a node that does not answer; the next one is not created until it is gone",
             );
         }
         if self.pod.node.is_none() {

@@ -1,7 +1,7 @@
 set -eu
 unfinished=/to/.copy-unfinished
 if [ ! -e "$unfinished" ] && [ -n "$(ls -A /to | grep -vxE 'lost\+found|\.snapshot')" ]; then
-  echo "The new volume has files that are not of an unfinished copy. Nothing is written over them." >&2
+  echo "The new volume has files that are not from an unfinished copy. They will not be overwritten." >&2
   exit 1
 fi
 command -v rsync >/dev/null || apk add --no-cache rsync
@@ -21,4 +21,4 @@ if [ -n "$different" ]; then
 fi
 rm "$unfinished"
 sync
-echo "All is copied, and every file was compared by its checksum."
+echo "Everything was copied, and every file was compared by its checksum."

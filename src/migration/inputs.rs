@@ -50,6 +50,18 @@ impl Inputs<'_> {
         new_claim::name_of(self.name, "copy")
     }
 
+    pub(super) fn snapshot_name(&self) -> String {
+        new_claim::name_of(self.name, "from")
+    }
+
+    /// The snapshot, as kubectl takes it.
+    pub(super) fn snapshot(&self) -> String {
+        format!(
+            "volumesnapshots.snapshot.storage.k8s.io/{}",
+            self.snapshot_name()
+        )
+    }
+
     /// Whether the data is copied, which takes that nobody writes to it.
     pub(super) fn copies(&self) -> bool {
         self.wanted.copy != CopyBy::Nothing

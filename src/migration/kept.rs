@@ -27,7 +27,7 @@ const ALL: Kept = Kept {
 /// attributes (RFC 8276 adds those to 4.2).
 const ACCESS_POINT: Kept = Kept {
     flags: "-rlptDHS",
-    lost: "On EFS every file belongs to the one user of the volume's access point, whoever wrote it: owners and groups are not kept. ACLs and extended attributes are not kept either. An application that changes owners (chown) when it starts fails there; set uid and gid in the class to what it runs as.",
+    lost: "On EFS every file belongs to the user of the volume's access point, whoever wrote it: owners and groups are not kept, nor are ACLs and extended attributes. An application that changes owners (chown) when it starts fails there; set uid and gid in the class to the ones it runs as.",
     is_bucket: false,
 };
 
@@ -35,13 +35,13 @@ const ACCESS_POINT: Kept = Kept {
 /// come from the mount options.
 const SMB: Kept = Kept {
     flags: "-rltS",
-    lost: "On SMB owners and rights come from the mount options of the class and are the same for all files; hard links become copies, and ACLs and extended attributes are not kept.",
+    lost: "On SMB, owners and permissions come from the class's mount options and are the same for all files; hard links become copies, and ACLs and extended attributes are not kept.",
     is_bucket: false,
 };
 
 const BUCKET: Kept = Kept {
     flags: "-r --inplace",
-    lost: "This is a bucket behind a file interface, and no file system: there are no owners, rights and links, and depending on the driver no renaming, no appending and no locks. Few applications can work on it.",
+    lost: "This is a bucket behind a file interface, not a file system: it has no owners, permissions or links and, depending on the driver, no renaming, appending or locking. Few applications can work on it.",
     is_bucket: true,
 };
 

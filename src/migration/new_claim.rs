@@ -8,11 +8,9 @@ use super::target::Target;
 use super::{Facts, Wanted};
 use crate::cluster::Lookup;
 use crate::model::access_mode::VolumeMode;
+use crate::model::metadata::is_name;
 use crate::model::object::ObjectKind;
 use crate::model::quantity::Quantity;
-
-/// The most characters that the name of an object may have.
-const LONGEST_NAME: usize = 253;
 
 /// The most characters that a Job's name may have: its pods carry it as a label.
 const LONGEST_LABEL: usize = 63;
@@ -39,17 +37,6 @@ pub(super) fn name_of(claim: &str, what: &str) -> String {
     let plain = claim.replace('.', "-");
     let start = plain.get(..most).unwrap_or(&plain);
     format!("{}-{what}", start.trim_end_matches('-'))
-}
-
-/// Whether it is a DNS subdomain name (RFC 1123), as the API server wants it.
-fn is_name(name: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    name.len() <= LONGEST_NAME
-        && name.split('.').all(|part| {
-            part.starts_with(is_plain)
-                && part.ends_with(is_plain)
-                && part.chars().all(|c| is_plain(c) || c == '-')
-        })
 }
 
 /// The new claim; `snapshot` is what it is filled from. It carries no labels of the old
@@ -121,14 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_that_objects_may_have() {
-        for name in ["a", "data-rwx", "data.v2", "0"] {
-            assert!(is_name(name), "{name}");
-        }
-        let long = "a".repeat(254);
-        for name in ["", "-a", "a-", "a..b", "A", "a_b", "a b", "../a", &long] {
-            assert!(!is_name(name), "{name}");
-        }
+    fn names_of_what_is_made_for_it_are_short() {
         assert_eq!(name_of("data.v2", "copy"), "data-v2-copy");
         let long = name_of(&"a".repeat(200), "copy");
         assert_eq!((long.len(), long.ends_with("-copy")), (63, true));

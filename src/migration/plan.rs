@@ -10,11 +10,12 @@ use super::step::{Action, Manifest, Step};
 use super::steps;
 use super::subject::Subject;
 use super::target::Target;
-use super::users::{Stranger, User};
+use super::users::{self, Stranger, User};
 use super::{CopyBy, Facts, Wanted, new_claim};
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::object::{ObjectKind, ObjectRef};
+use crate::model::workload::WorkloadKind;
 
 /// The whole way for one claim.
 #[derive(Clone, Debug)]
@@ -109,7 +110,8 @@ pub fn plan(
         CopyBy::Job | CopyBy::Nothing => None,
     };
     let mut asked: Vec<_> = subject.users.iter().map(User::reference).collect();
-    asked.push((ObjectKind::Claim, claim_reference(wanted)));
+    let claim = ObjectKind::Claim;
+    asked.push((claim, claim.reference(wanted.namespace, wanted.claim)));
     let documents: Vec<Value> = documents(&asked).into_iter().flatten().collect();
     let mut deliveries = Vec::new();
     for delivery in documents.iter().filter_map(Delivery::of) {
@@ -143,15 +145,6 @@ pub fn plan(
         back: steps::back(&inputs),
         steps,
     })
-}
-
-fn claim_reference(wanted: Wanted<'_>) -> ObjectRef {
-    ObjectRef {
-        api_version: ObjectKind::Claim.api_version().into(),
-        kind: ObjectKind::Claim.name().into(),
-        namespace: Some(wanted.namespace.into()),
-        name: wanted.claim.into(),
-    }
 }
 
 fn told(inputs: &Inputs<'_>, steps: &[Step]) -> Vec<Fact> {
@@ -262,11 +255,11 @@ fn to_decide(inputs: &Inputs<'_>) -> Vec<String> {
             ""
         };
         questions.push(format!(
-            "Is it data at all, or a cache, a download or a build that the application makes anew by itself?{hint} Then `--copy none` spares the standstill."
+            "Is it data at all, or a cache, a download or a build that the application rebuilds by itself?{hint} Then `--copy none` spares the standstill."
         ));
     }
     questions.push(
-        "May several pods write at the same time? The new volume lets them, and the application must bear it. A database in files (PostgreSQL, MySQL, SQLite, Elasticsearch and most others) does not: it needs one pod, a volume for each, or replication of its own.".to_owned(),
+        "May several pods write at the same time? The new volume lets them, but the application has to cope with it. A database in files (PostgreSQL, MySQL, SQLite, Elasticsearch and most others) does not: it needs one pod, a volume for each, or replication of its own.".to_owned(),
     );
     if inputs.subject.claim.spec.volume_mode == VolumeMode::Filesystem {
         questions.push(
@@ -274,7 +267,7 @@ fn to_decide(inputs: &Inputs<'_>) -> Vec<String> {
         );
     }
     questions.push(
-        "Is there a backup that somebody has restored once? The old volume stays as it is, but it is one volume.".to_owned(),
+        "Is there a backup, and has somebody tried restoring it? The old volume stays as it is, but it is only one copy.".to_owned(),
     );
     questions
 }
@@ -286,22 +279,23 @@ fn lost(inputs: &Inputs<'_>, documents: &[Value]) -> Vec<String> {
             "Everything in claim {}: the new volume is empty.",
             inputs.wanted.claim
         ),
-        CopyBy::Snapshot => "Of the data nothing: the snapshot has all of it.".to_owned(),
+        CopyBy::Snapshot => "Of the data, nothing: the snapshot has all of it.".to_owned(),
         CopyBy::Job if kept.lost.is_empty() => {
-            "Of the files nothing: owners, rights, times, links, ACLs and extended attributes are copied, and where the new storage cannot keep one that is there, the copy fails and names the file.".to_owned()
+            "Of the files, nothing: owners, permissions, times, links, ACLs and extended attributes are copied, and where the new storage cannot keep one that is there, the copy fails and names the file.".to_owned()
         }
         CopyBy::Job => kept.lost.to_owned(),
     };
     let mut lost = vec![of_files];
     lost.push(
-        "Snapshots and backups of the old volume belong to it. Those of the new one begin anew; see that your backups know its name.".to_owned(),
+        "Snapshots and backups of the old volume stay with it. Those of the new volume start afresh; make sure that your backups include it.".to_owned(),
     );
     lost.push(
-        "Labels and annotations of the old claim: the label of a GitOps tool would have the new claim deleted as long as it is in no repository. Add those that your backups go by.".to_owned(),
+        "Labels and annotations of the old claim are not copied: with the label of a GitOps tool, the new claim would be deleted until it is in the repository. Add the ones that your backups look for.".to_owned(),
     );
     for document in documents {
         let kind = document["kind"].as_str().unwrap_or_default();
-        let Some(pods) = steps::pod_spec(document, kind) else {
+        let path = WorkloadKind::from_name(kind).map(users::pod_spec);
+        let Some(pods) = path.and_then(|path| document.pointer(&path)) else {
             continue;
         };
         if let Some(group) = pods["securityContext"]["fsGroup"].as_i64() {
@@ -320,11 +314,7 @@ fn open(facts: Facts<'_>) -> Vec<String> {
         .filter_map(|unread| {
             let known = QUESTIONS.iter().find(|(name, _)| unread.resource == *name);
             let (_, question) = known?;
-            Some(format!(
-                "It is not known {question}, because the {} could not be read: {}.",
-                unread.resource,
-                unread.reason.trim_end_matches('.')
-            ))
+            Some(unread.leaves_open(question))
         })
         .collect()
 }

@@ -8,12 +8,12 @@ use crate::model::access_mode::{AccessMode, VolumeMode};
 pub enum Refusal {
     /// A mode to which there is no way here.
     #[error(
-        "There is a way to ReadWriteMany only, and {0} was asked for. Whoever wants fewer pods or nodes to have the volume needs no copy: ReadWriteOnce and ReadWriteOncePod are what the same disk can do."
+        "Only a migration to ReadWriteMany is possible, and {0} was asked for. To restrict a volume to fewer nodes or pods, no copy is needed: the same disk can be ReadWriteOnce or ReadWriteOncePod."
     )]
     Mode(AccessMode),
     /// A name that no object can have.
     #[error(
-        "\"{0}\" is no name for a claim: lower case letters, digits, \"-\" and \".\", at most 253 of them, the first and the last a letter or a digit. Name another with --name."
+        "\"{0}\" is not a valid name for a claim: use at most 253 lower-case letters, digits, \"-\" and \".\", beginning and ending with a letter or digit. Choose another with --name."
     )]
     Name(String),
     /// Claims may not be read.
@@ -26,7 +26,7 @@ pub enum Refusal {
     },
     /// There is no such claim.
     #[error(
-        "There is no claim \"{claim}\" in namespace {namespace}. `kubectl get pvc -A` lists the ones there are; -n names the namespace."
+        "There is no claim \"{claim}\" in namespace {namespace}. `kubectl get pvc -A` lists all claims; choose the namespace with -n."
     )]
     NoClaim {
         /// Its name.
@@ -36,7 +36,7 @@ pub enum Refusal {
     },
     /// The claim is being deleted.
     #[error(
-        "Claim {0} is being deleted, as soon as no pod uses it any more. Save its data first: set the reclaim policy of its volume to Retain."
+        "Claim {0} is being deleted and will be gone as soon as no pod uses it. To save its data, first set the reclaim policy of its volume to Retain."
     )]
     Deleting(String),
     /// It is what it should become.
@@ -49,12 +49,12 @@ pub enum Refusal {
     },
     /// There is nothing to copy.
     #[error(
-        "Claim {0} is not bound to a volume, so that there is nothing to copy. Write the access mode into its manifest, delete the claim and create it anew; or take --copy none."
+        "Claim {0} is not bound to a volume, so there is nothing to copy. Change the access mode in its manifest, then delete the claim and create it again, or use --copy none."
     )]
     NotBound(String),
     /// A StatefulSet makes the claim and names it.
     #[error(
-        "StatefulSet {set} makes claim {claim} from its claim template \"{template}\": it uses the claim of that name and no other, and the template cannot be changed. Each of its pods has a claim of its own, so that ReadWriteMany changes nothing for them. If they are to share one volume: create a ReadWriteMany claim, delete the StatefulSet with --cascade=orphan, and create it anew with that claim among the volumes of its pod template and without the claim template; the claims stay, and their data is to be brought together by somebody who knows it."
+        "StatefulSet {set} makes claim {claim} from its claim template \"{template}\": it uses the claim of that name and no other, and the template cannot be changed. Each of its pods has a claim of its own, so ReadWriteMany changes nothing for them. If they are to share one volume, create a ReadWriteMany claim, delete the StatefulSet with --cascade=orphan, and create it again with that claim among the volumes of its pod template and without the claim template. The old claims stay; somebody who knows their data has to merge it."
     )]
     ClaimTemplate {
         /// The claim.
@@ -78,12 +78,12 @@ pub enum Refusal {
     },
     /// No files.
     #[error(
-        "Claim {0} is a raw block device (volumeMode Block), of which only its user knows what is on it: there are no files to copy. Take --copy snapshot where the driver has snapshots and a class of the same driver gives ReadWriteMany for block devices, or copy it with the means of the application."
+        "Claim {0} is a raw block device (volumeMode Block), and only its user knows what is on it: there are no files to copy. Use --copy snapshot if the driver has snapshots and a class of the same driver gives ReadWriteMany for block devices, or copy it with the application's own tools."
     )]
     Block(String),
     /// A name that is taken.
     #[error(
-        "There is a claim \"{0}\" already. If it is left of an earlier attempt, delete it when nothing in it is needed; or name another with --name."
+        "There is already a claim \"{0}\". If it is left over from an earlier attempt and nothing in it is needed, delete it; otherwise choose another name with --name."
     )]
     NameTaken(String),
     /// Classes may not be read, and none is named.
@@ -131,7 +131,7 @@ pub enum Refusal {
     },
     /// A snapshot of one driver, a class of another.
     #[error(
-        "A snapshot can only be restored by the driver that made it: claim {claim} is of {from}, StorageClass \"{class}\" of {to}. Take --copy job."
+        "A snapshot can only be restored by the driver that made it: claim {claim} is of {from}, StorageClass \"{class}\" of {to}. Use --copy job."
     )]
     SnapshotOfAnotherDriver {
         /// The claim.

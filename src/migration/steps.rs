@@ -1,6 +1,6 @@
 //! The steps, in their order. Everything that blocks nothing comes first.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::delivery::Delivery;
 use super::inputs::Inputs;
@@ -29,9 +29,12 @@ pub(super) fn all(inputs: &Inputs<'_>) -> Vec<Step> {
     match inputs.wanted.copy {
         CopyBy::Job => steps.push(copy_files(inputs)),
         CopyBy::Snapshot => {
-            let name = new_claim::name_of(inputs.name, "from");
-            steps.push(take_snapshot(inputs, &name));
-            steps.push(claim(inputs, "20-claim.yaml", Some(&name)));
+            steps.push(take_snapshot(inputs));
+            steps.push(claim(
+                inputs,
+                "20-claim.yaml",
+                Some(&inputs.snapshot_name()),
+            ));
         }
         CopyBy::Nothing => {}
     }
@@ -67,11 +70,11 @@ fn hold_back(inputs: &Inputs<'_>) -> Step {
     }
     if inputs.deliveries.is_empty() {
         text += &format!(
-            "Nothing on these objects says that Argo CD, Flux or Helm writes them. If something does, suspend it now: {consequence}."
+            "Nothing on these objects says that Argo CD, Flux or Helm manages them. If one of them does, suspend it now: {consequence}."
         );
     } else if !actions.is_empty() {
         text += &format!(
-            "Otherwise {consequence}. What is above it (an Application of Applications, a parent Kustomization) may set it to work again; suspend that too."
+            "Otherwise {consequence}. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
         );
     }
     for name in inputs.scaled_objects() {
@@ -109,7 +112,7 @@ fn keep_volume(inputs: &Inputs<'_>) -> Option<Step> {
     Some(Step {
         title: "Keep the old volume, whatever happens to its claim".to_owned(),
         blocks: RUNS.to_owned(),
-        text: "From now on the data outlives the claim, should a tool prune it. It takes the right to change PersistentVolumes; without it, ask whoever has it.".to_owned(),
+        text: "From now on the data outlives the claim, even if a tool prunes it. This needs permission to change PersistentVolumes; if you do not have it, ask somebody who does.".to_owned(),
         actions: vec![inputs.kubectl(&[
             "patch",
             &format!("pv/{name}"),
@@ -134,7 +137,7 @@ fn claim(inputs: &Inputs<'_>, file: &str, snapshot: Option<&str>) -> Step {
     let mut actions = vec![Inputs::apply(file, object)];
     let mut then = if target.binds_late {
         format!(
-            "It is Pending until the first pod uses it, because class {} waits for that.",
+            "It stays Pending until the first pod uses it, because class {} waits for that.",
             target.class
         )
     } else {
@@ -148,7 +151,7 @@ fn claim(inputs: &Inputs<'_>, file: &str, snapshot: Option<&str>) -> Step {
     };
     if target.unproven {
         then += &format!(
-            " Nobody has verified that class {} gives {}. If the claim stays Pending, `kubectl describe` says why, and nothing has happened so far but that it is there.",
+            " Nobody has verified that class {} gives {}. If the claim stays Pending, `kubectl describe` says why, and nothing else has changed so far.",
             target.class, wanted.mode
         );
     }
@@ -172,14 +175,15 @@ fn stop(inputs: &Inputs<'_>) -> Step {
     actions.push(inputs.run(&["describe", &format!("pvc/{}", inputs.wanted.claim)]));
     let mut text = strangers(inputs, "Stop");
     if inputs.autoscalers().next().is_some() && inputs.scaled_objects().next().is_none() {
-        text += " A HorizontalPodAutoscaler leaves a workload at 0 alone, so that it needs no change here.";
+        text +=
+            " A HorizontalPodAutoscaler leaves a workload at 0 alone, so it needs no change here.";
     }
     Step {
         title: "Stop what uses the old claim".to_owned(),
         blocks: format!("{STANDS_STILL} from here on."),
         text: text.trim().to_owned(),
         actions,
-        then: "The line `Used By` must say `<none>`. A pod that is still there may write, and what it writes may not be copied.".to_owned(),
+        then: "The line `Used By` must say `<none>`. A pod that is still there may write, and what it writes may be missing from the copy.".to_owned(),
     }
 }
 
@@ -206,7 +210,7 @@ fn strangers(inputs: &Inputs<'_>, verb: &str) -> String {
         return String::new();
     }
     format!(
-        "{verb} {} too, by the means of its own controller.",
+        "{verb} {} too, in the way its own controller provides.",
         shown.join(" and ")
     )
 }
@@ -229,10 +233,10 @@ fn copy_files(inputs: &Inputs<'_>) -> Step {
         ),
         None => "The scheduler chooses a node that can have both volumes.".to_owned(),
     };
-    text += " It mounts the old volume read-only, copies with rsync, then reads both sides again and compares checksums. It writes over nothing that it did not copy, so that it may be run again.";
+    text += " It mounts the old volume read-only, copies with rsync, then reads both sides again and compares checksums. It overwrites only what it copied itself, so it is safe to run again.";
     if wanted.image == copy::DEFAULT_IMAGE {
         text += &format!(
-            " Its image, {}, gets rsync from the package repository of its distribution; where the cluster does not reach that, name an image with rsync in it by --image.",
+            " Its image, {}, installs rsync from the package repository of its distribution; if the cluster cannot reach that, choose an image that contains rsync with --image.",
             wanted.image
         );
     }
@@ -246,7 +250,7 @@ fn copy_files(inputs: &Inputs<'_>) -> Step {
         blocks: if subject.is_used() {
             format!("{STANDS_STILL}: {duration}.")
         } else {
-            format!("{RUNS} It takes its time: {duration}.")
+            format!("{RUNS} How long it takes: {duration}.")
         },
         text,
         actions: vec![
@@ -255,7 +259,7 @@ fn copy_files(inputs: &Inputs<'_>) -> Step {
             inputs.run(&["logs", &job]),
         ],
         then: format!(
-            "The last line must say that all is copied. While it runs, `kubectl -n {} logs -f {job}` in another window shows what it does, and why if it fails; then delete the Job, put that right, and apply it again, or go back.",
+            "The last line must say that everything was copied. While it runs, `kubectl -n {} logs -f {job}` in another window shows what it is doing and, if it fails, why; in that case delete the Job, fix the cause and apply it again, or go back.",
             wanted.namespace
         ),
     }
@@ -273,7 +277,7 @@ fn restricted(inputs: &Inputs<'_>) -> String {
     });
     if level == Some("restricted") {
         format!(
-            " Namespace {} enforces the Pod Security Standard restricted, which refuses a Job that runs as root, and only root can give files to their owners: have baseline allowed there for the time of the copy.",
+            " Namespace {} enforces the Pod Security Standard restricted, which refuses a Job that runs as root, and only root can give files to their owners: allow baseline there while the copy runs.",
             inputs.wanted.namespace
         )
     } else {
@@ -281,15 +285,16 @@ fn restricted(inputs: &Inputs<'_>) -> String {
     }
 }
 
-fn take_snapshot(inputs: &Inputs<'_>, name: &str) -> Step {
-    let object = snapshot::manifest(name, inputs.snapshot_class, inputs.wanted);
+fn take_snapshot(inputs: &Inputs<'_>) -> Step {
+    let name = inputs.snapshot_name();
+    let object = snapshot::manifest(&name, inputs.snapshot_class, inputs.wanted);
     let text = match inputs.snapshot_class {
-        Some(class) => format!("By VolumeSnapshotClass {class}, of the same driver."),
-        None => "The VolumeSnapshotClasses could not be read: the default one of the driver makes it, if there is one.".to_owned(),
+        Some(class) => format!("With VolumeSnapshotClass {class}, of the same driver."),
+        None => "The VolumeSnapshotClasses could not be read: the driver's default one is used, if there is one.".to_owned(),
     };
     let blocks = if inputs.subject.is_used() {
         format!(
-            "{STANDS_STILL}: seconds with most drivers, longer where they copy to another place first."
+            "{STANDS_STILL}: seconds with most drivers, longer with those that copy the data elsewhere first."
         )
     } else {
         RUNS.to_owned()
@@ -304,7 +309,7 @@ fn take_snapshot(inputs: &Inputs<'_>, name: &str) -> Step {
                 "wait",
                 "--for=jsonpath={.status.readyToUse}=true",
                 "--timeout=1h",
-                &format!("volumesnapshots.snapshot.storage.k8s.io/{name}"),
+                &inputs.snapshot(),
             ]),
         ],
         then: String::new(),
@@ -343,7 +348,7 @@ fn unchangeable(inputs: &Inputs<'_>) -> String {
     let users = inputs.subject.users.iter();
     for user in users.filter(|user| !user.can_change()) {
         text += &format!(
-            " {} cannot be changed: create it anew, with claim {} in its manifest.",
+            " {} cannot be changed: create it again with claim {} in its manifest.",
             user.shown(),
             inputs.name
         );
@@ -354,7 +359,7 @@ fn unchangeable(inputs: &Inputs<'_>) -> String {
 fn start(inputs: &Inputs<'_>) -> Step {
     let mut text = strangers(inputs, "Start");
     if inputs.subject.users.iter().any(|user| !user.runs()) {
-        text += " What had no pods before has none now.";
+        text += " What had no pods before still has none.";
     }
     Step {
         title: "Start it again".to_owned(),
@@ -405,12 +410,7 @@ fn check(inputs: &Inputs<'_>) -> Step {
 
 /// The same in the place where the manifests are.
 fn hand_over(inputs: &Inputs<'_>) -> Step {
-    let mut actions = Vec::new();
-    for delivery in inputs.deliveries {
-        if let Some([_, resume]) = delivery.pause() {
-            actions.push(inputs.kubectl(&resume));
-        }
-    }
+    let actions = resume_actions(inputs);
     let shown: Vec<String> = inputs.deliveries.iter().map(Delivery::shown).collect();
     let by = if shown.is_empty() {
         "where the manifests are".to_owned()
@@ -418,7 +418,7 @@ fn hand_over(inputs: &Inputs<'_>) -> Step {
         format!("where {} takes the manifests from", shown.join(" and "))
     };
     let resume = if actions.is_empty() {
-        "Then let the next delivery come."
+        "Then let the next delivery run."
     } else {
         "Only then resume:"
     };
@@ -426,7 +426,7 @@ fn hand_over(inputs: &Inputs<'_>) -> Step {
         title: "Write it into the manifests, and resume".to_owned(),
         blocks: RUNS.to_owned(),
         text: format!(
-            "Add the new claim {by}, change claimName from {} to {} there, and commit both. Leave the old claim in: what is taken out may be pruned, and with it the way back. {resume}",
+            "Add the new claim {by}, change claimName from {} to {} there, and commit both. Leave the old claim in: what is removed may be pruned, and the way back with it. {resume}",
             inputs.wanted.claim, inputs.name
         ),
         actions,
@@ -435,6 +435,15 @@ fn hand_over(inputs: &Inputs<'_>) -> Step {
             inputs.name
         ),
     }
+}
+
+/// Sets whoever writes the manifests to work again.
+fn resume_actions(inputs: &Inputs<'_>) -> Vec<Action> {
+    let deliveries = inputs.deliveries.iter();
+    deliveries
+        .filter_map(Delivery::pause)
+        .map(|[_, resume]| inputs.kubectl(&resume))
+        .collect()
 }
 
 /// More pods for autoscalers that were held at one, and rollouts for Deployments that were
@@ -480,7 +489,7 @@ fn grow(inputs: &Inputs<'_>) -> Option<Step> {
         text += &format!(" {}: that works now.", limits.join(", "));
     }
     if !actions.is_empty() {
-        text += " Rollouts without a standstill, and more pods than one, in the manifests too:";
+        text += " Rollouts without a standstill and more than one pod; change the manifests too:";
     }
     Some(Step {
         title: "Use what is possible now".to_owned(),
@@ -498,9 +507,7 @@ fn clean_up(inputs: &Inputs<'_>) -> Step {
             actions.push(inputs.run(&["delete", &format!("job/{}", inputs.copy_name())]));
         }
         CopyBy::Snapshot => {
-            let name = new_claim::name_of(inputs.name, "from");
-            let target = format!("volumesnapshots.snapshot.storage.k8s.io/{name}");
-            actions.push(inputs.run(&["delete", &target]));
+            actions.push(inputs.run(&["delete", &inputs.snapshot()]));
         }
         CopyBy::Nothing => {}
     }
@@ -510,14 +517,14 @@ fn clean_up(inputs: &Inputs<'_>) -> Step {
         String::new()
     } else {
         format!(
-            "Volume {volume} is Released then and still there, with its disk behind it. Delete both when nobody needs them: with `{} delete pv/{volume}`, and the disk where it is paid for.",
+            "Volume {volume} is then Released and still exists, and so does its disk. Delete both when nobody needs them: the volume with `{} delete pv/{volume}`, the disk at its provider.",
             inputs.facts.cluster.kubectl
         )
     };
     Step {
         title: "Clean up, days later".to_owned(),
         blocks: RUNS.to_owned(),
-        text: "When you are sure, and the new volume is in the backups. With the old claim goes the way back; take it out of the manifests first.".to_owned(),
+        text: "When you are sure, and the new volume is in the backups. Without the old claim there is no way back. Remove it from the manifests first.".to_owned(),
         actions,
         then,
     }
@@ -534,25 +541,15 @@ pub(super) fn back(inputs: &Inputs<'_>) -> Step {
     if inputs.copies() {
         actions.extend(start_actions(inputs));
     }
-    for delivery in inputs.deliveries {
-        if let Some([_, resume]) = delivery.pause() {
-            actions.push(inputs.kubectl(&resume));
-        }
-    }
+    actions.extend(resume_actions(inputs));
     Step {
         title: "How to go back".to_owned(),
         blocks: format!("{STANDS_STILL} for one restart."),
         text: "At any step, as long as the old claim is there: the old volume has everything up to the stop. What was written since is in the new one only. If the manifests were changed, change them back first. Where the workloads were not changed yet, their patches fail and harm nothing.".to_owned(),
         actions,
         then: format!(
-            "Before another attempt, delete claim {}: nothing is copied over files that are there.",
+            "Before another attempt, delete claim {}: existing files are never overwritten.",
             inputs.name
         ),
     }
-}
-
-/// The pod specification in the document of a workload.
-pub(super) fn pod_spec<'a>(document: &'a Value, kind: &str) -> Option<&'a Value> {
-    let kind = WorkloadKind::from_name(kind)?;
-    document.pointer(&format!("/{}", kind.pod_spec_path().replace('.', "/")))
 }

@@ -93,12 +93,11 @@ fn found<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<&'a Claim, Refusal>
     {
         Lookup::Found(claim) => claim,
         missing => {
-            let mut unread = facts.cluster.observed.unread.iter();
-            let unread = unread.find(|it| it.resource == "persistentvolumeclaims");
+            let unread = facts.cluster.observed.unread("persistentvolumeclaims");
             return Err(match (missing, unread) {
                 (Lookup::NotSynced, Some(unread)) => Refusal::ClaimsUnread {
                     namespace: wanted.namespace.to_owned(),
-                    reason: unread.reason.trim_end_matches('.').to_owned(),
+                    reason: unread.reason.clone(),
                 },
                 _ => Refusal::NoClaim {
                     claim: name(),
@@ -148,14 +147,9 @@ fn claim_template<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Option<(&'a Workl
         &Labels::default(),
         &mut |workload| {
             if workload.kind == WorkloadKind::StatefulSet {
-                let name = workload.metadata.name.as_str();
-                let template = stem
-                    .strip_suffix(name)
-                    .and_then(|rest| rest.strip_suffix('-'));
-                let mut templates = workload.claim_templates.iter().map(|it| &it.metadata.name);
-                found = templates
-                    .find(|it| Some(it.as_str()) == template)
-                    .map(|template| (workload, template));
+                found = workload
+                    .template_of_stem(stem)
+                    .map(|template| (workload, &template.metadata.name));
             }
             found.is_none()
         },

@@ -161,8 +161,7 @@ fn missing<'a>(
     wanted: Wanted<'_>,
     facts: Facts<'_>,
 ) -> Result<Target<'a>, Refusal> {
-    let mut unread = facts.cluster.observed.unread.iter();
-    let unread = unread.find(|it| it.resource == "storageclasses");
+    let unread = facts.cluster.observed.unread("storageclasses");
     match (unread, wanted.class) {
         (Some(_), Some(class)) => Ok(Target {
             class: class.into(),
@@ -173,9 +172,7 @@ fn missing<'a>(
             kept: Kept::ALL,
             others: Vec::new(),
         }),
-        (Some(unread), None) => Err(Refusal::ClassesUnread(
-            unread.reason.trim_end_matches('.').to_owned(),
-        )),
+        (Some(unread), None) => Err(Refusal::ClassesUnread(unread.reason.clone())),
         (None, Some(class)) => Err(Refusal::NoSuchClass {
             class: class.to_owned(),
             instead: instead(candidates, subject, wanted),

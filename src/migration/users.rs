@@ -54,13 +54,8 @@ impl<'a> User<'a> {
 
     pub(super) fn reference(&self) -> (ObjectKind, ObjectRef) {
         let kind = ObjectKind::Workload(self.kind());
-        let reference = ObjectRef {
-            api_version: kind.api_version().into(),
-            kind: kind.name().into(),
-            namespace: Some(self.workload.metadata.namespace.clone()),
-            name: self.workload.metadata.name.clone(),
-        };
-        (kind, reference)
+        let metadata = &self.workload.metadata;
+        (kind, kind.reference(&metadata.namespace, &metadata.name))
     }
 
     /// Whether its pods come of a template that can be changed.
@@ -108,12 +103,12 @@ impl<'a> User<'a> {
 
     /// The arguments of kubectl that put one claim in the place of another.
     pub(super) fn change(&self, from: &str, to: &str) -> Vec<String> {
-        let volumes = self.kind().pod_spec_path().replace('.', "/");
+        let pods = pod_spec(self.kind());
         let patch: Vec<Value> = self
             .places
             .iter()
             .flat_map(|place| {
-                let path = format!("/{volumes}/volumes/{place}/persistentVolumeClaim/claimName");
+                let path = format!("{pods}/volumes/{place}/persistentVolumeClaim/claimName");
                 // Somebody may have changed the volumes since.
                 [
                     json!({"op": "test", "path": path, "value": from}),
@@ -157,6 +152,11 @@ impl<'a> User<'a> {
             patch.to_string(),
         ]
     }
+}
+
+/// The pointer to the pod specification in the document of a workload.
+pub(super) fn pod_spec(kind: WorkloadKind) -> String {
+    format!("/{}", kind.pod_spec_path().replace('.', "/"))
 }
 
 fn selector(value: Value) -> Value {

@@ -24,6 +24,22 @@ pub const DEFAULT_CLASS_BETA: &str = "storageclass.beta.kubernetes.io/is-default
 /// stronger than the field (`GetPersistentVolumeClaimClass` in its source).
 pub const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
 
+/// The most characters that the name of an object may have.
+const LONGEST_NAME: usize = 253;
+
+/// Whether an object can have that name: a DNS subdomain name (RFC 1123), as Kubernetes
+/// demands of all the kinds that are read here.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    name.len() <= LONGEST_NAME
+        && name.split('.').all(|part| {
+            part.starts_with(is_plain)
+                && part.ends_with(is_plain)
+                && part.chars().all(|c| is_plain(c) || c == '-')
+        })
+}
+
 /// The metadata that decisions and messages use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -179,6 +195,17 @@ mod owner_references {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_those_that_objects_may_have() {
+        for name in ["a", "data-rwx", "data.v2", "0"] {
+            assert!(is_name(name), "{name}");
+        }
+        let long = "a".repeat(254);
+        for name in ["", "-a", "a-", "a..b", "A", "a_b", "a b", "../a", &long] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
 
     #[test]
     fn only_what_matters_is_kept() {

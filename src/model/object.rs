@@ -50,6 +50,17 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
+    /// Names an object of the kind that is in a namespace.
+    #[must_use]
+    pub fn reference(self, namespace: &str, name: &str) -> ObjectRef {
+        ObjectRef {
+            api_version: self.api_version().into(),
+            kind: self.name().into(),
+            namespace: Some(namespace.into()),
+            name: name.into(),
+        }
+    }
+
     /// The kind for an API group (empty: core) and a kind's name; `None` for
     /// kinds that are not read, custom resources of the same name included.
     #[must_use]

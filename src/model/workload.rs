@@ -212,6 +212,13 @@ impl Workload {
         if !self.ordinals().contains(&number) || number.to_string() != ordinal {
             return None;
         }
+        self.template_of_stem(stem)
+    }
+
+    /// The claim template that makes the claims of that name with a pod's number behind it
+    /// (`data-postgres`).
+    #[must_use]
+    pub fn template_of_stem(&self, stem: &str) -> Option<&Claim> {
         let template = stem
             .strip_suffix(self.metadata.name.as_str())?
             .strip_suffix('-')?;

@@ -24,7 +24,7 @@
 //! and let the workload use the new one. `multi-attach-guard migrate CLAIM` looks
 //! for a StorageClass that can give it, and writes the whole way out, with the
 //! copy, the checks and the way back. Or back the data up, scale the workload to 0,
-//! delete the claim, create it anew, restore the data, and scale up again.
+//! delete the claim, create it again, restore the data, and scale up again.
 //!
 //! # Silent on
 //!
@@ -72,7 +72,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
             old.spec.access_modes, claim.spec.access_modes
         ),
         advice: format!(
-            "{migrate}To keep the claim's name, back the data up, scale the workloads that use it to 0, delete the claim, create it anew with the access modes you want, restore the data and scale up.{class}"
+            "{migrate}To keep the claim's name, back the data up, scale the workloads that use it to 0, delete the claim, create it again with the access modes you want, restore the data and scale up.{class}"
         ),
         brief: "access modes of a claim cannot be changed; back up, scale to 0, recreate, restore".to_owned(),
     });

@@ -40,9 +40,8 @@ const OF_WHAT_IS_LEFT: usize = 7;
 
 /// The most bodies that wait for memory. For one more, one of them is refused, which is
 /// the first of the connection of which most wait: bodies that wait hold memory too, and
-/// may have stalled. Each keeps
-/// what the client may send ahead ([`STREAM_WINDOW`]) unread, and all of one
-/// connection must leave its window open for the one that is being read.
+/// may have stalled. Each keeps what the client may send ahead ([`STREAM_WINDOW`]) unread,
+/// and all of one connection must leave its window open for the one that is being read.
 const MOST_WAITING: usize = 16;
 
 /// Received and not yet read bytes that one HTTP/2 request may hold. An API

@@ -172,6 +172,11 @@ impl Reloads {
     }
 }
 
+/// A count as a gauge takes it.
+fn whole(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 const fn result(succeeded: bool) -> ResultLabels {
     ResultLabels {
         result: if succeeded { "success" } else { "failure" },
@@ -194,7 +199,7 @@ impl ViewGauges {
 
     /// How many objects of the resource are held.
     pub fn set_objects(&self, objects: usize) {
-        self.objects.set(i64::try_from(objects).unwrap_or(i64::MAX));
+        self.objects.set(whole(objects));
     }
 
     /// When the API server was last heard of about the resource.
@@ -362,7 +367,7 @@ impl Metrics {
             silent_node_last_renewal: metric(
                 all,
                 "silent_node_last_renewal_timestamp_seconds",
-                "When a node from which nothing is heard last renewed its Lease",
+                "When a silent node last renewed its Lease",
             ),
             view_connected: metric(
                 all,
@@ -471,8 +476,7 @@ impl Metrics {
 
     /// Sets how many nodes hold volumes while nothing is heard of them.
     pub fn set_silent_nodes(&self, count: usize) {
-        self.silent_nodes
-            .set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.silent_nodes.set(whole(count));
     }
 
     /// Makes the series of such a node, or brings them up to date.
@@ -480,7 +484,6 @@ impl Metrics {
         let labels = NodeLabels {
             node: node.name.to_owned(),
         };
-        let whole = |count| i64::try_from(count).unwrap_or(i64::MAX);
         self.silent_node_volumes
             .get_or_create(&labels)
             .set(whole(node.volumes));

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 8;
 /// When the configuration makes no client.
 pub async fn documents(
     config: Config,
-    wanted: &[(ObjectKind, &ObjectRef)],
+    wanted: &[(ObjectKind, ObjectRef)],
 ) -> Result<Vec<Option<Value>>, ConnectError> {
     let client = client(config)?;
     let asked = wanted

@@ -56,13 +56,8 @@ pub async fn read(
     };
     let resources = WATCHED.iter().map(|watched| Source::of(watched, namespace));
     let beside = [
-        Source::beside(
-            "storage.k8s.io",
-            "volumeattachments",
-            "VolumeAttachment",
-            None,
-        ),
-        Source::beside("coordination.k8s.io", "leases", "Lease", Some(NODE_LEASES)),
+        Source::attachments(),
+        Source::leases(),
         Source::beside("", "events", "Event", namespace).only("reason=FailedAttachVolume"),
     ];
     let sources: Vec<Source<'_>> = resources.chain(beside).collect();
@@ -118,6 +113,16 @@ impl<'a> Source<'a> {
         }
     }
 
+    pub(super) fn attachments() -> Self {
+        let group = "storage.k8s.io";
+        Self::beside(group, "volumeattachments", "VolumeAttachment", None)
+    }
+
+    /// The Leases of the nodes.
+    pub(super) fn leases() -> Self {
+        Self::beside("coordination.k8s.io", "leases", "Lease", Some(NODE_LEASES))
+    }
+
     /// Those alone whose fields are so.
     pub(super) fn only(mut self, fields: &str) -> Self {
         self.fields = Some(fields.to_owned());
@@ -141,7 +146,7 @@ impl Reader<'_> {
                 Ok(objects) => moment.take(source, &objects),
                 Err(reason) => moment.observed.unread.push(Unread {
                     resource: source.resource.plural.as_str().into(),
-                    reason,
+                    reason: reason.trim_end_matches('.').to_owned(),
                 }),
             }
         }

@@ -10,7 +10,6 @@ use super::moment::{Moment, Reader, Source};
 use crate::cluster::View;
 use crate::diagnosis::{NodeState, Observed};
 use crate::model::Text;
-use crate::model::lease::NODE_LEASES;
 
 /// Every node of `view`; `None` while the controller manager hears of all of them, or it is
 /// not known which there are.
@@ -38,13 +37,7 @@ pub async fn read(
 ) -> (Observed, Timestamp) {
     let reader = Reader { client, deadline };
     let mut moment = Moment::default();
-    let attachments = Source::beside(
-        "storage.k8s.io",
-        "volumeattachments",
-        "VolumeAttachment",
-        None,
-    );
-    reader.read(&[attachments], &mut moment).await;
+    reader.read(&[Source::attachments()], &mut moment).await;
     let (silent, answering): (Vec<_>, Vec<_>) = nodes.into_iter().partition(is_silent);
     let mut holding: BTreeSet<Text> = silent.into_iter().map(|node| node.name).collect();
     let attachments = &moment.observed.attachments;
@@ -55,10 +48,7 @@ pub async fn read(
     }
     let pods = |fields: &str| Source::beside("", "pods", "Pod", None).only(fields);
     let node = |fields: &str| Source::beside("", "nodes", "Node", None).only(fields);
-    let mut sources = vec![
-        Source::beside("coordination.k8s.io", "leases", "Lease", Some(NODE_LEASES)),
-        pods("status.phase=Pending"),
-    ];
+    let mut sources = vec![Source::leases(), pods("status.phase=Pending")];
     for name in &holding {
         // Once more, with all its taints and as it is now.
         sources.push(node(&format!("metadata.name={name}")));

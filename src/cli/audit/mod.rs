@@ -219,10 +219,10 @@ impl<'c> Audited<'c> {
                     && matches!(self.members[told.number].object, Object::Workload(_))
             })
             .collect();
-        let wanted: Vec<(ObjectKind, &ObjectRef)> = at_fault
+        let wanted: Vec<(ObjectKind, ObjectRef)> = at_fault
             .iter()
             .map(|told| &self.members[told.number])
-            .map(|member| (member.kind, &member.reference))
+            .map(|member| (member.kind, member.reference.clone()))
             .collect();
         let documents = connection.documents(&wanted)?;
         for (told, document) in at_fault.iter_mut().zip(documents) {
@@ -296,12 +296,7 @@ impl Member {
         };
         let metadata = object.metadata()?;
         let kind = stored.kind();
-        let reference = ObjectRef {
-            api_version: kind.api_version().into(),
-            kind: kind.name().into(),
-            namespace: Some(metadata.namespace.clone()),
-            name: metadata.name.clone(),
-        };
+        let reference = kind.reference(&metadata.namespace, &metadata.name);
         Some(Self {
             kind,
             object,

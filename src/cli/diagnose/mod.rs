@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use super::cluster::{ClusterError, Connection};
 use super::output::exit_code;
 use crate::cluster::Lookup;
-use crate::diagnosis::{Clock, Facts, cases, span};
+use crate::diagnosis::{Clock, Facts, cases, command, span};
 use crate::policy::Policy;
 use crate::report::diagnosis::{self as report, Diagnosis, Format};
 use crate::situation;
@@ -127,10 +127,7 @@ fn look(
         return Err(DiagnoseError::Namespace(name.clone()));
     }
     let now = now.unwrap_or_else(Timestamp::now);
-    let kubectl = match &options.context {
-        Some(context) => format!("kubectl --context={context}"),
-        None => "kubectl".to_owned(),
-    };
+    let kubectl = command::kubectl(options.context.as_deref());
     let facts = Facts {
         objects: situation::Facts {
             view: cluster.view(),
@@ -142,12 +139,8 @@ fn look(
         kubectl: &kubectl,
     };
     let mut told = cases(facts, |wanted| {
-        let wanted: Vec<_> = wanted
-            .iter()
-            .map(|(kind, reference)| (*kind, reference))
-            .collect();
         // What helps without them is told all the same.
-        connection.documents(&wanted).unwrap_or_default()
+        connection.documents(wanted).unwrap_or_default()
     });
     let mut diagnosis = Diagnosis {
         open: open::questions(&observed),

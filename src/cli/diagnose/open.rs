@@ -58,11 +58,7 @@ pub(super) fn questions(observed: &Observed) -> Vec<String> {
         .map(|unread| {
             let known = QUESTIONS.iter().find(|(name, _)| unread.resource == *name);
             let question = known.map_or("what they say", |(_, question)| question);
-            format!(
-                "It is not known {question}, because the {} could not be read: {}.",
-                unread.resource,
-                unread.reason.trim_end_matches('.')
-            )
+            unread.leaves_open(question)
         })
         .collect()
 }

@@ -136,10 +136,7 @@ fn plan(options: &MigrateOptions) -> Result<Plan, MigrateError> {
         Copying::Snapshot => connection.snapshot_classes()?,
         Copying::Job | Copying::None => None,
     };
-    let kubectl = match &options.context {
-        Some(context) => diagnosis::command::line("kubectl", &[&format!("--context={context}")]),
-        None => "kubectl".to_owned(),
-    };
+    let kubectl = diagnosis::command::kubectl(options.context.as_deref());
     let facts = migration::Facts {
         cluster: diagnosis::Facts {
             objects: situation::Facts {
@@ -168,12 +165,8 @@ fn plan(options: &MigrateOptions) -> Result<Plan, MigrateError> {
         image: &options.image,
     };
     let plan = migration::plan(facts, wanted, |wanted| {
-        let wanted: Vec<_> = wanted
-            .iter()
-            .map(|(kind, reference)| (*kind, reference))
-            .collect();
         // Without them it is not known who writes the manifests, and that is said.
-        connection.documents(&wanted).unwrap_or_default()
+        connection.documents(wanted).unwrap_or_default()
     })?;
     Ok(plan)
 }

@@ -59,7 +59,7 @@ pub(super) async fn follow(advisor: Option<Advisor>) -> Infallible {
     let Some((advisor, live)) = live else {
         return std::future::pending().await;
     };
-    let mut told = Told::default();
+    let mut history = History::default();
     let mut trouble = None;
     loop {
         sleep(INTERVAL).await;
@@ -67,7 +67,7 @@ pub(super) async fn follow(advisor: Option<Advisor>) -> Infallible {
         advisor.metrics.fence_advice(looked.is_ok());
         trouble = match looked {
             Ok(advice) => {
-                told.tell(&advice, advisor);
+                history.tell(&advice, advisor);
                 None
             }
             Err(reason) => {
@@ -97,8 +97,7 @@ impl Advisor {
         if let Some(unread) = observed.unread.first() {
             return Err(format!(
                 "the {} could not be read: {}.",
-                unread.resource,
-                unread.reason.trim_end_matches('.')
+                unread.resource, unread.reason
             ));
         }
         let effective = self.effective.load();
@@ -120,14 +119,14 @@ impl Advisor {
 
 /// What was told so far.
 #[derive(Default)]
-struct Told {
+struct History {
     /// The nodes that have series.
     nodes: Vec<Text>,
     /// When each Event was left to be made, by its name.
     events: HashMap<String, Instant>,
 }
 
-impl Told {
+impl History {
     fn tell(&mut self, advice: &[FenceAdvice], advisor: &Advisor) {
         let metrics = &advisor.metrics;
         metrics.set_silent_nodes(advice.len());

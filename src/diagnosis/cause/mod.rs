@@ -183,7 +183,7 @@ fn fewer_pods(stuck: &Stuck<'_>) -> Vec<Step> {
                 Purpose::WayOut,
                 stuck.in_namespace(&["patch", &target, "--type=merge", "-p", &patch.to_string()]),
                 &format!(
-                    "It runs on node {node} only, and starts anew there once. A volume for each node is the better way: a generic ephemeral volume in the template."
+                    "It runs on node {node} only, and restarts there once. A volume for each node is the better way: a generic ephemeral volume in the template."
                 ),
             )
         }

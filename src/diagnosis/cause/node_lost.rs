@@ -96,7 +96,7 @@ fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
         Step::new(
             Purpose::Afterwards,
             stuck.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
-            "Nothing. When the machine has been started anew, pods may run there again.",
+            "Nothing. When the machine has been restarted, pods may run there again.",
         ),
     ]
 }

@@ -120,7 +120,7 @@ fn together(stuck: &Stuck<'_>, other: &Pod) -> Option<Step> {
             &patch.to_string(),
         ]),
         &format!(
-            "Both run, on one node: {} starts anew beside {}, as far as that node has room, and waits wherever that one is not.",
+            "Both run, on one node: {} restarts beside {} if that node has room for it, and waits everywhere else.",
             shown(stuck.pod),
             shown(other)
         ),

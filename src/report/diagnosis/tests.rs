@@ -396,7 +396,7 @@ fn what_decides_between_causes() {
             .without("Pod", "web-new-x")
             .with(but(pod("web", "old", Some("n1"), "Running"), &set)),
         "node-lost",
-        "the next one is not made before it is gone",
+        "the next one is not created until it is gone",
     );
     // A Deployment that is recreated makes none before all old ones are gone.
     let recreated = || {
@@ -408,7 +408,7 @@ fn what_decides_between_causes() {
     reads(
         recreated().without("Pod", "web-new-x"),
         "node-lost",
-        "the next one is not made before it is gone",
+        "the next one is not created until it is gone",
     );
     // Of one that was evicted, the successor is there at once, and waits itself.
     reads(recreated(), "node-lost", "1 pod waits for a volume");

@@ -314,14 +314,14 @@ fn every_kind_of_user_has_its_own_commands() {
             "Job",
             [
                 r#"patch job/web --type=merge -p '{"spec":{"suspend":true}}'"#.to_owned(),
-                "Job web cannot be changed: create it anew".to_owned(),
+                "Job web cannot be changed: create it again".to_owned(),
             ],
         ),
         (
             "Pod",
             [
                 "delete pod/web".to_owned(),
-                "Pod web cannot be changed: create it anew".to_owned(),
+                "Pod web cannot be changed: create it again".to_owned(),
             ],
         ),
     ];
@@ -365,7 +365,7 @@ fn who_writes_the_manifests_is_suspended_and_resumed() {
     let cases = [
         (
             labelled(json!({})),
-            vec!["Nothing on these objects says that Argo CD, Flux or Helm writes them."],
+            vec!["Nothing on these objects says that Argo CD, Flux or Helm manages them."],
         ),
         (
             flux,
