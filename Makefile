@@ -4,6 +4,14 @@ CARGO ?= cargo
 PORT ?= 8443
 ADMIN_PORT ?= 8080
 
+# What `make image` builds, for which machines and with what. podman and buildah take
+# the same options; only docker builds for several machines at once.
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+IMAGE ?= multi-attach-guard:$(VERSION)
+PLATFORMS ?= linux/$(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell uname -m)))
+DOCKER ?= docker
+comma := ,
+
 # What `make run` writes.
 RUN := target/run
 # What `make test` printed last.
@@ -87,6 +95,12 @@ chart: ## Bring the chart's copies and its README up to date
 
 .PHONY: dist
 dist: ## What a release is made of, in target/dist; DOWNLOADS=https://… for the krew manifest
-	$(CARGO) build --locked --release
+	.ci/compile amd64 arm64
 	rm -rf target/dist
-	.ci/package target/release/multi-attach-guard target/dist
+	.ci/package target/dist target/programs/linux/amd64/multi-attach-guard target/programs/linux/arm64/multi-attach-guard
+
+.PHONY: image
+image: ## The image, called IMAGE; PLATFORMS=linux/amd64,linux/arm64 for other machines than this
+	.ci/compile $(subst linux/,,$(subst $(comma), ,$(PLATFORMS)))
+	$(DOCKER) build --platform $(PLATFORMS) --tag $(IMAGE) \
+		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) .

@@ -114,7 +114,7 @@ pub(crate) fn require_programs(needs: Needs) -> Option<&'static programs::Progra
 
 /// Names the current test as skipped, or fails it when `CI` is set.
 #[track_caller]
-fn skip<T>(reason: &str) -> Option<T> {
+pub(crate) fn skip<T>(reason: &str) -> Option<T> {
     let caller = Location::caller();
     let current = thread::current();
     let test = current.name().unwrap_or("a test");

@@ -16,6 +16,7 @@ mod events;
 mod fencing;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod image;
 mod installed;
 mod managed_certificates;
 mod monitoring;

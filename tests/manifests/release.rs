@@ -1,7 +1,9 @@
-//! What `.ci/package` makes of a program: `make dist` gives it the release's.
+//! What `.ci/package` makes of a program: `make dist` gives it the release's,
+//! for each architecture one.
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -13,56 +15,102 @@ use crate::repository;
 const BINARY: &str = env!("CARGO_BIN_EXE_multi-attach-guard");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+const DOWNLOADS: &str = "https://downloads.example.com/v1";
+
 #[test]
-fn an_archive_holds_what_its_papers_say() {
+fn archives_hold_what_their_papers_say() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    let mut package = Command::new(repository(".ci/package"));
-    package.arg(BINARY).arg(at);
-    printed(package.env("DOWNLOADS", "https://downloads.example.com/v1/"));
+    let (here, there) = if cfg!(target_arch = "aarch64") {
+        ("arm64", "amd64")
+    } else {
+        ("amd64", "arm64")
+    };
+    let at = &folder.path().join("dist");
+    printed(
+        Command::new(repository(".ci/package"))
+            .arg(at)
+            .args([Path::new(BINARY), &for_other_machines(folder.path())])
+            .env("DOWNLOADS", format!("{DOWNLOADS}/")),
+    );
     printed(
         Command::new("sha256sum")
             .args(["--check", "--strict", "SHA256SUMS"])
             .current_dir(at),
     );
     let read = |name: &str| fs::read_to_string(at.join(name)).unwrap();
+    let release = format!("multi-attach-guard-{VERSION}");
+    let archives = [here, there].map(|it| (it, format!("{release}-linux-{it}.tar.gz")));
 
-    let krew = documents(&read("multi-attach.yaml")).remove(0);
-    let platform = &krew["spec"]["platforms"][0];
-    let uri = platform["uri"].as_str().unwrap();
-    let archive = uri
-        .strip_prefix("https://downloads.example.com/v1/")
-        .unwrap();
-    let digest = platform["sha256"].as_str().unwrap();
-    assert!(read("SHA256SUMS").contains(&format!("{digest}  {archive}\n")));
     let provenance: Value =
-        serde_json::from_str(&read(&archive.replace(".tar.gz", ".provenance.json"))).unwrap();
-    assert_eq!(provenance["subject"][0]["digest"]["sha256"], digest);
+        serde_json::from_str(&read(&format!("{release}.provenance.json"))).unwrap();
+    let krew = documents(&read("multi-attach.yaml")).remove(0);
+    let sums = read("SHA256SUMS");
+    for (number, (architecture, archive)) in archives.iter().enumerate() {
+        let subject = &provenance["subject"][number];
+        assert_eq!(subject["name"], *archive);
+        let platform = &krew["spec"]["platforms"][number];
+        assert_eq!(platform["selector"]["matchLabels"]["arch"], *architecture);
+        assert_eq!(platform["uri"], format!("{DOWNLOADS}/{archive}"));
+        assert_eq!(platform["sha256"], subject["digest"]["sha256"]);
+        let digest = platform["sha256"].as_str().unwrap();
+        assert!(sums.contains(&format!("{digest}  {archive}\n")), "{sums}");
+    }
 
-    let materials: Value =
-        serde_json::from_str(&read(&format!("multi-attach-guard-{VERSION}.spdx.json"))).unwrap();
+    let materials: Value = serde_json::from_str(&read(&format!("{release}.spdx.json"))).unwrap();
     let packages = materials["packages"].as_array().unwrap();
     let has = |name: &str| packages.iter().any(|it| it["name"] == name);
     assert!(has("multi-attach-guard") && has("rustls") && has("tokio"));
     assert!(!has("insta"), "what only tests use is in no program");
+    assert!(!has("clap_derive"), "what only compiles others neither");
 
-    let unpacked = at.join("unpacked");
-    fs::create_dir(&unpacked).unwrap();
-    printed(
-        Command::new("tar")
-            .args(["--extract", "--file"])
-            .arg(at.join(archive))
-            .current_dir(&unpacked),
-    );
-    for file in [
-        "LICENSE",
-        "man/multi-attach-guard-check.1",
-        "completions/multi-attach-guard.bash",
-    ] {
-        assert!(unpacked.join(file).exists(), "{file} is missing");
+    for (architecture, archive) in archives {
+        let unpacked = at.join(architecture);
+        fs::create_dir(&unpacked).unwrap();
+        printed(
+            Command::new("tar")
+                .args(["--extract", "--file"])
+                .arg(at.join(archive))
+                .current_dir(&unpacked),
+        );
+        for file in [
+            "LICENSE",
+            "man/multi-attach-guard-check.1",
+            "completions/multi-attach-guard.bash",
+        ] {
+            assert!(unpacked.join(file).exists(), "{file} is missing");
+        }
     }
-    let version = printed(Command::new(unpacked.join("multi-attach-guard")).arg("--version"));
+    let program = at.join(here).join("multi-attach-guard");
+    let version = printed(Command::new(program).arg("--version"));
     assert_eq!(version, format!("multi-attach-guard {VERSION}\n"));
+}
+
+/// The same program, except that its header names the other architecture.
+fn for_other_machines(folder: &Path) -> PathBuf {
+    let file = folder.join("program");
+    // With the right to execute it.
+    fs::copy(BINARY, &file).unwrap();
+    let mut bytes = fs::read(BINARY).unwrap();
+    bytes[18] = if cfg!(target_arch = "aarch64") {
+        0x3e
+    } else {
+        0xb7
+    };
+    fs::write(&file, bytes).unwrap();
+    file
+}
+
+#[test]
+fn only_programs_for_linux_are_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(repository(".ci/package"))
+        .arg(folder.path())
+        .arg(repository(".ci/package"))
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("is no program for Linux"), "{said}");
 }
 
 /// krew links the program under this name, and kubectl finds it by that.

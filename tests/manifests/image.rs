@@ -1,0 +1,104 @@
+//! The image: that it builds without any other, and is what the Deployment runs.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness;
+use crate::rendered::{documents, printed};
+use crate::repository;
+
+/// Rootless, without a daemon, and with images of its own that are gone with the folder.
+fn buildah(folder: &Path) -> Command {
+    let mut command = Command::new("buildah");
+    command.arg("--storage-driver=vfs");
+    for (option, name) in [("--root", "images"), ("--runroot", "run")] {
+        command.arg(option).arg(folder.join(name));
+    }
+    command
+}
+
+/// The parts of a file in `dir:`, the format in which buildah writes an image as files.
+fn part(image: &Path, of: &Value) -> PathBuf {
+    image.join(of["digest"].as_str().unwrap().trim_start_matches("sha256:"))
+}
+
+fn read(file: &Path) -> Value {
+    serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+}
+
+#[test]
+fn it_holds_the_program_and_is_run_as_the_deployment_says() {
+    if Command::new("buildah").arg("--version").output().is_err() {
+        harness::skip::<()>("There is no buildah; it is a package of Debian's.");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let context = folder.path().join("context");
+    let programs = context.join("target/programs/linux");
+    for architecture in ["amd64", "arm64"] {
+        fs::create_dir_all(programs.join(architecture)).unwrap();
+        fs::write(
+            programs.join(architecture).join("multi-attach-guard"),
+            architecture,
+        )
+        .unwrap();
+    }
+    for file in ["Dockerfile", ".dockerignore", "LICENSE"] {
+        fs::copy(repository(file), context.join(file)).unwrap();
+    }
+    let deployment = fs::read_to_string(repository("manifests/base/deployment.yaml")).unwrap();
+    let pod = &documents(&deployment).remove(0)["spec"]["template"]["spec"];
+    let user = &pod["securityContext"];
+    let ports: BTreeSet<String> = pod["containers"][0]["ports"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|port| format!("{}/tcp", port["containerPort"]))
+        .collect();
+
+    for architecture in ["amd64", "arm64"] {
+        printed(
+            buildah(folder.path())
+                .args(["build", "--isolation=chroot", "--build-arg=VERSION=1.2.3"])
+                .arg(format!("--platform=linux/{architecture}"))
+                .arg(format!("--tag={architecture}"))
+                .arg(&context),
+        );
+        let image = folder.path().join(architecture);
+        let destination = format!("dir:{}", image.display());
+        printed(buildah(folder.path()).args(["push", architecture, &destination]));
+
+        let manifest = read(&image.join("manifest.json"));
+        let image_config = read(&part(&image, &manifest["config"]));
+        assert_eq!(image_config["architecture"], architecture);
+        let config = &image_config["config"];
+        assert_eq!(config["Entrypoint"], json!(["/multi-attach-guard"]));
+        assert_eq!(
+            config["User"],
+            format!("{}:{}", user["runAsUser"], user["runAsGroup"])
+        );
+        let exposed = config["ExposedPorts"].as_object().unwrap();
+        let exposed: BTreeSet<String> = exposed.keys().cloned().collect();
+        assert_eq!(exposed, ports);
+        assert_eq!(
+            config["Labels"]["org.opencontainers.image.version"],
+            "1.2.3"
+        );
+
+        let layers = manifest["layers"].as_array().unwrap();
+        let files: String = layers
+            .iter()
+            .map(|layer| {
+                let mut tar = Command::new("tar");
+                tar.args([OsStr::new("--list"), OsStr::new("--file")]);
+                printed(tar.arg(part(&image, layer)))
+            })
+            .collect();
+        assert_eq!(files, "LICENSE\nmulti-attach-guard\n");
+    }
+}
