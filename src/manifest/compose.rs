@@ -15,38 +15,29 @@ use super::tree::{Id, Node, Repeated, Scalar, Shape, Tag, Tree};
 /// YAML reader of Kubernetes stops at about the same number.
 const MAX_ALIASED_NODES: u64 = 400_000;
 
-/// Lines of quoted scalars that may be indented too little in one document.
-const MAX_MENDED: usize = 500;
-
 /// Levels of nesting, aliases followed.
-const MAX_DEPTH: u32 = 200;
-
-impl<'t> Tree<'t> {
-    /// Reads the one document in `text`; `None` when there is nothing in it but
-    /// comments and markers.
-    ///
-    /// # Errors
-    /// Text that is not YAML, and YAML that Kubernetes would not take as an
-    /// object: keys that are lists, numbers beyond numbers, aliases that multiply
-    /// without end.
-    pub fn parse(text: &'t str) -> Result<Option<Self>, Fault> {
-        match compose(text) {
-            Err(Stop::Indentation { at }) => mended(text, at),
-            Err(Stop::Fault(fault)) => Err(fault),
-            Ok(tree) => Ok(tree),
-        }
-    }
-}
+pub(super) const MAX_DEPTH: u32 = 200;
 
 /// Why composing ended early.
-enum Stop {
+pub(super) enum Stop {
     Fault(Fault),
-    /// A quoted scalar goes on in a line that is not indented more than what is
-    /// around it. YAML 1.2 forbids it; Kubernetes' reader takes it.
-    Indentation {
-        /// A place in that line, in bytes.
+    /// What Kubernetes' reader takes, and as what, is not what YAML 1.2 says.
+    Lenient {
+        /// Where, in bytes.
         at: usize,
+        kind: Leniency,
     },
+}
+
+/// In what Kubernetes' reader is more lenient than the parser.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leniency {
+    /// A quoted scalar goes on in a line that is not indented more than what is
+    /// around it. The place is in that line.
+    Indentation,
+    /// A plain scalar between brackets or braces ends with a colon and is followed by
+    /// `,`, `]` or `}` at once. The place is that of the colon.
+    Colon,
 }
 
 impl From<Fault> for Stop {
@@ -55,7 +46,9 @@ impl From<Fault> for Stop {
     }
 }
 
-fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
+/// Reads the one document in `text`; `None` when there is nothing in it but comments
+/// and markers.
+pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
     options.emit_anchor_events = true;
@@ -70,7 +63,7 @@ fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
         total: Weight::default(),
     };
     for event in Parser::new_from_str_with_options(text, options) {
-        let (event, span) = event.map_err(|error| stop(&error))?;
+        let (event, span) = event.map_err(|error| stop(&error, text))?;
         builder.event(event, &span)?;
     }
     let tree = builder.tree;
@@ -82,81 +75,6 @@ fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
         return Err(Fault::new(0, Problem::TooManyAliases).into());
     }
     Ok(Some(tree))
-}
-
-/// Reads `text` with the lines of quoted scalars that are indented too little, the
-/// one around `at` first, indented more. What is before the first letter of such a
-/// line means nothing, so the tree is the one that `text` stands for.
-fn mended(text: &str, at: usize) -> Result<Option<Tree<'_>>, Fault> {
-    let indent = " ".repeat(MAX_DEPTH as usize);
-    let mut lines: Vec<usize> = Vec::new();
-    let mut at = at;
-    loop {
-        let line = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-        if lines.contains(&line) || lines.len() == MAX_MENDED {
-            return Err(quoted_scalar_indented_too_little(line));
-        }
-        lines.push(line);
-        lines.sort_unstable();
-        let mut mended = String::with_capacity(text.len() + lines.len() * indent.len());
-        let mut done = 0;
-        for line in &lines {
-            mended += &text[done..*line];
-            mended += &indent;
-            done = *line;
-        }
-        mended += &text[done..];
-        // How far a place of the mended text was moved.
-        let original = |at: usize| {
-            let added = lines
-                .iter()
-                .enumerate()
-                .take_while(|(number, line)| at >= **line + (number + 1) * indent.len());
-            at - added.count() * indent.len()
-        };
-        match compose(&mended) {
-            Ok(tree) => return Ok(tree.map(|tree| moved(&tree, text, original))),
-            Err(Stop::Indentation { at: next }) => at = original(next),
-            Err(Stop::Fault(fault)) => {
-                return Err(Fault::new(original(fault.at), fault.problem));
-            }
-        }
-    }
-}
-
-fn quoted_scalar_indented_too_little(line: usize) -> Fault {
-    let expected = "a line of this quoted text is indented too little".to_owned();
-    Fault::new(line, Problem::Syntax { expected })
-}
-
-/// `tree`, with every place moved to where it is in `text`.
-fn moved<'t>(tree: &Tree<'_>, text: &'t str, original: impl Fn(usize) -> usize) -> Tree<'t> {
-    let place = |at: u32| narrow(original(at as usize));
-    let nodes = tree.nodes.iter().map(|node| Node {
-        shape: match &node.shape {
-            Shape::Scalar(scalar) => Shape::Scalar(Scalar {
-                text: Cow::Owned(scalar.text.clone().into_owned()),
-                style: scalar.style,
-                tag: scalar.tag,
-            }),
-            Shape::Sequence { flow } => Shape::Sequence { flow: *flow },
-            Shape::Mapping { flow, overlaid } => Shape::Mapping {
-                flow: *flow,
-                overlaid: *overlaid,
-            },
-            Shape::Alias(target) => Shape::Alias(*target),
-        },
-        properties: place(node.properties),
-        start: place(node.start),
-        end: place(node.end),
-        anchored: node.anchored,
-        after: node.after,
-    });
-    Tree {
-        text,
-        nodes: nodes.collect(),
-        repeated: tree.repeated.clone(),
-    }
 }
 
 /// How much a node stands for once its aliases are followed.
@@ -182,7 +100,7 @@ struct Builder<'t> {
 }
 
 impl<'t> Builder<'t> {
-    fn event(&mut self, event: Event<'t>, span: &Span) -> Result<(), Fault> {
+    fn event(&mut self, event: Event<'t>, span: &Span) -> Result<(), Stop> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 // The parser writes `~` for a value that is not there.
@@ -190,36 +108,39 @@ impl<'t> Builder<'t> {
                 let text = if absent { Cow::Borrowed("") } else { text };
                 let scalar = read_scalar(text, style, tag.as_deref(), offset(span))?;
                 let (start, end) = self.scalar_extent(&scalar, span);
+                if style == ScalarStyle::Plain && self.between_brackets() {
+                    self.ends_with_no_colon(end as usize)?;
+                }
                 let id = self.push(Shape::Scalar(scalar), start, end, span)?;
-                self.close(id, anchor, Weight { nodes: 1, depth: 1 })
+                self.close(id, anchor, Weight { nodes: 1, depth: 1 })?;
             }
             Event::Alias(anchor) => {
                 let Some((target, weight)) = self.anchors.get(&anchor).copied() else {
-                    return Err(Fault::new(offset(span), Problem::AliasToItself));
+                    return Err(Fault::new(offset(span), Problem::AliasToItself).into());
                 };
                 let (start, end) = extent(span);
                 let id = self.push(Shape::Alias(target), start, end, span)?;
-                self.close(id, 0, weight)
+                self.close(id, 0, weight)?;
             }
             Event::SequenceStart(style, anchor, _) => {
                 let flow = style == StructureStyle::Flow;
-                self.start(Shape::Sequence { flow }, anchor, span)
+                self.start(Shape::Sequence { flow }, anchor, span)?;
             }
             Event::MappingStart(style, anchor, _) => {
                 let flow = style == StructureStyle::Flow;
                 let overlaid = false;
-                self.start(Shape::Mapping { flow, overlaid }, anchor, span)
+                self.start(Shape::Mapping { flow, overlaid }, anchor, span)?;
             }
-            Event::SequenceEnd | Event::MappingEnd => self.end(span),
+            Event::SequenceEnd | Event::MappingEnd => self.end(span)?,
             Event::Anchor(_, _) => {
                 if let Some(node) = self.tree.nodes.last_mut() {
                     node.properties = node.properties.min(extent(span).0);
                     node.anchored = true;
                 }
-                Ok(())
             }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(())
     }
 
     /// Where a scalar's own text lies. An empty value takes the place right
@@ -242,6 +163,24 @@ impl<'t> Builder<'t> {
             return (start, start + narrow(own.trim_end().len()));
         }
         (start, end)
+    }
+
+    fn between_brackets(&self) -> bool {
+        let innermost = self.open.last().map(|open| &self.tree.node(open.id).shape);
+        matches!(
+            innermost,
+            Some(Shape::Sequence { flow: true } | Shape::Mapping { flow: true, .. })
+        )
+    }
+
+    fn ends_with_no_colon(&self, end: usize) -> Result<(), Stop> {
+        let rest = self.tree.text.get(end..).unwrap_or_default();
+        let at = end + rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        if is_colon_of_a_word(self.tree.text, at) {
+            let kind = Leniency::Colon;
+            return Err(Stop::Lenient { at, kind });
+        }
+        Ok(())
     }
 
     fn expects_value(&self) -> bool {
@@ -477,14 +416,29 @@ fn not_finite(text: &str, at: usize) -> Fault {
     Fault::new(at, Problem::NotFinite { text })
 }
 
-fn stop(error: &ScanError) -> Stop {
+fn stop(error: &ScanError, text: &str) -> Stop {
     let mark = error.marker();
     let at = mark.byte_offset().unwrap_or_else(|| mark.index());
     if matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent) {
-        return Stop::Indentation { at };
+        let kind = Leniency::Indentation;
+        return Stop::Lenient { at, kind };
+    }
+    if is_colon_of_a_word(text, at) {
+        let kind = Leniency::Colon;
+        return Stop::Lenient { at, kind };
     }
     let expected = error.info();
     Fault::new(at, Problem::Syntax { expected }).into()
+}
+
+/// Whether Kubernetes' reader, which goes by YAML 1.1 there, would count what stands at
+/// `at` to the plain scalar before it.
+fn is_colon_of_a_word(text: &str, at: usize) -> bool {
+    let rest = text.as_bytes().get(at..).unwrap_or_default();
+    matches!(rest, [b':', b',' | b']' | b'}', ..])
+        && text[..at].trim_end_matches([' ', '\t']).ends_with(|last| {
+            !matches!(last, '"' | '\'' | ',' | '[' | ']' | '{' | '}' | ':' | '\n')
+        })
 }
 
 fn extent(span: &Span) -> (u32, u32) {
@@ -497,6 +451,6 @@ fn offset(span: &Span) -> usize {
 }
 
 /// Documents are capped far below 4 GiB before they are parsed.
-fn narrow(offset: usize) -> u32 {
+pub(super) fn narrow(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }

@@ -240,7 +240,7 @@ fn a_snapshot_is_taken_where_the_driver_has_a_class_for_it() {
     let out = out.to_str().unwrap();
     let (code, plan) = migrate(&stage, &[&wanted[..], &["--out", out]].concat());
     assert_eq!(code, 0, "{plan}");
-    assert!(plan.contains("By VolumeSnapshotClass by-disk"), "{plan}");
+    assert!(plan.contains("With VolumeSnapshotClass by-disk"), "{plan}");
     let (code, told) = guard(&stage, &["check", "--cluster", "--fail-on", "deny", out]);
     assert_eq!(code, 0, "{told}");
     stage.kubectl(&["apply", "--dry-run=server", "-f", out]);
@@ -266,7 +266,7 @@ fn what_is_printed_can_be_pasted_and_what_is_not_there_is_named() {
         ),
         (
             &["data", "--class", &shared],
-            "There is a claim \"data-rwx\" already.",
+            "There is already a claim \"data-rwx\".",
         ),
         (
             &["data", "--to", "ReadWriteTwice"],
