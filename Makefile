@@ -71,6 +71,30 @@ explore: control-plane ## 500 worlds drawn by lot on a real control plane; WORLD
 e2e: control-plane ## Every kind, operation and verdict with the real API server and kubectl
 	$(CARGO) test --locked --test e2e
 
+# New inputs that reach more of the program go to fuzz/target/found, those at fault to
+# fuzz/artifacts. No sanitizer: there is no unsafe code to watch, and without it is faster.
+FUZZ := $(CARGO) +nightly fuzz
+FUZZ_SECONDS ?= 60
+.PHONY: fuzz
+fuzz: ## Hostile bytes for every reader, a minute each (nightly, cargo-fuzz); FUZZ_SECONDS= says otherwise
+	@$(CARGO) +nightly --version >/dev/null 2>&1 || { \
+		echo "Fuzzing needs a nightly compiler. Install it: rustup toolchain install nightly" >&2; exit 1; }
+	@$(FUZZ) --version >/dev/null 2>&1 || { \
+		echo "cargo-fuzz is missing. Install it: cargo install --locked cargo-fuzz" >&2; exit 1; }
+	@for target in $$($(FUZZ) list); do \
+		mkdir -p fuzz/target/found/$$target; \
+		$(FUZZ) run --sanitizer none $$target fuzz/target/found/$$target fuzz/corpus/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 || exit 1; \
+	done
+
+.PHONY: fuzz-corpus
+fuzz-corpus: ## Add to the corpus what `make fuzz` found, and keep the least that reaches the same
+	@for target in $$($(FUZZ) list); do \
+		mkdir -p fuzz/target/found/$$target; \
+		cp -n fuzz/target/found/$$target/* fuzz/corpus/$$target/ 2>/dev/null; \
+		$(FUZZ) cmin --sanitizer none $$target || exit 1; \
+	done
+
 .PHONY: bench
 bench: ## The ratios that must stay low
 	$(CARGO) bench --locked

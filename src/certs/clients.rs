@@ -33,6 +33,20 @@ pub struct ClientAuthorityFile {
     file: FilePoller<1>,
 }
 
+impl ClientAuthorities {
+    /// Reads authorities from the contents of a PEM file; the path is for the
+    /// messages.
+    ///
+    /// # Errors
+    ///
+    /// The contents hold no certificate of an authority, or something else in its place.
+    pub fn from_pem(pem: &[u8], path: &Path) -> Result<Self, CertError> {
+        Ok(Self {
+            current: ArcSwap::from_pointee(verifier(pem, path)?),
+        })
+    }
+}
+
 impl ClientAuthorityFile {
     /// Reads the authorities as they are now.
     ///
@@ -41,9 +55,7 @@ impl ClientAuthorityFile {
     /// The file cannot be read, or holds no certificate of an authority.
     pub fn open(path: PathBuf) -> Result<(Self, ClientAuthorities), CertError> {
         let (file, [pem]) = FilePoller::open([path.clone()]).map_err(unreadable)?;
-        let authorities = ClientAuthorities {
-            current: ArcSwap::from_pointee(verifier(&pem, &path)?),
-        };
+        let authorities = ClientAuthorities::from_pem(&pem, &path)?;
         Ok((Self { path, file }, authorities))
     }
 

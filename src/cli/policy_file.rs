@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use crate::file_poller::{FilePoller, ReadError};
-use crate::policy::{Policy, PolicyError, PolicyProblem};
+use crate::policy::{Policy, PolicyError};
 use crate::storage::{Catalog, CatalogError, OverrideError};
 use crate::verdict::EffectivePolicy;
 
@@ -136,20 +136,7 @@ fn with_catalog(
 }
 
 fn parse(path: &Path, content: &[u8]) -> Result<Policy, PolicyFileError> {
-    let file = path.display().to_string();
-    let text = std::str::from_utf8(content).map_err(|error| {
-        let good = content.get(..error.valid_up_to()).unwrap_or_default();
-        let good = String::from_utf8_lossy(good);
-        let line = good.split('\n').count();
-        let before = good.rsplit('\n').next().unwrap_or_default();
-        PolicyError {
-            file: file.clone(),
-            line: line as u64,
-            column: before.chars().count() as u64 + 1,
-            problem: PolicyProblem::NotText,
-        }
-    })?;
-    Ok(Policy::parse(text, &file)?)
+    Ok(Policy::parse_bytes(content, &path.display().to_string())?)
 }
 
 #[cfg(test)]

@@ -88,6 +88,17 @@ impl PolicyError {
         }
     }
 
+    /// Of a file that is text as far as `good`.
+    pub(super) fn not_text(file: &str, good: &str) -> Self {
+        let last = good.rsplit('\n').next().unwrap_or_default();
+        Self {
+            file: file.to_owned(),
+            line: good.split('\n').count() as u64,
+            column: last.chars().count() as u64 + 1,
+            problem: PolicyProblem::NotText,
+        }
+    }
+
     pub(super) fn at(file: &str, location: Location, problem: PolicyProblem) -> Self {
         let (line, column) = position(location);
         Self {

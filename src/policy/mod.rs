@@ -53,6 +53,19 @@ impl Policy {
         file::parse(text, file)
     }
 
+    /// As [`Self::parse`], of a file's bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`], and where the bytes stop being UTF-8.
+    pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Self, PolicyError> {
+        let text = str::from_utf8(bytes).map_err(|error| {
+            let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            PolicyError::not_text(file, &String::from_utf8_lossy(good))
+        })?;
+        Self::parse(text, file)
+    }
+
     /// How many nodes are assumed.
     #[must_use]
     pub fn nodes(&self) -> Nodes {

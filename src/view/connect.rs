@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::http::{Request, Response};
+use axum::http::{HeaderValue, Request, Response};
 use kube::client::{Body, ClientBuilder};
 use kube::config::{KubeConfigOptions, KubeconfigError};
 use kube::{Client, Config};
+use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout_at};
 use tower_layer::layer_fn;
 use tower_service::Service;
@@ -143,6 +144,7 @@ async fn from_surroundings() -> Result<Config, ConnectError> {
 ///
 /// When certificates, keys or proxies in it do not work.
 pub fn client(config: Config) -> Result<Client, ConnectError> {
+    check_token(&config)?;
     let url = config.cluster_url.to_string();
     Client::try_from(config).map_err(|error| unusable(url, &error))
 }
@@ -152,6 +154,7 @@ pub(super) fn listening_client(
     config: Config,
     statuses: &Arc<Statuses>,
 ) -> Result<Client, ConnectError> {
+    check_token(&config)?;
     let url = config.cluster_url.to_string();
     let listen = layer_fn(|inner| Listening {
         inner,
@@ -160,6 +163,19 @@ pub(super) fn listening_client(
     ClientBuilder::try_from(config)
         .map(|builder| builder.with_layer(&listen).build())
         .map_err(|error| unusable(url, &error))
+}
+
+/// A token is sent as a header, and the client library panics over one that cannot be:
+/// one with a line break in it, most likely.
+fn check_token(config: &Config) -> Result<(), ConnectError> {
+    let token = config.auth_info.token.as_ref();
+    match token.map(|token| HeaderValue::from_bytes(token.expose_secret().as_bytes())) {
+        Some(Err(_)) => Err(ConnectError::Client {
+            url: config.cluster_url.to_string(),
+            reason: "the user's token holds a line break or another control character".to_owned(),
+        }),
+        _ => Ok(()),
+    }
 }
 
 fn unusable(url: String, error: &kube::Error) -> ConnectError {

@@ -1,0 +1,5 @@
+//! What the fuzzer's binaries share.
+
+pub mod mutate;
+#[path = "../targets/mod.rs"]
+pub mod targets;

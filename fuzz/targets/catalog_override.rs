@@ -1,0 +1,63 @@
+//! A policy's own provisioners, as they correct the catalog.
+
+use multi_attach_guard::cluster::Lookup;
+use multi_attach_guard::model::access_mode::VolumeMode;
+use multi_attach_guard::storage::{
+    Attach, AttachSource, Catalog, ClassModes, ClassSummary, ProvisionerOverride,
+};
+
+/// Whatever is taken holds: a name that was stated is found, and says what was stated.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else {
+        return;
+    };
+    let overrides: Vec<ProvisionerOverride> = match serde_saphyr::from_str(text) {
+        Ok(overrides) => overrides,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let embedded = Catalog::embedded().expect("the catalog can be read");
+    let catalog = match embedded.with_overrides(overrides.clone()) {
+        Ok(catalog) => catalog,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    // Broader patterns are overruled by what is more precise, so only names are asked for.
+    for stated in overrides.iter().filter(|stated| !stated.name.contains('*')) {
+        let entry = catalog.get(&stated.name).expect("who was stated is known");
+        let attach = catalog.attach(&stated.name, |_| Lookup::Absent);
+        let parameters = [("type", "io2")];
+        let stated_of_class = ClassModes::default();
+        let _ = ClassSummary::new(
+            &catalog,
+            "class",
+            &stated.name,
+            parameters,
+            stated_of_class,
+            attach,
+        );
+        for (mode, modes) in [
+            (VolumeMode::Filesystem, stated.filesystem),
+            (VolumeMode::Block, stated.block),
+        ] {
+            let Some(modes) = modes else { continue };
+            assert_eq!(entry.modes(mode).granted, Some(modes), "{stated:?}");
+            assert_eq!(entry.modes(mode).possible, Some(modes), "{stated:?}");
+        }
+        if let Some(attach_required) = stated.attach_required {
+            let by = AttachSource::Policy;
+            let expected = match attach_required {
+                true => Attach::Required { by },
+                false => Attach::NotRequired { by },
+            };
+            assert_eq!(attach, expected, "{stated:?}");
+        }
+        if let Some(node_local) = stated.node_local {
+            assert_eq!(entry.node_local, node_local, "{stated:?}");
+        }
+    }
+}

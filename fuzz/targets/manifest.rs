@@ -1,0 +1,242 @@
+//! A manifest's bytes, as `check --fix` takes them: read, judged, edited, read again.
+
+use json_patch::Patch;
+use multi_attach_guard::cluster::Cluster;
+use multi_attach_guard::manifest::edit::apply_each;
+use multi_attach_guard::manifest::find::{Exclude, find};
+use multi_attach_guard::manifest::items::{Item, Objects, read_objects};
+use multi_attach_guard::manifest::kustomization::Kustomization;
+use multi_attach_guard::manifest::source::Source;
+use multi_attach_guard::manifest::split::{Part, parts};
+use multi_attach_guard::manifest::tree::Tree;
+use multi_attach_guard::model::object::Object;
+use multi_attach_guard::model::workload::WorkloadKind;
+use multi_attach_guard::policy::{Policy, RemedyChoice};
+use multi_attach_guard::storage::Catalog;
+use multi_attach_guard::verdict::{
+    Aim, EffectivePolicy, Finding, Review, Submission, Verdict, evaluate,
+};
+use serde_json::{Value, json};
+
+use std::sync::LazyLock;
+
+static POLICY: LazyLock<EffectivePolicy> = LazyLock::new(|| {
+    let catalog = Catalog::embedded().expect("the catalog can be read");
+    EffectivePolicy::new(Policy::default(), catalog).expect("the policy fits the catalog")
+});
+
+/// Patches that fit any Deployment, so that edits are tried where nothing is at fault.
+static PATCHES: LazyLock<Vec<Patch>> = LazyLock::new(|| {
+    let affinity = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}]}});
+    let zero_surge =
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}});
+    [
+        ("/spec/strategy", json!({"type": "Recreate"})),
+        ("/spec/strategy", zero_surge),
+        ("/spec/template/spec/affinity", affinity),
+    ]
+    .map(|(path, value)| {
+        let patch = json!([{"op": "add", "path": path, "value": value}]);
+        serde_json::from_value(patch).expect("it is a patch")
+    })
+    .to_vec()
+});
+
+struct Document(Value);
+
+impl Submission for Document {
+    fn object(&self) -> Option<&Value> {
+        Some(&self.0)
+    }
+
+    fn changes_template(&self) -> bool {
+        true
+    }
+}
+
+/// What is read is found again where it is said to stand; an edit changes what it was
+/// asked to and nothing else, says another reader too; and what was repaired needs no
+/// repair.
+pub fn run(bytes: &[u8]) {
+    let found = find(&["-".into()], &Exclude::nothing(), &mut &*bytes);
+    for error in &found.errors {
+        assert!(error.to_string().ends_with('.'), "{error}");
+    }
+    let Some(source) = found.sources.first() else {
+        return;
+    };
+    let text = source.text().expect("it was text a moment ago");
+    assert_eq!(text.as_bytes(), bytes);
+    let _ = Kustomization::read(&text);
+    let objects = read_objects(&found.sources, true, || {});
+    for error in &objects.errors {
+        let sentence = error.to_string();
+        assert!(sentence.ends_with('.'), "{sentence}");
+        let lines = text.split('\n').count();
+        assert!(
+            error.line.is_none_or(|line| (1..=lines).contains(&line)),
+            "{sentence}"
+        );
+    }
+    let cluster = cluster_of(&objects);
+    let parts = parts(&text);
+    // Each object is edited in the whole document, so of a long list the first ones do.
+    for item in objects.items.iter().take(4) {
+        let part = &parts[item.place.part];
+        for note in &item.notes {
+            assert!(
+                text.get(note.spot.start..note.spot.end).is_some(),
+                "{}",
+                note.text
+            );
+        }
+        let mut patches = Vec::new();
+        for aim in [
+            Aim::Propose,
+            Aim::Repair { remedy: None },
+            Aim::Repair {
+                remedy: Some(RemedyChoice::Colocate),
+            },
+        ] {
+            let verdict = verdict(item, &cluster, aim);
+            for finding in &verdict.findings {
+                told(&text, item, finding);
+                patches.extend(finding.remedies.iter().map(|it| it.patch.clone()));
+            }
+            if let Some(patch) = verdict.patch {
+                repaired(source, part, item, &patch, aim);
+                patches.push(patch);
+            }
+        }
+        if matches!(item.object, Object::Workload(_)) {
+            patches.extend_from_slice(&PATCHES);
+        }
+        for patch in patches {
+            edited(part, &item.place.items, &patch);
+        }
+    }
+}
+
+/// A cluster of what was read, as `audit` would see it.
+fn cluster_of(objects: &Objects) -> Cluster {
+    let mut cluster = Cluster::complete();
+    for item in &objects.items {
+        if !item.reference.name.is_empty() {
+            cluster.apply(item.object.clone());
+        }
+    }
+    cluster
+}
+
+fn verdict(item: &Item, cluster: &Cluster, aim: Aim) -> Verdict {
+    let outline = item.outline.as_ref().expect("outlines were asked for");
+    let scaled = matches!(item.object, Object::Scale(_)).then_some(WorkloadKind::Deployment);
+    let review = Review {
+        object: &item.object,
+        old: None,
+        reference: &item.reference,
+        scaled,
+        submission: &Document(outline.document()),
+        aim,
+    };
+    evaluate(&review, cluster.view(), &POLICY)
+}
+
+/// A finding stands somewhere in the file.
+fn told(text: &str, item: &Item, finding: &Finding) {
+    assert!(
+        !finding.warning.contains(char::is_control),
+        "{:?}",
+        finding.warning
+    );
+    let outline = item.outline.as_ref().expect("outlines were asked for");
+    let spot = outline.locate(&outline.document(), &finding.field_path);
+    assert!(
+        text.get(spot.start..spot.end).is_some(),
+        "{}: {spot:?}",
+        finding.field_path
+    );
+}
+
+/// Edits the document, if that can be done, and checks the edit. Returns the new text.
+fn edited(part: &Part<'_>, items: &[usize], patch: &Patch) -> Option<String> {
+    let (edited, came_of) = apply_each(part.text, &[(items, patch)]);
+    if let [Err(refusal)] = &*came_of {
+        assert_eq!(
+            edited, part.text,
+            "refused, and changed all the same: {refusal}"
+        );
+        assert!(refusal.to_string().ends_with('.'), "{refusal}");
+        return None;
+    }
+    let (before, after) = (ours(part.text), ours(&edited));
+    let (Some(before), Some(after)) = (before, after) else {
+        panic!("what was edited can be read\n{edited}");
+    };
+    let mut wanted = before.clone();
+    let object = items
+        .iter()
+        .fold(&mut wanted, |value, number| &mut value["items"][number]);
+    json_patch::patch(object, patch).expect("the patch fits");
+    assert_eq!(after, wanted, "{edited}");
+
+    // Where the other reader understands the document as we do, it has to understand the
+    // edit as we do.
+    if theirs(part.text).is_some_and(|theirs| theirs == plain(&before)) {
+        assert_eq!(
+            theirs(&edited),
+            Some(plain(&wanted)),
+            "{}\n---\n{edited}",
+            part.text
+        );
+    }
+    let (again, came_of) = apply_each(&edited, &[(items, patch)]);
+    assert!(came_of.iter().all(Result::is_ok), "{came_of:?}\n{edited}");
+    assert_eq!(again, edited, "a second pass changes something");
+    Some(edited)
+}
+
+/// What was repaired is read again as the same object, and there is nothing to repair.
+fn repaired(source: &Source, part: &Part<'_>, item: &Item, patch: &Patch, aim: Aim) {
+    let Some(edited) = edited(part, &item.place.items, patch) else {
+        return;
+    };
+    let text = source.text().expect("it was text a moment ago");
+    let end = part.start + part.text.len();
+    let whole = format!("{}{edited}{}", &text[..part.start], &text[end..]);
+    let objects = read_objects(&[Source::in_memory("-", whole.clone())], true, || {});
+    let again = objects.items.iter().find(|again| again.place == item.place);
+    let again = again.unwrap_or_else(|| panic!("the object is gone\n{whole}"));
+    let verdict = verdict(again, &cluster_of(&objects), aim);
+    assert!(
+        verdict.patch.is_none(),
+        "a second repair: {:?}\n{whole}",
+        verdict.patch
+    );
+}
+
+fn ours(text: &str) -> Option<Value> {
+    let tree = Tree::parse(text).ok()??;
+    Some(tree.value(tree.root()))
+}
+
+/// The document as libyaml reads it, on which Kubernetes' reader is modelled too.
+fn theirs(text: &str) -> Option<Value> {
+    let mut value: serde_norway::Value = serde_norway::from_str(text).ok()?;
+    value.apply_merge().ok()?;
+    serde_json::to_value(value).ok().map(|value| plain(&value))
+}
+
+/// Numbers as floating-point numbers, as the readers differ in which they keep whole.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => number.as_f64().into(),
+        Value::Array(items) => items.iter().map(plain).collect(),
+        Value::Object(entries) => entries
+            .iter()
+            .map(|(key, value)| (key.clone(), plain(value)))
+            .collect(),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,12 @@
+//! What is done with hostile bytes, one file a reader: each takes any bytes, and panics
+//! where the reader does or where what came of it is wrong.
+//!
+//! The fuzzer's binaries (`fuzz/fuzz_targets`) and the replay of the corpus on stable
+//! (`tests/fuzz.rs`) run the same functions.
+
+pub mod catalog_override;
+pub mod kubeconfig;
+pub mod manifest;
+pub mod pem;
+pub mod policy;
+pub mod review;

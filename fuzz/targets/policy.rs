@@ -1,0 +1,35 @@
+//! A policy file's bytes, and what is judged by the policy in them.
+
+use multi_attach_guard::admission::Endpoint;
+use multi_attach_guard::policy::Policy;
+use multi_attach_guard::storage::Catalog;
+use multi_attach_guard::verdict::EffectivePolicy;
+
+use super::review;
+
+/// A policy is refused with a place in the file, or a review is answered by it.
+pub fn run(bytes: &[u8]) {
+    let policy = match Policy::parse_bytes(bytes, "policy.yaml") {
+        Ok(policy) => policy,
+        Err(error) => {
+            let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count() as u64;
+            assert!((1..=lines).contains(&error.line), "{error}");
+            assert!(error.column >= 1, "{error}");
+            assert!(!error.problem.to_string().is_empty(), "{error}");
+            return;
+        }
+    };
+    let catalog = Catalog::embedded().expect("the catalog can be read");
+    let effective = match EffectivePolicy::new(policy, catalog) {
+        Ok(effective) => effective,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let review = review::at_fault().to_string();
+    for endpoint in Endpoint::ALL {
+        let answer = review::answered(review.as_bytes(), endpoint, &effective);
+        assert!(answer.is_some(), "the review is answered");
+    }
+}
