@@ -37,7 +37,23 @@ fn write(directory: &Path) -> io::Result<()> {
     for shell in Shell::value_variants() {
         let mut command = Cli::command();
         let name = command.get_name().to_owned();
-        clap_complete::generate_to(*shell, &mut command, name, &completions)?;
+        let file = clap_complete::generate_to(*shell, &mut command, &name, &completions)?;
+        if *shell == Shell::Bash {
+            let script = fs::read_to_string(&file)?;
+            fs::write(&file, with_reachable_commands(&script, &name))?;
+        }
     }
     clap_mangen::generate_to(Cli::command(), &manual)
+}
+
+/// The script for bash with the same label for a command where it is chosen and where it is
+/// completed.
+///
+/// For a program with a hyphen in its name, `clap_complete` writes two that differ, so that
+/// nothing is completed after a command (clap-rs/clap#6421).
+fn with_reachable_commands(script: &str, program: &str) -> String {
+    script.replace(
+        &program.replace('-', "__subcmd__"),
+        &program.replace('-', "__"),
+    )
 }

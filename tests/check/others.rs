@@ -59,3 +59,22 @@ fn packages_get_completions_and_manual_pages() {
         assert!(text.contains(part), "{file}");
     }
 }
+
+#[test]
+fn bash_completes_what_follows_a_command() {
+    let folder = shop();
+    assert_eq!(code(&run(&folder, &["dist", "dist"])), 0);
+    let output = Command::new("bash")
+        .args([
+            "-euc",
+            r#"source dist/completions/multi-attach-guard.bash
+            function=$(complete -p multi-attach-guard | sed 's/.* -F \([^ ]*\) .*/\1/')
+            COMP_WORDS=(multi-attach-guard check --fail-on d) COMP_CWORD=3
+            "$function" multi-attach-guard d --fail-on
+            echo "${COMPREPLY[@]}""#,
+        ])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(out(&output), "deny\n", "{}", err(&output));
+}
