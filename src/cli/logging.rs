@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal};
 use std::panic::{self, PanicHookInfo};
 
 use clap::{Args, ValueEnum};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 /// How log lines are written.
@@ -26,32 +27,23 @@ pub struct LogOptions {
 
     /// What is logged: error, warn, info, debug or trace, also for one module alone, as in
     /// "info,multi_attach_guard=debug"
-    #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "FILTER", value_parser = filter)]
-    pub log: String,
-}
-
-/// A filter that was seen to parse.
-fn filter(text: &str) -> Result<String, String> {
-    match EnvFilter::try_new(text) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "FILTER")]
+    pub log: Targets,
 }
 
 impl LogOptions {
     /// Sends the log of the whole process to standard error. Call it once.
     pub fn install(&self) -> Result<(), TryInitError> {
-        let filter = EnvFilter::new(&self.log);
-        let builder = tracing_subscriber::fmt()
-            .with_env_filter(filter)
+        let lines = tracing_subscriber::fmt::layer()
             .with_ansi(io::stderr().is_terminal())
             // A line that cannot be written is lost: to say so on the same
             // standard error would panic, and no review may end for the log.
             .log_internal_errors(false)
             .with_writer(io::stderr);
+        let filter = tracing_subscriber::registry().with(self.log.clone());
         match self.log_format {
-            LogFormat::Text => builder.finish().try_init()?,
-            LogFormat::Json => builder.json().flatten_event(true).finish().try_init()?,
+            LogFormat::Text => filter.with(lines).try_init()?,
+            LogFormat::Json => filter.with(lines.json().flatten_event(true)).try_init()?,
         }
         panic::set_hook(Box::new(log_panic));
         Ok(())
