@@ -10,6 +10,9 @@ use super::tree::{Node, Scalar, Shape, Tree};
 /// Places that may be rewritten in one document.
 const MAX_REWRITTEN: usize = 500;
 
+/// Bytes that one document may be read again for that.
+const MAX_READ_AGAIN: usize = 64 << 20;
+
 /// A letter that stands for nothing else: of the private use area.
 const LETTER: &str = "\u{e000}";
 
@@ -82,7 +85,8 @@ fn rewritten(text: &str, first: Filler) -> Result<Option<Tree<'_>>, Fault> {
     loop {
         let place = fillers.partition_point(|filler| filler.at < next.at);
         let twice = fillers.get(place).is_some_and(|it| it.at == next.at);
-        if twice || fillers.len() == MAX_REWRITTEN {
+        let read_again = fillers.len().saturating_mul(text.len());
+        if twice || fillers.len() == MAX_REWRITTEN || read_again > MAX_READ_AGAIN {
             return Err(next.fault());
         }
         fillers.insert(place, next);
@@ -213,6 +217,14 @@ mod tests {
             .map(|node| &text[node.start as usize..node.end as usize])
             .collect();
         assert_eq!(words, ["a", "b:", "c:", "d", "\"e\nf\"", "g", "h"]);
+    }
+
+    #[test]
+    fn a_document_is_not_rewritten_without_end() {
+        let words = "a:, ".repeat(MAX_REWRITTEN + 1);
+        let fault = Tree::parse(&format!("[{words}b]")).unwrap_err();
+        assert_eq!(fault.at, 1 + 4 * MAX_REWRITTEN + 2, "{fault:?}");
+        assert!(Tree::parse(&format!("[{}b]", "a:, ".repeat(9))).is_ok());
     }
 
     #[test]
