@@ -1,5 +1,7 @@
 //! What a rule finds.
 
+use std::collections::HashSet;
+
 use super::{Certainty, Outcome};
 use crate::model::Text;
 
@@ -28,6 +30,15 @@ pub struct Hazard {
 }
 
 impl Hazard {
+    fn volumes_are_among(&self, old: &[Text]) -> bool {
+        // Nearly always they are the same; if not, there may be thousands.
+        if self.volumes == old {
+            return true;
+        }
+        let old: HashSet<&Text> = old.iter().collect();
+        self.volumes.iter().all(|volume| old.contains(volume))
+    }
+
     /// Whether this hazard was there before in full: the same rule, on volumes
     /// that were concerned then too, no graver and no larger.
     #[must_use]
@@ -35,9 +46,6 @@ impl Hazard {
         self.rule == old.rule
             && self.outcome >= old.outcome
             && self.extent <= old.extent
-            && self
-                .volumes
-                .iter()
-                .all(|volume| old.volumes.contains(volume))
+            && self.volumes_are_among(&old.volumes)
     }
 }

@@ -23,12 +23,14 @@ pub use documentation::Documentation;
 pub use hazard::Hazard;
 pub use outcome::Outcome;
 
+use std::collections::HashMap;
+
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 use crate::model::node::Node;
 use crate::model::volume_attachment::VolumeAttachment;
 pub use crate::situation::Certainty;
-use crate::situation::{Facts, Heartbeat, Situation, UsedVolume};
+use crate::situation::{Facts, Heartbeat, Situation};
 
 /// A rule: its public name, its documentation and what it judges.
 pub struct Rule {
@@ -192,15 +194,25 @@ pub fn judge_fencing(review: &FencingReview<'_>) -> Vec<Hazard> {
 /// Says of hazards how sure they are, and of those that are not sure what would
 /// settle it.
 fn weighed(mut found: Vec<Hazard>, situation: &Situation<'_>) -> Vec<Hazard> {
+    // By name, as a pod may have thousands of volumes; of equals, the first one speaks.
+    let mut surest_of = HashMap::new();
+    for (at, volume) in situation.volumes.iter().enumerate() {
+        if let Some(grounds) = volume.grounds() {
+            let weight = (grounds.certainty(), at);
+            surest_of
+                .entry(volume.shown_name())
+                .and_modify(|(surest, of)| {
+                    if weight < *surest {
+                        (*surest, *of) = (weight, grounds);
+                    }
+                })
+                .or_insert((weight, grounds));
+        }
+    }
     for hazard in &mut found {
-        let concerned = |volume: &&UsedVolume| hazard.volumes.contains(volume.shown_name());
-        let surest = situation
-            .volumes
-            .iter()
-            .filter(concerned)
-            .filter_map(UsedVolume::grounds)
-            .min_by_key(|grounds| grounds.certainty());
-        if let Some(grounds) = surest {
+        let concerned = hazard.volumes.iter().filter_map(|name| surest_of.get(name));
+        let surest = concerned.min_by_key(|(weight, _)| *weight);
+        if let Some((_, grounds)) = surest {
             hazard.certainty = grounds.certainty();
             hazard.advice.push_str(&words::what_would_settle(grounds));
         }

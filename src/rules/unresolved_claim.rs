@@ -41,8 +41,11 @@
 //! says, or else for attached ones, and what follows is reported as likely or
 //! assumed under its own rule.
 
+use std::collections::HashSet;
+
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, judge_scaling, judge_workload, words};
+use crate::model::Text;
 use crate::situation::hold::Missing;
 use crate::situation::{Hold, Situation, UsedVolume};
 
@@ -76,10 +79,8 @@ fn unresolved(
     hazards: &[Hazard],
     field: Option<String>,
 ) -> Option<Hazard> {
-    let rests_on = |volume: &UsedVolume| {
-        let name = volume.shown_name();
-        hazards.iter().any(|hazard| hazard.volumes.contains(name))
-    };
+    let concerned: HashSet<&Text> = hazards.iter().flat_map(|it| &it.volumes).collect();
+    let rests_on = |volume: &UsedVolume| concerned.contains(volume.shown_name());
     let open: Vec<(&UsedVolume, &Missing)> = situation
         .volumes
         .iter()

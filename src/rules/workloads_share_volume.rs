@@ -54,6 +54,8 @@
 //! not: the other may move while it stays. Pods that run to an end and wait for
 //! each other's ReadWriteOncePod volume.
 
+use std::collections::HashSet;
+
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, words};
 use crate::model::workload::Workload;
@@ -93,11 +95,11 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
             }));
         }
     }
-    for (at, volume) in situation.volumes.iter().enumerate() {
-        let mentioned = situation.volumes[..at]
-            .iter()
-            .any(|earlier| earlier.claim == volume.claim);
-        if let (Some(claim), false) = (&volume.claim, mentioned) {
+    let mut mentioned = HashSet::new();
+    for volume in &situation.volumes {
+        if let Some(claim) = &volume.claim
+            && mentioned.insert(claim)
+        {
             found.extend(find(situation, volume, claim));
         }
     }
