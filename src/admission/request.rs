@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -100,22 +102,22 @@ impl<'a> Request<'a> {
     pub fn read(body: &'a [u8]) -> Result<Self, Malformed> {
         // Checked once as a whole, text need not be checked again string by string.
         let review = match str::from_utf8(body) {
-            Ok(text) => serde_json::from_str::<ReviewEnvelope<'a>>(text),
+            Ok(text) => serde_json::from_str::<OfObject<ReviewEnvelope<'a>>>(text),
             Err(_) => serde_json::from_slice(body),
         };
         let error = match review {
-            Ok(review) => return review.into_request(),
+            Ok(OfObject(review)) => return review.into_request(),
             Err(error) => error,
         };
         // Whatever is wrong may lie behind the uid; the answer must carry it.
-        match serde_json::from_slice::<Skim<'a>>(body) {
-            Ok(Skim { request: None }) => Err(Malformed::NoRequest),
-            Ok(Skim {
-                request: Some(SkimRequest { uid }),
-            }) if uid.is_empty() => Err(Malformed::NoUid),
-            Ok(Skim {
-                request: Some(SkimRequest { uid }),
-            }) => Ok(Self {
+        match serde_json::from_slice::<OfObject<Skim<'a>>>(body) {
+            Ok(OfObject(Skim { request: None })) => Err(Malformed::NoRequest),
+            Ok(OfObject(Skim {
+                request: Some(OfObject(SkimRequest { uid })),
+            })) if uid.is_empty() => Err(Malformed::NoUid),
+            Ok(OfObject(Skim {
+                request: Some(OfObject(SkimRequest { uid })),
+            })) => Ok(Self {
                 uid,
                 problem: Some(format!(
                     "The object does not have the shape its kind has in Kubernetes ({error}), so it was not checked."
@@ -246,7 +248,7 @@ struct RequestFields<'a>(Request<'a>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields<'a>(std::marker::PhantomData<&'a ()>);
+        struct Fields<'a>(PhantomData<&'a ()>);
 
         impl<'de: 'a, 'a> Visitor<'de> for Fields<'a> {
             type Value = RequestFields<'a>;
@@ -325,7 +327,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
             }
         }
 
-        deserializer.deserialize_map(Fields(std::marker::PhantomData))
+        deserializer.deserialize_map(Fields(PhantomData))
     }
 }
 
@@ -385,10 +387,34 @@ impl<'de> DeserializeSeed<'de> for MaybeObject {
 #[derive(Deserialize)]
 struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
 
+/// What is read of a JSON object alone: serde would read a struct from a list of its
+/// values too.
+struct OfObject<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OfObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = OfObject<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(OfObject)
+            }
+        }
+
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
 #[derive(Deserialize)]
 struct Skim<'a> {
     #[serde(default, borrow)]
-    request: Option<SkimRequest<'a>>,
+    request: Option<OfObject<SkimRequest<'a>>>,
 }
 
 #[derive(Deserialize)]

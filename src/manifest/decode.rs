@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
+use serde::de::{
+    self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, Unexpected, Visitor,
+};
 
 use super::scalar::Meaning;
 use super::tree::{Id, Shape, Tree};
@@ -249,13 +251,27 @@ impl<'de, 't: 'de> Deserializer<'de> for Node<'de, 't> {
         .map_err(|error| self.here(error))
     }
 
+    /// A struct is a mapping, and no list of its values, which serde would take too.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        match &self.tree.node(self.tree.target(self.id)).shape {
+            Shape::Sequence { .. } => Err(de::Error::invalid_type(Unexpected::Seq, &visitor)),
+            _ => self.visit(visitor),
+        }
+        .map_err(|error| self.here(error))
+    }
+
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         visitor.visit_unit()
     }
 
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct seq tuple tuple_struct map struct identifier
+        unit unit_struct seq tuple tuple_struct map identifier
     }
 }
 
@@ -429,6 +445,15 @@ mod tests {
 
     #[test]
     fn a_wrong_shape_is_an_error() {
+        #[derive(serde::Deserialize, Debug)]
+        struct Metadata {
+            #[expect(dead_code, reason = "only read")]
+            name: String,
+        }
+        let tree = Tree::parse("- web").unwrap().unwrap();
+        let error = tree.decode::<Metadata>(tree.root()).unwrap_err();
+        assert!(error.to_string().contains("sequence"), "{error}");
+
         let tree = Tree::parse("a: 1\nb: [1]").unwrap().unwrap();
         let error = tree.decode::<std::collections::HashMap<String, u8>>(tree.root());
         let error = error.unwrap_err();
