@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -57,6 +58,7 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
             text,
             nodes: Vec::with_capacity(text.len() / 16),
             repeated: Vec::new(),
+            lines: OnceLock::new(),
         },
         open: Vec::new(),
         anchors: HashMap::new(),
@@ -66,7 +68,9 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
         let (event, span) = event.map_err(|error| stop(&error, text))?;
         builder.event(event, &span)?;
     }
-    let tree = builder.tree;
+    let mut tree = builder.tree;
+    // They were noted as each mapping ended, the inner ones first.
+    tree.repeated.sort_by_key(|repeated| repeated.second);
     if tree.nodes.is_empty() {
         return Ok(None);
     }

@@ -8,7 +8,6 @@ use super::hook::Hook;
 use super::locate::{Spot, locate};
 use super::objects::Manifest;
 use super::outline::Outline;
-use super::place::line_and_column;
 use super::read::{Position, located, read};
 use super::source::Source;
 use super::template;
@@ -136,7 +135,7 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
         })),
         // A patch may hold anything in the place of a list or a number.
         Err(_) if missing.is_some() || template::is_template(part.text) => Outcome::Template,
-        Err(fault) => Outcome::Wrong(Box::new(located("", part, fault))),
+        Err(fault) => Outcome::Wrong(Box::new(located("", tree.lines(), part, fault))),
     }
 }
 
@@ -200,7 +199,7 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
         end: spot.end + part.start,
     };
     let line = |id| {
-        let (line, _) = line_and_column(part.text, tree.node(id).start as usize);
+        let (line, _) = tree.lines().line_and_column(tree.node(id).start as usize);
         line + part.line - 1
     };
     let mut notes = Vec::new();
@@ -213,27 +212,23 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
             ),
         });
     }
-    for repeated in tree.repeated() {
-        if tree.holds(id, repeated.second) {
-            let node = tree.node(repeated.second);
-            let key = tree.key_text(repeated.second).unwrap_or_default();
-            // Nobody sees the lines of what was rendered.
-            let times = if part.template().is_some() {
-                "is set twice".to_owned()
-            } else {
-                let (first, second) = (line(repeated.first), line(repeated.second));
-                format!("is set on line {first} and again on line {second}")
-            };
-            notes.push(Note {
-                spot: in_file(Spot {
-                    start: node.start as usize,
-                    end: node.end as usize,
-                }),
-                text: format!(
-                    "The key \"{key}\" {times}; the last one counts. Remove one of the two."
-                ),
-            });
-        }
+    for repeated in tree.repeated(id) {
+        let node = tree.node(repeated.second);
+        let key = tree.key_text(repeated.second).unwrap_or_default();
+        // Nobody sees the lines of what was rendered.
+        let times = if part.template().is_some() {
+            "is set twice".to_owned()
+        } else {
+            let (first, second) = (line(repeated.first), line(repeated.second));
+            format!("is set on line {first} and again on line {second}")
+        };
+        notes.push(Note {
+            spot: in_file(Spot {
+                start: node.start as usize,
+                end: node.end as usize,
+            }),
+            text: format!("The key \"{key}\" {times}; the last one counts. Remove one of the two."),
+        });
     }
     notes
 }

@@ -2,6 +2,7 @@
 //! says the same in its own terms.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use super::compose::{Leniency, MAX_DEPTH, Stop, compose, narrow};
 use super::error::{Fault, Problem};
@@ -66,6 +67,21 @@ impl Filler {
         }
     }
 
+    /// The same for the lines of `text` after this one that surely belong to the same
+    /// quoted scalar: as far as there is no quote of either kind.
+    fn more(self, text: &str) -> impl Iterator<Item = Self> {
+        let rest = match self.kind {
+            Leniency::Indentation => &text[self.at..],
+            Leniency::Colon => "",
+        };
+        let inside = &rest[..rest.find(['"', '\'']).unwrap_or_default()];
+        let lines = inside.match_indices('\n');
+        lines.take(MAX_REWRITTEN).map(move |(newline, _)| Self {
+            at: self.at + newline + 1,
+            kind: self.kind,
+        })
+    }
+
     /// That the reader does not take it so often, at the place.
     fn fault(self) -> Fault {
         let expected = match self.kind {
@@ -82,15 +98,18 @@ impl Filler {
 fn rewritten(text: &str, first: Filler) -> Result<Option<Tree<'_>>, Fault> {
     let mut fillers: Vec<Filler> = Vec::new();
     let mut next = first;
+    let mut read_again = 0_usize;
     loop {
         let place = fillers.partition_point(|filler| filler.at < next.at);
         let twice = fillers.get(place).is_some_and(|it| it.at == next.at);
-        let read_again = fillers.len().saturating_mul(text.len());
-        if twice || fillers.len() == MAX_REWRITTEN || read_again > MAX_READ_AGAIN {
+        if twice || fillers.len() >= MAX_REWRITTEN || read_again > MAX_READ_AGAIN {
             return Err(next.fault());
         }
-        fillers.insert(place, next);
+        let following = fillers.get(place).map_or(text.len(), |filler| filler.at);
+        let more = next.more(&text[..following]);
+        fillers.splice(place..place, [next].into_iter().chain(more));
         let filled = filled(text, &fillers);
+        read_again = read_again.saturating_add(filled.len());
         match compose(&filled) {
             Ok(tree) => return Ok(tree.map(|tree| moved(&tree, text, &fillers))),
             Err(Stop::Lenient { at, kind }) => {
@@ -162,6 +181,7 @@ fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
         text,
         nodes: nodes.collect(),
         repeated: tree.repeated.clone(),
+        lines: OnceLock::new(),
     }
 }
 

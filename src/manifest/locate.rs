@@ -48,11 +48,13 @@ pub(super) fn first_line(tree: &Tree<'_>, id: Id) -> Spot {
 }
 
 pub(super) fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {
-    let start = tree.node(key).start as usize;
-    let line = tree.text().get(start..).unwrap_or_default();
-    let line_end = start + line.find(['\r', '\n']).unwrap_or(line.len());
-    let key_end = (tree.node(key).end as usize).min(line_end);
-    let value_end = tree.node(value).end as usize;
+    let (key, value) = (tree.node(key), tree.node(value));
+    let (start, value_end) = (key.start as usize, value.end as usize);
+    // No further: the line may be as long as the file, and this is asked of every field.
+    let end = value_end.max(key.end as usize);
+    let own = tree.text().get(start..end).unwrap_or_default();
+    let line_end = start + own.find(['\r', '\n']).unwrap_or(own.len());
+    let key_end = (key.end as usize).min(line_end);
     Spot {
         start,
         end: if value_end <= line_end && value_end > key_end {

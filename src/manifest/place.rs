@@ -33,10 +33,22 @@ impl<'t> Lines<'t> {
     /// As [`line_and_column`], without reading the text again.
     #[must_use]
     pub fn line_and_column(&self, at: usize) -> (usize, usize) {
-        let before = self.starts.partition_point(|start| *start <= at);
-        let start = before.checked_sub(1).map_or(0, |line| self.starts[line]);
+        let (before, start) = self.line(at);
         let (_, column) = line_and_column(&self.text[start..], at - start);
         (before + 1, column)
+    }
+
+    /// Where the line starts that the byte `at` is on.
+    #[must_use]
+    pub fn start(&self, at: usize) -> usize {
+        self.line(at).1
+    }
+
+    /// How many lines are before the one that `at` is on, and where that one starts.
+    fn line(&self, at: usize) -> (usize, usize) {
+        let before = self.starts.partition_point(|start| *start <= at);
+        let start = before.checked_sub(1).map_or(0, |line| self.starts[line]);
+        (before, start)
     }
 }
 

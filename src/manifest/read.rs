@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::error::{Fault, Problem, ReadError};
 use super::objects::{Manifest, visit};
-use super::place::line_and_column;
+use super::place::Lines;
 use super::source::Source;
 use super::split::{Part, parts};
 use super::template;
@@ -141,7 +141,10 @@ fn read_part<T>(
             if template::is_template(part.text) {
                 reading.templates += 1;
             } else if says_it_is_a_manifest(part) {
-                reading.errors.push(located(&source.name, part, fault));
+                let lines = Lines::of(part.text);
+                reading
+                    .errors
+                    .push(located(&source.name, &lines, part, fault));
             } else {
                 reading.others += 1;
             }
@@ -159,9 +162,9 @@ fn read_part<T>(
     reading
 }
 
-/// A fault of a document as an error of its file.
-pub(super) fn located(file: &str, part: &Part<'_>, fault: Fault) -> ReadError {
-    let (line, column) = line_and_column(part.text, fault.at);
+/// A fault of a document as an error of its file; `lines` are those of the document.
+pub(super) fn located(file: &str, lines: &Lines<'_>, part: &Part<'_>, fault: Fault) -> ReadError {
+    let (line, column) = lines.line_and_column(fault.at);
     ReadError {
         file: file.to_owned(),
         line: Some(line + part.line - 1),

@@ -7,9 +7,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use granit_parser::ScalarStyle;
 
+use super::place::Lines;
 use super::scalar::{self, Meaning};
 
 /// The place of a node in its [`Tree`].
@@ -20,7 +22,9 @@ pub type Id = u32;
 pub struct Tree<'t> {
     pub(super) text: &'t str,
     pub(super) nodes: Vec<Node<'t>>,
+    /// In the order of the second keys.
     pub(super) repeated: Vec<Repeated>,
+    pub(super) lines: OnceLock<Lines<'t>>,
 }
 
 /// A key that a mapping sets more than once. As in Kubernetes' YAML reader, the
@@ -117,6 +121,11 @@ impl<'t> Tree<'t> {
     #[must_use]
     pub fn text(&self) -> &'t str {
         self.text
+    }
+
+    /// The lines of the text.
+    pub(super) fn lines(&self) -> &Lines<'t> {
+        self.lines.get_or_init(|| Lines::of(self.text))
     }
 
     /// The outermost node.
@@ -246,16 +255,11 @@ impl<'t> Tree<'t> {
             .try_fold(id, |id, name| Some(self.entry(id, name)?.1))
     }
 
-    /// The keys that are set more than once, anywhere in the document.
+    /// The keys that are set more than once in `id`, aliases not followed.
     #[must_use]
-    pub fn repeated(&self) -> &[Repeated] {
-        &self.repeated
-    }
-
-    /// Whether `inner` lies in `outer`, aliases not followed.
-    #[must_use]
-    pub fn holds(&self, outer: Id, inner: Id) -> bool {
-        (outer..self.node(outer).after).contains(&inner)
+    pub fn repeated(&self, id: Id) -> &[Repeated] {
+        let place = |id| self.repeated.partition_point(|it| it.second < id);
+        &self.repeated[place(id)..place(self.node(id).after)]
     }
 
     /// The scalar that starts at the byte `at` of the text.

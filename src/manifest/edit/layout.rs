@@ -85,7 +85,8 @@ impl Layout<'_, '_> {
 /// How the document is indented, read off the first places that show it.
 pub(super) fn style_of(tree: &Tree<'_>) -> Style {
     let text = tree.text();
-    let column = |at: usize| at - text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let lines = tree.lines();
+    let column = |at: usize| at - lines.start(at);
     let mut step = None;
     let mut compact = None;
     let mut waiting = vec![tree.root()];

@@ -1,5 +1,7 @@
 //! From a tree and the value it should have to the fewest edits of its text.
 
+use std::collections::HashSet;
+
 use granit_parser::ScalarStyle;
 use serde_json::{Map, Value};
 
@@ -88,7 +90,8 @@ impl Reconciler<'_, '_> {
         let tree = self.tree;
         let entries: Vec<(Id, Id)> = tree.written_entries(id).collect();
         let overlaid = matches!(tree.node(id).shape, Shape::Mapping { overlaid: true, .. });
-        let effective = tree.entries(id);
+        // Mappings may have as many keys as a file has lines.
+        let effective: HashSet<(Id, Id)> = tree.entries(id).into_iter().collect();
         let name_of = |key: Id| tree.key_text(key).unwrap_or_default().into_owned();
 
         let mut gone = vec![false; entries.len()];
@@ -118,15 +121,17 @@ impl Reconciler<'_, '_> {
             }
             written.push(name);
         }
+        let names: HashSet<&str> = written.iter().map(String::as_str).collect();
         for name in old.keys() {
-            if !new.contains_key(name) && !written.contains(name) {
+            if !new.contains_key(name) && !names.contains(name.as_str()) {
                 let field = name.clone();
                 return Err(Refusal::Shared { field });
             }
         }
+        let is_added = |name: &str, value| !names.contains(name) && old.get(name) != Some(value);
         let added: Vec<(&String, &Value)> = new
             .iter()
-            .filter(|(name, value)| !written.contains(name) && old.get(*name) != Some(*value))
+            .filter(|(name, value)| is_added(name, *value))
             .collect();
         if !entries.is_empty() && gone.iter().all(|gone| *gone) {
             return self.replace(slot, id, &Value::Object(new.clone()));
