@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use json_patch::Patch;
 use serde_json::Value;
 
+pub(crate) use finding::shortened;
 pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};
 
 use crate::cluster::{Steps, View};

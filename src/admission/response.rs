@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Endpoint;
 use super::request::{API_VERSION, Request};
-use crate::verdict::{Finding, WARNING_LENGTH};
+use crate::verdict::{Finding, shortened};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -161,11 +161,8 @@ pub(super) fn suppressed(findings: &[Finding]) -> String {
 /// user is told.
 pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Vec<u8> {
     let mut response = Response::allowed(&request.uid);
-    response.warnings.push(
-        format!("multi-attach-guard: {problem}")
-            .chars()
-            .take(WARNING_LENGTH)
-            .collect(),
-    );
+    response
+        .warnings
+        .push(shortened(format!("multi-attach-guard: {problem}")));
     response.to_bytes()
 }
