@@ -5,6 +5,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use multi_attach_guard::cli::{self, Cli};
 
+/// That of musl is slow, and its threads wait for each other.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Fails only when a provider is installed already, and nothing ran before.
     let _ = rustls::crypto::ring::default_provider().install_default();
