@@ -303,9 +303,7 @@ impl PodSpec {
             .iter()
             .chain(self.init_containers.iter().filter(always))
             // With the node's own network, every port of a container is one of the node.
-            .any(|container| {
-                container.ports.on_host || (self.host_network && container.ports.any)
-            })
+            .any(|container| container.ports.on_host || (self.host_network && container.ports.any))
     }
 
     fn extended_resources(&self) -> Box<[Text]> {
