@@ -14,6 +14,12 @@ const MAX_REWRITTEN: usize = 500;
 /// Bytes that one document may be read again for that.
 const MAX_READ_AGAIN: usize = 64 << 20;
 
+/// More than any line is indented.
+const INDENT: &str = match str::from_utf8(&[b' '; MAX_DEPTH as usize]) {
+    Ok(spaces) => spaces,
+    Err(_) => "",
+};
+
 /// A letter that stands for nothing else: of the private use area.
 const LETTER: &str = "\u{e000}";
 
@@ -53,18 +59,15 @@ impl Filler {
 
     /// What is before the first letter of a quoted scalar's line means nothing, so more
     /// of it changes nothing. Behind a letter, a colon belongs to the word.
-    fn text(self) -> Cow<'static, str> {
+    const fn text(self) -> &'static str {
         match self.kind {
-            Leniency::Indentation => Cow::Owned(" ".repeat(MAX_DEPTH as usize)),
-            Leniency::Colon => Cow::Borrowed(LETTER),
+            Leniency::Indentation => INDENT,
+            Leniency::Colon => LETTER,
         }
     }
 
-    fn len(self) -> usize {
-        match self.kind {
-            Leniency::Indentation => MAX_DEPTH as usize,
-            Leniency::Colon => LETTER.len(),
-        }
+    const fn len(self) -> usize {
+        self.text().len()
     }
 
     /// The same for the lines of `text` after this one that surely belong to the same
@@ -128,7 +131,7 @@ fn filled(text: &str, fillers: &[Filler]) -> String {
     let mut done = 0;
     for filler in fillers {
         filled += &text[done..filler.at];
-        filled += &filler.text();
+        filled += filler.text();
         done = filler.at;
     }
     filled += &text[done..];
@@ -157,10 +160,7 @@ fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
     let nodes = tree.nodes.iter().map(|node| Node {
         shape: match &node.shape {
             Shape::Scalar(scalar) => Shape::Scalar(Scalar {
-                text: Cow::Owned(
-                    without_letter(scalar, original(fillers, node.end as usize), fillers)
-                        .to_owned(),
-                ),
+                text: Cow::Owned(without_letter(scalar, place(node.end), fillers).to_owned()),
                 style: scalar.style,
                 tag: scalar.tag,
             }),
@@ -186,9 +186,9 @@ fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
 }
 
 /// The scalar's text without the letter that was put behind its colon.
-fn without_letter<'s>(scalar: &'s Scalar<'_>, end: usize, fillers: &[Filler]) -> &'s str {
+fn without_letter<'s>(scalar: &'s Scalar<'_>, end: u32, fillers: &[Filler]) -> &'s str {
     let put = fillers
-        .binary_search_by_key(&end, |filler| filler.at)
+        .binary_search_by_key(&(end as usize), |filler| filler.at)
         .is_ok_and(|at| fillers[at].kind == Leniency::Colon);
     let without = scalar.text.strip_suffix(LETTER).filter(|_| put);
     without.unwrap_or(&scalar.text)

@@ -210,7 +210,7 @@ fn strangers(inputs: &Inputs<'_>, verb: &str) -> String {
         return String::new();
     }
     format!(
-        "{verb} {} too, in the way its own controller provides.",
+        "{verb} {} too, through its own controller.",
         shown.join(" and ")
     )
 }

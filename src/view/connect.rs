@@ -172,7 +172,8 @@ fn check_token(config: &Config) -> Result<(), ConnectError> {
     match token.map(|token| HeaderValue::from_bytes(token.expose_secret().as_bytes())) {
         Some(Err(_)) => Err(ConnectError::Client {
             url: config.cluster_url.to_string(),
-            reason: "the user's token holds a line break or another control character".to_owned(),
+            reason: "the user's token contains a line break or another control character"
+                .to_owned(),
         }),
         _ => Ok(()),
     }
