@@ -1,0 +1,113 @@
+//! What breaks around the guard, and what becomes of the requests that are under way
+//! meanwhile: how many were sent, how many failed, and how many got a wrong answer.
+//!
+//! The faults are played one after another on one control plane, and the table of them
+//! is printed at the end. A wrong answer fails its row, and so does a request that
+//! failed although there was somebody left to answer it.
+//!
+//! `cargo test --test faults -- SIGKILL` plays those with that word in their name.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::unwrap_in_result,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "in a test, the panic and its message are the report"
+)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+mod load;
+mod replicas;
+mod service;
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use load::Tally;
+use world::World;
+
+/// How a fault is played.
+type Play = fn(&'static World) -> Result<Played, String>;
+
+/// The faults, in the order of the table.
+const ROWS: [(&str, Play); 2] = [
+    ("SIGTERM of one of two replicas", replicas::one_is_ended),
+    ("SIGKILL of one of two replicas", replicas::one_is_killed),
+];
+
+/// What came of a fault.
+pub(crate) struct Played {
+    /// All that was asked.
+    pub(crate) tally: Tally,
+    /// Of what failed, how many nobody could have answered.
+    pub(crate) unanswerable: usize,
+    /// What the numbers do not say.
+    pub(crate) remark: String,
+}
+
+/// The rows so far, by their place in the table.
+type Results = Arc<Mutex<BTreeMap<usize, String>>>;
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // One fault at a time: what it does to others would be counted with them.
+    arguments.test_threads = Some(1);
+    let results = Results::default();
+    let trials = ROWS
+        .into_iter()
+        .enumerate()
+        .map(|(place, (fault, play))| trial(&results, place, fault, play));
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    print_table(&results);
+    conclusion.exit();
+}
+
+/// A fault as a test.
+fn trial(results: &Results, place: usize, fault: &'static str, play: Play) -> Trial {
+    let results = Arc::clone(results);
+    Trial::ignorable_test(fault, move || {
+        let Some(world) = world::shared() else {
+            return Ok(Completion::ignored_with(
+                "there is no control plane to play it on",
+            ));
+        };
+        let Played {
+            tally,
+            unanswerable,
+            remark,
+        } = play(world)?;
+        let (sent, failed, wrong) = (tally.sent, tally.failed.len(), tally.wrong.len());
+        let row = format!("| {fault} | {sent} | {failed} | {wrong} | {remark} |");
+        results.lock().unwrap().insert(place, row);
+        if let Some(first) = tally.wrong.first() {
+            return Err(Failed::from(format!(
+                "{wrong} of {sent} answers are wrong, the first: {}",
+                first.said
+            )));
+        }
+        match tally.failed.last() {
+            Some(last) if failed > unanswerable => Err(Failed::from(format!(
+                "{failed} of {sent} requests failed, of which {unanswerable} could not be \
+                 answered; the last: {}",
+                last.said
+            ))),
+            _ => Ok(Completion::Completed),
+        }
+    })
+}
+
+fn print_table(results: &Results) {
+    let results = results.lock().unwrap();
+    if results.is_empty() {
+        return;
+    }
+    println!("| fault | requests sent | failed | wrong | |");
+    println!("|---|---|---|---|---|");
+    for row in results.values() {
+        println!("{row}");
+    }
+    println!();
+}

@@ -1,0 +1,84 @@
+//! One of two replicas ends while the API server asks them.
+
+use std::time::Instant;
+
+use crate::Played;
+use crate::harness::{ControlPlane, Guard, GuardOptions, WebhookOptions};
+use crate::load::{DEADLINE, Load, Miss, Pace};
+use crate::service::Service;
+use crate::world::World;
+
+/// Each request is two reviews: one for either webhook.
+const PACE: Pace = Pace {
+    askers: 16,
+    rate: 250.0,
+};
+
+/// Requests before and after.
+const SOME: usize = 300;
+
+/// Asked to end, it answers what is under way, and lets the others go elsewhere.
+pub(crate) fn one_is_ended(world: &'static World) -> Result<Played, String> {
+    one_of_two(world, "TERM")
+}
+
+/// Killed, it takes what it was just answering with it, as the API server does not ask
+/// a second time. Whatever is sent afterwards is answered.
+pub(crate) fn one_is_killed(world: &'static World) -> Result<Played, String> {
+    one_of_two(world, "KILL")
+}
+
+fn one_of_two(world: &'static World, signal: &str) -> Result<Played, String> {
+    let plane = world.plane;
+    let options = GuardOptions {
+        arguments: vec!["--shutdown-delay=1s".to_owned()],
+        ..GuardOptions::default()
+    };
+    let replicas = ["one", "other"].map(|name| plane.guard(&format!("{signal}-{name}"), &options));
+    let service = Service::before(plane, &replicas.each_ref());
+    let webhooks = WebhookOptions::new(&service.url, &[&world.namespace]);
+    let _registration = plane.register_webhooks("faults", &webhooks);
+
+    let load = Load::start(plane.runtime().handle(), PACE, |number| {
+        world.ask_the_api_server(number)
+    });
+    load.until_more(SOME)?;
+    let busier = replicas.iter().max_by_key(|it| reviews(plane, it)).unwrap();
+    let began = Instant::now();
+    busier.program.signal(signal);
+    busier.program.wait(DEADLINE)?;
+    let ended = Instant::now();
+    load.until_more(SOME)?;
+    let tally = load.end();
+
+    let rate = 2.0 * tally.rate();
+    let is_under_way = |it: &&Miss| it.sent < ended && began <= it.ended;
+    let under_way = tally.failed.iter().filter(is_under_way).count();
+    Ok(match signal {
+        "KILL" => Played {
+            // Nobody had more than one under way, nor asked again in vain.
+            unanswerable: under_way.min(PACE.askers),
+            remark: format!("{rate:.0} reviews a second; what failed was under way in what died"),
+            tally,
+        },
+        _ => Played {
+            unanswerable: 0,
+            remark: format!("{rate:.0} reviews a second"),
+            tally,
+        },
+    })
+}
+
+/// How many reviews it has answered.
+fn reviews(plane: &ControlPlane, guard: &Guard) -> u64 {
+    let metrics = plane.block_on(async {
+        let url = format!("{}/metrics", guard.admin_url);
+        let answer = plane.http().get(url).send().await.unwrap();
+        answer.text().await.unwrap()
+    });
+    let counts = metrics
+        .lines()
+        .filter(|line| line.starts_with("multi_attach_guard_reviews_total{"))
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    counts.sum()
+}

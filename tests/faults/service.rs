@@ -1,0 +1,102 @@
+//! What a Service does between the API server and the replicas: connections go in turn
+//! to those that say they are ready, and to none that refuses them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::copy;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::interval;
+
+use crate::harness::{ControlPlane, Guard};
+
+/// How often replicas are asked whether they are ready.
+const PROBE_EVERY: Duration = Duration::from_millis(100);
+
+/// Dropping it ends every connection.
+pub(crate) struct Service {
+    /// Where it is, as a webhook configuration names it.
+    pub(crate) url: String,
+    _tasks: JoinSet<()>,
+}
+
+struct Endpoint {
+    address: SocketAddr,
+    readiness: String,
+    is_ready: AtomicBool,
+}
+
+impl Service {
+    pub(crate) fn before(plane: &'static ControlPlane, replicas: &[&Guard]) -> Self {
+        let endpoints = replicas.iter().map(|replica| Endpoint {
+            address: address(&replica.url),
+            readiness: format!("{}/readyz", replica.admin_url),
+            is_ready: AtomicBool::new(true),
+        });
+        let endpoints: Arc<[Endpoint]> = endpoints.collect();
+        let listener = plane.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let mut tasks = JoinSet::new();
+        for number in 0..endpoints.len() {
+            let endpoints = Arc::clone(&endpoints);
+            let probe = async move {
+                let endpoint = &endpoints[number];
+                let mut turn = interval(PROBE_EVERY);
+                loop {
+                    turn.tick().await;
+                    let answer = plane.http().get(&endpoint.readiness).send().await;
+                    let is_ready = answer.is_ok_and(|answer| answer.status().is_success());
+                    endpoint.is_ready.store(is_ready, Ordering::SeqCst);
+                }
+            };
+            tasks.spawn_on(probe, plane.runtime().handle());
+        }
+        tasks.spawn_on(accept(listener, endpoints), plane.runtime().handle());
+        Self { url, _tasks: tasks }
+    }
+}
+
+async fn accept(listener: TcpListener, endpoints: Arc<[Endpoint]>) {
+    let turn = AtomicUsize::new(0);
+    let mut connections = JoinSet::new();
+    loop {
+        let (client, _) = listener.accept().await.unwrap();
+        let first = turn.fetch_add(1, Ordering::Relaxed);
+        let endpoints = Arc::clone(&endpoints);
+        connections.spawn(async move {
+            for number in first..first + endpoints.len() {
+                let endpoint = &endpoints[number % endpoints.len()];
+                if !endpoint.is_ready.load(Ordering::SeqCst) {
+                    continue;
+                }
+                match TcpStream::connect(endpoint.address).await {
+                    Ok(replica) => return forward(client, replica).await,
+                    Err(_) => endpoint.is_ready.store(false, Ordering::SeqCst),
+                }
+            }
+        });
+    }
+}
+
+/// Until one side ends, which ends the other.
+async fn forward(mut client: TcpStream, mut replica: TcpStream) {
+    for stream in [&client, &replica] {
+        stream.set_nodelay(true).unwrap();
+    }
+    let (mut from_client, mut to_client) = client.split();
+    let (mut from_replica, mut to_replica) = replica.split();
+    // However it ends, it ends.
+    let _ = tokio::select! {
+        end = copy(&mut from_client, &mut to_replica) => end,
+        end = copy(&mut from_replica, &mut to_client) => end,
+    };
+}
+
+/// The address in a URL without a path.
+fn address(url: &str) -> SocketAddr {
+    let (_, address) = url.split_once("://").unwrap();
+    address.parse().unwrap()
+}
