@@ -5,6 +5,7 @@
 //! where something was found is the document looked at again.
 
 mod document;
+mod managed_fields;
 mod request;
 mod response;
 
@@ -123,7 +124,7 @@ pub struct Submitted {
 /// Judging and answering are two steps, as a view may turn out to lack a fact
 /// that is worth a second judgement.
 pub struct Received<'a> {
-    request: Request<'a>,
+    request: Request,
     documents: Documents<'a>,
     reference: ObjectRef,
 }
@@ -241,7 +242,7 @@ impl<'a> Received<'a> {
     }
 }
 
-impl Request<'_> {
+impl Request {
     /// The object to judge, where there is one. Of what is deleted, only that is
     /// judged which nodes hold volumes by; what is connected to is not.
     fn to_judge(&self) -> Option<&Object> {
@@ -256,7 +257,7 @@ impl Request<'_> {
     }
 }
 
-fn answer(endpoint: Endpoint, request: &Request<'_>, verdict: &Verdict) -> (Decision, Vec<u8>) {
+fn answer(endpoint: Endpoint, request: &Request, verdict: &Verdict) -> (Decision, Vec<u8>) {
     if verdict.findings.is_empty() && verdict.notices.is_empty() {
         return (
             Decision::Allowed,

@@ -9,6 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::managed_fields;
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::model::workload::WorkloadKind;
@@ -68,9 +69,9 @@ impl Operation {
 
 /// The request of an AdmissionReview.
 #[derive(Debug, Default)]
-pub struct Request<'a> {
+pub struct Request {
     /// The review's own identity, to be repeated in the answer.
-    pub uid: Cow<'a, str>,
+    pub uid: Text,
     /// Why the review cannot be judged, as a sentence; the rest may be empty then.
     pub problem: Option<String>,
     /// The kind of the object; `None` for kinds that are not read.
@@ -94,23 +95,20 @@ pub struct Request<'a> {
     resource: Text,
 }
 
-impl<'a> Request<'a> {
+impl Request {
     /// Reads a review.
     ///
     /// # Errors
     /// When not even a uid can be read.
-    pub fn read(body: &'a [u8]) -> Result<Self, Malformed> {
-        // Checked once as a whole, text need not be checked again string by string.
-        let review = match str::from_utf8(body) {
-            Ok(text) => serde_json::from_str::<OfObject<ReviewEnvelope<'a>>>(text),
-            Err(_) => serde_json::from_slice(body),
-        };
-        let error = match review {
-            Ok(OfObject(review)) => return review.into_request(),
+    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+        // What is wrong is looked for in the body as it came.
+        let shortened = managed_fields::emptied(body).and_then(|body| envelope(&body).ok());
+        let error = match shortened.map_or_else(|| envelope(body), Ok) {
+            Ok(review) => return review.into_request(),
             Err(error) => error,
         };
         // Whatever is wrong may lie behind the uid; the answer must carry it.
-        match serde_json::from_slice::<OfObject<Skim<'a>>>(body) {
+        match serde_json::from_slice::<OfObject<Skim>>(body) {
             Ok(OfObject(Skim { request: None })) => Err(Malformed::NoRequest),
             Ok(OfObject(Skim {
                 request: Some(OfObject(SkimRequest { uid })),
@@ -181,6 +179,15 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Checked once as a whole, text need not be checked again string by string.
+fn envelope(body: &[u8]) -> serde_json::Result<ReviewEnvelope> {
+    match str::from_utf8(body) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(body),
+    }
+    .map(|OfObject(review)| review)
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct GroupVersionKind {
@@ -191,15 +198,14 @@ struct GroupVersionKind {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ReviewEnvelope<'a> {
+struct ReviewEnvelope {
     api_version: Option<Text>,
     kind: Option<Text>,
-    #[serde(borrow)]
-    request: Option<RequestFields<'a>>,
+    request: Option<RequestFields>,
 }
 
-impl<'a> ReviewEnvelope<'a> {
-    fn into_request(self) -> Result<Request<'a>, Malformed> {
+impl ReviewEnvelope {
+    fn into_request(self) -> Result<Request, Malformed> {
         let RequestFields(request) = self.request.ok_or(Malformed::NoRequest)?;
         if request.uid.is_empty() {
             return Err(Malformed::NoUid);
@@ -244,14 +250,14 @@ enum Field {
 /// as what its kind says. A derived one would have to hold the object as a tree
 /// until the end, several times its size. Should the object come before its
 /// kind, it is put aside as bytes until the kind is known.
-struct RequestFields<'a>(Request<'a>);
+struct RequestFields(Request);
 
-impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
+impl<'de> Deserialize<'de> for RequestFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields<'a>(PhantomData<&'a ()>);
+        struct Fields;
 
-        impl<'de: 'a, 'a> Visitor<'de> for Fields<'a> {
-            type Value = RequestFields<'a>;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = RequestFields;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("the request of an AdmissionReview")
@@ -263,7 +269,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
                 let mut aside: [Option<&'de RawValue>; 2] = [None, None];
                 while let Some(field) = map.next_key()? {
                     match field {
-                        Field::Uid => request.uid = map.next_value::<BorrowedText<'a>>()?.0,
+                        Field::Uid => request.uid = map.next_value()?,
                         Field::Kind => {
                             let gvk: GroupVersionKind = map.next_value()?;
                             request.kind = ObjectKind::of(&gvk.group, &gvk.kind);
@@ -285,7 +291,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
                                 map.next_value::<Option<Text>>()?.unwrap_or_default();
                         }
                         Field::Operation => {
-                            request.operation = match &*map.next_value::<BorrowedText<'a>>()?.0 {
+                            request.operation = match &*map.next_value::<BorrowedText<'de>>()?.0 {
                                 "CREATE" => Operation::Create,
                                 "UPDATE" => Operation::Update,
                                 "DELETE" => Operation::Delete,
@@ -327,7 +333,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RequestFields<'a> {
             }
         }
 
-        deserializer.deserialize_map(Fields(PhantomData))
+        deserializer.deserialize_map(Fields)
     }
 }
 
@@ -412,13 +418,13 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OfObject<T> {
 }
 
 #[derive(Deserialize)]
-struct Skim<'a> {
-    #[serde(default, borrow)]
-    request: Option<OfObject<SkimRequest<'a>>>,
+struct Skim {
+    #[serde(default)]
+    request: Option<OfObject<SkimRequest>>,
 }
 
 #[derive(Deserialize)]
-struct SkimRequest<'a> {
-    #[serde(default, borrow)]
-    uid: Cow<'a, str>,
+struct SkimRequest {
+    #[serde(default)]
+    uid: Text,
 }
