@@ -239,52 +239,17 @@ pub(super) struct PodSpec {
 #[serde(default, rename_all = "camelCase")]
 struct Container {
     #[serde(deserialize_with = "nullable")]
-    ports: Ports,
+    ports: Vec<Port>,
     #[serde(deserialize_with = "nullable")]
     resources: Resources,
     /// `Always` for an init container that keeps running beside the others.
     restart_policy: Option<Text>,
 }
 
-/// The ports of a container.
-#[derive(Default)]
-struct Ports {
-    /// Whether there are any.
-    any: bool,
-    /// Whether one of them is a port of the node.
-    on_host: bool,
-}
-
-impl<'de> Deserialize<'de> for Ports {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Port {
-            host_port: Option<Amount>,
-        }
-
-        struct List;
-
-        impl<'de> Visitor<'de> for List {
-            type Value = Ports;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of ports")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Ports, A::Error> {
-                let mut ports = Ports::default();
-                while let Some(port) = seq.next_element::<Port>()? {
-                    ports.any = true;
-                    ports.on_host |=
-                        matches!(port.host_port, Some(Amount::Count(number)) if number != 0);
-                }
-                Ok(ports)
-            }
-        }
-
-        deserializer.deserialize_seq(List)
-    }
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Port {
+    host_port: Option<Amount>,
 }
 
 #[derive(Default, Deserialize)]
@@ -302,8 +267,12 @@ impl PodSpec {
         self.containers
             .iter()
             .chain(self.init_containers.iter().filter(always))
+            .flat_map(|container| &container.ports)
             // With the node's own network, every port of a container is one of the node.
-            .any(|container| container.ports.on_host || (self.host_network && container.ports.any))
+            .any(|port| {
+                self.host_network
+                    || matches!(port.host_port, Some(Amount::Count(number)) if number != 0)
+            })
     }
 
     fn extended_resources(&self) -> Box<[Text]> {

@@ -254,7 +254,7 @@ impl Workload {
         };
         let (parallelism, completions, mode, template, suspended) = match kind {
             WorkloadKind::CronJob => {
-                let job = spec.job_template.unwrap_or_default().spec;
+                let job = spec.job_template.spec;
                 let suspended = spec.suspend || job.suspend;
                 let mode = job.completion_mode;
                 (
@@ -341,8 +341,8 @@ struct Spec {
     parallelism: Option<i64>,
     completions: Option<i64>,
     completion_mode: Option<Text>,
-    /// Apart, as only CronJobs have one, and it is large.
-    job_template: Option<Box<JobTemplate>>,
+    #[serde(deserialize_with = "nullable")]
+    job_template: JobTemplate,
     #[serde(deserialize_with = "nullable")]
     paused: bool,
     #[serde(deserialize_with = "nullable")]
