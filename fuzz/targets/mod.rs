@@ -9,4 +9,5 @@ pub mod kubeconfig;
 pub mod manifest;
 pub mod pem;
 pub mod policy;
+pub mod reading;
 pub mod review;
