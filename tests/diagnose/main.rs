@@ -202,7 +202,7 @@ fn a_claim_that_two_workloads_share() {
 
 #[test]
 fn a_drain_that_the_scheduler_does_not_notice() {
-    let Some(stage) = Stage::new("drain") else {
+    let Some(stage) = Stage::alone("drain") else {
         return;
     };
     let beside_itself = json!({"spec": {

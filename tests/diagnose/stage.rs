@@ -22,6 +22,16 @@ pub(crate) struct World {
     kubectl: PathBuf,
 }
 
+impl World {
+    fn new(plane: &'static ControlPlane) -> Self {
+        Self {
+            plane,
+            nodes: plane.fake_nodes(),
+            kubectl: plane.program("kubectl"),
+        }
+    }
+}
+
 /// A namespace with what is in it.
 pub(crate) struct Stage {
     pub(crate) world: &'static World,
@@ -41,13 +51,20 @@ impl Stage {
     pub(crate) fn with_mode(name: &str, mode: &str) -> Option<Self> {
         static WORLD: OnceLock<World> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
-        let programs = harness::require_programs(Needs::Controllers)?;
-        let world = WORLD.get_or_init(|| World {
-            plane,
-            nodes: plane.fake_nodes(),
-            kubectl: programs.path("kubectl"),
-        });
-        let namespace = plane.namespace(name);
+        let world = WORLD.get_or_init(|| World::new(plane));
+        Some(Self::build(world, name, mode))
+    }
+
+    /// The same on a control plane of its own, where no other test's nodes come or go: each
+    /// wakes the scheduler.
+    pub(crate) fn alone(name: &str) -> Option<Self> {
+        let plane = Box::leak(Box::new(harness::start_control_plane(Needs::Controllers)?));
+        let world = Box::leak(Box::new(World::new(plane)));
+        Some(Self::build(world, name, "ReadWriteOnce"))
+    }
+
+    fn build(world: &'static World, name: &str, mode: &str) -> Self {
+        let namespace = world.plane.namespace(name);
         let nodes: Vec<String> = ["a", "b"]
             .iter()
             .map(|letter| format!("{namespace}-{letter}"))
@@ -70,7 +87,7 @@ impl Stage {
             volume,
         };
         stage.furnish(mode);
-        Some(stage)
+        stage
     }
 
     fn furnish(&self, mode: &str) {

@@ -176,6 +176,11 @@ impl ControlPlane {
         self.scheduler.as_ref()
     }
 
+    /// Where the program of this name is: `kubectl` for example.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.programs.path(name)
+    }
+
     /// Writes a file that goes when the control plane goes.
     pub(crate) fn write_file(&self, name: &str, content: &str) -> PathBuf {
         let file = self.folder.join("kube-apiserver").join(name);
