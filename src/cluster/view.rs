@@ -216,11 +216,17 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Every storage class, by name.
+    /// Every storage class, by name. They say what might help and decide nothing, so
+    /// nobody is asked whether each is still as the cache has it.
     #[must_use]
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
+        let classes = Trait::Kind(ObjectKind::StorageClass);
+        let cached = self.cluster.with(classes);
         let mut classes: Vec<&StorageClass> = self
-            .members(Trait::Kind(ObjectKind::StorageClass))
+            .nearer(move |cluster| cluster.with(classes))
+            .chain(cached.filter(|object| !self.is_nearer(object)))
+            .take_while(|_| self.step(1))
+            .filter_map(StorageClass::of)
             .collect();
         classes.sort_unstable_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         classes
