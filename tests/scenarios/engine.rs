@@ -15,6 +15,7 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use crate::harness::ControlPlane;
+use crate::harness::fake_nodes::SCENARIO;
 use crate::outcome::Outcome;
 
 /// Every kind the engine asks about. They are listed one after the other, and what is
@@ -63,7 +64,7 @@ pub(crate) fn opinion(
 ) -> Result<Opinion, String> {
     let mut cluster = Cluster::complete();
     let mut judged = Vec::new();
-    for (kind, document) in documents(plane)? {
+    for (kind, document) in documents(plane, namespace)? {
         let object = read(kind, &document)?;
         let metadata = &document["metadata"];
         if metadata["namespace"] == *namespace && !is_controlled(&document) {
@@ -93,7 +94,8 @@ pub(crate) fn opinion(
 pub(crate) fn forecast(plane: &ControlPlane, object: &Value) -> Result<Opinion, String> {
     let mut cluster = Cluster::complete();
     let mut earlier = None;
-    let documents = documents(plane)?;
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    let documents = documents(plane, namespace)?;
     for (kind, document) in &documents {
         let same = |field: &str| document["metadata"][field] == object["metadata"][field];
         if document["kind"] == object["kind"] && same("namespace") && same("name") {
@@ -170,8 +172,10 @@ fn outcome(finding: &Finding) -> Result<Outcome, String> {
     }
 }
 
-/// The cluster as the guard follows it.
-fn documents(plane: &ControlPlane) -> Result<Vec<(ObjectKind, Value)>, String> {
+/// The cluster as the guard follows it, without the volumes and classes of other
+/// scenarios: those stay when their scenario is over, and are read again and again.
+fn documents(plane: &ControlPlane, namespace: &str) -> Result<Vec<(ObjectKind, Value)>, String> {
+    let own = format!("{SCENARIO}={namespace}");
     let mut documents = Vec::new();
     for (group, version, name) in FACTS {
         let Some(kind) = ObjectKind::of(group, name) else {
@@ -182,6 +186,7 @@ fn documents(plane: &ControlPlane) -> Result<Vec<(ObjectKind, Value)>, String> {
         let selector = match name {
             "Pod" => "!pod-template-hash,!controller-revision-hash,!job-name",
             "ReplicaSet" => "!pod-template-hash",
+            "PersistentVolume" | "StorageClass" => &own,
             _ => "",
         };
         let list = plane

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
-use kube::core::GroupVersionKind;
+use kube::core::{GroupVersionKind, ObjectMeta};
 use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::Value;
@@ -76,7 +76,7 @@ impl Observer {
                         Ok(Event::Apply(object)) => {
                             state.put(kind, &object);
                         }
-                        Ok(Event::Delete(object)) => state.remove(&key(kind, &object)),
+                        Ok(Event::Delete(object)) => state.remove(&key(kind, &object.metadata)),
                         // The watcher starts again by itself.
                         Err(_) => {}
                     }
@@ -145,11 +145,11 @@ impl Observer {
             let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
             let api = Api::<DynamicObject>::namespaced_with(plane.client(), namespace, &resource);
             let list = plane
-                .block_on(api.list(&ListParams::default()))
+                .block_on(api.list_metadata(&ListParams::default()))
                 .map_err(|it| it.to_string())?;
             for object in list.items {
                 known.insert(
-                    key(kind, &object),
+                    key(kind, &object.metadata),
                     revision(object.metadata.resource_version.as_deref()),
                 );
             }
@@ -192,7 +192,7 @@ impl State {
     }
 
     fn put(&mut self, kind: &str, object: &DynamicObject) -> Key {
-        let key = key(kind, object);
+        let key = key(kind, &object.metadata);
         self.touch(&key.0);
         self.seen.insert(
             key.clone(),
@@ -227,8 +227,7 @@ fn revision(version: Option<&str>) -> u64 {
     version.and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
-fn key(kind: &str, object: &DynamicObject) -> Key {
-    let metadata = &object.metadata;
+fn key(kind: &str, metadata: &ObjectMeta) -> Key {
     (
         metadata.namespace.clone().unwrap_or_default(),
         kind.to_owned(),

@@ -11,7 +11,7 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 use crate::engine::{Before, Opinion, forecast, opinion};
-use crate::harness::fake_nodes::NodeSpec;
+use crate::harness::fake_nodes::{NodeSpec, SCENARIO};
 use crate::harness::{ControlPlane, FakeNodes, Output};
 use crate::manifests::{Class, Volume};
 use crate::observe::{NotYet, Observer};
@@ -177,7 +177,7 @@ impl<'a> Stage<'a> {
     }
 
     pub(crate) fn create(&self, object: &Value) -> Result<(), String> {
-        let object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
+        let mut object: DynamicObject = serde_json::from_str(&self.fill(&object.to_string()))
             .map_err(|error| error.to_string())?;
         let types = object.types.as_ref().ok_or("An object has no kind.")?;
         let kind = GroupVersionKind::try_from(types).map_err(|error| error.to_string())?;
@@ -186,6 +186,8 @@ impl<'a> Stage<'a> {
         let api: Api<DynamicObject> = if kind.kind == "PersistentVolumeClaim" {
             Api::namespaced_with(client, &self.run, &resource)
         } else {
+            let labels = object.metadata.labels.get_or_insert_default();
+            labels.insert(SCENARIO.to_owned(), self.run.clone());
             Api::all_with(client, &resource)
         };
         self.world

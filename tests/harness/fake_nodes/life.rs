@@ -265,23 +265,21 @@ impl<'a> Attachable<'a> {
             .iter()
             .filter_map(|it| Some((it.metadata.name.as_deref()?, it.spec.attach_required?)))
             .collect();
-        let volumes: HashMap<&str, String> = cluster
+        let volumes: HashMap<&str, &PersistentVolume> = cluster
             .volumes
             .iter()
-            .filter_map(|volume| {
-                let csi = volume.spec.as_ref()?.csi.as_ref()?;
-                // A driver without an object attaches: pkg/volume/csi/csi_plugin.go.
-                let attaches = drivers.get(csi.driver.as_str()).copied().unwrap_or(true);
-                let name = format!("kubernetes.io/csi/{}^{}", csi.driver, csi.volume_handle);
-                Some((volume.metadata.name.as_deref()?, attaches.then_some(name)?))
-            })
+            .filter_map(|volume| Some((volume.metadata.name.as_deref()?, volume.as_ref())))
             .collect();
         let claims = cluster.claims.iter().filter_map(|claim| {
             let volume = volumes.get(claim.spec.as_ref()?.volume_name.as_deref()?)?;
+            let csi = volume.spec.as_ref()?.csi.as_ref()?;
+            // A driver without an object attaches: pkg/volume/csi/csi_plugin.go.
+            let attaches = drivers.get(csi.driver.as_str()).copied().unwrap_or(true);
+            let name = format!("kubernetes.io/csi/{}^{}", csi.driver, csi.volume_handle);
             let metadata = &claim.metadata;
             Some((
                 (metadata.namespace.as_deref()?, metadata.name.as_deref()?),
-                volume.clone(),
+                attaches.then_some(name)?,
             ))
         });
         Self(claims.collect())

@@ -57,6 +57,9 @@ pub(crate) const AUTOSCALER: &str = "system:serviceaccount:kube-system:cluster-a
 /// The annotation of a pod that ends by itself: after so many seconds of running.
 pub(crate) const ENDS_AFTER: &str = "fake-kubelet/ends-after-seconds";
 
+/// The label of a volume or class: the namespace of the scenario that it was made for.
+pub(crate) const SCENARIO: &str = "scenario";
+
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// A node to simulate.
@@ -288,9 +291,14 @@ async fn beat(client: &kube::Client, node: &str) {
             "renewTime": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
         },
     });
-    let as_kubelet = PatchParams::apply("fake-kubelet").force();
+    let as_kubelet = PatchParams::default();
     // A lost beat is made good by the next.
-    let _ = api.patch(node, &as_kubelet, &Patch::Apply(&lease)).await;
+    if let Err(kube::Error::Api(status)) = api.patch(node, &as_kubelet, &Patch::Merge(&lease)).await
+        && status.code == 404
+    {
+        let lease = serde_json::from_value(lease).unwrap();
+        let _ = api.create(&PostParams::default(), &lease).await;
+    }
 }
 
 fn now() -> String {

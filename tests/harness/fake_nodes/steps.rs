@@ -92,7 +92,7 @@ fn provisioned(claim: &PersistentVolumeClaim, zone: &str) -> PersistentVolume {
     let name = format!("pvc-{}", metadata.uid.as_deref().unwrap_or_default());
     let requests = spec.and_then(|it| it.resources.as_ref()?.requests.as_ref());
     let volume = json!({
-        "metadata": { "name": name },
+        "metadata": { "name": name, "labels": { super::SCENARIO: metadata.namespace } },
         "spec": {
             "capacity": requests,
             "accessModes": spec.and_then(|it| it.access_modes.as_ref()),
