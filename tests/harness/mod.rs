@@ -136,6 +136,8 @@ pub(crate) fn skip<T>(reason: &str) -> Option<T> {
 /// Asks `question` again and again until it has an answer or `within` has passed.
 ///
 /// For what offers no event to wait for, such as a readiness endpoint.
+/// Between two questions it pauses for as long as the last one took, so that a dear one,
+/// of a whole process, leaves the machine to those who must bring the answer about.
 ///
 /// # Errors
 ///
@@ -148,6 +150,7 @@ pub(crate) fn wait_until<T>(
     const PAUSE: Duration = Duration::from_millis(50);
     let deadline = Instant::now() + within;
     loop {
+        let asked = Instant::now();
         match question() {
             Ok(answer) => return Ok(answer),
             Err(last) if Instant::now() >= deadline => {
@@ -156,7 +159,7 @@ pub(crate) fn wait_until<T>(
                     within.as_secs()
                 ));
             }
-            Err(_) => thread::sleep(PAUSE),
+            Err(_) => thread::sleep(asked.elapsed().max(PAUSE)),
         }
     }
 }
