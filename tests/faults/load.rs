@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// Nothing here takes this long; a row that waits for it has failed.
@@ -80,13 +80,13 @@ pub(crate) struct Pace {
     pub(crate) rate: f64,
 }
 
-/// Requests without an end.
+/// Requests without an end. Dropping it ends them too.
 pub(crate) struct Load {
     runtime: Handle,
     began: Instant,
     stop: watch::Sender<bool>,
     answered: watch::Receiver<usize>,
-    askers: Vec<JoinHandle<Tally>>,
+    askers: JoinSet<Tally>,
 }
 
 impl Load {
@@ -101,9 +101,10 @@ impl Load {
         let Pace { askers, rate } = pace;
         #[allow(clippy::cast_precision_loss, reason = "there are a few")]
         let between = Duration::from_secs_f64(askers as f64 / rate);
-        let askers = (0..askers).map(|first| {
+        let mut all = JoinSet::new();
+        for first in 0..askers {
             let (ask, count, stopped) = (ask.clone(), count.clone(), stopped.clone());
-            runtime.spawn(async move {
+            let asker = async move {
                 let mut tally = Tally::default();
                 let mut turn = interval(between);
                 turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -117,12 +118,13 @@ impl Load {
                     count.send_modify(|count| *count += 1);
                 }
                 tally
-            })
-        });
+            };
+            all.spawn_on(asker, runtime);
+        }
         Self {
             runtime: runtime.clone(),
             began: Instant::now(),
-            askers: askers.collect(),
+            askers: all,
             stop,
             answered,
         }
@@ -143,12 +145,16 @@ impl Load {
     }
 
     /// Sends no more, and waits for the answers under way.
-    pub(crate) fn end(self) -> Tally {
+    pub(crate) fn end(mut self) -> Tally {
         self.stop.send_replace(true);
         let mut all = Tally::default();
-        for asker in self.askers {
-            let tally = self.runtime.block_on(timeout_of(asker));
-            all.add(tally.expect("every request comes to an end").unwrap());
+        let next = async |askers: &mut JoinSet<Tally>| timeout_of(askers.join_next()).await;
+        while let Some(tally) = self
+            .runtime
+            .block_on(next(&mut self.askers))
+            .expect("every request comes to an end")
+        {
+            all.add(tally.unwrap());
         }
         all.took = self.began.elapsed();
         all

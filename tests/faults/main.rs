@@ -15,11 +15,17 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+mod api_server;
+mod certificate;
+mod clock;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod load;
+mod proxy;
+mod refusals;
 mod replicas;
 mod service;
+mod watches;
 mod world;
 
 use std::collections::BTreeMap;
@@ -29,14 +35,47 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use load::Tally;
 use world::World;
 
-/// How a fault is played.
-type Play = fn(&'static World) -> Result<Played, String>;
+/// A fault.
+#[derive(Clone, Copy)]
+struct Fault {
+    name: &'static str,
+    /// Whether this machine has what it takes; says so where it has not.
+    can_be_played: fn() -> Option<()>,
+    play: fn(&'static World) -> Result<Played, String>,
+}
 
 /// The faults, in the order of the table.
-const ROWS: [(&str, Play); 2] = [
-    ("SIGTERM of one of two replicas", replicas::one_is_ended),
-    ("SIGKILL of one of two replicas", replicas::one_is_killed),
+const FAULTS: [Fault; 9] = [
+    fault("SIGTERM of one of two replicas", replicas::one_is_ended),
+    fault("SIGKILL of one of two replicas", replicas::one_is_killed),
+    fault(
+        "API server killed and started again",
+        api_server::it_is_killed,
+    ),
+    fault("API server hangs and goes on", api_server::it_hangs),
+    fault("each watch in turn frozen", watches::each_is_frozen),
+    fault("each watch in turn gone (410)", watches::each_is_gone),
+    fault(
+        "certificate swapped, half-written, expired",
+        certificate::it_changes,
+    ),
+    Fault {
+        can_be_played: clock::can_be_set,
+        ..fault("clock set forward and back", clock::it_is_set)
+    },
+    Fault {
+        can_be_played: refusals::has_curl,
+        ..fault("refused while the body is coming", refusals::early)
+    },
 ];
+
+const fn fault(name: &'static str, play: fn(&'static World) -> Result<Played, String>) -> Fault {
+    Fault {
+        name,
+        can_be_played: || Some(()),
+        play,
+    }
+}
 
 /// What came of a fault.
 pub(crate) struct Played {
@@ -56,22 +95,27 @@ fn main() {
     // One fault at a time: what it does to others would be counted with them.
     arguments.test_threads = Some(1);
     let results = Results::default();
-    let trials = ROWS
+    let trials = FAULTS
         .into_iter()
         .enumerate()
-        .map(|(place, (fault, play))| trial(&results, place, fault, play));
+        .map(|(place, fault)| trial(&results, place, fault));
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     print_table(&results);
     conclusion.exit();
 }
 
 /// A fault as a test.
-fn trial(results: &Results, place: usize, fault: &'static str, play: Play) -> Trial {
+fn trial(results: &Results, place: usize, fault: Fault) -> Trial {
     let results = Arc::clone(results);
-    Trial::ignorable_test(fault, move || {
-        let Some(world) = world::shared() else {
+    let Fault {
+        name,
+        can_be_played,
+        play,
+    } = fault;
+    Trial::ignorable_test(name, move || {
+        let Some(world) = can_be_played().and_then(|()| world::shared()) else {
             return Ok(Completion::ignored_with(
-                "there is no control plane to play it on",
+                "this machine lacks what it takes to play it",
             ));
         };
         let Played {
@@ -80,7 +124,7 @@ fn trial(results: &Results, place: usize, fault: &'static str, play: Play) -> Tr
             remark,
         } = play(world)?;
         let (sent, failed, wrong) = (tally.sent, tally.failed.len(), tally.wrong.len());
-        let row = format!("| {fault} | {sent} | {failed} | {wrong} | {remark} |");
+        let row = format!("| {name} | {sent} | {failed} | {wrong} | {remark} |");
         results.lock().unwrap().insert(place, row);
         if let Some(first) = tally.wrong.first() {
             return Err(Failed::from(format!(

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::Played;
-use crate::harness::{ControlPlane, Guard, GuardOptions, WebhookOptions};
+use crate::harness::{GuardOptions, WebhookOptions};
 use crate::load::{DEADLINE, Load, Miss, Pace};
 use crate::service::Service;
 use crate::world::World;
@@ -43,7 +43,10 @@ fn one_of_two(world: &'static World, signal: &str) -> Result<Played, String> {
         world.ask_the_api_server(number)
     });
     load.until_more(SOME)?;
-    let busier = replicas.iter().max_by_key(|it| reviews(plane, it)).unwrap();
+    let busier = replicas
+        .iter()
+        .max_by_key(|it| it.count(plane, "multi_attach_guard_reviews_total{"))
+        .unwrap();
     let began = Instant::now();
     busier.program.signal(signal);
     busier.program.wait(DEADLINE)?;
@@ -67,18 +70,4 @@ fn one_of_two(world: &'static World, signal: &str) -> Result<Played, String> {
             tally,
         },
     })
-}
-
-/// How many reviews it has answered.
-fn reviews(plane: &ControlPlane, guard: &Guard) -> u64 {
-    let metrics = plane.block_on(async {
-        let url = format!("{}/metrics", guard.admin_url);
-        let answer = plane.http().get(url).send().await.unwrap();
-        answer.text().await.unwrap()
-    });
-    let counts = metrics
-        .lines()
-        .filter(|line| line.starts_with("multi_attach_guard_reviews_total{"))
-        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
-    counts.sum()
 }

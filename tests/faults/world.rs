@@ -3,11 +3,26 @@
 
 use std::sync::OnceLock;
 
+use std::time::Duration;
+
 use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
 use crate::harness::{self, ControlPlane, Needs};
-use crate::load::Came;
+use crate::load::{Came, Pace};
+
+/// Reviews that go straight to a guard.
+pub(crate) const STRAIGHT: Pace = Pace {
+    askers: 16,
+    rate: 80.0,
+};
+
+/// For guards whose API server is there, but may be slow on a busy machine: a denial that
+/// it does not confirm in time stands.
+pub(crate) const SURE: [&str; 1] = ["--stale=deny"];
+
+/// How long such a review may take, as the API server tells the guard, and waits itself.
+const TIMEOUT: Duration = Duration::from_secs(6);
 
 /// What all rows share.
 pub(crate) struct World {
@@ -95,6 +110,88 @@ impl World {
             )),
         }
     }
+}
+
+/// What a guard said to a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// Denied.
+    No,
+    /// Not denied, because the API server did not confirm it.
+    Unconfirmed,
+    /// Let through.
+    Yes,
+}
+
+impl World {
+    /// Sends a review of a new Deployment with that claim to a guard.
+    pub(crate) async fn review(
+        &self,
+        client: &reqwest::Client,
+        guard: &str,
+        (claim, strategy): (&str, &str),
+    ) -> Result<Said, String> {
+        let mut object = deployment("web", claim, strategy);
+        object["metadata"]["namespace"] = json!(self.namespace);
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {
+                "uid": "7d6a3f0e",
+                "kind": { "group": "apps", "version": "v1", "kind": "Deployment" },
+                "resource": { "group": "apps", "version": "v1", "resource": "deployments" },
+                "name": "web",
+                "namespace": self.namespace,
+                "operation": "CREATE",
+                "userInfo": { "username": "alice" },
+                "object": object,
+                "dryRun": true,
+            },
+        });
+        let answer = client
+            .post(format!("{guard}/validate?timeout={}s", TIMEOUT.as_secs()))
+            .timeout(TIMEOUT)
+            .json(&review)
+            .send()
+            .await
+            .map_err(|error| format!("{error:?}"))?;
+        let status = answer.status();
+        let text = answer.text().await.map_err(|error| format!("{error:?}"))?;
+        if !status.is_success() {
+            return Err(format!("{status}: {text}"));
+        }
+        let answer: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        let response = &answer["response"];
+        Ok(match response["allowed"].as_bool() {
+            Some(false) => Said::No,
+            Some(true) if response["warnings"].to_string().contains("did not confirm") => {
+                Said::Unconfirmed
+            }
+            Some(true) => Said::Yes,
+            None => return Err(text),
+        })
+    }
+
+    /// The same, every second to be denied, and each by facts that can be confirmed.
+    pub(crate) async fn ask_the_guard(
+        &self,
+        client: &reqwest::Client,
+        guard: &str,
+        claim: &str,
+        number: usize,
+    ) -> Came {
+        let (strategy, expected) = question(number);
+        match self.review(client, guard, (claim, strategy)).await {
+            Ok(said) if said == expected => Came::Right,
+            Ok(said) => Came::Wrong(format!("{said:?} to {strategy} with the claim {claim}.")),
+            Err(error) => Came::Failed(error),
+        }
+    }
+}
+
+/// The strategy that is asked about, and what is to be said to it.
+pub(crate) fn question(number: usize) -> (&'static str, Said) {
+    [("Recreate", Said::Yes), ("RollingUpdate", Said::No)][number % 2]
 }
 
 /// A Deployment with one claim.

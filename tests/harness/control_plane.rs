@@ -161,6 +161,29 @@ impl ControlPlane {
         &self.http
     }
 
+    /// Starts the API server again after its end, on the same port, and waits until it
+    /// says that it is ready.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with the tail of its log.
+    pub(crate) fn start_api_server_again(&self) -> Result<(), String> {
+        let again = self.api_server.start_again();
+        again.map_err(|error| format!("kube-apiserver cannot be started: {error}."))?;
+        self.until_api_server_ready()
+    }
+
+    /// Waits until the API server says that it is ready.
+    ///
+    /// # Errors
+    ///
+    /// A sentence with the tail of its log.
+    pub(crate) fn until_api_server_ready(&self) -> Result<(), String> {
+        let ready = format!("{}/readyz", self.url);
+        self.api_server
+            .until_ready(&ready, &self.http, &self.runtime, READY_WITHIN)
+    }
+
     /// The API server itself, to pause (`STOP`) and resume (`CONT`) or to read its log.
     pub(crate) fn api_server(&self) -> &Program {
         &self.api_server

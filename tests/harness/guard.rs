@@ -78,6 +78,20 @@ impl Guard {
     }
 }
 
+impl Guard {
+    /// The sum of all counters whose line in the metrics begins so.
+    pub(crate) fn count(&self, plane: &ControlPlane, series: &str) -> u64 {
+        let metrics = plane.block_on(async {
+            let url = format!("{}/metrics", self.admin_url);
+            let answer = plane.http().get(url).send().await.unwrap();
+            answer.text().await.unwrap()
+        });
+        let lines = metrics.lines().filter(|line| line.starts_with(series));
+        let counts = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        counts.sum()
+    }
+}
+
 impl ControlPlane {
     /// Starts the server with a certificate of this control plane's authority and
     /// waits until it says that it is ready.

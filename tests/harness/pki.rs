@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose,
+    KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 
 /// A certificate authority and the folder its certificates are written to.
@@ -60,8 +60,13 @@ impl Pki {
 
     /// A serving certificate for the loopback address, in files named `name`.
     pub(crate) fn serving(&self, name: &str) -> Pair {
-        let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-        let params = CertificateParams::new(names).unwrap();
+        self.issue(name, loopback(), ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
+    /// The same, good until the beginning of 2020.
+    pub(crate) fn expired_serving(&self, name: &str) -> Pair {
+        let mut params = loopback();
+        params.not_after = date_time_ymd(2020, 1, 1);
         self.issue(name, params, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
@@ -106,4 +111,8 @@ impl Pki {
         std::fs::write(&pair.key, key.serialize_pem()).unwrap();
         pair
     }
+}
+
+fn loopback() -> CertificateParams {
+    CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap()
 }

@@ -4,12 +4,13 @@
 //! alone would leave servers behind. Each program therefore runs under `keeper.sh`,
 //! which ends it as soon as the pipe from the test process closes.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::wait_until;
@@ -19,7 +20,15 @@ pub(crate) struct Program {
     name: String,
     folder: PathBuf,
     log: PathBuf,
-    keeper: Mutex<Child>,
+    /// The program and its arguments.
+    command: Vec<OsString>,
+    environment: Vec<(String, String)>,
+    run: Mutex<Run>,
+}
+
+/// One life of a program.
+struct Run {
+    keeper: Child,
     orders: Option<ChildStdin>,
 }
 
@@ -38,39 +47,45 @@ impl Program {
         std::fs::create_dir_all(folder)?;
         let log = folder.join("log");
         let output = File::create(&log)?;
-        let mut keeper = Command::new("sh")
-            .arg(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/tests/harness/keeper.sh"
-            ))
-            .arg(folder)
-            .arg(program)
-            .args(arguments)
-            .envs(environment.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .spawn()?;
-        let orders = keeper.stdin.take();
+        let command: Vec<OsString> = [program.as_os_str().to_owned()]
+            .into_iter()
+            .chain(arguments.iter().map(OsString::from))
+            .collect();
+        let environment: Vec<(String, String)> = environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let run = Run::begin(folder, &command, &environment, output)?;
         Ok(Self {
-            folder: folder.to_owned(),
             name: name.to_owned(),
+            folder: folder.to_owned(),
             log,
-            keeper: Mutex::new(keeper),
-            orders,
+            command,
+            environment,
+            run: Mutex::new(run),
         })
+    }
+
+    /// Starts a program that has ended once more, as it was started before; what it says
+    /// comes after what it said.
+    pub(crate) fn start_again(&self) -> io::Result<()> {
+        let output = File::options().append(true).open(&self.log)?;
+        let run = Run::begin(&self.folder, &self.command, &self.environment, output)?;
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = run;
+        Ok(())
     }
 
     /// Sends the signal of this name (`TERM`, `STOP`, …) to the program.
     pub(crate) fn signal(&self, name: &str) {
-        let mut orders = self.orders.as_ref().unwrap();
+        let run = self.run.lock().unwrap();
+        let mut orders = run.orders.as_ref().unwrap();
         writeln!(orders, "{name}").expect("the keeper of a running program reads its orders");
     }
 
     /// The exit status when the program has ended; a program killed by signal `n`
     /// exits with 128 + `n`.
     pub(crate) fn exited(&self) -> Option<ExitStatus> {
-        self.keeper.lock().unwrap().try_wait().unwrap()
+        self.run.lock().unwrap().keeper.try_wait().unwrap()
     }
 
     /// Waits for the program to end by itself or by a signal sent before.
@@ -108,10 +123,35 @@ impl Program {
     }
 }
 
+impl Run {
+    fn begin(
+        folder: &Path,
+        command: &[OsString],
+        environment: &[(String, String)],
+        output: File,
+    ) -> io::Result<Self> {
+        let mut keeper = Command::new("sh")
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/harness/keeper.sh"
+            ))
+            .arg(folder)
+            .args(command)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()?;
+        let orders = keeper.stdin.take();
+        Ok(Self { keeper, orders })
+    }
+}
+
 impl Drop for Program {
     fn drop(&mut self) {
-        self.orders = None;
-        let _ = self.keeper.lock().unwrap().wait();
+        let mut run = self.run.lock().unwrap();
+        run.orders = None;
+        let _ = run.keeper.wait();
         if std::env::var_os("KEEP_LOGS").is_none() {
             // The keeper has done this already, unless the program ended by itself.
             let _ = std::fs::remove_dir_all(&self.folder);

@@ -1,0 +1,100 @@
+//! The API server goes away, while reviews arrive all the same: from another one, say.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::Played;
+use crate::harness::{ControlPlane, GuardOptions};
+use crate::load::{Came, DEADLINE, Load};
+use crate::world::{STRAIGHT, Said, World, question};
+
+/// Requests before, during and after.
+const SOME: usize = 200;
+
+/// It ends, and is started again.
+pub(crate) fn it_is_killed(world: &'static World) -> Result<Played, String> {
+    let begin = |plane: &ControlPlane| {
+        plane.api_server().signal("KILL");
+        plane.api_server().wait(DEADLINE).map(drop)
+    };
+    away(world, "killed", begin, ControlPlane::start_api_server_again)
+}
+
+/// It keeps its connections open and says nothing.
+pub(crate) fn it_hangs(world: &'static World) -> Result<Played, String> {
+    let begin = |plane: &ControlPlane| {
+        plane.api_server().signal("STOP");
+        Ok(())
+    };
+    let end = |plane: &ControlPlane| {
+        plane.api_server().signal("CONT");
+        plane.until_api_server_ready()
+    };
+    away(world, "hangs", begin, end)
+}
+
+/// Two guards are asked in turn, with `--stale warn` and with `--stale deny`. What neither
+/// may do is let something through in silence, or deny what is in order.
+fn away(
+    world: &'static World,
+    name: &str,
+    begin: impl FnOnce(&ControlPlane) -> Result<(), String>,
+    end: impl FnOnce(&ControlPlane) -> Result<(), String>,
+) -> Result<Played, String> {
+    let plane = world.plane;
+    let guards = ["warn", "deny"].map(|stale| {
+        let options = GuardOptions {
+            arguments: vec![format!("--stale={stale}")],
+            ..GuardOptions::default()
+        };
+        plane.guard(&format!("{name}-{stale}"), &options)
+    });
+    let urls: Arc<[String]> = guards.iter().map(|guard| guard.url.clone()).collect();
+    let is_away = Arc::new(AtomicBool::new(false));
+    let softened = Arc::new(AtomicUsize::new(0));
+
+    let (away_now, count) = (Arc::clone(&is_away), Arc::clone(&softened));
+    let load = Load::start(plane.runtime().handle(), STRAIGHT, move |number| {
+        let (urls, is_away, softened) =
+            (Arc::clone(&urls), Arc::clone(&away_now), Arc::clone(&count));
+        async move {
+            let (strategy, expected) = question(number);
+            let is_warned = number / 2 % 2 == 0;
+            let guard = &urls[usize::from(!is_warned)];
+            let was_away = is_away.load(Ordering::SeqCst);
+            let said = world.review(plane.http(), guard, ("data", strategy)).await;
+            let may_be_unconfirmed =
+                is_warned && (was_away || is_away.load(Ordering::SeqCst)) && expected == Said::No;
+            match said {
+                Ok(said) if said == expected => Came::Right,
+                Ok(Said::Unconfirmed) if may_be_unconfirmed => {
+                    softened.fetch_add(1, Ordering::SeqCst);
+                    Came::Right
+                }
+                Ok(said) => Came::Wrong(format!("{said:?} to {strategy} from {guard}.")),
+                Err(error) => Came::Failed(error),
+            }
+        }
+    });
+    load.until_more(SOME)?;
+    is_away.store(true, Ordering::SeqCst);
+    begin(plane)?;
+    let meanwhile = load.until_more(SOME);
+    // Whatever came of it, others need the API server.
+    end(plane)?;
+    meanwhile?;
+    is_away.store(false, Ordering::SeqCst);
+    load.until_more(SOME)?;
+    let tally = load.end();
+    let softened = softened.load(Ordering::SeqCst);
+    if softened == 0 {
+        return Err("No denial became a warning: nobody noticed.".to_owned());
+    }
+    Ok(Played {
+        tally,
+        unanswerable: 0,
+        remark: format!(
+            "{softened} denials became warnings with `--stale warn`, none with `--stale deny`"
+        ),
+    })
+}

@@ -1,0 +1,81 @@
+//! The guard's certificate is swapped, half-written, and replaced by one that has expired.
+
+use std::fs;
+
+use crate::Played;
+use crate::harness::{ControlPlane, Guard, GuardOptions, wait_until};
+use crate::load::{DEADLINE, Load, Pace};
+use crate::world::{self, World};
+
+/// Every second request comes on a connection of its own.
+const PACE: Pace = Pace {
+    askers: 8,
+    rate: 100.0,
+};
+
+/// Requests after each change.
+const SOME: usize = 100;
+
+pub(crate) fn it_changes(world: &'static World) -> Result<Played, String> {
+    let plane = world.plane;
+    let options = GuardOptions {
+        arguments: world::SURE.map(str::to_owned).to_vec(),
+        ..GuardOptions::default()
+    };
+    let guard = plane.guard("certificate", &options);
+    let url = guard.url.clone();
+    let authority = plane.pki.authority_pem();
+    let newcomer = reqwest::Client::builder()
+        .tls_certs_only([reqwest::Certificate::from_pem(authority.as_bytes()).unwrap()])
+        .pool_max_idle_per_host(0)
+        .build()
+        .unwrap();
+    let load = Load::start(plane.runtime().handle(), PACE, move |number| {
+        let (url, newcomer) = (url.clone(), newcomer.clone());
+        async move {
+            let client = [plane.http(), &newcomer][number / 2 % 2];
+            world.ask_the_guard(client, &url, "data", number).await
+        }
+    });
+    load.until_more(SOME)?;
+
+    // The certificate first, then its key, as somebody would copy them.
+    plane.pki.serving("guard-certificate");
+    until_reloaded(plane, &guard, "success", 1)?;
+    load.until_more(SOME)?;
+
+    let before = reloads(plane, &guard, "failure");
+    let whole = fs::read(&guard.certificate).unwrap();
+    fs::write(&guard.certificate, &whole[..whole.len() / 2]).unwrap();
+    until_reloaded(plane, &guard, "failure", before + 1)?;
+    load.until_more(SOME)?;
+
+    let before = reloads(plane, &guard, "failure");
+    plane.pki.expired_serving("guard-certificate");
+    until_reloaded(plane, &guard, "failure", before + 1)?;
+    load.until_more(SOME)?;
+    Ok(Played {
+        tally: load.end(),
+        unanswerable: 0,
+        remark: "the last good one stays".to_owned(),
+    })
+}
+
+/// How often the certificate was read again with that result.
+fn reloads(plane: &ControlPlane, guard: &Guard, result: &str) -> u64 {
+    let series = format!("multi_attach_guard_certificate_reloads_total{{result=\"{result}\"}}");
+    guard.count(plane, &series)
+}
+
+fn until_reloaded(
+    plane: &ControlPlane,
+    guard: &Guard,
+    result: &str,
+    wanted: u64,
+) -> Result<(), String> {
+    let what = format!("{wanted} times {result} in reading the certificate");
+    wait_until(&what, DEADLINE, || match reloads(plane, guard, result) {
+        count if count >= wanted => Ok(()),
+        count => Err(count.to_string()),
+    })
+}

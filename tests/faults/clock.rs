@@ -1,0 +1,89 @@
+//! The clock of the guard's machine is set, forward and back.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::Played;
+use crate::harness::{self, Guard, GuardOptions, wait_until};
+use crate::load::{DEADLINE, Load};
+use crate::world::{self, STRAIGHT, World};
+
+/// Requests at each time.
+const SOME: usize = 200;
+
+pub(crate) fn can_be_set() -> Option<()> {
+    match library() {
+        Some(_) => Some(()),
+        None => harness::skip("The package libfaketime is not installed."),
+    }
+}
+
+/// The library that changes what a program takes for the time, where Debian has it.
+fn library() -> Option<String> {
+    let folders = std::fs::read_dir("/usr/lib").ok()?;
+    let mut files = folders.filter_map(|folder| {
+        let file = folder.ok()?.path().join("faketime/libfaketimeMT.so.1");
+        file.exists().then(|| file.display().to_string())
+    });
+    files.next()
+}
+
+pub(crate) fn it_is_set(world: &'static World) -> Result<Played, String> {
+    let library = library().ok_or("The package libfaketime is not installed any more.")?;
+    let plane = world.plane;
+    let offset = plane.write_file("clock", "+0");
+    let environment = [
+        ("LD_PRELOAD", library.as_str()),
+        ("FAKETIME_TIMESTAMP_FILE", offset.to_str().unwrap()),
+        ("FAKETIME_NO_CACHE", "1"),
+        // Nobody sets how long the machine has been up.
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+    ];
+    let options = GuardOptions {
+        arguments: [world::SURE.as_slice(), &["--log-format=json"]]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
+        environment: environment
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec(),
+    };
+    let guard = plane.guard("clock", &options);
+    let url = guard.url.clone();
+    let load = Load::start(plane.runtime().handle(), STRAIGHT, move |number| {
+        let url = url.clone();
+        async move {
+            let asked = world.ask_the_guard(plane.http(), &url, "data", number);
+            asked.await
+        }
+    });
+    for (text, hours) in [("+0", 0), ("+10h", 10), ("-10h", -10), ("+0", 0)] {
+        std::fs::write(&offset, text).unwrap();
+        until_logged_at(&guard, hours)?;
+        load.until_more(SOME)?;
+    }
+    Ok(Played {
+        tally: load.end(),
+        unanswerable: 0,
+        remark: "10 hours forward, 20 back".to_owned(),
+    })
+}
+
+/// Waits until the guard takes the time for so many hours from now; every denial is logged.
+fn until_logged_at(guard: &Guard, hours: i64) -> Result<(), String> {
+    const ABOUT: SignedDuration = SignedDuration::from_hours(1);
+    wait_until("the guard's clock to be set", DEADLINE, || {
+        let log = guard.program.log();
+        let last = log.lines().rev().find_map(|line| {
+            let event: Value = serde_json::from_str(line).ok()?;
+            event["timestamp"].as_str()?.parse::<Timestamp>().ok()
+        });
+        let last = last.ok_or("nothing was logged")?;
+        let off = last.duration_since(Timestamp::now()) - SignedDuration::from_hours(hours);
+        match off.abs() < ABOUT {
+            true => Ok(()),
+            false => Err(format!("{last}")),
+        }
+    })
+}

@@ -1,0 +1,104 @@
+//! The watch of each resource in turn says nothing any more, or cannot be taken up.
+
+use std::sync::{Arc, Mutex};
+
+use axum::http::Request;
+use serde_json::{Value, json};
+
+use crate::Played;
+use crate::harness::GuardOptions;
+use crate::load::Load;
+use crate::proxy::{Fault, Proxy};
+use crate::world::{self, STRAIGHT, World};
+
+/// Requests for each resource.
+const SOME: usize = 30;
+
+/// The connections stay open, and nothing comes.
+pub(crate) fn each_is_frozen(world: &'static World) -> Result<Played, String> {
+    each(world, Fault::Frozen)
+}
+
+/// The connections end, and the API server has forgotten what happened since.
+pub(crate) fn each_is_gone(world: &'static World) -> Result<Played, String> {
+    each(world, Fault::Gone)
+}
+
+fn each(world: &'static World, fault: Fault) -> Result<Played, String> {
+    let plane = world.plane;
+    let name = format!("{fault:?}").to_lowercase();
+    let proxy = Proxy::start(plane, &name);
+    let kubeconfig = proxy.kubeconfig.display().to_string();
+    let options = GuardOptions {
+        arguments: world::SURE.map(str::to_owned).to_vec(),
+        environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
+    };
+    let guard = plane.guard(&name, &options);
+
+    let claim = Arc::new(Mutex::new("data".to_owned()));
+    let (url, newest) = (guard.url.clone(), Arc::clone(&claim));
+    let load = Load::start(plane.runtime().handle(), STRAIGHT, move |number| {
+        let url = url.clone();
+        let claim = newest.lock().unwrap().clone();
+        async move {
+            let asked = world.ask_the_guard(plane.http(), &url, &claim, number);
+            asked.await
+        }
+    });
+    load.until_more(SOME)?;
+    let watched = proxy.watched();
+    for (number, path) in watched.iter().enumerate() {
+        proxy.strike(fault, path);
+        // A claim and a class of which the guard hears nothing by itself.
+        *claim.lock().unwrap() = late_claim(world, &format!("{name}-{number}"));
+        load.until_more(SOME)?;
+        if fault == Fault::Gone {
+            proxy.until_told_gone()?;
+        }
+        proxy.heal();
+    }
+    load.until_more(SOME)?;
+    Ok(Played {
+        tally: load.end(),
+        unanswerable: 0,
+        remark: format!("{} resources", watched.len()),
+    })
+}
+
+/// Makes a class and a claim of it; returns what both are called.
+fn late_claim(world: &World, name: &str) -> String {
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": { "name": name },
+        "provisioner": "disk.csi.example.com",
+    });
+    let claim = json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": { "name": name },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": name,
+            "resources": { "requests": { "storage": "1Gi" } },
+        },
+    });
+    let claims = format!(
+        "/api/v1/namespaces/{}/persistentvolumeclaims",
+        world.namespace
+    );
+    create(world, "/apis/storage.k8s.io/v1/storageclasses", &class);
+    create(world, &claims, &claim);
+    name.to_owned()
+}
+
+fn create(world: &World, path: &str, object: &Value) {
+    let request = Request::post(path)
+        .header("content-type", "application/json")
+        .body(object.to_string().into_bytes())
+        .unwrap();
+    let plane = world.plane;
+    plane
+        .block_on(plane.client().request_text(request))
+        .unwrap();
+}
