@@ -101,10 +101,14 @@ impl Request {
     /// # Errors
     /// When not even a uid can be read.
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
-        // What is wrong is looked for in the body as it came.
-        let shortened = managed_fields::emptied(body).and_then(|body| envelope(&body).ok());
-        let error = match shortened.map_or_else(|| envelope(body), Ok) {
-            Ok(review) => return review.into_request(),
+        if let Some(shorter) = managed_fields::emptied(body)
+            && let Ok(OfObject(review)) = envelope(&shorter)
+        {
+            return review.into_request();
+        }
+        // What is wrong is told of the body as it came.
+        let error = match envelope(body) {
+            Ok(OfObject(review)) => return review.into_request(),
             Err(error) => error,
         };
         // Whatever is wrong may lie behind the uid; the answer must carry it.
@@ -180,12 +184,11 @@ impl Request {
 }
 
 /// Checked once as a whole, text need not be checked again string by string.
-fn envelope(body: &[u8]) -> serde_json::Result<ReviewEnvelope> {
+fn envelope(body: &[u8]) -> serde_json::Result<OfObject<ReviewEnvelope>> {
     match str::from_utf8(body) {
         Ok(text) => serde_json::from_str(text),
         Err(_) => serde_json::from_slice(body),
     }
-    .map(|OfObject(review)| review)
 }
 
 #[derive(Debug, Default, Deserialize)]
