@@ -56,9 +56,12 @@ fn fault<'a>(stuck: &Stuck<'a>) -> Option<Fault<'a>> {
             attachment: Some(it),
         })
     };
-    let own = stuck.own_attachment();
-    own.and_then(attach)
-        .or_else(|| stuck.foreign_attachments().find_map(detach))
+    // Where it cannot be detached, it cannot be attached either: after a failed detach the
+    // attach-detach controller tries all the same (`GenerateDetachVolumeFunc` in
+    // `pkg/volume/util/operationexecutor`), and the driver refuses.
+    let foreign = stuck.foreign_attachments().find_map(detach);
+    foreign
+        .or_else(|| stuck.own_attachment().and_then(attach))
         .or_else(|| told_by_event(stuck))
 }
 

@@ -476,6 +476,23 @@ fn what_decides_between_causes() {
         "driver-error",
         "could not attach the volume to node n2: \"no such [31mdisk\"",
     );
+    // What cannot be detached is the reason why it cannot be attached.
+    reads(
+        World::new()
+            .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+            .with(pod("web", "new", Some("n2"), "Pending"))
+            .with(but(
+                attachment("n1", true),
+                &json!({"metadata": {"deletionTimestamp": "2026-03-01T11:58:00Z"},
+                    "status": {"detachError": {"message": "volume is busy"}}}),
+            ))
+            .with(but(
+                attachment("n2", false),
+                &json!({"status": {"attachError": {"message": "already attached to n1"}}}),
+            )),
+        "driver-error",
+        "could not detach the volume from node n1: \"volume is busy\"",
+    );
 }
 
 #[test]

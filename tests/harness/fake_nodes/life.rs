@@ -41,6 +41,8 @@ pub(super) enum Action {
     Attach(Object),
     /// Attacher: the volume is detached.
     Detach(Object),
+    /// Attacher: the volume cannot be attached.
+    RefuseAttach { attachment: Object, message: String },
     /// Attacher: the volume cannot be detached.
     RefuseDetach { attachment: Object, message: String },
     /// Provisioner: there is a volume for the claim, in this zone.
@@ -80,7 +82,7 @@ pub(super) fn next_steps(
     let mut steps: Vec<Action> = cluster
         .attachments
         .iter()
-        .filter_map(|it| attacher(it, &cluster.refused))
+        .filter_map(|it| attacher(it, cluster))
         .collect();
     steps.extend(
         cluster
@@ -114,23 +116,56 @@ struct Held<'a> {
     volumes: BTreeSet<String>,
 }
 
-fn attacher(attachment: &VolumeAttachment, refused: &BTreeMap<String, String>) -> Option<Action> {
-    let attached = attachment
-        .status
-        .as_ref()
-        .is_some_and(|status| status.attached);
+fn attacher(attachment: &VolumeAttachment, cluster: &Cluster) -> Option<Action> {
     let volume = attachment.spec.source.persistent_volume_name.as_ref();
-    match (&attachment.metadata.deletion_timestamp, attached) {
-        (Some(_), _) => Some(match volume.and_then(|volume| refused.get(volume)) {
+    let object = Object::of(attachment);
+    match (
+        &attachment.metadata.deletion_timestamp,
+        is_attached(attachment),
+    ) {
+        (Some(_), _) => Some(match volume.and_then(|it| cluster.refused.get(it)) {
             Some(message) => Action::RefuseDetach {
-                attachment: Object::of(attachment),
+                attachment: object,
                 message: message.clone(),
             },
-            None => Action::Detach(Object::of(attachment)),
+            None => Action::Detach(object),
         }),
-        (None, false) => Some(Action::Attach(Object::of(attachment))),
+        (None, false) => Some(match elsewhere(attachment, cluster) {
+            Some(node) => Action::RefuseAttach {
+                attachment: object,
+                message: format!("the disk is attached to {node}"),
+            },
+            None => Action::Attach(object),
+        }),
         (None, true) => None,
     }
+}
+
+fn is_attached(attachment: &VolumeAttachment) -> bool {
+    let status = attachment.status.as_ref();
+    status.is_some_and(|status| status.attached)
+}
+
+/// The other node that has a volume for one node, as a driver knows better than Kubernetes:
+/// where a volume could not be detached, the attach-detach controller takes it for free
+/// (`GenerateDetachVolumeFunc` in `pkg/volume/util/operationexecutor`,
+/// `GetNodesForAttachedVolume` in `pkg/controller/volume/attachdetach/cache`).
+fn elsewhere<'a>(attachment: &VolumeAttachment, cluster: &'a Cluster) -> Option<&'a str> {
+    let volume = attachment.spec.source.persistent_volume_name.as_ref()?;
+    let found = cluster
+        .volumes
+        .iter()
+        .find(|it| it.metadata.name.as_ref() == Some(volume))?;
+    let modes = found.spec.as_ref()?.access_modes.as_ref()?;
+    if modes.iter().any(|mode| mode.ends_with("Many")) {
+        return None;
+    }
+    let other = cluster.attachments.iter().find(|other| {
+        other.spec.source.persistent_volume_name.as_ref() == Some(volume)
+            && other.spec.node_name != attachment.spec.node_name
+            && is_attached(other)
+    })?;
+    Some(&other.spec.node_name)
 }
 
 /// Serves a claim that waits for the first pod, once a node has been chosen for that pod.

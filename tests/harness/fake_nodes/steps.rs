@@ -54,7 +54,7 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
             attachments
                 .patch(&attachment.name, &unconditional, &Patch::Merge(&hold))
                 .await?;
-            let report = json!({ "status": { "attached": true } });
+            let report = json!({ "status": { "attached": true, "attachError": null } });
             attachments
                 .patch_status(&attachment.name, &unconditional, &Patch::Merge(&report))
                 .await?;
@@ -63,6 +63,16 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
             let release = json!({ "metadata": { "uid": attachment.uid, "finalizers": null } });
             attachments
                 .patch(&attachment.name, &unconditional, &Patch::Merge(&release))
+                .await?;
+        }
+        Action::RefuseAttach {
+            attachment,
+            message,
+        } => {
+            let error = json!({ "time": super::now(), "message": message });
+            let report = json!({ "status": { "attached": false, "attachError": error } });
+            attachments
+                .patch_status(&attachment.name, &unconditional, &Patch::Merge(&report))
                 .await?;
         }
         Action::RefuseDetach {
