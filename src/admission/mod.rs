@@ -157,7 +157,7 @@ impl<'a> Received<'a> {
         };
         let review = Review {
             object,
-            old: self.request.old_object.as_ref(),
+            old: self.request.old_object.as_deref(),
             reference: &self.reference,
             scaled: self.request.scaled,
             submission: &self.documents,
@@ -247,10 +247,10 @@ impl Request {
     /// judged which nodes hold volumes by; what is connected to is not.
     fn to_judge(&self) -> Option<&Object> {
         match self.operation {
-            Operation::Create | Operation::Update => self.object.as_ref(),
+            Operation::Create | Operation::Update => self.object.as_deref(),
             Operation::Delete => self
                 .old_object
-                .as_ref()
+                .as_deref()
                 .filter(|object| matches!(object, Object::Node(_) | Object::VolumeAttachment(_))),
             Operation::Connect | Operation::Unknown => None,
         }

@@ -79,9 +79,9 @@ pub struct Request {
     /// What is done to the object.
     pub operation: Operation,
     /// The object, with the name and namespace of the request.
-    pub object: Option<Object>,
+    pub object: Option<Box<Object>>,
     /// The object before an update.
-    pub old_object: Option<Object>,
+    pub old_object: Option<Box<Object>>,
     /// For the `scale` subresource: the kind that is scaled.
     pub scaled: Option<WorkloadKind>,
     /// Whether nothing will be stored.
@@ -134,7 +134,7 @@ impl Request {
     #[must_use]
     pub fn reference(&self) -> ObjectRef {
         let gvk = &self.group_version_kind;
-        let object = self.object.as_ref().or(self.old_object.as_ref());
+        let object = self.object.as_deref().or(self.old_object.as_deref());
         let shown = object.and_then(Object::metadata).map_or_else(
             || self.name.clone(),
             crate::model::metadata::Metadata::shown_name,
@@ -352,11 +352,12 @@ struct UserInfo {
     username: Text,
 }
 
-/// An object of a kind, `null`, or one of a kind that is skipped.
+/// An object of a kind, `null`, or one of a kind that is skipped. Boxed, as it is large and
+/// moved with its request again and again.
 struct MaybeObject(Option<ObjectKind>);
 
 impl<'de> DeserializeSeed<'de> for MaybeObject {
-    type Value = Option<Object>;
+    type Value = Option<Box<Object>>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         let Some(kind) = self.0 else {
@@ -367,7 +368,7 @@ impl<'de> DeserializeSeed<'de> for MaybeObject {
         struct Nullable(ObjectKind);
 
         impl<'de> Visitor<'de> for Nullable {
-            type Value = Option<Object>;
+            type Value = Option<Box<Object>>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, "a {}", self.0.name())
@@ -385,7 +386,8 @@ impl<'de> DeserializeSeed<'de> for MaybeObject {
                 self,
                 deserializer: D,
             ) -> Result<Self::Value, D::Error> {
-                self.0.deserialize(deserializer).map(Some)
+                let object = self.0.deserialize(deserializer)?;
+                Ok(Some(Box::new(object)))
             }
         }
 
