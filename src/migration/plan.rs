@@ -290,7 +290,7 @@ fn lost(inputs: &Inputs<'_>, documents: &[Value]) -> Vec<String> {
         "Snapshots and backups of the old volume stay with it. Those of the new volume start afresh; make sure that your backups include it.".to_owned(),
     );
     lost.push(
-        "Labels and annotations of the old claim are not copied: with the label of a GitOps tool, the tool would delete the new claim as long as it is not in the repository. Add the ones that your backups look for.".to_owned(),
+        "Labels and annotations of the old claim are not copied: a GitOps tool that finds its own label on the new claim deletes the claim if it is not in the repository. Add the ones that your backups rely on.".to_owned(),
     );
     for document in documents {
         let kind = document["kind"].as_str().unwrap_or_default();
