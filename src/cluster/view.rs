@@ -220,13 +220,9 @@ impl<'a> View<'a> {
     /// nobody is asked whether each is still as the cache has it.
     #[must_use]
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
-        let classes = Trait::Kind(ObjectKind::StorageClass);
-        let cached = self.cluster.with(classes);
+        let wanted = Trait::Kind(ObjectKind::StorageClass);
         let mut classes: Vec<&StorageClass> = self
-            .nearer(move |cluster| cluster.with(classes))
-            .chain(cached.filter(|object| !self.is_nearer(object)))
-            .take_while(|_| self.step(1))
-            .filter_map(StorageClass::of)
+            .with_nearer(wanted, self.cluster.with(wanted))
             .collect();
         classes.sort_unstable_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         classes
@@ -442,7 +438,16 @@ impl<'a> View<'a> {
                 asked.shows(object.key())
             })
         });
-        let further = heard.chain(cached);
+        self.with_nearer(wanted, heard.chain(cached))
+    }
+
+    /// The objects of the nearer clusters that may have that trait, and those `further`
+    /// away that none of them defines, each for a step.
+    fn with_nearer<T: Typed>(
+        &self,
+        wanted: Trait<'_>,
+        further: impl Iterator<Item = &'a Stored>,
+    ) -> impl Iterator<Item = &'a T> {
         self.nearer(move |cluster| cluster.with(wanted))
             .chain(further.filter(|object| !self.is_nearer(object)))
             .take_while(|_| self.step(1))
