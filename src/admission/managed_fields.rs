@@ -2,7 +2,7 @@
 //!
 //! The API server writes into every object who set which of its fields. Nothing here
 //! reads that, and it is often the larger part of an object: to find its end and copy
-//! the rest takes a third of the time that reading over it would.
+//! the rest takes less than half of the time that reading over it would.
 
 use std::ops::RangeInclusive;
 
@@ -20,7 +20,10 @@ const WORTH: RangeInclusive<usize> = 4 << 10..=64 << 10;
 /// The review with each `managedFields` emptied, where it has any and that is worth it.
 /// What stood in them is not checked to be JSON.
 pub(super) fn emptied(review: &[u8]) -> Option<Vec<u8>> {
-    WORTH.contains(&review.len()).then(|| copied(review))?
+    WORTH
+        .contains(&review.len())
+        .then(|| copied(review))
+        .flatten()
 }
 
 fn copied(review: &[u8]) -> Option<Vec<u8>> {
