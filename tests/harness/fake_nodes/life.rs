@@ -41,10 +41,13 @@ pub(super) enum Action {
     Attach(Object),
     /// Attacher: the volume is detached.
     Detach(Object),
-    /// Attacher: the volume cannot be attached.
-    RefuseAttach { attachment: Object, message: String },
-    /// Attacher: the volume cannot be detached.
-    RefuseDetach { attachment: Object, message: String },
+    /// Attacher: the volume cannot be attached or detached.
+    Refuse {
+        attachment: Object,
+        /// The field of the status that says it: `attachError` or `detachError`.
+        field: &'static str,
+        message: String,
+    },
     /// Provisioner: there is a volume for the claim, in this zone.
     Provision { claim: Object, zone: String },
 }
@@ -124,15 +127,17 @@ fn attacher(attachment: &VolumeAttachment, cluster: &Cluster) -> Option<Action> 
         is_attached(attachment),
     ) {
         (Some(_), _) => Some(match volume.and_then(|it| cluster.refused.get(it)) {
-            Some(message) => Action::RefuseDetach {
+            Some(message) => Action::Refuse {
                 attachment: object,
+                field: "detachError",
                 message: message.clone(),
             },
             None => Action::Detach(object),
         }),
         (None, false) => Some(match elsewhere(attachment, cluster) {
-            Some(node) => Action::RefuseAttach {
+            Some(node) => Action::Refuse {
                 attachment: object,
+                field: "attachError",
                 message: format!("the disk is attached to {node}"),
             },
             None => Action::Attach(object),

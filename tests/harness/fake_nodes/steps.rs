@@ -65,22 +65,13 @@ pub(super) async fn take(client: &kube::Client, step: &Action) -> kube::Result<(
                 .patch(&attachment.name, &unconditional, &Patch::Merge(&release))
                 .await?;
         }
-        Action::RefuseAttach {
+        Action::Refuse {
             attachment,
+            field,
             message,
         } => {
             let error = json!({ "time": super::now(), "message": message });
-            let report = json!({ "status": { "attached": false, "attachError": error } });
-            attachments
-                .patch_status(&attachment.name, &unconditional, &Patch::Merge(&report))
-                .await?;
-        }
-        Action::RefuseDetach {
-            attachment,
-            message,
-        } => {
-            let error = json!({ "time": super::now(), "message": message });
-            let report = json!({ "status": { "detachError": error } });
+            let report = json!({ "status": { (*field): error } });
             attachments
                 .patch_status(&attachment.name, &unconditional, &Patch::Merge(&report))
                 .await?;
