@@ -40,11 +40,6 @@ fn reviews() {
 }
 
 #[test]
-fn reviews_only_read() {
-    replay("reading", targets::reading::run);
-}
-
-#[test]
 fn manifests() {
     replay("manifest", targets::manifest::run);
 }

@@ -9,5 +9,4 @@ pub mod kubeconfig;
 pub mod manifest;
 pub mod pem;
 pub mod policy;
-pub mod reading;
 pub mod review;
