@@ -54,8 +54,8 @@ pub(crate) fn it_is_set(world: &'static World) -> Result<Played, String> {
     let load = Load::start(plane.runtime().handle(), STRAIGHT, move |number| {
         let url = url.clone();
         async move {
-            let asked = world.ask_the_guard(plane.http(), &url, "data", number);
-            asked.await
+            let client = plane.http();
+            world.ask_the_guard(client, &url, "data", number).await
         }
     });
     for (text, hours) in [("+0", 0), ("+10h", 10), ("-10h", -10), ("+0", 0)] {

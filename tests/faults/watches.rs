@@ -41,8 +41,8 @@ fn each(world: &'static World, fault: Fault) -> Result<Played, String> {
         let url = url.clone();
         let claim = newest.lock().unwrap().clone();
         async move {
-            let asked = world.ask_the_guard(plane.http(), &url, &claim, number);
-            asked.await
+            let client = plane.http();
+            world.ask_the_guard(client, &url, &claim, number).await
         }
     });
     load.until_more(SOME)?;
@@ -73,22 +73,12 @@ fn late_claim(world: &World, name: &str) -> String {
         "metadata": { "name": name },
         "provisioner": "disk.csi.example.com",
     });
-    let claim = json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": { "name": name },
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": name,
-            "resources": { "requests": { "storage": "1Gi" } },
-        },
-    });
     let claims = format!(
         "/api/v1/namespaces/{}/persistentvolumeclaims",
         world.namespace
     );
     create(world, "/apis/storage.k8s.io/v1/storageclasses", &class);
-    create(world, &claims, &claim);
+    create(world, &claims, &world::claim(name, name));
     name.to_owned()
 }
 

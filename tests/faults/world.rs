@@ -2,7 +2,6 @@
 //! asked about it: half of them deserve a denial.
 
 use std::sync::OnceLock;
-
 use std::time::Duration;
 
 use axum::http::{Method, Request};
@@ -57,17 +56,7 @@ impl World {
 ",
         );
         for claim in CLAIMS {
-            let object = json!({
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "metadata": { "name": claim },
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "storageClassName": "disk",
-                    "resources": { "requests": { "storage": "1Gi" } },
-                },
-            });
-            plane.apply(&namespace, &object.to_string());
+            plane.apply(&namespace, &self::claim(claim, "disk").to_string());
         }
         plane.apply(
             &namespace,
@@ -192,6 +181,20 @@ impl World {
 /// The strategy that is asked about, and what is to be said to it.
 pub(crate) fn question(number: usize) -> (&'static str, Said) {
     [("Recreate", Said::Yes), ("RollingUpdate", Said::No)][number % 2]
+}
+
+/// A claim for one node.
+pub(crate) fn claim(name: &str, class: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": { "name": name },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class,
+            "resources": { "requests": { "storage": "1Gi" } },
+        },
+    })
 }
 
 /// A Deployment with one claim.
