@@ -287,20 +287,11 @@ impl Stage {
         self.world.plane.guard(&name, &options)
     }
 
-    fn metrics(&self, guard: &Guard) -> String {
-        let url = format!("{}/metrics", guard.admin_url);
-        let plane = self.world.plane;
-        plane.block_on(async {
-            let answer = plane.http().get(url).send().await.unwrap();
-            answer.text().await.unwrap()
-        })
-    }
-
     /// Waits until the replica counts what the node holds, and `kubectl describe` of the
     /// pod shows one Event, whoever made it, with the way out.
     pub(crate) fn until_advised(&self, guard: &Guard, node: &str, pod: &str, way_out: &str) {
         wait_until("word of the silent node", PATIENCE, || {
-            let metrics = self.metrics(guard);
+            let metrics = guard.metrics(self.world.plane);
             let has = |series: &str| metrics.lines().any(|line| line == series);
             let held = ["volumes", "waiting_pods"]
                 .map(|what| format!("multi_attach_guard_silent_node_{what}{{node=\"{node}\"}} 1"));
@@ -332,7 +323,7 @@ impl Stage {
     /// Waits until the replica has nothing to say of the node any more.
     pub(crate) fn until_not_advised(&self, guard: &Guard, node: &str) {
         wait_until("the end of the word of the node", PATIENCE, || {
-            let metrics = self.metrics(guard);
+            let metrics = guard.metrics(self.world.plane);
             let series = format!("{{node=\"{node}\"}}");
             (!metrics.contains(&series)).then_some(()).ok_or(metrics)
         })

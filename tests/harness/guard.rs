@@ -54,11 +54,9 @@ impl Guard {
                 ("persistentvolumes", volumes.items.len()),
                 ("storageclasses", classes.items.len()),
             ];
-            let metrics = format!("{}/metrics", self.admin_url);
             let began = Instant::now();
             loop {
-                let answer = plane.http().get(&metrics).send().await.unwrap();
-                let metrics = answer.text().await.unwrap();
+                let metrics = plane.exposition(&self.admin_url).await;
                 let heard = |(resource, count): (&str, usize)| {
                     let series =
                         format!("multi_attach_guard_view_objects{{resource=\"{resource}\"}} ");
@@ -76,16 +74,15 @@ impl Guard {
             }
         });
     }
-}
 
-impl Guard {
+    /// All that it says of itself at `/metrics`.
+    pub(crate) fn metrics(&self, plane: &ControlPlane) -> String {
+        plane.metrics(&self.admin_url)
+    }
+
     /// The sum of all counters whose line in the metrics begins so.
     pub(crate) fn count(&self, plane: &ControlPlane, series: &str) -> u64 {
-        let metrics = plane.block_on(async {
-            let url = format!("{}/metrics", self.admin_url);
-            let answer = plane.http().get(url).send().await.unwrap();
-            answer.text().await.unwrap()
-        });
+        let metrics = self.metrics(plane);
         let lines = metrics.lines().filter(|line| line.starts_with(series));
         let counts = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
         counts.sum()
@@ -93,6 +90,17 @@ impl Guard {
 }
 
 impl ControlPlane {
+    /// All that a guard says of itself at the `/metrics` of that admin address.
+    pub(crate) fn metrics(&self, admin_url: &str) -> String {
+        self.block_on(self.exposition(admin_url))
+    }
+
+    async fn exposition(&self, admin_url: &str) -> String {
+        let url = format!("{admin_url}/metrics");
+        let answer = self.http().get(url).send().await.unwrap();
+        answer.text().await.unwrap()
+    }
+
     /// Starts the server with a certificate of this control plane's authority and
     /// waits until it says that it is ready.
     ///

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
-use crate::installed::{DEADLINE, account, grant, kubeconfig, metrics, register};
+use crate::installed::{DEADLINE, account, grant, kubeconfig, register};
 use crate::rendered::BASE;
 
 /// What can never work is let through with a warning, and a leftover is repaired.
@@ -89,7 +89,7 @@ fn storage(plane: &ControlPlane) {
 /// How many occurrences came to that end.
 fn ended(plane: &ControlPlane, guard: &Guard, result: &str) -> u64 {
     let series = format!("multi_attach_guard_events_total{{result=\"{result}\"}} ");
-    let metrics = metrics(plane, guard);
+    let metrics = guard.metrics(plane);
     let value = metrics.lines().find_map(|line| line.strip_prefix(&series));
     value.unwrap().parse().unwrap()
 }
@@ -99,7 +99,7 @@ fn until_ended(plane: &ControlPlane, guard: &Guard, result: &str, expected: u64)
         let found = ended(plane, guard, result);
         (found == expected)
             .then_some(())
-            .ok_or_else(|| metrics(plane, guard))
+            .ok_or_else(|| guard.metrics(plane))
     })
     .unwrap();
 }

@@ -94,18 +94,6 @@ fn smoke_test(plane: &ControlPlane) -> Output {
     plane.kubectl(&["apply", "--dry-run=server", "-f", file], None)
 }
 
-pub(crate) fn metrics(plane: &ControlPlane, guard: &Guard) -> String {
-    metrics_at(plane, &guard.admin_url)
-}
-
-pub(crate) fn metrics_at(plane: &ControlPlane, admin_url: &str) -> String {
-    let url = format!("{admin_url}/metrics");
-    plane.block_on(async {
-        let answer = plane.http().get(url).send().await.unwrap();
-        answer.text().await.unwrap()
-    })
-}
-
 fn value(metrics: &str, series: &str) -> u64 {
     metrics
         .lines()
@@ -170,7 +158,7 @@ fn rights_are_those_the_view_needs() {
         .iter()
         .flat_map(|rule| strings(&rule["resources"]))
         .collect();
-    let metrics = metrics(plane, &guard);
+    let metrics = guard.metrics(plane);
     let followed: BTreeSet<String> = metrics
         .lines()
         .filter_map(|line| line.strip_prefix("multi_attach_guard_view_synced{resource=\""))

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::harness::{self, ControlPlane, GuardOptions, Needs};
-use crate::installed::{DEADLINE, account, kubeconfig, metrics_at};
+use crate::installed::{DEADLINE, account, kubeconfig};
 use crate::rendered::{BASE, built, objects};
 use crate::repository;
 
@@ -437,7 +437,7 @@ fn the_program_manages_its_certificate_with_the_rights_it_has() {
         )],
     };
     let (_program, _, admin) = plane.serve("managed", &options);
-    let exposition = metrics_at(&plane, &admin);
+    let exposition = plane.metrics(&admin);
     for name in [
         "multi_attach_guard_certificate_expiry_timestamp_seconds ",
         "multi_attach_guard_certificate_authority_expiry_timestamp_seconds ",

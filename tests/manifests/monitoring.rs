@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::harness::{self, ControlPlane, GuardOptions, Needs};
-use crate::installed::{DEADLINE, account, grant, kubeconfig, metrics};
+use crate::installed::{DEADLINE, account, grant, kubeconfig};
 use crate::rendered::{documents, printed};
 use crate::repository;
 
@@ -151,7 +151,7 @@ fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
     let guard = plane.guard("advising", &options);
     // Of nodes that answer there is nothing to say.
     harness::wait_until("word of the silent node", DEADLINE, || {
-        let metrics = metrics(plane, &guard);
+        let metrics = guard.metrics(plane);
         let has = |line: &str| metrics.lines().any(|it| it == line);
         let is_told = has("multi_attach_guard_silent_node_volumes{node=\"silent\"} 1")
             && has("multi_attach_guard_events_total{result=\"recorded\"} 1");
@@ -167,7 +167,7 @@ fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
         .body(review);
     let answer = plane.block_on(request.send()).unwrap();
     assert!(answer.status().is_success(), "{answer:?}");
-    let text = metrics(plane, &guard);
+    let text = guard.metrics(plane);
     let described = text.lines().filter_map(|it| it.strip_prefix("# TYPE "));
     described
         .flat_map(|line| {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::fencing;
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
 use crate::harness::{self, ControlPlane, Guard, Needs, NodeSpec, Options, Output};
-use crate::installed::{DEADLINE, account, guard, metrics, register};
+use crate::installed::{DEADLINE, account, guard, register};
 use crate::monitoring::OF_THE_API_SERVER;
 
 /// Reviews by the name of the webhook, as the API server counts them, and how many the
@@ -32,7 +32,7 @@ impl Asked {
                 *by_webhook.entry(format!("{name} {kind}")).or_default() += value;
             }
         }
-        let own = metrics(plane, guard);
+        let own = guard.metrics(plane);
         let answered = series(&own, "multi_attach_guard_reviews_total");
         Self {
             by_webhook,

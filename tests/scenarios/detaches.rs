@@ -98,11 +98,7 @@ impl Detaches {
 
 /// How often the guard was asked to judge a Node or a VolumeAttachment.
 fn asked(plane: &ControlPlane, guard: &Guard) -> u64 {
-    let url = format!("{}/metrics", guard.admin_url);
-    let exposition = plane.block_on(async {
-        let answer = plane.http().get(url).send().await.unwrap();
-        answer.text().await.unwrap()
-    });
+    let exposition = guard.metrics(plane);
     let of = |kind: &str| {
         let kind = format!("kind=\"{kind}\"");
         sum(&exposition, "multi_attach_guard_reviews_total", &[&kind])
