@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use rustls::server::ResolvesServerCert;
 use rustls::server::danger::ClientCertVerifier;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -27,7 +26,7 @@ use super::https::Https;
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::phase::Phase;
-use super::port::accept;
+use super::port::{accept, listen_at};
 use super::review::Reviewer;
 use super::tls::{HandshakeProbe, OwnHandshake, server_config};
 use super::webhook::Webhook;
@@ -202,12 +201,12 @@ impl Server {
     ) -> Result<Self, ServerError> {
         let address = options.listen;
         let failed = |source| ServerError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = listen_at(address).map_err(failed)?;
         let listen = listener.local_addr().map_err(failed)?;
 
         let address = options.admin;
         let failed = |source| ServerError::Admin { address, source };
-        let admin_listener = TcpListener::bind(address).await.map_err(failed)?;
+        let admin_listener = listen_at(address).map_err(failed)?;
         let admin = admin_listener.local_addr().map_err(failed)?;
 
         let limits = options.limits;

@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -27,6 +27,29 @@ const DISPLACED: Duration = Duration::from_secs(1);
 /// Waits before the next accept when the system is out of files or memory,
 /// which only time can heal.
 const EXHAUSTED: Duration = Duration::from_millis(50);
+
+/// Connections that may wait to be accepted, as far as the system allows
+/// (`net.core.somaxconn`). What comes beyond is dropped by Linux, and its client tries
+/// again only after a second: 128, the usual number, are there at once when many connect
+/// together.
+const WAITING: u32 = 4096;
+
+/// Listens at an address.
+pub(super) fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = socket_for(address)?;
+    // A port that was in use a moment ago is free.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
+}
+
+/// A socket that can be bound to an address.
+pub(super) fn socket_for(address: SocketAddr) -> io::Result<TcpSocket> {
+    match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }
+}
 
 /// Accepts connections and hands them to `serve`, until told to stop; then
 /// waits until all have ended. Dropping it cuts them.

@@ -10,12 +10,12 @@ use rustls::server::ResolvesServerCert;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-use tokio::net::TcpSocket;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::health::Readiness;
+use super::port::socket_for;
 
 /// TLS 1.2 and 1.3, HTTP/2 preferred: the API server speaks HTTP/2 over 1.3.
 /// Without `clients` anybody may ask.
@@ -126,10 +126,7 @@ impl HandshakeProbe {
 
     async fn shake_hands(&self) -> std::io::Result<()> {
         let from = SocketAddr::new(self.port.ip(), 0);
-        let socket = match from {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
-        };
+        let socket = socket_for(from)?;
         // Bound first, so that the port knows it before it comes.
         socket.bind(from)?;
         self.own.set(Some(socket.local_addr()?));
