@@ -110,6 +110,7 @@ impl World {
         let options = GuardOptions {
             arguments: vec![format!("--config={}", policy.display())],
             environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
+            ..GuardOptions::default()
         };
         let guard = plane.guard("e2e", &options);
         let registration = plane.register_configurations(

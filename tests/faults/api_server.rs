@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::Played;
 use crate::harness::{ControlPlane, GuardOptions};
@@ -10,6 +11,9 @@ use crate::world::{STRAIGHT, Said, World, question};
 
 /// Requests before, during and after.
 const SOME: usize = 200;
+
+/// How long it is away: longer than a busy one takes to start again.
+const AWAY: Duration = Duration::from_secs(60);
 
 /// It ends, and is started again.
 pub(crate) fn it_is_killed(world: &'static World) -> Result<Played, String> {
@@ -79,7 +83,9 @@ fn away(
     load.until_more(SOME)?;
     is_away.store(true, Ordering::SeqCst);
     begin(plane)?;
+    let began = Instant::now();
     let meanwhile = load.until_more(SOME);
+    load.until(began + AWAY);
     // Whatever came of it, others need the API server.
     end(plane)?;
     meanwhile?;

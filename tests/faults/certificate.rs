@@ -4,14 +4,8 @@ use std::fs;
 
 use crate::Played;
 use crate::harness::{ControlPlane, Guard, GuardOptions, wait_until};
-use crate::load::{DEADLINE, Load, Pace};
+use crate::load::DEADLINE;
 use crate::world::{self, World};
-
-/// Every second request comes on a connection of its own.
-const PACE: Pace = Pace {
-    askers: 8,
-    rate: 100.0,
-};
 
 /// Requests after each change.
 const SOME: usize = 100;
@@ -23,20 +17,7 @@ pub(crate) fn it_changes(world: &'static World) -> Result<Played, String> {
         ..GuardOptions::default()
     };
     let guard = plane.guard("certificate", &options);
-    let url = guard.url.clone();
-    let authority = plane.pki.authority_pem();
-    let newcomer = reqwest::Client::builder()
-        .tls_certs_only([reqwest::Certificate::from_pem(authority.as_bytes()).unwrap()])
-        .pool_max_idle_per_host(0)
-        .build()
-        .unwrap();
-    let load = Load::start(plane.runtime().handle(), PACE, move |number| {
-        let (url, newcomer) = (url.clone(), newcomer.clone());
-        async move {
-            let client = [plane.http(), &newcomer][number / 2 % 2];
-            world.ask_the_guard(client, &url, "data", number).await
-        }
-    });
+    let load = world.load_of_newcomers(&guard);
     load.until_more(SOME)?;
 
     // The certificate first, then its key, as somebody would copy them.

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::Played;
 use crate::harness::{self, Guard, GuardOptions, wait_until};
-use crate::load::{DEADLINE, Load};
-use crate::world::{self, STRAIGHT, World};
+use crate::load::DEADLINE;
+use crate::world::{self, World};
 
 /// Requests at each time.
 const SOME: usize = 200;
@@ -48,16 +48,10 @@ pub(crate) fn it_is_set(world: &'static World) -> Result<Played, String> {
         environment: environment
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec(),
+        ..GuardOptions::default()
     };
     let guard = plane.guard("clock", &options);
-    let url = guard.url.clone();
-    let load = Load::start(plane.runtime().handle(), STRAIGHT, move |number| {
-        let url = url.clone();
-        async move {
-            let client = plane.http();
-            world.ask_the_guard(client, &url, "data", number).await
-        }
-    });
+    let load = world.load(&guard);
     for (text, hours) in [("+0", 0), ("+10h", 10), ("-10h", -10), ("+0", 0)] {
         std::fs::write(&offset, text).unwrap();
         until_logged_at(&guard, hours)?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 
 /// Nothing here takes this long; a row that waits for it has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -142,6 +142,12 @@ impl Load {
                 DEADLINE.as_secs()
             )),
         }
+    }
+
+    /// Lets requests go on until then.
+    pub(crate) fn until(&self, then: Instant) {
+        self.runtime
+            .block_on(async { sleep_until(then.into()).await });
     }
 
     /// Sends no more, and waits for the answers under way.

@@ -21,10 +21,12 @@ mod clock;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod load;
+mod log;
 mod proxy;
 mod refusals;
 mod replicas;
 mod service;
+mod strangers;
 mod watches;
 mod world;
 
@@ -45,7 +47,7 @@ struct Fault {
 }
 
 /// The faults, in the order of the table.
-const FAULTS: [Fault; 9] = [
+const FAULTS: [Fault; 12] = [
     fault("SIGTERM of one of two replicas", replicas::one_is_ended),
     fault("SIGKILL of one of two replicas", replicas::one_is_killed),
     fault(
@@ -63,6 +65,12 @@ const FAULTS: [Fault; 9] = [
         can_be_played: clock::can_be_set,
         ..fault("clock set forward and back", clock::it_is_set)
     },
+    fault("disk full under the log", log::disk_is_full),
+    fault("10,000 connections", strangers::they_hold_connections),
+    fault(
+        "stalled handshakes, headers and bodies",
+        strangers::they_stall,
+    ),
     Fault {
         can_be_played: refusals::has_curl,
         ..fault("refused while the body is coming", refusals::early)

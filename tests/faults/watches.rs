@@ -32,6 +32,7 @@ fn each(world: &'static World, fault: Fault) -> Result<Played, String> {
     let options = GuardOptions {
         arguments: world::SURE.map(str::to_owned).to_vec(),
         environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
+        ..GuardOptions::default()
     };
     let guard = plane.guard(&name, &options);
 

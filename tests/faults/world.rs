@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
-use crate::harness::{self, ControlPlane, Needs};
-use crate::load::{Came, Pace};
+use crate::harness::{self, ControlPlane, Guard, Needs};
+use crate::load::{Came, Load, Pace};
 
 /// Reviews that go straight to a guard.
 pub(crate) const STRAIGHT: Pace = Pace {
@@ -175,6 +175,38 @@ impl World {
             Ok(said) => Came::Wrong(format!("{said:?} to {strategy} with the claim {claim}.")),
             Err(error) => Came::Failed(error),
         }
+    }
+}
+
+impl World {
+    /// Begins to send reviews straight to a guard, on connections that stay.
+    pub(crate) fn load(&'static self, guard: &Guard) -> Load {
+        self.load_with(guard, [self.plane.http().clone()])
+    }
+
+    /// The same, with every second pair of requests on connections of their own.
+    pub(crate) fn load_of_newcomers(&'static self, guard: &Guard) -> Load {
+        let authority = self.plane.pki.authority_pem();
+        let newcomer = reqwest::Client::builder()
+            .tls_certs_only([reqwest::Certificate::from_pem(authority.as_bytes()).unwrap()])
+            .pool_max_idle_per_host(0)
+            .build()
+            .unwrap();
+        self.load_with(guard, [self.plane.http().clone(), newcomer])
+    }
+
+    fn load_with<const N: usize>(
+        &'static self,
+        guard: &Guard,
+        clients: [reqwest::Client; N],
+    ) -> Load {
+        let url = guard.url.clone();
+        let runtime = self.plane.runtime().handle();
+        Load::start(runtime, STRAIGHT, move |number| {
+            // Either client asks both questions.
+            let (url, client) = (url.clone(), clients[number / 2 % N].clone());
+            async move { self.ask_the_guard(&client, &url, "data", number).await }
+        })
     }
 }
 

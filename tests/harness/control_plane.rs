@@ -20,6 +20,10 @@ use super::{Needs, wait_until};
 /// be compiling something else at the same time.
 pub(super) const READY_WITHIN: Duration = Duration::from_secs(120);
 
+/// Kubernetes' programs collect their garbage less often, up to a limit of memory, as what
+/// tests lack is processor time: an eighth of it, in the scenarios.
+pub(super) const THRIFT: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "1GiB")];
+
 /// How often a program whose port was taken in the meantime is started anew.
 const ATTEMPTS: usize = 5;
 
@@ -421,8 +425,15 @@ impl Launch<'_> {
         for _ in 0..ATTEMPTS {
             let port = free_port();
             let (flags, ready) = plan(port, &folder);
-            let program = Program::start(name, &self.programs.path(name), &flags, &[], &folder)
-                .map_err(|error| format!("{name} cannot be started: {error}."))?;
+            let program = Program::start(
+                name,
+                &self.programs.path(name),
+                &flags,
+                &THRIFT,
+                &folder,
+                None,
+            )
+            .map_err(|error| format!("{name} cannot be started: {error}."))?;
             match program.until_ready(&ready, self.http, self.runtime, READY_WITHIN) {
                 Ok(()) => return Ok((program, port)),
                 Err(reason) if says_port_taken(&program.log()) => last = reason,

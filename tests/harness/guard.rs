@@ -18,6 +18,8 @@ pub(crate) struct GuardOptions {
     pub(crate) arguments: Vec<String>,
     /// Further environment; `KUBECONFIG` already points to the control plane.
     pub(crate) environment: Vec<(String, String)>,
+    /// Where both of its output streams go, in place of a log that tests can read.
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// A running server. Dropping it kills it; [`Program::signal`] and
@@ -155,6 +157,7 @@ impl ControlPlane {
                 &arguments,
                 &environment,
                 &folder,
+                options.output.as_deref(),
             )
             .unwrap();
             let ready = format!("http://127.0.0.1:{admin}/readyz");
@@ -163,7 +166,10 @@ impl ControlPlane {
                     let url = format!("https://127.0.0.1:{listen}");
                     return (program, url, format!("http://127.0.0.1:{admin}"));
                 }
-                Err(reason) if says_port_taken(&program.log()) => last = reason,
+                // Without a log nobody says why.
+                Err(reason) if options.output.is_some() || says_port_taken(&program.log()) => {
+                    last = reason;
+                }
                 Err(reason) => panic!("The guard did not start. {reason}"),
             }
         }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::control_plane::ControlPlane;
+use super::control_plane::{ControlPlane, THRIFT};
 
 /// What one run of a command left behind.
 #[derive(Clone, Debug)]
@@ -54,6 +54,7 @@ impl ControlPlane {
             // No preferences and no cache of whoever runs the tests.
             .env("HOME", &self.folder)
             .env("KUBERC", "off")
+            .envs(THRIFT)
             .env(
                 "KUBECACHEDIR",
                 self.folder.join("kube-apiserver/kubectl-cache"),

@@ -1,13 +1,11 @@
 //! Clients that take all there is: others are answered all the same.
 
-use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::CONTENT_TYPE;
-use tokio::net::TcpSocket;
 
 use crate::harness::{Http2, Running, Sent, body, options, start, until};
 
@@ -184,32 +182,6 @@ async fn a_stranger_in_a_hurry_stops_nobody() {
         () = reviews => {}
         () = crowding => {}
     }
-    let (status, text) = server.admin_get("/readyz").await;
-    assert_eq!(status, StatusCode::OK, "{text}");
-}
-
-/// Whoever holds what the server does not close asks for nothing else.
-#[tokio::test]
-async fn ten_thousand_connections_stop_nobody() {
-    let mut options = options();
-    options.limits.connections = 128;
-    let server = start(options).await;
-    let client = server.client();
-    let mut held = Vec::new();
-    for number in 0..10_000 {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind(SocketAddr::new(STRANGER, 0)).unwrap();
-        held.push(socket.connect(server.webhook).await.unwrap());
-        if number % 100 == 0 {
-            assert_eq!(review(&server, &client, 9_300).await, StatusCode::OK);
-            held.retain(|stream| {
-                let told = stream.try_read(&mut [0]);
-                told.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
-            });
-        }
-    }
-    let newcomer = server.http1_client();
-    assert_eq!(review(&server, &newcomer, 9_300).await, StatusCode::OK);
     let (status, text) = server.admin_get("/readyz").await;
     assert_eq!(status, StatusCode::OK, "{text}");
 }

@@ -28,6 +28,7 @@ fn guard(plane: &ControlPlane) -> Guard {
                 "KUBECONFIG".to_owned(),
                 kubeconfig(plane).display().to_string(),
             )],
+            ..GuardOptions::default()
         },
     );
     register(plane, &guard, BASE);

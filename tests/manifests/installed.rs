@@ -49,6 +49,7 @@ pub(crate) fn guard(plane: &ControlPlane) -> Guard {
         &GuardOptions {
             arguments: vec!["--log-format=json".to_owned()],
             environment: vec![("KUBECONFIG".to_owned(), path)],
+            ..GuardOptions::default()
         },
     )
 }

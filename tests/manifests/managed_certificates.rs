@@ -435,6 +435,7 @@ fn the_program_manages_its_certificate_with_the_rights_it_has() {
             "KUBECONFIG".to_owned(),
             kubeconfig(&plane).display().to_string(),
         )],
+        ..GuardOptions::default()
     };
     let (_program, _, admin) = plane.serve("managed", &options);
     let exposition = plane.metrics(&admin);

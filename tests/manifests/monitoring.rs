@@ -147,6 +147,7 @@ fn exposed(plane: &ControlPlane) -> BTreeSet<String> {
             "KUBECONFIG".to_owned(),
             kubeconfig(plane).display().to_string(),
         )],
+        ..GuardOptions::default()
     };
     let guard = plane.guard("advising", &options);
     // Of nodes that answer there is nothing to say.

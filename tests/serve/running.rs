@@ -1,7 +1,6 @@
 //! Starting the binary, and talking to it.
 
-use std::fs::File;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -10,7 +9,6 @@ use reqwest::{Client, Response};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader, Lines};
-use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -76,40 +74,6 @@ pub(crate) async fn serve_without_facts(arguments: &[&str]) -> Running {
         log,
         client: client(folder.path()),
         _folder: folder,
-    }
-}
-
-/// Starts `serve` with the facts in `examples/` and its output streams on a device on
-/// which there is never room (`full(4)`).
-pub(crate) async fn serve_on_a_full_disk() -> Running {
-    loop {
-        let folder = tempfile::tempdir().unwrap();
-        // The log does not say which ports it got, so they are chosen before.
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap();
-        let [webhook, admin] = [free(), free()].map(|it| it.local_addr().unwrap());
-        let full = || File::options().write(true).open("/dev/full").unwrap();
-        let mut process = on_ports(webhook, admin, folder.path(), &["--facts=examples/facts"])
-            .stdout(full())
-            .stderr(full())
-            .spawn()
-            .unwrap();
-        let listens = async || TcpStream::connect(webhook).await.is_ok();
-        let mut ended = false;
-        until("it listens, or has lost a port to another", async || {
-            ended = process.try_wait().unwrap().is_some();
-            ended || listens().await
-        })
-        .await;
-        if !ended {
-            return Running {
-                webhook,
-                admin,
-                process,
-                log: BufReader::new(Box::new(tokio::io::empty()) as Log).lines(),
-                client: client(folder.path()),
-                _folder: folder,
-            };
-        }
     }
 }
 
