@@ -11,7 +11,7 @@ use crate::world::World;
 /// Each request is two reviews: one for either webhook.
 const PACE: Pace = Pace {
     askers: 16,
-    rate: 250.0,
+    rate: 300.0,
 };
 
 /// Requests before and after.
