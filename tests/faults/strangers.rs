@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::Played;
 use crate::harness::{Guard, GuardOptions};
-use crate::load::DEADLINE;
+use crate::load::{Came, DEADLINE};
 use crate::world::{self, World};
 
 /// An address of this machine that is not the one of the other clients.
@@ -24,9 +24,8 @@ const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 /// Connections that are opened and held, by far more than a guard takes.
 const CONNECTIONS: usize = 10_000;
 
-/// So many come at once, and so many requests are answered before the next do.
+/// So many come at once, and the next when these have been accepted.
 const TOGETHER: usize = 100;
-const MEANWHILE: usize = 5;
 
 /// Clients that stall at each stage; together nearly all that a guard takes.
 const STALLED: usize = 150;
@@ -54,13 +53,19 @@ pub(crate) fn they_hold_connections(world: &'static World) -> Result<Played, Str
     let guard = guard(world, "crowded");
     let load = world.load_of_newcomers(&guard);
     load.until_more(SOME)?;
+    let newcomer = world.newcomer();
     let mut held = Vec::new();
     for _ in 0..CONNECTIONS / TOGETHER {
         for _ in 0..TOGETHER {
             held.push(world.plane.block_on(connection(&guard))?);
         }
         held.retain(is_open);
-        load.until_more(MEANWHILE)?;
+        // It comes after them all, so none of them still waits to be accepted.
+        let asked = world.ask_the_guard(&newcomer, &guard.url, "data", 0);
+        match world.plane.block_on(asked) {
+            Came::Right => {}
+            Came::Failed(said) | Came::Wrong(said) => return Err(said),
+        }
     }
     load.until_more(SOME)?;
     Ok(Played {

@@ -186,13 +186,18 @@ impl World {
 
     /// The same, with every second pair of requests on connections of their own.
     pub(crate) fn load_of_newcomers(&'static self, guard: &Guard) -> Load {
+        self.load_with(guard, [self.plane.http().clone(), self.newcomer()])
+    }
+
+    /// A client that makes a connection for each request.
+    pub(crate) fn newcomer(&self) -> reqwest::Client {
         let authority = self.plane.pki.authority_pem();
-        let newcomer = reqwest::Client::builder()
-            .tls_certs_only([reqwest::Certificate::from_pem(authority.as_bytes()).unwrap()])
+        let authority = reqwest::Certificate::from_pem(authority.as_bytes()).unwrap();
+        reqwest::Client::builder()
+            .tls_certs_only([authority])
             .pool_max_idle_per_host(0)
             .build()
-            .unwrap();
-        self.load_with(guard, [self.plane.http().clone(), newcomer])
+            .unwrap()
     }
 
     fn load_with<const N: usize>(
