@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::Played;
-use crate::harness::{ControlPlane, Guard, GuardOptions, wait_until};
+use crate::harness::{ControlPlane, Guard, wait_until};
 use crate::load::DEADLINE;
 use crate::world::{self, World};
 
@@ -12,11 +12,7 @@ const SOME: usize = 100;
 
 pub(crate) fn it_changes(world: &'static World) -> Result<Played, String> {
     let plane = world.plane;
-    let options = GuardOptions {
-        arguments: world::SURE.map(str::to_owned).to_vec(),
-        ..GuardOptions::default()
-    };
-    let guard = plane.guard("certificate", &options);
+    let guard = plane.guard("certificate", &world::sure());
     let load = world.load_of_newcomers(&guard);
     load.until_more(SOME)?;
 

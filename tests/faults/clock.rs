@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::Played;
-use crate::harness::{self, Guard, GuardOptions, wait_until};
+use crate::harness::{self, Guard, wait_until};
 use crate::load::DEADLINE;
 use crate::world::{self, World};
 
@@ -39,17 +39,11 @@ pub(crate) fn it_is_set(world: &'static World) -> Result<Played, String> {
         // Nobody sets how long the machine has been up.
         ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
     ];
-    let options = GuardOptions {
-        arguments: [world::SURE.as_slice(), &["--log-format=json"]]
-            .concat()
-            .into_iter()
-            .map(str::to_owned)
-            .collect(),
-        environment: environment
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec(),
-        ..GuardOptions::default()
-    };
+    let mut options = world::sure();
+    options.arguments.push("--log-format=json".to_owned());
+    options.environment = environment
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec();
     let guard = plane.guard("clock", &options);
     let load = world.load(&guard);
     for (text, hours) in [("+0", 0), ("+10h", 10), ("-10h", -10), ("+0", 0)] {

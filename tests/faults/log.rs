@@ -9,18 +9,18 @@ const SOME: usize = 300;
 
 pub(crate) fn disk_is_full(world: &'static World) -> Result<Played, String> {
     let options = GuardOptions {
-        arguments: world::SURE.map(str::to_owned).to_vec(),
         // There is never room on it: full(4).
         output: Some("/dev/full".into()),
-        ..GuardOptions::default()
+        ..world::sure()
     };
     let guard = world.plane.guard("full", &options);
     let load = world.load(&guard);
     load.until_more(SOME)?;
+    let tally = load.end();
     let panics = guard.count(world.plane, "multi_attach_guard_review_panics_total");
     match panics {
         0 => Ok(Played {
-            tally: load.end(),
+            tally,
             unanswerable: 0,
             remark: "every second request is logged".to_owned(),
         }),

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::Played;
-use crate::harness::{Guard, GuardOptions};
+use crate::harness::Guard;
 use crate::load::{Came, DEADLINE};
 use crate::world::{self, World};
 
@@ -40,17 +40,9 @@ const STAGES: [&[u8]; 2] = [
       content-length: 100\r\nconnection: close\r\n\r\n{",
 ];
 
-fn guard(world: &World, name: &str) -> Guard {
-    let options = GuardOptions {
-        arguments: world::SURE.map(str::to_owned).to_vec(),
-        ..GuardOptions::default()
-    };
-    world.plane.guard(name, &options)
-}
-
 /// Whoever opens them keeps each that the guard does not close.
 pub(crate) fn they_hold_connections(world: &'static World) -> Result<Played, String> {
-    let guard = guard(world, "crowded");
+    let guard = world.plane.guard("crowded", &world::sure());
     let load = world.load_of_newcomers(&guard);
     load.until_more(SOME)?;
     let newcomer = world.newcomer();
@@ -67,6 +59,15 @@ pub(crate) fn they_hold_connections(world: &'static World) -> Result<Played, Str
             Came::Failed(said) | Came::Wrong(said) => return Err(said),
         }
     }
+    let ready = world
+        .plane
+        .http()
+        .get(format!("{}/readyz", guard.admin_url));
+    let answer = world.plane.block_on(ready.send());
+    let status = answer.map_err(|error| error.to_string())?.status();
+    if !status.is_success() {
+        return Err(format!("The guard is not ready: {status}."));
+    }
     load.until_more(SOME)?;
     Ok(Played {
         tally: load.end(),
@@ -77,7 +78,7 @@ pub(crate) fn they_hold_connections(world: &'static World) -> Result<Played, Str
 
 /// They stall before the handshake, in the headers and in the body, until they are let go.
 pub(crate) fn they_stall(world: &'static World) -> Result<Played, String> {
-    let guard = Arc::new(guard(world, "stalled"));
+    let guard = Arc::new(world.plane.guard("stalled", &world::sure()));
     let authority = world.plane.pki.authority_pem();
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(authority.as_bytes()).unwrap();

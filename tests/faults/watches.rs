@@ -30,9 +30,8 @@ fn each(world: &'static World, fault: Fault) -> Result<Played, String> {
     let proxy = Proxy::start(plane, &name);
     let kubeconfig = proxy.kubeconfig.display().to_string();
     let options = GuardOptions {
-        arguments: world::SURE.map(str::to_owned).to_vec(),
         environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
-        ..GuardOptions::default()
+        ..world::sure()
     };
     let guard = plane.guard(&name, &options);
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::{Method, Request};
 use serde_json::{Value, json};
 
-use crate::harness::{self, ControlPlane, Guard, Needs};
+use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
 use crate::load::{Came, Load, Pace};
 
 /// Reviews that go straight to a guard.
@@ -18,7 +18,12 @@ pub(crate) const STRAIGHT: Pace = Pace {
 
 /// For guards whose API server is there, but may be slow on a busy machine: a denial that
 /// it does not confirm in time stands.
-pub(crate) const SURE: [&str; 1] = ["--stale=deny"];
+pub(crate) fn sure() -> GuardOptions {
+    GuardOptions {
+        arguments: vec!["--stale=deny".to_owned()],
+        ..GuardOptions::default()
+    }
+}
 
 /// How long such a review may take, as the API server tells the guard, and waits itself.
 const TIMEOUT: Duration = Duration::from_secs(6);
