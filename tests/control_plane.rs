@@ -2,8 +2,10 @@
 
 mod harness;
 
+use std::path::Path;
 use std::time::Duration;
 
+use harness::process::Program;
 use harness::{Needs, NodeSpec, WebhookOptions};
 
 #[test]
@@ -37,6 +39,27 @@ fn kubectl_talks_to_the_api_server() {
         .kubectl(&["get", "cm", "two", "-n", &namespace], None)
         .failure();
     assert!(missing.stderr.contains("NotFound"), "{missing:#?}");
+}
+
+/// Ctrl-C and `timeout` signal the group of the test process. Whoever has to end the
+/// programs must not be in it.
+#[test]
+fn a_programs_keeper_is_not_in_the_group_of_the_test() {
+    let own = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["/proc/self/stat".to_owned()];
+    let folder = folder.path().join("cat");
+    let cat = Program::start("cat", Path::new("cat"), &arguments, &[], &folder, None).unwrap();
+    let ended = cat.wait(Duration::from_secs(60)).unwrap();
+    assert!(ended.success(), "{}", cat.log_tail());
+    let (its, own) = (group(&cat.log()), group(&own));
+    assert!(its.is_some() && its != own, "{its:?}, {own:?}");
+}
+
+/// The process group in `/proc/PID/stat`: the third field after the name's bracket.
+fn group(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(2)?.parse().ok()
 }
 
 /// Nobody listens at the registered address, so what kubectl prints proves that the

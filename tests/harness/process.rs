@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -145,6 +146,9 @@ impl Run {
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(output)
+            // Ctrl-C and `timeout` signal the whole group of the test process; the keeper
+            // has to survive that.
+            .process_group(0)
             .spawn()?;
         let orders = keeper.stdin.take();
         Ok(Self { keeper, orders })
