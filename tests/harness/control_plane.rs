@@ -366,6 +366,11 @@ impl Launch<'_> {
                 ),
                 format!("--root-ca-file={}", self.pki.authority_file().display()),
                 "--use-service-account-credentials=false".to_owned(),
+                // What a namespace held is asked for in a hundred requests when it goes, and
+                // the other two write to each namespace and node what no test reads.
+                "--controllers=*,-namespace-controller,-root-ca-certificate-publisher-controller,\
+                 -ttl-controller"
+                    .to_owned(),
                 // A node that dies is noticed in seconds, not in the usual minute.
                 "--node-monitor-grace-period=12s".to_owned(),
                 "--node-monitor-period=1s".to_owned(),

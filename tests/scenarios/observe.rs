@@ -100,6 +100,17 @@ impl Observer {
             .collect()
     }
 
+    /// What the namespace has objects of; events do not count.
+    pub(crate) fn resources(&self, namespace: &str) -> Vec<ApiResource> {
+        let kinds = KINDS.iter().filter(|(.., kind)| *kind != "Event");
+        kinds
+            .filter(|(.., kind)| !self.objects(namespace, kind).is_empty())
+            .map(|(group, version, kind)| {
+                ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+            })
+            .collect()
+    }
+
     /// Asks `question` at once, after every change in the namespace, and when the
     /// moment it named itself has come, until it answers with `Ok`.
     ///

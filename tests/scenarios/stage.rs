@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
 };
@@ -159,19 +159,22 @@ impl<'a> Stage<'a> {
 
     /// Takes everything away, at once: what is left would keep the controllers busy.
     pub(crate) fn strike(self) {
-        let client = self.world.plane.client();
+        let plane = self.world.plane;
+        let there = self.world.observer.resources(&self.run);
         let at_once = DeleteParams {
             grace_period_seconds: Some(0),
-            ..DeleteParams::default()
+            ..DeleteParams::background()
         };
-        self.world.plane.block_on(async {
-            let namespaces = Api::<Namespace>::all(client.clone());
+        plane.block_on(async {
+            let namespaces = Api::<Namespace>::all(plane.client());
             // First, because nobody makes new pods in a namespace that goes.
             let _ = namespaces.delete(&self.run, &DeleteParams::default()).await;
-            let pods = Api::<Pod>::namespaced(client, &self.run);
-            let _ = pods
-                .delete_collection(&at_once, &ListParams::default())
-                .await;
+            for resource in there {
+                let api =
+                    Api::<DynamicObject>::namespaced_with(plane.client(), &self.run, &resource);
+                let all = ListParams::default();
+                let _ = api.delete_collection(&at_once, &all).await;
+            }
         });
         self.world.nodes.remove(&self.nodes);
     }
