@@ -155,7 +155,8 @@ async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response<B
     }
 }
 
-/// The body of a watch of that path, as it arrives while the fault is in force.
+/// The body of a watch of that path, as it arrives while the fault is in force; a frozen
+/// one does not even end.
 fn held_up(
     body: kube::client::Body,
     fault: watch::Receiver<Option<(Fault, String)>>,
@@ -166,11 +167,12 @@ fn held_up(
         let frame = {
             let mut cut = fault.clone();
             tokio::select! {
-                frame = body.frame() => frame?.ok()?,
+                frame = body.frame() => frame,
                 _ = cut.wait_for(|now| is(now, Fault::Gone)) => return None,
             }
         };
         fault.wait_for(|now| !is(now, Fault::Frozen)).await.ok()?;
+        let frame = frame?.ok()?;
         Some((Ok::<Frame<_>, Infallible>(frame), (body, fault, path)))
     });
     Body::new(StreamBody::new(frames))
