@@ -135,7 +135,7 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
         ),
         Missing::Claim => ("does not exist".to_owned(), "Create the claim."),
         Missing::ClaimsNotSynced => (
-            "could not be looked up, as the cluster's claims are not known yet".to_owned(),
+            "could not be looked up in time".to_owned(),
             "Try again in a moment.",
         ),
         Missing::Class(class) => (

@@ -72,7 +72,8 @@ impl Grounds {
 pub enum Missing {
     /// There is no such claim.
     Claim,
-    /// The claims are not known yet.
+    /// The cluster's claims are not known yet, or the API server has not said in time
+    /// whether there is this one.
     ClaimsNotSynced,
     /// The claim's class does not exist.
     Class(Text),
