@@ -196,13 +196,8 @@ impl World {
 
     /// A client that makes a connection for each request.
     pub(crate) fn newcomer(&self) -> reqwest::Client {
-        let authority = self.plane.pki.authority_pem();
-        let authority = reqwest::Certificate::from_pem(authority.as_bytes()).unwrap();
-        reqwest::Client::builder()
-            .tls_certs_only([authority])
-            .pool_max_idle_per_host(0)
-            .build()
-            .unwrap()
+        let builder = self.plane.pki.http_client_builder();
+        builder.pool_max_idle_per_host(0).build().unwrap()
     }
 
     fn load_with<const N: usize>(

@@ -51,11 +51,13 @@ impl Pki {
 
     /// An HTTP client that trusts this authority and no other.
     pub(crate) fn http_client(&self) -> reqwest::Client {
+        self.http_client_builder().build().unwrap()
+    }
+
+    /// What makes one, for a client that differs in something else.
+    pub(crate) fn http_client_builder(&self) -> reqwest::ClientBuilder {
         let authority = reqwest::Certificate::from_pem(self.authority.pem().as_bytes()).unwrap();
-        reqwest::Client::builder()
-            .tls_certs_only([authority])
-            .build()
-            .unwrap()
+        reqwest::Client::builder().tls_certs_only([authority])
     }
 
     /// A serving certificate for the loopback address, in files named `name`.

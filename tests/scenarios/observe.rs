@@ -55,8 +55,9 @@ impl Observer {
     /// Starts watching.
     pub(crate) fn start(plane: &ControlPlane) -> Self {
         let observer = Self::default();
-        for (group, version, kind) in KINDS {
-            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        for kind in KINDS {
+            let resource = resource(kind);
+            let (.., kind) = kind;
             let api = Api::<DynamicObject>::all_with(plane.client(), &resource);
             let shared = Arc::clone(&observer.shared);
             plane.runtime().spawn(async move {
@@ -102,13 +103,9 @@ impl Observer {
 
     /// What the namespace has objects of; events do not count.
     pub(crate) fn resources(&self, namespace: &str) -> Vec<ApiResource> {
-        let kinds = KINDS.iter().filter(|(.., kind)| *kind != "Event");
-        kinds
-            .filter(|(.., kind)| !self.objects(namespace, kind).is_empty())
-            .map(|(group, version, kind)| {
-                ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
-            })
-            .collect()
+        let there = |kind: &str| kind != "Event" && !self.objects(namespace, kind).is_empty();
+        let kinds = KINDS.into_iter().filter(|(.., kind)| there(kind));
+        kinds.map(resource).collect()
     }
 
     /// Asks `question` at once, after every change in the namespace, and when the
@@ -152,8 +149,9 @@ impl Observer {
     /// that what it shows afterwards is the effect of what was done before.
     pub(crate) fn catch_up(&self, plane: &ControlPlane, namespace: &str) -> Result<(), String> {
         let mut known: HashMap<Key, u64> = HashMap::new();
-        for (group, version, kind) in KINDS {
-            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        for kind in KINDS {
+            let resource = resource(kind);
+            let (.., kind) = kind;
             let api = Api::<DynamicObject>::namespaced_with(plane.client(), namespace, &resource);
             let list = plane
                 .block_on(api.list_metadata(&ListParams::default()))
@@ -231,6 +229,10 @@ impl State {
             self.remove(&key);
         }
     }
+}
+
+fn resource((group, version, kind): (&str, &str, &str)) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 
 /// Resource versions are numbers that grow, since Kubernetes 1.35 by contract.

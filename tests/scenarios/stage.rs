@@ -160,7 +160,6 @@ impl<'a> Stage<'a> {
     /// Takes everything away, at once: what is left would keep the controllers busy.
     pub(crate) fn strike(self) {
         let plane = self.world.plane;
-        let there = self.world.observer.resources(&self.run);
         let at_once = DeleteParams {
             grace_period_seconds: Some(0),
             ..DeleteParams::background()
@@ -169,7 +168,7 @@ impl<'a> Stage<'a> {
             let namespaces = Api::<Namespace>::all(plane.client());
             // First, because nobody makes new pods in a namespace that goes.
             let _ = namespaces.delete(&self.run, &DeleteParams::default()).await;
-            for resource in there {
+            for resource in self.world.observer.resources(&self.run) {
                 let api =
                     Api::<DynamicObject>::namespaced_with(plane.client(), &self.run, &resource);
                 let all = ListParams::default();
