@@ -12,6 +12,15 @@ pub enum Lookup<T> {
     NotSynced,
 }
 
+/// Why a look-up found nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// The object is not there.
+    Absent,
+    /// It is not known whether the object is there.
+    NotSynced,
+}
+
 impl<T> Lookup<T> {
     /// What becomes of the object, where it was found.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Lookup<U> {
@@ -27,6 +36,18 @@ impl<T> Lookup<T> {
         match self {
             Self::Found(object) => Some(object),
             Self::Absent | Self::NotSynced => None,
+        }
+    }
+
+    /// The object, where it was found.
+    ///
+    /// # Errors
+    /// Why it was not.
+    pub fn known(self) -> Result<T, Absence> {
+        match self {
+            Self::Found(object) => Ok(object),
+            Self::Absent => Err(Absence::Absent),
+            Self::NotSynced => Err(Absence::NotSynced),
         }
     }
 }

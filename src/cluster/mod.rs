@@ -26,7 +26,7 @@ mod view;
 
 pub use asked::{Asked, Question};
 pub use batch::{BatchOrder, Turn};
-pub use lookup::Lookup;
+pub use lookup::{Absence, Lookup};
 pub use steps::Steps;
 pub use store::Cluster;
 pub use stored::Stored;

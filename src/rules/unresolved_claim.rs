@@ -45,6 +45,7 @@ use std::collections::HashSet;
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, judge_scaling, judge_workload, words};
+use crate::cluster::Absence;
 use crate::model::Text;
 use crate::situation::hold::Missing;
 use crate::situation::{Hold, Situation, UsedVolume};
@@ -128,44 +129,48 @@ fn unresolved(
 /// What is missing, and what to do about it. `partial`: there may be more in the
 /// cluster than is in view.
 fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str) {
-    let (seen, advice) = match missing {
-        Missing::Claim if partial => (
-            "is not among the checked files".to_owned(),
-            "Check its manifest together with this one, or add it to the facts about the cluster.",
-        ),
-        Missing::Claim => ("does not exist".to_owned(), "Create the claim."),
-        Missing::ClaimsNotSynced => (
-            "could not be looked up in time".to_owned(),
-            "Try again in a moment.",
-        ),
-        Missing::Class(class) => (
-            format!("names StorageClass \"{class}\", which does not exist"),
-            "Create the class, or name another one in the claim.",
-        ),
-        Missing::DefaultClass => (
-            "names no StorageClass and there is no default one".to_owned(),
-            "Name a class in the claim.",
-        ),
-        Missing::FittingVolume => (
-            "asks for a volume made by hand, and none that fits it is known".to_owned(),
-            if partial {
-                "Check the volume's manifest together with this one, or add it to the facts about the cluster."
-            } else {
-                "Create the volume."
-            },
-        ),
-        Missing::Provisioner(name) => (
-            format!("will be made by \"{name}\", about which nothing is known"),
-            "Describe it under `provisioners` in the policy.",
-        ),
-        Missing::Volume(name) if partial => (
-            format!("is bound to volume \"{name}\", which is not among the checked files"),
-            "Check the volume's manifest together with this one, or add it to the facts about the cluster.",
-        ),
-        Missing::Volume(name) => (
-            format!("is bound to volume \"{name}\", which does not exist"),
-            "Try again in a moment.",
-        ),
+    let fate = |absence: &Absence| match absence {
+        Absence::NotSynced => "could not be looked up in time",
+        Absence::Absent if partial => "is not among the checked files",
+        Absence::Absent => "does not exist",
+    };
+    let seen = match missing {
+        Missing::Claim(absence) => fate(absence).to_owned(),
+        Missing::Class(name, absence) => {
+            format!("names StorageClass \"{name}\", which {}", fate(absence))
+        }
+        Missing::DefaultClass(Absence::Absent) => {
+            "names no StorageClass and there is no default one".to_owned()
+        }
+        Missing::DefaultClass(Absence::NotSynced) => {
+            "names no StorageClass, and the default one could not be looked up in time".to_owned()
+        }
+        Missing::FittingVolume => {
+            "asks for a volume made by hand, and none that fits it is known".to_owned()
+        }
+        Missing::Provisioner(name) => {
+            format!("will be made by \"{name}\", about which nothing is known")
+        }
+        Missing::Volume(name, absence) => {
+            format!("names volume \"{name}\", which {}", fate(absence))
+        }
+    };
+    let advice = match missing {
+        Missing::Claim(Absence::NotSynced)
+        | Missing::Class(_, Absence::NotSynced)
+        | Missing::DefaultClass(Absence::NotSynced)
+        | Missing::Volume(_, Absence::NotSynced) => "Try again in a moment.",
+        Missing::Claim(_) if partial => {
+            "Check its manifest together with this one, or add it to the facts about the cluster."
+        }
+        Missing::FittingVolume | Missing::Volume(..) if partial => {
+            "Check the volume's manifest together with this one, or add it to the facts about the cluster."
+        }
+        Missing::Claim(_) => "Create the claim.",
+        Missing::FittingVolume | Missing::Volume(..) => "Create the volume.",
+        Missing::Class(..) => "Create the class, or name another one in the claim.",
+        Missing::DefaultClass(_) => "Name a class in the claim.",
+        Missing::Provisioner(_) => "Describe it under `provisioners` in the policy.",
     };
     (format!("{claim} {seen}"), advice)
 }

@@ -17,13 +17,13 @@ pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass,
         Some(name) => facts
             .view
             .storage_class(name)
-            .found()
-            .ok_or_else(|| Missing::Class(name.into())),
+            .known()
+            .map_err(|absence| Missing::Class(name.into(), absence)),
         None => facts
             .view
             .default_storage_class()
-            .found()
-            .ok_or(Missing::DefaultClass),
+            .known()
+            .map_err(Missing::DefaultClass),
     }
 }
 

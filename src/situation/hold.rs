@@ -1,6 +1,7 @@
 //! How tightly a volume is held, and how that is known.
 
 use super::Certainty;
+use crate::cluster::Absence;
 use crate::model::Text;
 
 /// How tightly a volume is held.
@@ -70,19 +71,16 @@ impl Grounds {
 /// What is missing to know how tightly a volume is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// There is no such claim.
-    Claim,
-    /// The cluster's claims are not known yet, or the API server has not said in time
-    /// whether there is this one.
-    ClaimsNotSynced,
-    /// The claim's class does not exist.
-    Class(Text),
-    /// The claim names no class and there is no default one.
-    DefaultClass,
+    /// The claim.
+    Claim(Absence),
+    /// The class that the claim names.
+    Class(Text, Absence),
+    /// The claim names no class, and no default one was found.
+    DefaultClass(Absence),
     /// The claim wants a volume made by hand, and none fits.
     FittingVolume,
     /// The class's provisioner is no CSI driver and in no catalog.
     Provisioner(Text),
-    /// The claim's volume does not exist, or is not known.
-    Volume(Text),
+    /// The volume that the claim names.
+    Volume(Text, Absence),
 }

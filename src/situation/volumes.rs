@@ -5,7 +5,6 @@ use super::binding::{class_of, fitting};
 use super::eligibility::only_host;
 use super::hold::{Basis, Grounds, Hold, Missing};
 use super::reach::reach;
-use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
@@ -122,7 +121,7 @@ pub fn of_template(name: &str, template: &Claim, namespace: &str, facts: Facts<'
         ..of_claim(name, namespace, facts)
     };
     match found.hold {
-        Hold::Unknown(Missing::Claim | Missing::ClaimsNotSynced) => {
+        Hold::Unknown(Missing::Claim(_)) => {
             let blank = UsedVolume {
                 hold: Hold::Free,
                 ..found
@@ -152,16 +151,15 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
                 claim: Some(name.clone()),
                 ..blank
             };
-            let missing = match facts.view.claim(namespace, name) {
-                Lookup::Found(claim) => return claimed(claim, blank, facts),
-                Lookup::Absent => Missing::Claim,
-                Lookup::NotSynced => Missing::ClaimsNotSynced,
+            let absence = match facts.view.claim(namespace, name).known() {
+                Ok(claim) => return claimed(claim, blank, facts),
+                Err(absence) => absence,
             };
             // A StatefulSet will make it like its template.
             let users = facts.view.workloads_using(namespace, name);
             match users.iter().find_map(|it| it.template_of_claim(name)) {
                 Some(template) => claimed(template, blank, facts),
-                None => unknown(missing, blank),
+                None => unknown(Missing::Claim(absence), blank),
             }
         }
         PodVolumeSource::Inline { in_tree, read_only } => inline(in_tree, *read_only, blank, facts),
@@ -224,15 +222,19 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
         };
     }
     if !claim.spec.volume_name.is_empty() {
-        return match facts.view.volume(&claim.spec.volume_name) {
-            Lookup::Found(volume) => persistent(volume, claim, Basis::Bound, blank, facts),
-            Lookup::Absent | Lookup::NotSynced if !claim.status.access_modes.is_empty() => {
-                let class = class_of(claim, facts).ok();
-                by_class(claim, class, blank, facts)
-            }
-            Lookup::Absent | Lookup::NotSynced => {
-                unknown(Missing::Volume(claim.spec.volume_name.clone()), blank)
-            }
+        let name = &claim.spec.volume_name;
+        let absence = match facts.view.volume(name).known() {
+            Ok(volume) => return persistent(volume, claim, Basis::Bound, blank, facts),
+            Err(absence) => absence,
+        };
+        let missing = Missing::Volume(name.clone(), absence);
+        if claim.status.access_modes.is_empty() {
+            return unknown(missing, blank);
+        }
+        let found = by_class(claim, class_of(claim, facts).ok(), blank, facts);
+        return match found.hold {
+            Hold::Unknown(_) => unknown(missing, found),
+            _ => found,
         };
     }
     let class = class_of(claim, facts);
@@ -271,11 +273,11 @@ fn without_class(
         return unknown(missing, blank);
     }
     let grounds = match missing {
-        Missing::Class(name) => match likely(claim, &name, &blank, facts) {
+        Missing::Class(name, _) => match likely(claim, &name, &blank, facts) {
             Some(likely) => return likely,
             None => Grounds::UnknownClass(name),
         },
-        Missing::DefaultClass => Grounds::UnknownDefaultClass,
+        Missing::DefaultClass(_) => Grounds::UnknownDefaultClass,
         other => return unknown(other, blank),
     };
     UsedVolume {
@@ -368,7 +370,7 @@ fn by_class(
     if attach == Attach::Unforeseen && hold != Hold::Free {
         return UsedVolume {
             modes,
-            ..unknown(unforeseen(claim, class), blank)
+            ..unknown(unforeseen(class), blank)
         };
     }
     UsedVolume {
@@ -385,11 +387,9 @@ fn by_class(
     }
 }
 
-/// What would tell of the volume of a claim whose class does not.
-fn unforeseen(claim: &Claim, class: &StorageClass) -> Missing {
-    if !claim.spec.volume_name.is_empty() {
-        Missing::Volume(claim.spec.volume_name.clone())
-    } else if class.provisioner == NO_PROVISIONER {
+/// What would tell of a volume of which the class does not.
+fn unforeseen(class: &StorageClass) -> Missing {
+    if class.provisioner == NO_PROVISIONER {
         Missing::FittingVolume
     } else {
         Missing::Provisioner(class.provisioner.clone())

@@ -23,6 +23,8 @@ pub(crate) struct Cluster {
     attach_required: bool,
     /// Whether files stand for the cluster, which may hold more than they.
     pub(crate) files: bool,
+    /// The kind of which not all objects have been heard.
+    unheard: Option<String>,
     /// Other objects: shorthand workloads or whole manifests.
     also: Vec<Shorthand>,
 }
@@ -37,10 +39,20 @@ impl Default for Cluster {
             claims: BTreeMap::new(),
             attach_required: true,
             files: false,
+            unheard: None,
             also: Vec::new(),
         }
     }
 }
+
+/// The kinds on which a volume depends.
+const HEARD_OF: [ObjectKind; 5] = [
+    ObjectKind::Claim,
+    ObjectKind::Volume,
+    ObjectKind::StorageClass,
+    ObjectKind::CsiDriver,
+    ObjectKind::Node,
+];
 
 /// A claim in namespace `shop`.
 #[derive(Clone, Deserialize)]
@@ -72,7 +84,12 @@ pub(crate) fn manifest(shorthand: &Shorthand) -> Value {
 impl Cluster {
     /// The cluster's facts.
     pub(crate) fn facts(&self) -> multi_attach_guard::cluster::Cluster {
-        let mut facts = multi_attach_guard::cluster::Cluster::complete();
+        use multi_attach_guard::cluster::Cluster;
+
+        let mut facts = match &self.unheard {
+            None => Cluster::complete(),
+            Some(_) => Cluster::new(),
+        };
         for object in self.objects() {
             let kind = ObjectKind::of_manifest(
                 object["apiVersion"].as_str().unwrap_or_default(),
@@ -83,6 +100,11 @@ impl Cluster {
                 kind.deserialize(&object)
                     .expect("the object has its kind's shape"),
             );
+        }
+        if let Some(unheard) = &self.unheard {
+            for kind in HEARD_OF.into_iter().filter(|it| it.name() != unheard) {
+                facts.synced(kind);
+            }
         }
         facts
     }

@@ -60,6 +60,9 @@ struct Case {
     /// Rule → outcome, for everything that is found.
     #[serde(default)]
     expect: BTreeMap<String, String>,
+    /// What the first message says of it, among other things.
+    #[serde(default)]
+    says: Option<String>,
     /// Rule → certainty, where it is not verified.
     #[serde(default)]
     certainty: BTreeMap<String, Certainty>,
@@ -246,6 +249,13 @@ fn every_case_gets_its_verdict() {
                     case.name, finding.rule, finding.action
                 ));
             }
+        }
+        let first = verdict.findings.first();
+        let message = first.map_or("", |finding| &finding.message);
+        if let Some(says) = &case.says
+            && !message.contains(says)
+        {
+            wrong.push(format!("{}: expected {says:?} in {message:?}", case.name));
         }
         if let Some(remedies) = &case.remedies {
             let offered: Vec<&str> = verdict
