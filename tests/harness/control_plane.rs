@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::Request;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::PostParams;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::pki::Pki;
@@ -129,7 +129,7 @@ impl ControlPlane {
             runtime,
             folder,
         };
-        plane.wait_for_namespace("default")?;
+        plane.wait_for_default_namespace()?;
         plane.wait_for_schemas()?;
         Ok(plane)
     }
@@ -217,20 +217,33 @@ impl ControlPlane {
 
     /// Makes a namespace nobody else uses, called `PREFIX-NUMBER`, ready for pods.
     pub(crate) fn namespace(&self, prefix: &str) -> String {
+        self.labelled_namespace(prefix, &json!({}))
+    }
+
+    /// The same with these labels.
+    pub(crate) fn labelled_namespace(&self, prefix: &str, labels: &Value) -> String {
         let name = format!(
             "{prefix}-{}",
             self.namespaces.fetch_add(1, Ordering::Relaxed)
         );
-        let object = json!({ "metadata": { "name": name } });
+        let object = json!({ "metadata": { "name": name, "labels": labels } });
         self.block_on(async {
             let namespaces = kube::Api::<Namespace>::all(self.client());
             let object = serde_json::from_value(object).unwrap();
-            namespaces
-                .create(&PostParams::default(), &object)
-                .await
-                .unwrap();
+            let as_admin = PostParams::default();
+            namespaces.create(&as_admin, &object).await.unwrap();
+            if self.controllers {
+                // Or else pods would have to wait for the controller manager, which makes it
+                // where it comes first.
+                let accounts = kube::Api::<ServiceAccount>::namespaced(self.client(), &name);
+                let account = json!({ "metadata": { "name": "default" } });
+                let account = serde_json::from_value(account).unwrap();
+                if let Err(error) = accounts.create(&as_admin, &account).await {
+                    let there = matches!(&error, kube::Error::Api(it) if it.is_already_exists());
+                    assert!(there, "{error}");
+                }
+            }
         });
-        self.wait_for_namespace(&name).unwrap();
         name
     }
 
@@ -246,13 +259,15 @@ impl ControlPlane {
 
     /// Pods are refused until the controller manager has made the namespace's default
     /// service account. Without controllers that check is off.
-    fn wait_for_namespace(&self, name: &str) -> Result<(), String> {
-        wait_until(&format!("namespace {name}"), READY_WITHIN, || {
+    fn wait_for_default_namespace(&self) -> Result<(), String> {
+        const DEFAULT: &str = "default";
+        wait_until("the default namespace", READY_WITHIN, || {
             self.block_on(async {
-                kube::Api::<Namespace>::all(self.client()).get(name).await?;
+                let namespaces = kube::Api::<Namespace>::all(self.client());
+                namespaces.get(DEFAULT).await?;
                 if self.controllers {
-                    let accounts = kube::Api::<ServiceAccount>::namespaced(self.client(), name);
-                    accounts.get("default").await?;
+                    let accounts = kube::Api::<ServiceAccount>::default_namespaced(self.client());
+                    accounts.get(DEFAULT).await?;
                 }
                 Ok(())
             })
@@ -347,10 +362,15 @@ impl Launch<'_> {
                 "--endpoint-reconciler-type=none".to_owned(),
                 format!("--cert-dir={}", folder.display()),
             ];
-            if !options.controllers {
+            let unwanted = if options.controllers {
+                // It taints a new node until the controller manager has seen that it is
+                // ready, which costs each node three changes.
+                "TaintNodesByCondition"
+            } else {
                 // Nobody makes the service accounts this plugin would wait for.
-                flags.push("--disable-admission-plugins=ServiceAccount".to_owned());
-            }
+                "ServiceAccount"
+            };
+            flags.push(format!("--disable-admission-plugins={unwanted}"));
             flags.extend(options.api_server_flags.iter().cloned());
             (flags, format!("https://127.0.0.1:{port}/readyz"))
         })

@@ -1,11 +1,13 @@
 //! The project's own server, started as a user would start it.
 
+use std::fmt::Debug;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::{Api, ListParams};
+use serde::de::DeserializeOwned;
 use tokio::time::sleep;
 
 use super::control_plane::{ControlPlane, READY_WITHIN};
@@ -48,13 +50,9 @@ impl Guard {
         plane.block_on(async {
             let volumes = Api::<PersistentVolume>::all(plane.client());
             let classes = Api::<StorageClass>::all(plane.client());
-            let (volumes, classes) = (
-                volumes.list_metadata(&ListParams::default()).await.unwrap(),
-                classes.list_metadata(&ListParams::default()).await.unwrap(),
-            );
             let there = [
-                ("persistentvolumes", volumes.items.len()),
-                ("storageclasses", classes.items.len()),
+                ("persistentvolumes", count(&volumes).await),
+                ("storageclasses", count(&classes).await),
             ];
             let began = Instant::now();
             loop {
@@ -175,4 +173,17 @@ impl ControlPlane {
         }
         panic!("The guard did not start. {last}");
     }
+}
+
+/// How many there are: one, and those that the API server says remain.
+async fn count<K>(api: &Api<K>) -> usize
+where
+    K: kube::Resource + Clone + DeserializeOwned + Debug,
+{
+    let list = api
+        .list_metadata(&ListParams::default().limit(1))
+        .await
+        .unwrap();
+    let further = list.metadata.remaining_item_count.unwrap_or(0);
+    list.items.len() + usize::try_from(further).unwrap()
 }

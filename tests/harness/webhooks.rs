@@ -18,9 +18,9 @@ pub(crate) struct WebhookOptions {
     pub(crate) url: String,
     /// Which requests are sent: `RuleWithOperations` objects.
     pub(crate) rules: Value,
-    /// Only requests in these namespaces; all when empty. Tests that share a control
-    /// plane name theirs.
-    pub(crate) namespaces: Vec<String>,
+    /// Only requests in these namespaces, as in `namespaceSelector`. Tests that share a
+    /// control plane name theirs.
+    pub(crate) namespaces: Value,
     /// `Fail` or `Ignore`.
     pub(crate) failure_policy: &'static str,
     /// 1 to 30.
@@ -47,7 +47,11 @@ impl WebhookOptions {
                     "resources": ["persistentvolumeclaims"],
                 },
             ]),
-            namespaces: namespaces.iter().map(|&name| name.to_owned()).collect(),
+            namespaces: json!({ "matchExpressions": [{
+                "key": "kubernetes.io/metadata.name",
+                "operator": "In",
+                "values": namespaces,
+            }]}),
             failure_policy: "Fail",
             timeout_seconds: 30,
         }
@@ -132,22 +136,13 @@ impl ControlPlane {
     }
 
     fn webhook(&self, name: &str, path: &str, options: &WebhookOptions) -> Value {
-        let namespaces = if options.namespaces.is_empty() {
-            json!({})
-        } else {
-            json!({ "matchExpressions": [{
-                "key": "kubernetes.io/metadata.name",
-                "operator": "In",
-                "values": options.namespaces,
-            }]})
-        };
         json!({
             "name": format!("{path}.{name}.multi-attach-guard.dev"),
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
             "clientConfig": self.client_config(&format!("{}/{path}", options.url)),
             "rules": options.rules,
-            "namespaceSelector": namespaces,
+            "namespaceSelector": options.namespaces,
             "failurePolicy": options.failure_policy,
             "timeoutSeconds": options.timeout_seconds,
         })

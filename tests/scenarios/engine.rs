@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
-use kube::core::GroupVersionKind;
 use multi_attach_guard::cluster::Cluster;
 use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
 use multi_attach_guard::policy::Policy;
@@ -16,17 +15,15 @@ use serde_json::Value;
 
 use crate::harness::ControlPlane;
 use crate::harness::fake_nodes::SCENARIO;
+use crate::observe::resource;
 use crate::outcome::Outcome;
 
-/// Every kind the engine asks about. They are listed one after the other, and what is
-/// named after what names it: the volume of a claim that is being bound is there.
-const FACTS: [(&str, &str, &str); 16] = [
-    ("", "v1", "Node"),
-    ("", "v1", "Namespace"),
+/// Group, version, kind.
+type Kind = (&'static str, &'static str, &'static str);
+
+/// Every kind the engine asks about that has a namespace.
+const NAMESPACED: [Kind; 10] = [
     ("", "v1", "PersistentVolumeClaim"),
-    ("", "v1", "PersistentVolume"),
-    ("storage.k8s.io", "v1", "StorageClass"),
-    ("storage.k8s.io", "v1", "CSIDriver"),
     ("apps", "v1", "Deployment"),
     ("apps", "v1", "StatefulSet"),
     ("apps", "v1", "DaemonSet"),
@@ -35,9 +32,20 @@ const FACTS: [(&str, &str, &str); 16] = [
     ("batch", "v1", "CronJob"),
     ("", "v1", "ReplicationController"),
     ("", "v1", "Pod"),
-    ("node.k8s.io", "v1", "RuntimeClass"),
     ("autoscaling", "v2", "HorizontalPodAutoscaler"),
 ];
+
+const NAMESPACE: Kind = ("", "v1", "Namespace");
+
+/// Those of which a scenario has its own, with its label.
+const OF_THE_SCENARIO: [Kind; 3] = [
+    ("", "v1", "Node"),
+    ("", "v1", "PersistentVolume"),
+    ("storage.k8s.io", "v1", "StorageClass"),
+];
+
+/// The one of which all have the same.
+const CSI_DRIVER: Kind = ("storage.k8s.io", "v1", "CSIDriver");
 
 /// Objects as they were before a user's action, by uid.
 pub(crate) type Before = HashMap<String, Arc<Value>>;
@@ -172,35 +180,63 @@ fn outcome(finding: &Finding) -> Result<Outcome, String> {
     }
 }
 
-/// The cluster as the guard follows it, without the volumes and classes of other
-/// scenarios: those stay when their scenario is over, and are read again and again.
+/// The cluster as the guard follows it, as far as it is the scenario's: to read what all
+/// the others have takes longer than to judge. What is named comes after what names it:
+/// the volume of a claim that is being bound is there.
 fn documents(plane: &ControlPlane, namespace: &str) -> Result<Vec<(ObjectKind, Value)>, String> {
-    let own = format!("{SCENARIO}={namespace}");
+    let everywhere = |kind, selector: &str| {
+        let resource = resource(kind);
+        list(
+            plane,
+            &Api::all_with(plane.client(), &resource),
+            &resource,
+            selector,
+        )
+    };
+    let own = format!("kubernetes.io/metadata.name in ({namespace}, {namespace}-other)");
+    let namespaces = everywhere(NAMESPACE, &own)?;
     let mut documents = Vec::new();
-    for (group, version, name) in FACTS {
-        let Some(kind) = ObjectKind::of(group, name) else {
-            continue;
-        };
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, name));
-        let api = Api::<DynamicObject>::all_with(plane.client(), &resource);
-        let selector = match name {
-            "Pod" => "!pod-template-hash,!controller-revision-hash,!job-name",
-            "ReplicaSet" => "!pod-template-hash",
-            "PersistentVolume" | "StorageClass" => &own,
+    for kind in NAMESPACED {
+        let resource = resource(kind);
+        let selector = match kind {
+            (.., "Pod") => "!pod-template-hash,!controller-revision-hash,!job-name",
+            (.., "ReplicaSet") => "!pod-template-hash",
             _ => "",
         };
-        let list = plane
-            .block_on(api.list(&ListParams::default().labels(selector)))
-            .map_err(|it| it.to_string())?;
-        for object in list.items {
-            let mut document = serde_json::to_value(object).map_err(|it| it.to_string())?;
-            // A list names the kind once, not in its items.
-            document["apiVersion"] = resource.api_version.as_str().into();
-            document["kind"] = name.into();
-            documents.push((kind, document));
+        for (_, namespace) in &namespaces {
+            let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+            let api = Api::namespaced_with(plane.client(), name, &resource);
+            documents.extend(list(plane, &api, &resource, selector)?);
         }
     }
+    documents.extend(namespaces);
+    for kind in OF_THE_SCENARIO {
+        documents.extend(everywhere(kind, &format!("{SCENARIO}={namespace}"))?);
+    }
+    documents.extend(everywhere(CSI_DRIVER, "")?);
     Ok(documents)
+}
+
+fn list(
+    plane: &ControlPlane,
+    api: &Api<DynamicObject>,
+    resource: &ApiResource,
+    selector: &str,
+) -> Result<Vec<(ObjectKind, Value)>, String> {
+    let kind = ObjectKind::of(&resource.group, &resource.kind)
+        .ok_or_else(|| format!("The engine reads no {}.", resource.kind))?;
+    let wanted = ListParams::default().labels(selector);
+    let found = plane
+        .block_on(api.list(&wanted))
+        .map_err(|it| it.to_string())?;
+    let documents = found.items.into_iter().map(|object| {
+        let mut document = serde_json::to_value(object).map_err(|it| it.to_string())?;
+        // A list names the kind once, not in its items.
+        document["apiVersion"] = resource.api_version.as_str().into();
+        document["kind"] = resource.kind.as_str().into();
+        Ok((kind, document))
+    });
+    documents.collect()
 }
 
 fn is_controlled(document: &Value) -> bool {

@@ -1,9 +1,11 @@
 //! Plays a scenario again, with the guard asked about everything the user does.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Value, json};
 
+use crate::harness::webhooks::Registration;
 use crate::harness::{ControlPlane, Guard, GuardOptions, Output, WebhookOptions};
 use crate::outcome::Outcome;
 use crate::scenario::{Action, Scenario};
@@ -24,15 +26,18 @@ impl Mode {
     /// Every mode.
     pub(crate) const ALL: [Self; 3] = [Self::Deny, Self::Fix, Self::Warn];
 
-    /// What the names of its namespaces begin with.
-    const fn prefix(self) -> &'static str {
+    /// The value of the label [`MODE`], with which the names of its namespaces begin.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Deny => "deny-",
-            Self::Fix => "fix-",
-            Self::Warn => "warn-",
+            Self::Deny => "deny",
+            Self::Fix => "fix",
+            Self::Warn => "warn",
         }
     }
 }
+
+/// The label of the namespaces about which the guard is asked.
+pub(crate) const MODE: &str = "mode";
 
 /// By the names of the namespaces. What heals by itself is left alone even where
 /// everything else is repaired, as in the built-in policy. The account is the one by which
@@ -47,14 +52,22 @@ namespaces:
     outcomes: {deadlock: warn, stuck: warn}
 "#;
 
-/// Starts one guard for all scenarios of a control plane.
-pub(crate) fn start_guard(plane: &ControlPlane) -> Guard {
+/// Starts one guard for all scenarios of a control plane, and has it asked about all
+/// namespaces that say what it is to do.
+pub(crate) fn start_guard(plane: &ControlPlane) -> (Guard, Registration<'_>) {
     let policy = plane.write_file("policy.yaml", POLICY);
     let options = GuardOptions {
         arguments: vec![format!("--config={}", policy.display())],
         ..GuardOptions::default()
     };
-    plane.guard("scenarios", &options)
+    let guard = plane.guard("scenarios", &options);
+    let webhooks = WebhookOptions {
+        rules: rules(),
+        namespaces: json!({ "matchExpressions": [{ "key": MODE, "operator": "Exists" }] }),
+        ..WebhookOptions::new(&guard.url, &[])
+    };
+    let registration = plane.register_webhooks("scenarios", &webhooks);
+    (guard, registration)
 }
 
 /// What came of a scenario under guard.
@@ -95,14 +108,10 @@ pub(crate) fn play_guarded(
     scenario: &Scenario,
     mode: Mode,
 ) -> Result<Guarded, String> {
-    let mut stage = Stage::build(world, scenario, mode.prefix())?;
-    let mut webhooks = WebhookOptions::new(&guard.url, &[stage.name()]);
-    webhooks.rules = rules();
-    let registration = world.plane.register_webhooks(stage.name(), &webhooks);
+    let mut stage = Stage::build(world, scenario, Some(mode))?;
     // What a guard says that has not heard of them yet is another test's: see `hurry`.
     guard.until_heard(world.plane);
     let played = play_on(&mut stage, scenario, mode);
-    drop(registration);
     stage.strike();
     played
 }
@@ -119,8 +128,9 @@ fn play_on(stage: &mut Stage<'_>, scenario: &Scenario, mode: Mode) -> Result<Gua
         .iter()
         .take_while(|action| !matches!(action, Action::Die));
     let actions: Vec<&Action> = fateless.collect();
+    // Nothing is there yet.
+    let mut before = BTreeSet::new();
     for (place, action) in actions.iter().enumerate() {
-        let before = stage.stored()?;
         if let Some(output) = stage.act(action)? {
             guarded.warnings.extend(warnings(&output));
             if let Some(refusal) = refusal(&output) {
@@ -141,6 +151,11 @@ fn play_on(stage: &mut Stage<'_>, scenario: &Scenario, mode: Mode) -> Result<Gua
             guarded.outcome = guarded.outcome.max(Some(rest.outcome));
             guarded.multi_attach = rest.multi_attach;
         }
+        before = if action.rests() {
+            stage.generations()
+        } else {
+            stage.stored()?
+        };
     }
     if mode != Mode::Fix {
         guarded.outcome = None;

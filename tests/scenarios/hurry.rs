@@ -28,7 +28,7 @@ const BUSY: usize = 4;
 /// The wrong answers.
 pub(crate) fn play(world: &World) -> Result<(), String> {
     let guard = world.plane.guard("hurry", &GuardOptions::default());
-    let stage = Stage::build(world, &Scenario::new("hurry", ""), "")?;
+    let stage = Stage::build(world, &Scenario::new("hurry", ""), None)?;
     let webhooks = WebhookOptions::new(&guard.url, &[stage.name()]);
     let registration = world.plane.register_webhooks(stage.name(), &webhooks);
     let wrong = rounds(&stage);

@@ -37,6 +37,7 @@ use std::time::Instant;
 
 use detaches::Detaches;
 use guarded::{Guarded, Mode, play_guarded, start_guard};
+use harness::webhooks::Registration;
 use harness::{Guard, Needs};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use outcome::Outcome;
@@ -113,6 +114,7 @@ fn main() {
 struct Shared {
     world: World,
     guard: Guard,
+    _registration: Registration<'static>,
     detaches: Detaches,
 }
 
@@ -122,11 +124,12 @@ static SHARED: OnceLock<Option<Shared>> = OnceLock::new();
 fn shared() -> Option<&'static Shared> {
     let make = || {
         let plane = harness::require_control_plane(Needs::Controllers)?;
-        let guard = start_guard(plane);
+        let (guard, _registration) = start_guard(plane);
         Some(Shared {
             detaches: Detaches::watch(plane, &guard),
             world: World::new(plane),
             guard,
+            _registration,
         })
     };
     SHARED.get_or_init(make).as_ref()

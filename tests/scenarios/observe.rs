@@ -231,7 +231,7 @@ impl State {
     }
 }
 
-fn resource((group, version, kind): (&str, &str, &str)) -> ApiResource {
+pub(crate) fn resource((group, version, kind): (&str, &str, &str)) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 

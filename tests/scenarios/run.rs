@@ -30,7 +30,7 @@ pub(crate) struct Played {
 ///
 /// A sentence when an action cannot be done, or the way out does not lead out.
 pub(crate) fn play(world: &World, scenario: &Scenario) -> Result<Played, String> {
-    let mut stage = Stage::build(world, scenario, "")?;
+    let mut stage = Stage::build(world, scenario, None)?;
     let played = play_on(&mut stage, scenario);
     stage.strike();
     played

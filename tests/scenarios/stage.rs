@@ -11,6 +11,7 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 use crate::engine::{Before, Opinion, forecast, opinion};
+use crate::guarded::{MODE, Mode};
 use crate::harness::fake_nodes::{NodeSpec, SCENARIO};
 use crate::harness::{ControlPlane, FakeNodes, Output};
 use crate::manifests::{Class, Volume};
@@ -70,18 +71,25 @@ struct Found {
 }
 
 impl<'a> Stage<'a> {
-    /// Makes the namespace, its name beginning with `prefix`, the nodes, and the volume
-    /// with its claim.
+    /// Makes the namespace, where a guard of that mode is asked, or none, the nodes, and
+    /// the volume with its claim.
     pub(crate) fn build(
         world: &'a World,
         scenario: &Scenario,
-        prefix: &str,
+        mode: Option<Mode>,
     ) -> Result<Self, String> {
-        let name = format!("{prefix}{}", scenario.name.to_lowercase());
-        let run = world.plane.namespace(&name);
+        let name = scenario.name.to_lowercase();
+        let run = match mode {
+            None => world.plane.namespace(&name),
+            Some(mode) => world.plane.labelled_namespace(
+                &format!("{}-{name}", mode.name()),
+                &json!({ MODE: mode.name() }),
+            ),
+        };
         let node = |letter: char, zone: &str, owner: &str| NodeSpec {
             name: format!("{run}-{letter}"),
             zone: zone.to_owned(),
+            scenario: run.clone(),
             taints: vec![json!({ "key": "scenario", "value": owner, "effect": "NoSchedule" })],
             cpus: 8,
             ..NodeSpec::default()
@@ -294,10 +302,15 @@ impl<'a> Stage<'a> {
     /// The workloads here, each with its generation: what refusing must not change.
     pub(crate) fn stored(&self) -> Result<BTreeSet<(String, String)>, String> {
         self.world.observer.catch_up(self.world.plane, &self.run)?;
+        Ok(self.generations())
+    }
+
+    /// The same where everything has come to rest, so that what is watched is what is stored.
+    pub(crate) fn generations(&self) -> BTreeSet<(String, String)> {
         let generations = self.workloads().into_iter();
-        Ok(generations
+        generations
             .map(|(uid, it)| (uid, it["metadata"]["generation"].to_string()))
-            .collect())
+            .collect()
     }
 
     fn find(&self, app: &str) -> Result<Found, String> {

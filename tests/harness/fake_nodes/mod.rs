@@ -33,7 +33,6 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::control_plane::ControlPlane;
-use super::wait_until;
 use life::{Action, Cluster, Endings};
 use steps::take;
 
@@ -57,8 +56,11 @@ pub(crate) const AUTOSCALER: &str = "system:serviceaccount:kube-system:cluster-a
 /// The annotation of a pod that ends by itself: after so many seconds of running.
 pub(crate) const ENDS_AFTER: &str = "fake-kubelet/ends-after-seconds";
 
-/// The label of a volume or class: the namespace of the scenario that it was made for.
+/// The label of a node, volume or class: the namespace of the scenario that it was made for.
 pub(crate) const SCENARIO: &str = "scenario";
+
+/// The namespace of nodes' Leases.
+const NODE_LEASES: &str = "kube-node-lease";
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -71,6 +73,8 @@ pub(crate) struct NodeSpec {
     pub(crate) hostname: Option<String>,
     /// Its `topology.kubernetes.io/zone` label.
     pub(crate) zone: String,
+    /// Its [`SCENARIO`] label.
+    pub(crate) scenario: String,
     /// Taints, as in `spec.taints`.
     pub(crate) taints: Vec<Value>,
     /// Allocatable CPUs.
@@ -82,6 +86,7 @@ pub(crate) struct NodeSpec {
 /// The simulation of one control plane's nodes.
 pub(crate) struct FakeNodes<'a> {
     plane: &'a ControlPlane,
+    autoscaler: kube::Client,
     shared: Arc<Shared>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -98,7 +103,7 @@ impl ControlPlane {
     /// Starts simulating, with no nodes yet. Once per control plane.
     pub(crate) fn fake_nodes(&self) -> FakeNodes<'_> {
         let shared = Arc::new(Shared::default());
-        self.block_on(async {
+        let autoscaler = self.block_on(async {
             let drivers = [
                 (ATTACHING_DRIVER, true),
                 (SHARED_DRIVER, false),
@@ -113,12 +118,14 @@ impl ControlPlane {
                 });
                 create::<CSIDriver>(Api::all(self.client()), driver).await;
             }
+            autoscaler(self).await
         });
         let task = self
             .runtime()
             .spawn(simulate(self.client(), Arc::clone(&shared)));
         FakeNodes {
             plane: self,
+            autoscaler,
             shared,
             task,
         }
@@ -126,7 +133,7 @@ impl ControlPlane {
 }
 
 impl FakeNodes<'_> {
-    /// Adds nodes and waits until pods may be scheduled on each.
+    /// Adds nodes, on each of which pods may be scheduled at once.
     pub(crate) fn add(&self, nodes: &[NodeSpec]) {
         let client = self.plane.client();
         self.plane.block_on(async {
@@ -136,29 +143,6 @@ impl FakeNodes<'_> {
             }
         });
         self.shared.changed.notify_one();
-        for node in nodes {
-            // A new node is tainted not-ready until the controller manager has seen it.
-            wait_until(
-                &format!("node {} to be ready", node.name),
-                Duration::from_secs(120),
-                || {
-                    let api = Api::<Node>::all(self.plane.client());
-                    let seen = self
-                        .plane
-                        .block_on(api.get(&node.name))
-                        .map_err(|it| it.to_string())?;
-                    let taints = seen.spec.and_then(|spec| spec.taints).unwrap_or_default();
-                    match taints
-                        .iter()
-                        .find(|taint| taint.key.starts_with("node.kubernetes.io/"))
-                    {
-                        Some(taint) => Err(format!("taint {}", taint.key)),
-                        None => Ok(()),
-                    }
-                },
-            )
-            .unwrap();
-        }
     }
 
     /// The node falls silent: no lease, no status, no pod ends on it.
@@ -187,7 +171,7 @@ impl FakeNodes<'_> {
     /// Takes nodes out of the simulation and out of the cluster, as [`AUTOSCALER`].
     pub(crate) fn remove(&self, nodes: &[String]) {
         self.plane.block_on(async {
-            let client = autoscaler(self.plane).await;
+            let client = &self.autoscaler;
             for node in nodes {
                 self.die(node);
                 let now = DeleteParams::default();
@@ -239,6 +223,12 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
         ]},
     });
     create::<CSINode>(Api::all(client.clone()), csi_node).await;
+    // A node without a Lease is a dead node.
+    create::<Lease>(Api::namespaced(client.clone(), NODE_LEASES), lease(name)).await;
+    let mut capacity = json!({ "cpu": spec.cpus.to_string(), "memory": "64Gi", "pods": "110" });
+    for (name, amount) in &spec.resources {
+        capacity[name] = json!(amount.to_string());
+    }
     let node = json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -248,40 +238,39 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
                 "kubernetes.io/hostname": hostname,
                 "kubernetes.io/os": "linux",
                 ZONE: spec.zone,
+                SCENARIO: spec.scenario,
             },
             // Without it the attach-detach controller leaves the node to its kubelet.
             "annotations": { "volumes.kubernetes.io/controller-managed-attach-detach": "true" },
         },
         "spec": { "taints": spec.taints },
+        "status": {
+            "capacity": capacity,
+            "allocatable": capacity,
+            "addresses": [{ "type": "Hostname", "address": name }],
+            "conditions": [{
+                "type": "Ready",
+                "status": "True",
+                "reason": "KubeletReady",
+                "lastHeartbeatTime": now(),
+                "lastTransitionTime": now(),
+            }],
+        },
     });
-    beat(client, name).await;
     create::<Node>(Api::all(client.clone()), node).await;
-    let mut capacity = json!({ "cpu": spec.cpus.to_string(), "memory": "64Gi", "pods": "110" });
-    for (name, amount) in &spec.resources {
-        capacity[name] = json!(amount.to_string());
-    }
-    let status = json!({ "status": {
-        "capacity": capacity,
-        "allocatable": capacity,
-        "addresses": [{ "type": "Hostname", "address": name }],
-        "conditions": [{
-            "type": "Ready",
-            "status": "True",
-            "reason": "KubeletReady",
-            "lastHeartbeatTime": now(),
-            "lastTransitionTime": now(),
-        }],
-    }});
-    let api = Api::<Node>::all(client.clone());
-    api.patch_status(name, &PatchParams::default(), &Patch::Merge(&status))
-        .await
-        .unwrap();
 }
 
-/// Renews the node's Lease; a node without one, or with an old one, is a dead node.
+/// Renews the node's Lease; a lost beat is made good by the next.
 async fn beat(client: &kube::Client, node: &str) {
-    let api = Api::<Lease>::namespaced(client.clone(), "kube-node-lease");
-    let lease = json!({
+    let api = Api::<Lease>::namespaced(client.clone(), NODE_LEASES);
+    let as_kubelet = PatchParams::default();
+    let _ = api
+        .patch(node, &as_kubelet, &Patch::Merge(lease(node)))
+        .await;
+}
+
+fn lease(node: &str) -> Value {
+    json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": { "name": node },
@@ -290,15 +279,7 @@ async fn beat(client: &kube::Client, node: &str) {
             "leaseDurationSeconds": 12,
             "renewTime": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
         },
-    });
-    let as_kubelet = PatchParams::default();
-    // A lost beat is made good by the next.
-    if let Err(kube::Error::Api(status)) = api.patch(node, &as_kubelet, &Patch::Merge(&lease)).await
-        && status.code == 404
-    {
-        let lease = serde_json::from_value(lease).unwrap();
-        let _ = api.create(&PostParams::default(), &lease).await;
-    }
+    })
 }
 
 fn now() -> String {

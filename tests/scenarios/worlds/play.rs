@@ -31,7 +31,7 @@ pub(crate) fn play(
     world: &World,
     steering: Steering,
 ) -> Result<Vec<Step>, String> {
-    let mut stage = Stage::build(shared, &world.scenario(), "")?;
+    let mut stage = Stage::build(shared, &world.scenario(), None)?;
     let steps = play_on(&mut stage, world, steering);
     stage.strike();
     steps
