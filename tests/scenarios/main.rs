@@ -48,7 +48,7 @@ use stage::World;
 /// Scenarios at once, when the command line does not say. Each is played up to four
 /// times at once, and more than this is too much for two cores: the API server then
 /// answers too late.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 10;
 
 const NO_CONTROL_PLANE: &str = "there is no control plane to play it on";
 
