@@ -39,24 +39,26 @@ test: lint control-plane ## Everything: lints, all tests with a real control pla
 		cat $(SUITES:%=$(TEST_LOGS)/%) >$(TEST_LOG); \
 		test $$status -eq 0 || { \
 			echo "These failed; $(TEST_LOG) says why:"; cd $(TEST_LOGS) && grep -E ' \.\.\. FAILED$$|^error: ' *; exit 1; }
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 
 # A suite is a program of tests: the unit tests, the documentation's examples, and each of
 # tests/. Some wait for Kubernetes most of the time and others compute, so several run at
-# once; those that take longest begin. What one of them says stays together.
-LONG_SUITES := scenarios diagnose explorer manifests e2e
+# once; those that take longest begin. What one of them says stays together. The last is
+# the documentation itself: cargo lets no other begin while it is written.
+LONG_SUITES := scenarios faults manifests diagnose e2e explorer
 SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
-	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs)))
-SUITES_AT_ONCE ?= 3
+	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
+SUITES_AT_ONCE ?= 4
 
 .PHONY: suites $(SUITES:%=suite-%)
 suites: $(SUITES:%=suite-%)
 
-suite-unit: program = --lib --bins
-suite-doc: program = --doc
-suite-%: program = --test $*
+suite-unit: command = test --no-fail-fast --lib --bins
+suite-doc: command = test --no-fail-fast --doc
+suite-rustdoc: command = doc --no-deps
+suite-rustdoc: export RUSTDOCFLAGS = -D warnings
+suite-%: command = test --no-fail-fast --test $*
 $(SUITES:%=suite-%): suite-%:
-	@mkdir -p $(TEST_LOGS); $(CARGO) test --locked --no-fail-fast $(program) >$(TEST_LOGS)/$* 2>&1; \
+	@mkdir -p $(TEST_LOGS); $(CARGO) $(command) --locked >$(TEST_LOGS)/$* 2>&1; \
 		status=$$?; cat $(TEST_LOGS)/$*; exit $$status
 
 .PHONY: lint
