@@ -151,11 +151,13 @@ fn play_on(stage: &mut Stage<'_>, scenario: &Scenario, mode: Mode) -> Result<Gua
             guarded.outcome = guarded.outcome.max(Some(rest.outcome));
             guarded.multi_attach = rest.multi_attach;
         }
-        before = if action.rests() {
-            stage.generations()
-        } else {
-            stage.stored()?
-        };
+        if !last {
+            before = if action.rests() {
+                stage.generations()
+            } else {
+                stage.stored()?
+            };
+        }
     }
     if mode != Mode::Fix {
         guarded.outcome = None;

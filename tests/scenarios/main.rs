@@ -46,8 +46,7 @@ use scenario::{Engine, Scenario};
 use stage::World;
 
 /// Scenarios at once, when the command line does not say. Each is played up to four
-/// times at once, and more than this is too much for two cores: the API server then
-/// answers too late.
+/// times at once, on two cores that other suites use as well.
 const AT_ONCE: usize = 10;
 
 const NO_CONTROL_PLANE: &str = "there is no control plane to play it on";
