@@ -10,7 +10,7 @@ use super::node::{NodeSelector, NodeSelectorTerm};
 use super::selector::{Operator, Requirement};
 use super::ser::is_default;
 
-/// The provisioner of classes whose volumes are all made by hand (Kubernetes
+/// The provisioner of classes whose volumes are all created manually (Kubernetes
 /// documentation, "Storage Classes", "Local").
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 

@@ -4,7 +4,7 @@
 //!
 //! A workload that would be at fault if one of its volumes were exclusive, where
 //! that cannot even be assumed: there is no such claim; its volume is not there,
-//! or has to be made by hand (class `""` or `kubernetes.io/no-provisioner`) and
+//! or has to be created manually (class `""` or `kubernetes.io/no-provisioner`) and
 //! none fits; the class's provisioner is neither a CSI driver nor in the catalog;
 //! or, in a live cluster, the class does not exist. It is reported once for each
 //! workload. The outcome is `unknown`, and it is never denied by default. The same
@@ -140,13 +140,13 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
             format!("names StorageClass \"{name}\", which {}", fate(absence))
         }
         Missing::DefaultClass(Absence::Absent) => {
-            "names no StorageClass and there is no default one".to_owned()
+            "names no StorageClass, and there is no default".to_owned()
         }
         Missing::DefaultClass(Absence::NotSynced) => {
-            "names no StorageClass, and the default one could not be looked up in time".to_owned()
+            "names no StorageClass, and the default could not be looked up in time".to_owned()
         }
         Missing::FittingVolume => {
-            "asks for a volume made by hand, and none that fits it is known".to_owned()
+            "asks for a manually created volume, and no matching one is known".to_owned()
         }
         Missing::Provisioner(name) => {
             format!("will be made by \"{name}\", about which nothing is known")

@@ -77,7 +77,7 @@ pub enum Missing {
     Class(Text, Absence),
     /// The claim names no class, and no default one was found.
     DefaultClass(Absence),
-    /// The claim wants a volume made by hand, and none fits.
+    /// The claim asks for a manually created volume, and none fits.
     FittingVolume,
     /// The class's provisioner is no CSI driver and in no catalog.
     Provisioner(Text),
