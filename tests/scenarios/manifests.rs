@@ -550,6 +550,12 @@ impl Workload {
         this
     }
 
+    /// Pods that take as long to end as Kubernetes gives them by default, so that whoever
+    /// waits for them is there, and told so, before they have gone.
+    pub(crate) fn ends_slowly(self) -> Self {
+        self.pod("terminationGracePeriodSeconds", json!(30))
+    }
+
     /// Pods that leave an unreachable node after two seconds, not the usual five
     /// minutes.
     pub(crate) fn leaving_dead_nodes_soon(mut self) -> Self {

@@ -22,7 +22,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .roll_out(&NEW_IMAGE)
     };
     let set = || Workload::stateful_set("web");
-    let zero_surge = || web().rolling(&json!(0), &json!(1));
+    let zero_surge = || web().rolling(&json!(0), &json!(1)).ends_slowly();
     let elsewhere = json!([{ "key": HOSTNAME, "operator": "NotIn", "values": ["{node}"] }]);
     vec![
         moved(

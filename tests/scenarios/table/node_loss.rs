@@ -48,7 +48,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         drain(
             "S15n",
             "no affinity, node cordoned, pod deleted",
-            &recreate(),
+            &recreate().ends_slowly(),
         )
         .ends(&[Delay])
         .engine_says(Nothing, "draining a node is no rollout"),

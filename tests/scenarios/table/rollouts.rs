@@ -43,12 +43,12 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .ends(&[Nothing]),
         Scenario::new("S4", "maxSurge 0, maxUnavailable 1")
             .volume(one())
-            .apply(&web().rolling(&json!(0), &json!(1)))
+            .apply(&web().rolling(&json!(0), &json!(1)).ends_slowly())
             .roll_out(&NEW_IMAGE)
             .ends(&[Delay]),
         Scenario::new("S4p", "maxSurge 0, maxUnavailable 25%")
             .volume(one())
-            .apply(&web().rolling(&json!(0), &json!("25%")))
+            .apply(&web().rolling(&json!(0), &json!("25%")).ends_slowly())
             .roll_out(&NEW_IMAGE)
             .ends(&[Delay]),
         Scenario::new("S4a", "maxSurge 0, maxUnavailable 1 with self affinity")
