@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 use tower_layer::layer_fn;
 use tower_service::Service;
 
+use super::protobuf::watch::InProtobuf;
 use super::status::Statuses;
 use super::watch::root_cause;
 
@@ -161,7 +162,10 @@ pub(super) fn listening_client(
         statuses: Arc::clone(statuses),
     });
     ClientBuilder::try_from(config)
-        .map(|builder| builder.with_layer(&listen).build())
+        .map(|builder| {
+            let in_protobuf = layer_fn(InProtobuf::new);
+            builder.with_layer(&in_protobuf).with_layer(&listen).build()
+        })
         .map_err(|error| unusable(url, &error))
 }
 

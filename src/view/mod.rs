@@ -11,6 +11,7 @@ mod late;
 mod list;
 pub mod live;
 pub mod moment;
+pub mod protobuf;
 mod resource;
 mod shared;
 pub mod silent;

@@ -38,6 +38,7 @@ pub(crate) mod webhooks;
 
 use std::io::Write;
 use std::panic::Location;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -110,6 +111,13 @@ pub(crate) fn require_programs(needs: Needs) -> Option<&'static programs::Progra
         (Needs::Controllers, Err(reason)) => skip(&reason),
         _ => Some(programs),
     }
+}
+
+/// The folder of a Go module that the control plane is compiled from, for what its own
+/// tests are given. Without Go the calling test is skipped.
+#[track_caller]
+pub(crate) fn require_module(name: &str) -> Option<PathBuf> {
+    programs::module(name).map_or_else(|reason| skip(&reason), Some)
 }
 
 /// Names the current test as skipped, or fails it when `CI` is set.

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use serde_json::Value;
+
 /// The folder that `tests/control-plane/build` has filled.
 pub(crate) struct Programs(PathBuf);
 
@@ -45,6 +47,29 @@ pub(crate) fn locate() -> Located {
                 .to_owned(),
         ),
         Err((_, reason)) => Located::Failed(reason.clone()),
+    }
+}
+
+/// The folder of a Go module that the control plane is compiled from.
+///
+/// # Errors
+///
+/// A sentence that says what is missing.
+pub(crate) fn module(name: &str) -> Result<PathBuf, String> {
+    let run = Command::new("go")
+        .args(["mod", "download", "-json", name])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane"))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("There is no Go to find the module {name} with: {error}."))?;
+    let answer: Value = serde_json::from_slice(&run.stdout).unwrap_or_default();
+    match answer["Dir"].as_str() {
+        Some(folder) if run.status.success() => Ok(folder.into()),
+        _ => Err(format!(
+            "Go does not find the module {name}: {}{}",
+            answer["Error"].as_str().unwrap_or_default(),
+            String::from_utf8_lossy(&run.stderr)
+        )),
     }
 }
 
