@@ -64,8 +64,7 @@ pub(super) fn fields_of(kind: &[u8]) -> Option<&'static [Field]> {
         b"Deployment" => DEPLOYMENT,
         b"StatefulSet" => STATEFUL_SET,
         b"DaemonSet" => DAEMON_SET,
-        b"ReplicaSet" => REPLICA_SET,
-        b"ReplicationController" => REPLICATION_CONTROLLER,
+        b"ReplicaSet" | b"ReplicationController" => REPLICA_SET,
         b"Job" => JOB,
         b"CronJob" => CRON_JOB,
         b"Pod" => POD,
@@ -85,6 +84,18 @@ const fn field(number: u32, name: &'static str, shape: Shape) -> Field {
 
 const fn text(number: u32, name: &'static str) -> Field {
     field(number, name, Shape::Text)
+}
+
+const fn texts(number: u32, name: &'static str) -> Field {
+    field(number, name, Shape::Texts)
+}
+
+const fn flag(number: u32, name: &'static str) -> Field {
+    field(number, name, Shape::Flag)
+}
+
+const fn number(number: u32, name: &'static str) -> Field {
+    field(number, name, Shape::Number)
 }
 
 const fn object(number: u32, name: &'static str, fields: &'static [Field]) -> Field {
@@ -118,7 +129,7 @@ const OWNER_REFERENCE: &[Field] = &[
     text(3, "name"),
     text(4, "uid"),
     text(5, "apiVersion"),
-    field(6, "controller", Shape::Flag),
+    flag(6, "controller"),
 ];
 
 /// The `metadata` of a Status is one of lists, which nothing is read of.
@@ -126,14 +137,10 @@ const STATUS: &[Field] = &[
     text(2, "status"),
     text(3, "message"),
     text(4, "reason"),
-    field(6, "code", Shape::Number),
+    number(6, "code"),
 ];
 
-const REQUIREMENT: &[Field] = &[
-    text(1, "key"),
-    text(2, "operator"),
-    field(3, "values", Shape::Texts),
-];
+const REQUIREMENT: &[Field] = &[text(1, "key"), text(2, "operator"), texts(3, "values")];
 
 const LABEL_SELECTOR: &[Field] = &[
     field(1, "matchLabels", Shape::TextByName),
@@ -143,11 +150,11 @@ const LABEL_SELECTOR: &[Field] = &[
 const CLAIM: &[Field] = &[
     METADATA,
     object(2, "spec", CLAIM_SPEC),
-    object(3, "status", &[field(2, "accessModes", Shape::Texts)]),
+    object(3, "status", &[texts(2, "accessModes")]),
 ];
 
 const CLAIM_SPEC: &[Field] = &[
-    field(1, "accessModes", Shape::Texts),
+    texts(1, "accessModes"),
     object(
         2,
         "resources",
@@ -170,7 +177,7 @@ const VOLUME: &[Field] = &[
 const VOLUME_SPEC: &[Field] = &[
     field(1, "capacity", Shape::QuantityByName),
     field(2, "persistentVolumeSource", Shape::Inlined(VOLUME_SOURCE)),
-    field(3, "accessModes", Shape::Texts),
+    texts(3, "accessModes"),
     object(4, "claimRef", OBJECT_REFERENCE),
     text(6, "storageClassName"),
     text(8, "volumeMode"),
@@ -215,15 +222,12 @@ const STORAGE_CLASS: &[Field] = &[
         &[objects(
             1,
             "matchLabelExpressions",
-            &[text(1, "key"), field(2, "values", Shape::Texts)],
+            &[text(1, "key"), texts(2, "values")],
         )],
     ),
 ];
 
-const CSI_DRIVER: &[Field] = &[
-    METADATA,
-    object(2, "spec", &[field(1, "attachRequired", Shape::Flag)]),
-];
+const CSI_DRIVER: &[Field] = &[METADATA, object(2, "spec", &[flag(1, "attachRequired")])];
 
 const NAMESPACE: &[Field] = &[METADATA];
 
@@ -260,10 +264,10 @@ const DEPLOYMENT: &[Field] = &[
         2,
         "spec",
         &[
-            field(1, "replicas", Shape::Number),
+            number(1, "replicas"),
             object(3, "template", POD_TEMPLATE),
             object(4, "strategy", STRATEGY),
-            field(7, "paused", Shape::Flag),
+            flag(7, "paused"),
         ],
     ),
 ];
@@ -287,11 +291,11 @@ const STATEFUL_SET: &[Field] = &[
         2,
         "spec",
         &[
-            field(1, "replicas", Shape::Number),
+            number(1, "replicas"),
             object(3, "template", POD_TEMPLATE),
             objects(4, "volumeClaimTemplates", CLAIM),
             object(7, "updateStrategy", STATEFUL_SET_STRATEGY),
-            object(11, "ordinals", &[field(1, "start", Shape::Number)]),
+            object(11, "ordinals", &[number(1, "start")]),
         ],
     ),
 ];
@@ -317,15 +321,15 @@ const DAEMON_SET: &[Field] = &[
     ),
 ];
 
-/// Of ReplicaSets and of ReplicationControllers.
-const REPLICAS: &[Field] = &[
-    field(1, "replicas", Shape::Number),
-    object(3, "template", POD_TEMPLATE),
+/// ReplicationControllers are the same.
+const REPLICA_SET: &[Field] = &[
+    METADATA,
+    object(
+        2,
+        "spec",
+        &[number(1, "replicas"), object(3, "template", POD_TEMPLATE)],
+    ),
 ];
-
-const REPLICA_SET: &[Field] = &[METADATA, object(2, "spec", REPLICAS)];
-
-const REPLICATION_CONTROLLER: &[Field] = &[METADATA, object(2, "spec", REPLICAS)];
 
 const JOB: &[Field] = &[
     METADATA,
@@ -341,11 +345,11 @@ const JOB: &[Field] = &[
 ];
 
 const JOB_SPEC: &[Field] = &[
-    field(1, "parallelism", Shape::Number),
-    field(2, "completions", Shape::Number),
+    number(1, "parallelism"),
+    number(2, "completions"),
     object(6, "template", POD_TEMPLATE),
     text(9, "completionMode"),
-    field(10, "suspend", Shape::Flag),
+    flag(10, "suspend"),
 ];
 
 const CRON_JOB: &[Field] = &[
@@ -354,7 +358,7 @@ const CRON_JOB: &[Field] = &[
         2,
         "spec",
         &[
-            field(4, "suspend", Shape::Flag),
+            flag(4, "suspend"),
             object(5, "jobTemplate", &[object(2, "spec", JOB_SPEC)]),
         ],
     ),
@@ -377,7 +381,7 @@ const POD_SPEC: &[Field] = &[
     text(3, "restartPolicy"),
     field(7, "nodeSelector", Shape::TextByName),
     text(10, "nodeName"),
-    field(11, "hostNetwork", Shape::Flag),
+    flag(11, "hostNetwork"),
     object(18, "affinity", AFFINITY),
     objects(20, "initContainers", CONTAINER),
     objects(22, "tolerations", TOLERATION),
@@ -385,7 +389,7 @@ const POD_SPEC: &[Field] = &[
 ];
 
 const CONTAINER: &[Field] = &[
-    objects(6, "ports", &[field(2, "hostPort", Shape::Number)]),
+    objects(6, "ports", &[number(2, "hostPort")]),
     object(
         8,
         "resources",
@@ -416,11 +420,11 @@ const POD_AFFINITY: &[Field] = &[objects(
     "requiredDuringSchedulingIgnoredDuringExecution",
     &[
         object(1, "labelSelector", LABEL_SELECTOR),
-        field(2, "namespaces", Shape::Texts),
+        texts(2, "namespaces"),
         text(3, "topologyKey"),
         object(4, "namespaceSelector", LABEL_SELECTOR),
-        field(5, "matchLabelKeys", Shape::Texts),
-        field(6, "mismatchLabelKeys", Shape::Texts),
+        texts(5, "matchLabelKeys"),
+        texts(6, "mismatchLabelKeys"),
     ],
 )];
 
@@ -432,14 +436,14 @@ const TOLERATION: &[Field] = &[
 ];
 
 const TOPOLOGY_SPREAD: &[Field] = &[
-    field(1, "maxSkew", Shape::Number),
+    number(1, "maxSkew"),
     text(2, "topologyKey"),
     text(3, "whenUnsatisfiable"),
     object(4, "labelSelector", LABEL_SELECTOR),
-    field(5, "minDomains", Shape::Number),
+    number(5, "minDomains"),
     text(6, "nodeAffinityPolicy"),
     text(7, "nodeTaintsPolicy"),
-    field(8, "matchLabelKeys", Shape::Texts),
+    texts(8, "matchLabelKeys"),
 ];
 
 const POD_VOLUME: &[Field] = &[
@@ -447,26 +451,18 @@ const POD_VOLUME: &[Field] = &[
     field(2, "volumeSource", Shape::Inlined(POD_VOLUME_SOURCE)),
 ];
 
-/// A source of a pod that may be for reading only.
-const fn source(number: u32, name: &'static str, read_only: &'static [Field]) -> Field {
-    object(number, name, read_only)
-}
-
+/// The sources that count in pods ([`crate::model::in_tree`]), and claims.
 const POD_VOLUME_SOURCE: &[Field] = &[
-    source(3, "gcePersistentDisk", &[field(4, "readOnly", Shape::Flag)]),
-    source(
-        4,
-        "awsElasticBlockStore",
-        &[field(4, "readOnly", Shape::Flag)],
-    ),
-    source(8, "iscsi", &[field(6, "readOnly", Shape::Flag)]),
-    source(10, "persistentVolumeClaim", &[text(1, "claimName")]),
-    source(11, "rbd", &[field(8, "readOnly", Shape::Flag)]),
-    source(13, "cinder", &[field(3, "readOnly", Shape::Flag)]),
-    source(20, "vsphereVolume", PRESENT),
-    source(22, "azureDisk", &[field(5, "readOnly", Shape::Flag)]),
-    source(24, "portworxVolume", &[field(3, "readOnly", Shape::Flag)]),
-    source(29, "ephemeral", &[object(1, "volumeClaimTemplate", CLAIM)]),
+    object(3, "gcePersistentDisk", &[flag(4, "readOnly")]),
+    object(4, "awsElasticBlockStore", &[flag(4, "readOnly")]),
+    object(8, "iscsi", &[flag(6, "readOnly")]),
+    object(10, "persistentVolumeClaim", &[text(1, "claimName")]),
+    object(11, "rbd", &[flag(8, "readOnly")]),
+    object(13, "cinder", &[flag(3, "readOnly")]),
+    object(20, "vsphereVolume", PRESENT),
+    object(22, "azureDisk", &[flag(5, "readOnly")]),
+    object(24, "portworxVolume", &[flag(3, "readOnly")]),
+    object(29, "ephemeral", &[object(1, "volumeClaimTemplate", CLAIM)]),
 ];
 
 const AUTOSCALER: &[Field] = &[
@@ -480,7 +476,7 @@ const AUTOSCALER: &[Field] = &[
                 "scaleTargetRef",
                 &[text(1, "kind"), text(2, "name"), text(3, "apiVersion")],
             ),
-            field(3, "maxReplicas", Shape::Number),
+            number(3, "maxReplicas"),
             object(
                 5,
                 "behavior",

@@ -30,7 +30,7 @@ pub struct Malformed(&'static str);
 /// # Errors
 ///
 /// When `bytes` are not one `WatchEvent` about an object of a known kind.
-pub fn event(bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+fn event(bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
     let (mut kind, mut object) = (&[][..], None);
     let mut message = Message(bytes);
     while let Some((number, value)) = message.field()? {
