@@ -6,7 +6,7 @@
 //! `pkg/runtime/serializer/protobuf`). How a message is written, tags, lengths and variable
 //! integers, is the protobuf encoding (<https://protobuf.dev/programming-guides/encoding>).
 //!
-//! The JSON holds what [`messages`] lists and nothing else: what is not read of an
+//! The JSON holds what the table in `messages` lists and nothing else: what is not read of an
 //! object is skipped here by its length.
 
 mod messages;
