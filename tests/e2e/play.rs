@@ -146,7 +146,7 @@ impl Stage<'_> {
                 let query = if dry { "?dryRun=All" } else { "" };
                 let arguments = ["create", "--raw", &format!("{path}{query}"), "-f", "-"];
                 let object = object.manifest(&self.namespace).to_string();
-                return Ok(self.world.plane.kubectl(&arguments, Some(&object)));
+                return self.answered(&arguments, Some(&object));
             }
             Command::Edit(changes) => (words("replace -f -"), Some(self.edited(changes)?)),
             Command::Kubectl(text) => (self.words(text), None),
@@ -162,7 +162,23 @@ impl Stage<'_> {
             arguments.push("--dry-run=server".to_owned());
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Ok(self.world.plane.kubectl(&arguments, input.as_deref()))
+        self.answered(&arguments, input.as_deref())
+    }
+
+    /// Asks until there is an answer. The API server gives each request 34 s
+    /// (`requestTimeoutUpperBound` in `k8s.io/apiserver`), which the largest objects may
+    /// need on a busy machine; nothing is stored then.
+    fn answered(&self, arguments: &[&str], input: Option<&str>) -> Result<Output, String> {
+        self.until("the API server to answer in its time", || {
+            let output = self.world.plane.kubectl(arguments, input);
+            if output
+                .stderr
+                .contains("did not complete within requested timeout")
+            {
+                return Err(format!("{output:#?}"));
+            }
+            Ok(output)
+        })
     }
 
     /// Who creates objects that have a controller: its account.
@@ -210,11 +226,11 @@ impl Stage<'_> {
         words(&text.replace("{ns}", &self.namespace))
     }
 
-    fn until(
+    fn until<T>(
         &self,
         what: &str,
-        question: impl FnMut() -> Result<(), String>,
-    ) -> Result<(), String> {
+        question: impl FnMut() -> Result<T, String>,
+    ) -> Result<T, String> {
         wait_until(&format!("{what} in {}", self.namespace), WITHIN, question)
     }
 }
