@@ -8,6 +8,7 @@
 
 mod harness;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -34,6 +35,48 @@ const OBJECTS: [&str; 15] = [
     "core.v1.ReplicationController",
     "storage.k8s.io.v1.CSIDriver",
     "storage.k8s.io.v1.StorageClass",
+];
+
+/// Where nothing and something empty are two things: pointers in Go, what Kubernetes does
+/// not let be empty, and a map, of which an empty one is not written.
+const NOT_THE_SAME_EMPTY: [&str; 24] = [
+    "allocatable",
+    "attachRequired",
+    "claimRef",
+    "completionTime",
+    "completions",
+    "csi",
+    "dataSource",
+    "dataSourceRef",
+    "deletionTimestamp",
+    "effect",
+    "key",
+    "labelSelector",
+    "maxSkew",
+    "minDomains",
+    "namespaceSelector",
+    "operator",
+    "parallelism",
+    "portworxVolume",
+    "replicas",
+    "required",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "selector",
+    "storageClassName",
+    "volumeClaimTemplate",
+];
+
+/// The maps of strings.
+const MAPS: [&str; 9] = [
+    "allocatable",
+    "annotations",
+    "capacity",
+    "labels",
+    "limits",
+    "matchLabels",
+    "nodeSelector",
+    "parameters",
+    "requests",
 ];
 
 struct Sample {
@@ -163,6 +206,39 @@ fn every_source_of_a_volume_is_translated() {
             has("core.v1.Pod", "/spec/volumes/0", source);
         }
     }
+}
+
+/// In protobuf Go writes what is not a pointer even where it is empty; JSON leaves it out.
+#[test]
+fn what_is_empty_is_not_there() {
+    let Some(samples) = samples() else { return };
+    let mut differ = BTreeSet::new();
+    for sample in samples {
+        let translated = sample.translated();
+        let mut all_places = Vec::new();
+        places(&translated, "", &mut all_places);
+        for place in all_places {
+            let (around, key) = place.rsplit_once('/').unwrap();
+            let (mut empty, mut without) = (translated.clone(), translated.clone());
+            let Value::Object(fields) = without.pointer_mut(around).unwrap() else {
+                continue;
+            };
+            fields.remove(key);
+            let value = empty.pointer_mut(&place).unwrap();
+            *value = match value {
+                Value::String(_) => json!(""),
+                Value::Number(_) => json!(0),
+                Value::Bool(_) => json!(false),
+                Value::Array(_) => json!([]),
+                _ => json!({}),
+            };
+            let is_entry = MAPS.iter().any(|map| around.ends_with(map));
+            if !is_entry && sample.facts(&empty) != sample.facts(&without) {
+                differ.insert(key.to_owned());
+            }
+        }
+    }
+    assert_eq!(differ, NOT_THE_SAME_EMPTY.map(String::from).into());
 }
 
 /// Each sample cut off, and with a byte changed, at places all over it.
