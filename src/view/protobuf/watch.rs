@@ -18,7 +18,7 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use tokio_util::io::StreamReader;
 use tower_service::Service;
 
-use super::{event, object};
+use super::{Malformed, event, object};
 
 /// Protobuf where the API server has it, and JSON where something between does not.
 const ACCEPTED: HeaderValue =
@@ -69,7 +69,10 @@ where
         if is_watch && !self.is_unreadable.load(Ordering::Relaxed) {
             request.headers_mut().insert(ACCEPT, ACCEPTED);
         }
-        let is_unreadable = Arc::clone(&self.is_unreadable);
+        let reading = Reading {
+            path: request.uri().path().to_owned(),
+            is_unreadable: Arc::clone(&self.is_unreadable),
+        };
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
@@ -79,44 +82,66 @@ where
             let is_success = answer.status().is_success();
             Ok(answer.map(|body| match (is_protobuf, is_success) {
                 (false, _) => body.map_err(Into::into).boxed_unsync(),
-                (true, true) => events(body, is_unreadable),
-                (true, false) => refusal(body),
+                (true, true) => reading.events(body),
+                (true, false) => reading.refusal(body),
             }))
         })
     }
 }
 
-/// Each event behind its length; as JSON each is a line.
-fn events<B>(body: B, is_unreadable: Arc<AtomicBool>) -> UnsyncBoxBody<Bytes, Failure>
-where
-    B: Body<Data = Bytes, Error: Into<Failure>> + Send + 'static,
-{
-    let bytes = body.into_data_stream().map_err(io::Error::other);
-    let frames = LengthDelimitedCodec::builder()
-        .length_field_length(4)
-        .max_frame_length(LONGEST_EVENT)
-        .new_codec();
-    let lines = FramedRead::new(StreamReader::new(bytes), frames).map(move |frame| {
-        let mut line = event(&frame?).inspect_err(|error| {
-            is_unreadable.store(true, Ordering::Relaxed);
-            tracing::warn!(%error, "A watch in protobuf cannot be read; asking for JSON from now on.");
-        })?;
-        line.push(b'\n');
-        Ok(Frame::data(line.into()))
-    });
-    StreamBody::new(lines).boxed_unsync()
+/// Of one answer in protobuf.
+struct Reading {
+    /// What was asked for.
+    path: String,
+    is_unreadable: Arc<AtomicBool>,
 }
 
-/// The `Status` in place of events.
-fn refusal<B>(body: B) -> UnsyncBoxBody<Bytes, Failure>
-where
-    B: Body<Data = Bytes, Error: Into<Failure>> + Send + 'static,
-{
-    let status = async move {
-        let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
-        Ok::<_, Failure>(Frame::data(object(&bytes)?.into()))
-    };
-    StreamBody::new(futures_util::stream::once(status)).boxed_unsync()
+impl Reading {
+    /// Each event behind its length; as JSON each is a line.
+    fn events<B>(self, body: B) -> UnsyncBoxBody<Bytes, Failure>
+    where
+        B: Body<Data = Bytes, Error: Into<Failure>> + Send + 'static,
+    {
+        let bytes = body.into_data_stream().map_err(io::Error::other);
+        let frames = LengthDelimitedCodec::builder()
+            .length_field_length(4)
+            .max_frame_length(LONGEST_EVENT)
+            .new_codec();
+        let lines = FramedRead::new(StreamReader::new(bytes), frames).map(move |frame| {
+            let event = match frame {
+                Ok(frame) => event(&frame),
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    Err(Malformed("an event of more than 16 MiB"))
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let mut line = self.check(event)?;
+            line.push(b'\n');
+            Ok(Frame::data(line.into()))
+        });
+        StreamBody::new(lines).boxed_unsync()
+    }
+
+    /// The `Status` in place of events.
+    fn refusal<B>(self, body: B) -> UnsyncBoxBody<Bytes, Failure>
+    where
+        B: Body<Data = Bytes, Error: Into<Failure>> + Send + 'static,
+    {
+        let status = async move {
+            let bytes = body.collect().await.map_err(Into::into)?.to_bytes();
+            Ok::<_, Failure>(Frame::data(self.check(object(&bytes))?.into()))
+        };
+        StreamBody::new(futures_util::stream::once(status)).boxed_unsync()
+    }
+
+    /// Sees to it that what cannot be read is not asked for again.
+    fn check(&self, json: Result<Vec<u8>, Malformed>) -> Result<Vec<u8>, Failure> {
+        json.map_err(|error| {
+            self.is_unreadable.store(true, Ordering::Relaxed);
+            tracing::warn!(path = self.path, %error, "A watch in protobuf cannot be read; asking for JSON from now on.");
+            error.into()
+        })
+    }
 }
 
 #[cfg(test)]
@@ -234,14 +259,31 @@ mod tests {
 
     #[tokio::test]
     async fn after_what_cannot_be_read_json_is_asked_for() {
-        let mut server = server(200, STREAM, frame("ADDED", b"{}"));
+        let no_object = "The API server sent an object that is not in protobuf.";
+        let too_long = "The API server sent an event of more than 16 MiB.";
+        let cases = [
+            (200, frame("ADDED", b"{}"), no_object),
+            (200, b"<html>".to_vec(), too_long),
+            (403, b"<html>".to_vec(), no_object),
+        ];
+        for (status, body, expected) in cases {
+            let mut server = server(status, STREAM, body);
+            for _ in 0..2 {
+                let error = ask(&mut server, "watch=true").await.unwrap_err();
+                assert_eq!(error, expected);
+            }
+            assert_eq!(server.inner.accepted, [Some(ACCEPTED), None], "{expected}");
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_connection_that_broke_protobuf_is_asked_for_again() {
+        let whole = frame("ADDED", &object_of("Node", b""));
+        let mut server = server(200, STREAM, whole[..9].to_vec());
         for _ in 0..2 {
             let error = ask(&mut server, "watch=true").await.unwrap_err();
-            assert_eq!(
-                error,
-                "The API server sent an object that is not in protobuf."
-            );
+            assert_eq!(error, "bytes remaining on stream");
         }
-        assert_eq!(server.inner.accepted, [Some(ACCEPTED), None]);
+        assert_eq!(server.inner.accepted, [Some(ACCEPTED), Some(ACCEPTED)]);
     }
 }
