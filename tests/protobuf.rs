@@ -170,6 +170,7 @@ fn is_read(sample: &Sample, facts: &Result<Object, String>, place: &str) -> bool
 #[test]
 fn what_is_read_is_translated() {
     let Some(samples) = samples() else { return };
+    let mut looked_at = 0;
     for sample in samples {
         let (name, translated) = (sample.name, sample.translated());
         let facts = sample.facts(&sample.json);
@@ -180,12 +181,13 @@ fn what_is_read_is_translated() {
             let (around, _) = place.rsplit_once('/').unwrap();
             !is_translated(place) && is_translated(around)
         });
-        assert!(!left_out.is_empty(), "{name}");
+        looked_at += left_out.len();
         for place in left_out {
             assert!(!is_read(&sample, &facts, &place), "{name} {place}");
         }
         assert!(is_read(&sample, &facts, "/metadata/name"), "{name}");
     }
+    assert!(looked_at > 500, "{looked_at}");
 }
 
 /// Of the sources of one volume only the last is read, and so the test above sees only it.
@@ -263,5 +265,5 @@ fn broken_bytes_are_an_error_or_json() {
             }
         }
     }
-    assert!(refused > 50, "{refused}");
+    assert!(refused > 300, "{refused}");
 }

@@ -2,8 +2,8 @@
 //!
 //! Numbers, names and types are those of `generated.proto` in `k8s.io/api` v0.36.2 and
 //! `k8s.io/apimachinery` v0.36.2; Kubernetes never gives a number to another field. What
-//! [`crate::model`] reads of an object has to stand here: a test takes every field of an
-//! object away in turn, and sees what is missed.
+//! [`crate::model`] reads of an object has to stand here: a test takes away each field
+//! that does not, and sees whether it is missed.
 
 /// A field of a message.
 pub(super) struct Field {

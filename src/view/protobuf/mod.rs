@@ -64,7 +64,7 @@ pub fn object(bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
 fn write_object(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Malformed> {
     let bytes = bytes
         .strip_prefix(MAGIC)
-        .ok_or(Malformed("an object that is not in protobuf"))?;
+        .ok_or(Malformed("an object that is not encoded as protobuf"))?;
     let (mut api_version, mut kind, mut raw) = (&[][..], &[][..], &[][..]);
     let mut unknown = Message(bytes);
     while let Some((number, value)) = unknown.field()? {

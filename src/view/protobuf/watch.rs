@@ -108,14 +108,14 @@ impl Reading {
             .max_frame_length(LONGEST_EVENT)
             .new_codec();
         let lines = FramedRead::new(StreamReader::new(bytes), frames).map(move |frame| {
-            let event = match frame {
+            let json = match frame {
                 Ok(frame) => event(&frame),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    Err(Malformed("an event of more than 16 MiB"))
+                    Err(Malformed("an event larger than 16 MiB"))
                 }
                 Err(error) => return Err(error.into()),
             };
-            let mut line = self.check(event)?;
+            let mut line = self.check(json)?;
             line.push(b'\n');
             Ok(Frame::data(line.into()))
         });
@@ -138,7 +138,7 @@ impl Reading {
     fn check(&self, json: Result<Vec<u8>, Malformed>) -> Result<Vec<u8>, Failure> {
         json.map_err(|error| {
             self.is_unreadable.store(true, Ordering::Relaxed);
-            tracing::warn!(path = self.path, %error, "A watch in protobuf cannot be read; asking for JSON from now on.");
+            tracing::warn!(path = self.path, %error, "A protobuf watch cannot be read, so the guard asks for JSON from now on.");
             error.into()
         })
     }
@@ -259,8 +259,8 @@ mod tests {
 
     #[tokio::test]
     async fn after_what_cannot_be_read_json_is_asked_for() {
-        let no_object = "The API server sent an object that is not in protobuf.";
-        let too_long = "The API server sent an event of more than 16 MiB.";
+        let no_object = "The API server sent an object that is not encoded as protobuf.";
+        let too_long = "The API server sent an event larger than 16 MiB.";
         let cases = [
             (200, frame("ADDED", b"{}"), no_object),
             (200, b"<html>".to_vec(), too_long),
