@@ -82,6 +82,8 @@ pub(crate) struct Guarded {
     pub(crate) outcome: Option<Outcome>,
     /// The Multi-Attach events.
     pub(crate) multi_attach: Vec<String>,
+    /// What waited then, and for what.
+    pub(crate) waiting: Vec<String>,
 }
 
 impl fmt::Display for Guarded {
@@ -122,6 +124,7 @@ fn play_on(stage: &mut Stage<'_>, scenario: &Scenario, mode: Mode) -> Result<Gua
         warnings: Vec::new(),
         outcome: None,
         multi_attach: Vec::new(),
+        waiting: Vec::new(),
     };
     let fateless = scenario
         .actions
@@ -150,6 +153,7 @@ fn play_on(stage: &mut Stage<'_>, scenario: &Scenario, mode: Mode) -> Result<Gua
             let rest = stage.rest()?;
             guarded.outcome = guarded.outcome.max(Some(rest.outcome));
             guarded.multi_attach = rest.multi_attach;
+            guarded.waiting = rest.waiting;
         }
         if !last {
             before = if action.rests() {

@@ -107,7 +107,7 @@ struct Seen {
     multi_attach: Vec<String>,
     waiting: Vec<String>,
     /// Somebody has yet to act: a pod is about to end, a claim to be bound, and so on.
-    /// However quiet it is, that is no end.
+    /// However quiet it is, that is no end, and only from then on does quiet count.
     undecided: bool,
 }
 
@@ -184,6 +184,7 @@ impl Seen {
         });
         pods.chain(deployments)
             .chain(self.multi_attach.iter().cloned())
+            .chain([self.undecided.to_string()])
             .collect()
     }
 
