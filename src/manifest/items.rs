@@ -1,6 +1,6 @@
 //! The objects of kinds that are read here, out of many manifests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::error::{Fault, Problem, ReadError};
 use super::fragment;
@@ -212,6 +212,8 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
             ),
         });
     }
+    // Without lines, two places of the same key would read the same.
+    let mut said = HashSet::new();
     for repeated in tree.repeated(id) {
         let node = tree.node(repeated.second);
         let key = tree.key_text(repeated.second).unwrap_or_default();
@@ -222,13 +224,17 @@ fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
             let (first, second) = (line(repeated.first), line(repeated.second));
             format!("is set on line {first} and again on line {second}")
         };
-        notes.push(Note {
-            spot: in_file(Spot {
-                start: node.start as usize,
-                end: node.end as usize,
-            }),
-            text: format!("The key \"{key}\" {times}; the last one counts. Remove one of the two."),
-        });
+        let text =
+            format!("The key \"{key}\" {times}; the last one counts. Remove one of the two.");
+        if said.insert(text.clone()) {
+            notes.push(Note {
+                spot: in_file(Spot {
+                    start: node.start as usize,
+                    end: node.end as usize,
+                }),
+                text,
+            });
+        }
     }
     notes
 }
@@ -319,7 +325,7 @@ mod tests {
             (
                 format!(
                     "# Source: web/templates/web.yaml\n{}",
-                    deployment("replicas: 1, replicas: 2")
+                    deployment("replicas: 1, replicas: 2, x: {replicas: 1, replicas: 2}")
                 ),
                 "Deployment webThe key \"replicas\" is set twice; the last one counts. Remove one of the two.",
             ),

@@ -288,6 +288,10 @@ fn what_is_not_rendered_is_told_and_counted() {
             "remote/kustomization.yaml",
             "resources: [\"https://example.com/x.yaml\"]\n",
         ),
+        (
+            "generated/kustomization.yaml",
+            "configMapGenerator: [{name: d, files: [\"https://example.com/d.json\"]}]\n",
+        ),
         ("self/kustomization.yaml", "resources: [../self]\n"),
         ("gone/kustomization.yaml", "resources: [absent.yaml]\n"),
         (
@@ -310,15 +314,16 @@ fn what_is_not_rendered_is_told_and_counted() {
         "The chart broken was not rendered: helm says: ",
         "choose a database",
         "The kustomization remote was not rendered: it names https://example.com/x.yaml, and nothing is fetched",
+        "The kustomization generated was not rendered: it asks for https://example.com/d.json, and nothing is fetched",
         "The kustomization self was not rendered: kustomize says: ",
         "The kustomization gone was not rendered: kustomize says: ",
         "The kustomization inflated was not rendered: it inflates the chart \"redis\"",
         "No findings in what was looked at.",
-        "Not looked into: 1 Application, 1 HelmRelease, 2 charts and 4 kustomizations.",
+        "Not looked into: 1 Application, 1 HelmRelease, 2 charts and 5 kustomizations.",
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }
-    assert_eq!(text.matches(" was not rendered: ").count(), 6, "{text}");
+    assert_eq!(text.matches(" was not rendered: ").count(), 7, "{text}");
     assert_eq!(code(&output), 0, "{output:?}");
 
     let required = check(&folder, bin.path(), &[".", "--render", "require"]);
@@ -327,7 +332,7 @@ fn what_is_not_rendered_is_told_and_counted() {
     let never = check(&folder, bin.path(), &[".", "--render", "never"]);
     assert!(!out(&never).contains("was not rendered"), "{never:?}");
     assert!(
-        out(&never).contains("2 charts and 4 kustomizations."),
+        out(&never).contains("2 charts and 5 kustomizations."),
         "{never:?}"
     );
     let bare = check(&folder, Path::new("/nonexistent"), &["."]);

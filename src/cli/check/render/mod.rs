@@ -25,7 +25,7 @@ use crate::manifest::source::Source;
 use crate::report::{Unopened, Unread};
 use group::Groups;
 use origin::Naming;
-use program::{on_path, output};
+use program::{nothing_is_fetched, on_path, output};
 use roots::{Root, RootKind};
 
 /// How charts and kustomizations are rendered.
@@ -247,13 +247,10 @@ impl Tools {
     }
 
     async fn render(&self, number: usize, root: Root) -> Outcome {
-        let text = match root.kind {
-            _ if root.remote.is_some() => Err(format!(
-                "{}, and nothing is fetched; render it yourself and pipe the result into `check -`",
-                root.remote.as_deref().unwrap_or_default()
-            )),
-            RootKind::Chart => self.chart(&root).await,
-            RootKind::Kustomization => self.kustomization(number, &root).await,
+        let text = match (&root.remote, root.kind) {
+            (Some(remote), _) => Err(nothing_is_fetched(remote)),
+            (None, RootKind::Chart) => self.chart(&root).await,
+            (None, RootKind::Kustomization) => self.kustomization(number, &root).await,
         };
         Outcome { root, text }
     }

@@ -19,6 +19,9 @@ const COMPLAINT: u64 = 64 << 10;
 /// The most characters of it that are passed on.
 const SHOWN: usize = 300;
 
+/// A proxy that does not answer: no program listens on the port of the discard service.
+const NOWHERE: &str = "127.0.0.1:9";
+
 /// What Helm says after most complaints, of an option that is not ours.
 const ADVICE: &str = "Use --debug flag to render out invalid YAML";
 
@@ -35,10 +38,19 @@ pub(super) enum Failure {
     Large { program: String },
     #[error("{program} writes text that is not UTF-8")]
     NotUtf8 { program: String },
+    #[error("{}", nothing_is_fetched(&format!("it asks for {url}")))]
+    Fetches { url: String },
     #[error("{program} says: {complaint}")]
     Refused { program: String, complaint: String },
     #[error("{program} ended with {status} and said nothing")]
     Silent { program: String, status: ExitStatus },
+}
+
+/// The reason not to render what is not all on this machine, and the way out.
+pub(super) fn nothing_is_fetched(needs: &str) -> String {
+    format!(
+        "{needs}, and nothing is fetched; render it yourself and pipe the result into `check -`"
+    )
 }
 
 /// The program `name`, where the variable PATH finds it.
@@ -74,7 +86,6 @@ pub(super) async fn output(
     groups: &Groups,
     limit: Duration,
 ) -> Result<String, Failure> {
-    const NOWHERE: &str = "http://127.0.0.1:9";
     let name = || {
         program
             .file_stem()
@@ -110,7 +121,7 @@ pub(super) async fn output(
         .env_remove("NO_PROXY")
         .env_remove("no_proxy");
     for variable in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
-        command.env(variable, NOWHERE);
+        command.env(variable, format!("http://{NOWHERE}"));
     }
 
     let start = |error| Failure::Start {
@@ -147,7 +158,13 @@ pub(super) async fn output(
         group.ended();
     }
     if !status.success() {
-        let complaint = shortened(&String::from_utf8_lossy(&complaint));
+        let complaint = String::from_utf8_lossy(&complaint);
+        if let Some(url) = fetched(&complaint) {
+            return Err(Failure::Fetches {
+                url: url.to_owned(),
+            });
+        }
+        let complaint = shortened(&complaint);
         return Err(if complaint.is_empty() {
             Failure::Silent {
                 program: name(),
@@ -173,6 +190,15 @@ async fn all_of(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> 
         tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
     }
     Ok(bytes)
+}
+
+/// The URL that a program in Go asked [`NOWHERE`] for, as `net/url` words it:
+/// `Get "https://host/path": proxyconnect tcp: dial tcp 127.0.0.1:9: …`.
+fn fetched(complaint: &str) -> Option<&str> {
+    let (before, _) =
+        complaint.split_once(&format!("\": proxyconnect tcp: dial tcp {NOWHERE}:"))?;
+    let (_, url) = before.rsplit_once('"')?;
+    (url.contains("://") && !url.contains(char::is_control)).then_some(url)
 }
 
 /// The complaint on one line: its last paragraph says most, and `Error:` nothing. Of a
@@ -205,7 +231,26 @@ fn shortened(complaint: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::shortened;
+    use super::{fetched, shortened};
+
+    #[test]
+    fn what_asks_for_a_network_is_told_by_its_url() {
+        let table = [
+            (
+                "accumulating resources: [loading file]: Get \"https://example.org/a.json\": proxyconnect tcp: dial tcp 127.0.0.1:9: connect: connection refused",
+                Some("https://example.org/a.json"),
+            ),
+            (
+                "Get \"https://example.org/a.json\": dial tcp: lookup example.org: no such host",
+                None,
+            ),
+            ("\": proxyconnect tcp: dial tcp 127.0.0.1:9: x", None),
+            ("", None),
+        ];
+        for (complaint, url) in table {
+            assert_eq!(fetched(complaint), url, "{complaint}");
+        }
+    }
 
     #[test]
     fn complaints_fit_on_a_line() {
