@@ -125,6 +125,29 @@ fn the_corpus_means_what_kubectl_reads() {
     }
 }
 
+/// As charts write JSON into a variable: with lines that begin further left than their key.
+#[test]
+fn long_quoted_text_means_what_kubectl_reads() {
+    let lines = |line: &str| format!("{line}\n").repeat(1_000);
+    let texts = BTreeMap::from([
+        (
+            "single",
+            format!("a:\n    b: '{{\n{}}}'\n", lines(" \"it''s\": 1,")),
+        ),
+        (
+            "double",
+            format!("a:\n    b: \"{{\n{}}}\"\n", lines("\\\"it's\\\": 1,")),
+        ),
+    ]);
+    let texts = texts
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), wrapped(name, &text)))
+        .collect();
+    if let Some(taken) = compare(&texts) {
+        assert_eq!(taken, texts.len(), "kubectl takes both");
+    }
+}
+
 /// A value in one of the ways of YAML, most of them valid. It stands behind a key that
 /// is indented by two.
 fn value() -> impl Strategy<Value = String> {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use base64::Engine as _;
@@ -25,7 +26,7 @@ pub(super) enum Stop {
     /// What Kubernetes' reader takes, and as what, is not what YAML 1.2 says.
     Lenient {
         /// Where, in bytes.
-        at: usize,
+        place: Range<usize>,
         kind: Leniency,
     },
 }
@@ -34,11 +35,20 @@ pub(super) enum Stop {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leniency {
     /// A quoted scalar goes on in a line that is not indented more than what is
-    /// around it. The place is in that line.
+    /// around it. The place is that of the scalar, from quote to quote.
     Indentation,
     /// A plain scalar between brackets or braces ends with a colon and is followed by
     /// `,`, `]` or `}` at once. The place is that of the colon.
     Colon,
+}
+
+impl Stop {
+    const fn of_colon(at: usize) -> Self {
+        Self::Lenient {
+            place: at..at + 1,
+            kind: Leniency::Colon,
+        }
+    }
 }
 
 impl From<Fault> for Stop {
@@ -64,8 +74,10 @@ pub(super) fn compose(text: &str) -> Result<Option<Tree<'_>>, Stop> {
         anchors: HashMap::new(),
         total: Weight::default(),
     };
+    let mut read = 0;
     for event in Parser::new_from_str_with_options(text, options) {
-        let (event, span) = event.map_err(|error| stop(&error, text))?;
+        let (event, span) = event.map_err(|error| stop(&error, text, read))?;
+        read = extent(&span).1 as usize;
         builder.event(event, &span)?;
     }
     let mut tree = builder.tree;
@@ -181,8 +193,7 @@ impl<'t> Builder<'t> {
         let rest = self.tree.text.get(end..).unwrap_or_default();
         let at = end + rest.len() - rest.trim_start_matches([' ', '\t']).len();
         if is_colon_of_a_word(self.tree.text, at) {
-            let kind = Leniency::Colon;
-            return Err(Stop::Lenient { at, kind });
+            return Err(Stop::of_colon(at));
         }
         Ok(())
     }
@@ -420,19 +431,58 @@ fn not_finite(text: &str, at: usize) -> Fault {
     Fault::new(at, Problem::NotFinite { text })
 }
 
-fn stop(error: &ScanError, text: &str) -> Stop {
+/// What the parser's error comes to, which has given events of `text` up to `read`.
+fn stop(error: &ScanError, text: &str, read: usize) -> Stop {
     let mark = error.marker();
     let at = mark.byte_offset().unwrap_or_else(|| mark.index());
-    if matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent) {
-        let kind = Leniency::Indentation;
-        return Stop::Lenient { at, kind };
+    if matches!(error.kind(), ErrorKind::InvalidQuotedScalarIndent)
+        && let Some(start) = next_quote(text, read).filter(|start| *start < at)
+    {
+        let Some(length) = quoted(&text[start..]) else {
+            let expected = "this quoted text has no end".to_owned();
+            return Fault::new(start, Problem::Syntax { expected }).into();
+        };
+        return Stop::Lenient {
+            place: start..start + length,
+            kind: Leniency::Indentation,
+        };
     }
     if is_colon_of_a_word(text, at) {
-        let kind = Leniency::Colon;
-        return Stop::Lenient { at, kind };
+        return Stop::of_colon(at);
     }
     let expected = error.info();
     Fault::new(at, Problem::Syntax { expected }).into()
+}
+
+/// The first quote from `from` on that is not in a comment.
+fn next_quote(text: &str, from: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = from;
+    loop {
+        match bytes.get(at)? {
+            b'"' | b'\'' => return Some(at),
+            b'#' if at == 0 || bytes[at - 1].is_ascii_whitespace() => {
+                at += bytes[at..].iter().position(|byte| *byte == b'\n')?;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// How long the quoted scalar is with which `text` begins, both quotes included; `None`
+/// where it has no end.
+fn quoted(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let quote = *bytes.first()?;
+    let mut at = 1;
+    loop {
+        at += match (*bytes.get(at)?, bytes.get(at + 1)) {
+            (b'\\', _) if quote == b'"' => 2,
+            (b'\'', Some(b'\'')) if quote == b'\'' => 2,
+            (byte, _) if byte == quote => return Some(at + 1),
+            _ => 1,
+        };
+    }
 }
 
 /// Whether Kubernetes' reader, which goes by YAML 1.1 there, would count what stands at

@@ -2,17 +2,19 @@
 //! says the same in its own terms.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::compose::{Leniency, MAX_DEPTH, Stop, compose, narrow};
 use super::error::{Fault, Problem};
 use super::tree::{Node, Scalar, Shape, Tree};
 
-/// Places that may be rewritten in one document.
-const MAX_REWRITTEN: usize = 500;
+/// How often one document may be read again, for one more place that is rewritten each
+/// time.
+const MOST_TIMES: usize = 500;
 
-/// Bytes that one document may be read again for that.
-const MAX_READ_AGAIN: usize = 64 << 20;
+/// Bytes that may be read again in all that: twice those of the largest file.
+const MOST_BYTES: usize = 128 << 20;
 
 /// More than any line is indented.
 const INDENT: &str = match str::from_utf8(&[b' '; MAX_DEPTH as usize]) {
@@ -33,10 +35,43 @@ impl<'t> Tree<'t> {
     /// without end.
     pub fn parse(text: &'t str) -> Result<Option<Self>, Fault> {
         match compose(text) {
-            Err(Stop::Lenient { at, kind }) => rewritten(text, Filler::new(text, at, kind)),
+            Err(Stop::Lenient { place, kind }) => rewritten(text, place, kind),
             Err(Stop::Fault(fault)) => Err(fault),
             Ok(tree) => Ok(tree),
         }
+    }
+}
+
+impl Leniency {
+    /// What is put in. What is before the first letter of a quoted scalar's line means
+    /// nothing, so more of it changes nothing. Behind a letter, a colon belongs to the
+    /// word.
+    const fn filler(self) -> &'static str {
+        match self {
+            Self::Indentation => INDENT,
+            Self::Colon => LETTER,
+        }
+    }
+
+    /// Where it is put in for one `place` of `text`: behind the colon, or before each of
+    /// the quoted scalar's further lines.
+    fn spots(self, text: &str, place: Range<usize>) -> impl Iterator<Item = usize> {
+        let last = match self {
+            Self::Indentation => b'\n',
+            Self::Colon => b':',
+        };
+        let bytes = text[place.clone()].bytes().enumerate();
+        bytes.filter_map(move |(at, byte)| (byte == last).then_some(place.start + at + 1))
+    }
+
+    /// That the reader does not take it so often.
+    fn fault(self, place: Range<usize>) -> Fault {
+        let expected = match self {
+            Self::Indentation => "the lines of this quoted text are indented too little",
+            Self::Colon => "a word between brackets ends with a colon",
+        };
+        let expected = expected.to_owned();
+        Fault::new(place.start, Problem::Syntax { expected })
     }
 }
 
@@ -45,94 +80,64 @@ impl<'t> Tree<'t> {
 struct Filler {
     /// Where, in bytes of the text as it was written.
     at: usize,
+    /// Where it ends in the text that is read.
+    end: usize,
     kind: Leniency,
 }
 
-impl Filler {
-    fn new(text: &str, at: usize, kind: Leniency) -> Self {
-        let at = match kind {
-            Leniency::Indentation => text[..at].rfind('\n').map_or(0, |newline| newline + 1),
-            Leniency::Colon => at + 1,
-        };
-        Self { at, kind }
-    }
-
-    /// What is before the first letter of a quoted scalar's line means nothing, so more
-    /// of it changes nothing. Behind a letter, a colon belongs to the word.
-    const fn text(self) -> &'static str {
-        match self.kind {
-            Leniency::Indentation => INDENT,
-            Leniency::Colon => LETTER,
-        }
-    }
-
-    const fn len(self) -> usize {
-        self.text().len()
-    }
-
-    /// The same for the lines of `text` after this one that surely belong to the same
-    /// quoted scalar: as far as there is no quote of either kind.
-    fn more(self, text: &str) -> impl Iterator<Item = Self> {
-        let rest = match self.kind {
-            Leniency::Indentation => &text[self.at..],
-            Leniency::Colon => "",
-        };
-        let inside = &rest[..rest.find(['"', '\'']).unwrap_or_default()];
-        let lines = inside.match_indices('\n');
-        lines.take(MAX_REWRITTEN).map(move |(newline, _)| Self {
-            at: self.at + newline + 1,
-            kind: self.kind,
-        })
-    }
-
-    /// That the reader does not take it so often, at the place.
-    fn fault(self) -> Fault {
-        let expected = match self.kind {
-            Leniency::Indentation => "a line of this quoted text is indented too little",
-            Leniency::Colon => "a word between brackets ends with a colon",
-        };
-        let expected = expected.to_owned();
-        Fault::new(self.at, Problem::Syntax { expected })
-    }
-}
-
-/// Reads `text` with fillers, the first where it is known to need one, and more as
-/// the parser asks for them. The tree is the one that `text` stands for.
-fn rewritten(text: &str, first: Filler) -> Result<Option<Tree<'_>>, Fault> {
+/// Reads `text` with fillers, for the first place that is known to need them and for more
+/// as the parser finds them. The tree is the one that `text` stands for.
+fn rewritten(
+    text: &str,
+    mut place: Range<usize>,
+    mut kind: Leniency,
+) -> Result<Option<Tree<'_>>, Fault> {
     let mut fillers: Vec<Filler> = Vec::new();
-    let mut next = first;
-    let mut read_again = 0_usize;
-    loop {
-        let place = fillers.partition_point(|filler| filler.at < next.at);
-        let twice = fillers.get(place).is_some_and(|it| it.at == next.at);
-        if twice || fillers.len() >= MAX_REWRITTEN || read_again > MAX_READ_AGAIN {
-            return Err(next.fault());
+    let mut bytes_left = MOST_BYTES;
+    for _ in 0..MOST_TIMES {
+        let spots = || kind.spots(text, place.clone());
+        let added = spots().count().saturating_mul(kind.filler().len());
+        let before = fillers.last().map_or(0, |last| last.end - last.at);
+        let again = (text.len() + before).saturating_add(added);
+        let Some(left) = bytes_left.checked_sub(again) else {
+            break;
+        };
+        bytes_left = left;
+        let known = fillers.len();
+        fillers.extend(spots().map(|at| Filler { at, end: 0, kind }));
+        fillers.sort_by_key(|filler| filler.at);
+        fillers.dedup_by_key(|filler| filler.at);
+        if fillers.len() == known {
+            break;
         }
-        let following = fillers.get(place).map_or(text.len(), |filler| filler.at);
-        let more = next.more(&text[..following]);
-        fillers.splice(place..place, [next].into_iter().chain(more));
-        let filled = filled(text, &fillers);
-        read_again = read_again.saturating_add(filled.len());
+        let filled = filled(text, &mut fillers);
         match compose(&filled) {
             Ok(tree) => return Ok(tree.map(|tree| moved(&tree, text, &fillers))),
-            Err(Stop::Lenient { at, kind }) => {
-                next = Filler::new(text, original(&fillers, at), kind);
+            Err(Stop::Lenient {
+                place: next,
+                kind: of,
+            }) => {
+                place = original(&fillers, next.start)..original(&fillers, next.end);
+                kind = of;
             }
             Err(Stop::Fault(fault)) => {
                 return Err(Fault::new(original(&fillers, fault.at), fault.problem));
             }
         }
     }
+    Err(kind.fault(place))
 }
 
-fn filled(text: &str, fillers: &[Filler]) -> String {
-    let added: usize = fillers.iter().map(|filler| filler.len()).sum();
+/// `text` with the fillers, each of which learns where it ends.
+fn filled(text: &str, fillers: &mut [Filler]) -> String {
+    let added: usize = fillers.iter().map(|it| it.kind.filler().len()).sum();
     let mut filled = String::with_capacity(text.len() + added);
     let mut done = 0;
     for filler in fillers {
         filled += &text[done..filler.at];
-        filled += filler.text();
+        filled += filler.kind.filler();
         done = filler.at;
+        filler.end = filled.len();
     }
     filled += &text[done..];
     filled
@@ -140,18 +145,15 @@ fn filled(text: &str, fillers: &[Filler]) -> String {
 
 /// Where a place of the filled text is in the text as it was written.
 fn original(fillers: &[Filler], at: usize) -> usize {
-    let mut added = 0;
-    for filler in fillers {
-        let start = filler.at + added;
-        if at < start {
-            break;
-        }
-        if at < start + filler.len() {
-            return filler.at;
-        }
-        added += filler.len();
-    }
-    at - added
+    let ended = fillers.partition_point(|filler| filler.end <= at);
+    let behind = match ended.checked_sub(1).map(|last| fillers[last]) {
+        Some(last) => last.at + (at - last.end),
+        None => at,
+    };
+    // In a filler, as much of it as is there counts as nothing.
+    fillers
+        .get(ended)
+        .map_or(behind, |next| behind.min(next.at))
 }
 
 /// `tree`, with every place moved to where it is in `text`, and without what was put in.
@@ -240,10 +242,43 @@ mod tests {
     }
 
     #[test]
+    fn quoted_text_is_indented_as_one_likes() {
+        for (text, expected) in [
+            ("a:\n  b: 'c\nd'", json!({"a": {"b": "c d"}})),
+            (
+                "a:\n  b: 'it''s\nd\n\n  e \"f'",
+                json!({"a": {"b": "it's d\ne \"f"}}),
+            ),
+            (
+                "a:\n  b: \"c\\\"\nd\\\n   e\"",
+                json!({"a": {"b": "c\" de"}}),
+            ),
+            (
+                "a: # don't\n  b: !!str &c # isn't\n   'd\ne'\n  f: *c",
+                json!({"a": {"b": "d e", "f": "d e"}}),
+            ),
+            ("a:\n  - 'b\nc'\n  - \"d\ne\"", json!({"a": ["b c", "d e"]})),
+            ("a:\n  b: 'c\r\nd'", json!({"a": {"b": "c d"}})),
+        ] {
+            assert_eq!(value(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn quoted_text_without_an_end_is_named_where_it_begins() {
+        for text in ["a:\n  b: 'c\nd''\n", "a:\n  b: \"c\nd\\\"\n"] {
+            let fault = Tree::parse(text).unwrap_err();
+            assert_eq!(fault.at, 8, "{fault:?}");
+            let message = fault.problem.to_string();
+            assert!(message.contains("quoted text has no end"), "{message}");
+        }
+    }
+
+    #[test]
     fn a_document_is_not_rewritten_without_end() {
-        let words = "a:, ".repeat(MAX_REWRITTEN + 1);
+        let words = "a:, ".repeat(MOST_TIMES + 1);
         let fault = Tree::parse(&format!("[{words}b]")).unwrap_err();
-        assert_eq!(fault.at, 1 + 4 * MAX_REWRITTEN + 2, "{fault:?}");
+        assert_eq!(fault.at, 1 + 4 * MOST_TIMES + 1, "{fault:?}");
         assert!(Tree::parse(&format!("[{}b]", "a:, ".repeat(9))).is_ok());
     }
 
