@@ -4,16 +4,18 @@
 //! way, without a JSON text or a `serde_json::Value` in between.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::de::value::{BorrowedStrDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{
-    self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, Unexpected, Visitor,
+    self, Deserialize, DeserializeSeed, Deserializer, Expected, IntoDeserializer, Unexpected,
+    Visitor,
 };
 
 use super::scalar::Meaning;
 use super::tree::{Id, Shape, Tree};
 
-/// Why a value is not what a reader expected, in serde's words.
+/// Why a value is not what a reader expected.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct DecodeError {
@@ -33,6 +35,49 @@ impl de::Error for DecodeError {
     fn custom<T: std::fmt::Display>(message: T) -> Self {
         let message = message.to_string();
         Self { message, at: None }
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let (found, expected) = (Found(found), in_words(expected));
+        Self::custom(format_args!("{found} stands where {expected} is expected"))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let (found, expected) = (Found(found), in_words(expected));
+        Self::custom(format_args!(
+            "{found} is out of range where {expected} is expected"
+        ))
+    }
+}
+
+/// What was met, as people name it; serde names it as Rust does.
+struct Found<'a>(Unexpected<'a>);
+
+impl fmt::Display for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Unexpected::Unit | Unexpected::Option => f.write_str("null"),
+            Unexpected::Seq => f.write_str("a list"),
+            Unexpected::Map => f.write_str("a mapping"),
+            Unexpected::Str(text) => write!(f, "the text {text:?}"),
+            Unexpected::Bool(value) => write!(f, "{value}"),
+            Unexpected::Unsigned(number) => write!(f, "the number {number}"),
+            Unexpected::Signed(number) => write!(f, "the number {number}"),
+            Unexpected::Float(number) => write!(f, "the number {number}"),
+            other => write!(f, "{other}"),
+        }
+    }
+}
+
+/// What was expected, likewise.
+fn in_words(expected: &dyn Expected) -> String {
+    let name = expected.to_string();
+    match name.as_str() {
+        "i8" | "i16" | "i32" | "i64" | "u8" | "u16" | "u32" | "u64" => "a whole number".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a mapping".to_owned(),
+        _ if name.starts_with("struct ") => "a mapping".to_owned(),
+        _ => name,
     }
 }
 
@@ -444,20 +489,68 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_shape_is_an_error() {
+    fn a_wrong_shape_is_an_error_in_words_of_yaml() {
         #[derive(serde::Deserialize, Debug)]
-        struct Metadata {
-            #[expect(dead_code, reason = "only read")]
+        #[expect(dead_code, reason = "only read")]
+        struct Object {
             name: String,
+            #[serde(default)]
+            count: u8,
+            #[serde(default)]
+            inner: Option<Box<Object>>,
+            #[serde(default)]
+            all: Vec<bool>,
         }
-        let tree = Tree::parse("- web").unwrap().unwrap();
-        let error = tree.decode::<Metadata>(tree.root()).unwrap_err();
-        assert!(error.to_string().contains("sequence"), "{error}");
-
-        let tree = Tree::parse("a: 1\nb: [1]").unwrap().unwrap();
-        let error = tree.decode::<std::collections::HashMap<String, u8>>(tree.root());
-        let error = error.unwrap_err();
-        assert!(error.to_string().contains("expected u8"), "{error}");
-        assert_eq!(error.at(), Some(8));
+        let table = [
+            ("- web", "a list stands where a mapping is expected", 0),
+            (
+                "web",
+                "the text \"web\" stands where a mapping is expected",
+                0,
+            ),
+            ("name: [a]", "a list stands where a string is expected", 6),
+            ("name: null", "null stands where a string is expected", 6),
+            (
+                "name: {a: b}",
+                "a mapping stands where a string is expected",
+                6,
+            ),
+            (
+                "name: a\ncount: many",
+                "the text \"many\" stands where a whole number is expected",
+                15,
+            ),
+            (
+                "name: a\ncount: 300",
+                "the number 300 is out of range where a whole number is expected",
+                15,
+            ),
+            (
+                "name: a\ninner: {name: 1.5}",
+                "the number 1.5 stands where a string is expected",
+                22,
+            ),
+            (
+                "name: a\ninner: [b]",
+                "a list stands where a mapping is expected",
+                15,
+            ),
+            (
+                "name: a\nall: {b: c}",
+                "a mapping stands where a list is expected",
+                13,
+            ),
+            (
+                "name: a\nall: [3]",
+                "the number 3 stands where a boolean is expected",
+                14,
+            ),
+        ];
+        for (text, message, at) in table {
+            let tree = Tree::parse(text).unwrap().unwrap();
+            let error = tree.decode::<Object>(tree.root()).unwrap_err();
+            assert_eq!(error.to_string(), message, "{text}");
+            assert_eq!(error.at(), Some(at), "{text}");
+        }
     }
 }

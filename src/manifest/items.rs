@@ -284,7 +284,7 @@ mod tests {
             (deployment("strategy: {type: '${S}'}"), "template"),
             (
                 deployment("replicas: many"),
-                "-:4:18: This Deployment cannot be read: invalid type: string \"many\", expected i64.",
+                "-:4:18: This Deployment cannot be read: the text \"many\" stands where a whole number is expected.",
             ),
             (
                 deployment("replicas: 1").replace("web", "'{{ n }}'"),
@@ -312,7 +312,7 @@ mod tests {
             (claim("['${M}']"), "template"),
             (
                 claim("ReadWriteOnce"),
-                "-:4:21: This PersistentVolumeClaim cannot be read: invalid type: string \"ReadWriteOnce\", expected a list of access modes.",
+                "-:4:21: This PersistentVolumeClaim cannot be read: the text \"ReadWriteOnce\" stands where a list of access modes is expected.",
             ),
             (
                 deployment("replicas: 1").replace("apps/v1", "extensions/v1beta1"),

@@ -113,7 +113,7 @@ pub(super) fn what_would_settle(grounds: &Grounds) -> String {
             sight("it")
         ),
         Grounds::UnknownDefaultClass => format!(
-            " The claim names no StorageClass and the default one is not among the checked files; most storage is attached to one node at a time.{}",
+            " No StorageClass is named, and the default one is not among the checked files; most storage is attached to one node at a time.{}",
             sight("that class")
         ),
         Grounds::UnknownDriver => format!(
