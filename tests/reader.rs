@@ -155,16 +155,27 @@ fn value() -> impl Strategy<Value = String> {
     let word = || "[a-z0-9.]{1,6}";
     let blank =
         || prop::sample::select(vec!["\n", "\n ", "\n  ", "\n    ", "\n\n  ", " \n\n\n   "]);
+    // What may stand before a quoted scalar, quotes that are none included.
+    let before = || {
+        prop::sample::select(vec![
+            "",
+            "",
+            "!!str ",
+            "&q ",
+            "# it's\n   ",
+            "!!str &q # \"\n   ",
+        ])
+    };
     prop_oneof![
         4 => plain(),
         1 => prop::sample::select(vec![
             "1.0", "0755", "0o17", "1e3", "-0.0", "1_000", "yes", "NO", "~", "2024-01-01", "0x1F",
             ".5", "+12", "12:30:45", "1e400", "0.1e-7", "123456789012345678901", "\"\"", "''",
         ]).prop_map(str::to_owned),
-        2 => (word(), blank(), word(), blank(), word())
-            .prop_map(|(a, x, b, y, c)| format!("\"{a}{x}{b}\\t{y}{c}\"")),
-        2 => (word(), blank(), word(), blank(), word())
-            .prop_map(|(a, x, b, y, c)| format!("'{a}{x}it''s {b}{y}{c}'")),
+        2 => (before(), word(), blank(), word(), blank(), word())
+            .prop_map(|(p, a, x, b, y, c)| format!("{p}\"{a}{x}'{b}\\t\\\"{y}{c}\\{x}\"")),
+        2 => (before(), word(), blank(), word(), blank(), word())
+            .prop_map(|(p, a, x, b, y, c)| format!("{p}'{a}{x}it''s \"{b}{y}{c}'")),
         1 => (word(), word(), prop::sample::select(vec!["|", ">", "|-", ">+", "|2"]))
             .prop_map(|(a, b, style)| format!("{style}\n    {a}\n\n     {b}\n    {a}")),
         1 => (word(), word()).prop_map(|(a, b)| format!("{a}\n    {b}")),

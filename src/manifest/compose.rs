@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle};
 
 use super::error::{Fault, Problem};
@@ -19,6 +20,12 @@ const MAX_ALIASED_NODES: u64 = 400_000;
 
 /// Levels of nesting, aliases followed.
 pub(super) const MAX_DEPTH: u32 = 200;
+
+/// As Go's `base64.StdEncoding`, which takes bits after the last byte that are not 0.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// Why composing ended early.
 pub(super) enum Stop {
@@ -37,16 +44,16 @@ pub(super) enum Leniency {
     /// A quoted scalar goes on in a line that is not indented more than what is
     /// around it. The place is that of the scalar, from quote to quote.
     Indentation,
-    /// A plain scalar between brackets or braces ends with a colon and is followed by
-    /// `,`, `]` or `}` at once. The place is that of the colon.
-    Colon,
+    /// A plain scalar between brackets or braces ends with a colon, or is a hyphen, and
+    /// is followed by `,`, `]` or `}` at once. The place is that of its last letter.
+    Word,
 }
 
 impl Stop {
-    const fn of_colon(at: usize) -> Self {
+    const fn of_word(last: usize) -> Self {
         Self::Lenient {
-            place: at..at + 1,
-            kind: Leniency::Colon,
+            place: last..last + 1,
+            kind: Leniency::Word,
         }
     }
 }
@@ -193,7 +200,7 @@ impl<'t> Builder<'t> {
         let rest = self.tree.text.get(end..).unwrap_or_default();
         let at = end + rest.len() - rest.trim_start_matches([' ', '\t']).len();
         if is_colon_of_a_word(self.tree.text, at) {
-            return Err(Stop::of_colon(at));
+            return Err(Stop::of_word(at));
         }
         Ok(())
     }
@@ -387,13 +394,11 @@ fn read_scalar<'t>(
     let suffix = tag.core_suffix().unwrap_or_default();
     if tag.to_string() == "tag:yaml.org,2002:binary" {
         let encoded: String = text.split_ascii_whitespace().collect();
-        let Ok(bytes) = BASE64_STANDARD.decode(encoded) else {
+        let Ok(bytes) = BASE64.decode(encoded) else {
             let (tag, text) = ("binary".to_owned(), text.into_owned());
             return Err(Fault::new(at, Problem::TagMismatch { tag, text }));
         };
-        // As in Kubernetes, where the JSON in between knows no other text.
-        let text = Cow::Owned(String::from_utf8_lossy(&bytes).into_owned());
-        let tag = Tag::Text;
+        let (text, tag) = (Cow::Owned(as_go_writes(&bytes)), Tag::Text);
         return Ok(Scalar { text, style, tag });
     }
     if tag.to_string() == "tag:yaml.org,2002:merge" {
@@ -447,8 +452,8 @@ fn stop(error: &ScanError, text: &str, read: usize) -> Stop {
             kind: Leniency::Indentation,
         };
     }
-    if is_colon_of_a_word(text, at) {
-        return Stop::of_colon(at);
+    if is_colon_of_a_word(text, at) || is_hyphen(text, at) {
+        return Stop::of_word(at);
     }
     let expected = error.info();
     Fault::new(at, Problem::Syntax { expected }).into()
@@ -485,14 +490,47 @@ fn quoted(text: &str) -> Option<usize> {
     }
 }
 
+/// The bytes as the JSON in between knows them in Kubernetes: each that is no part of a
+/// letter is one that stands for what cannot be shown.
+fn as_go_writes(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text += chunk.valid();
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    text
+}
+
 /// Whether Kubernetes' reader, which goes by YAML 1.1 there, would count what stands at
 /// `at` to the plain scalar before it.
 fn is_colon_of_a_word(text: &str, at: usize) -> bool {
-    let rest = text.as_bytes().get(at..).unwrap_or_default();
-    matches!(rest, [b':', b',' | b']' | b'}', ..])
-        && text[..at].trim_end_matches([' ', '\t']).ends_with(|last| {
-            !matches!(last, '"' | '\'' | ',' | '[' | ']' | '{' | '}' | ':' | '\n')
+    let word = text[..at].trim_end_matches([' ', '\t']);
+    // More colons belong to it too, but not where it is nothing else.
+    let word = if word.len() == at {
+        word.trim_end_matches(':')
+    } else {
+        word
+    };
+    ends_an_item(text, at, b':')
+        && word.ends_with(|last: char| {
+            !matches!(
+                last,
+                '"' | '\'' | ',' | '[' | ']' | '{' | '}' | ':' | ' ' | '\t' | '\n'
+            )
         })
+}
+
+/// Whether a hyphen stands at `at` that is all of a plain scalar.
+fn is_hyphen(text: &str, at: usize) -> bool {
+    let before = text[..at].trim_end();
+    ends_an_item(text, at, b'-') && before.ends_with(['[', '{', ',', ':'])
+}
+
+/// Whether `letter` stands at `at`, with the end of an item between brackets or braces
+/// behind it.
+fn ends_an_item(text: &str, at: usize, letter: u8) -> bool {
+    let rest = text.as_bytes().get(at..).unwrap_or_default();
+    matches!(rest, [first, b',' | b']' | b'}', ..] if *first == letter)
 }
 
 fn extent(span: &Span) -> (u32, u32) {

@@ -347,8 +347,8 @@ mod tests {
             ),
             (
                 "binary",
-                "a: !!binary aGk=\nb: !!binary |\n  aG\n  k=\n",
-                json!({"a": "hi", "b": "hi"}),
+                "a: !!binary aGk=\nb: !!binary |\n  aG\n  k=\nc: !!binary EM==\nd: !!binary 677D\n",
+                json!({"a": "hi", "b": "hi", "c": "\u{10}", "d": "\u{fffd}\u{fffd}\u{fffd}"}),
             ),
             (
                 "a key twice",

@@ -44,31 +44,28 @@ impl<'t> Tree<'t> {
 
 impl Leniency {
     /// What is put in. What is before the first letter of a quoted scalar's line means
-    /// nothing, so more of it changes nothing. Behind a letter, a colon belongs to the
-    /// word.
+    /// nothing, so more of it changes nothing. Before a letter, a colon belongs to the
+    /// word, and a hyphen begins one.
     const fn filler(self) -> &'static str {
         match self {
             Self::Indentation => INDENT,
-            Self::Colon => LETTER,
+            Self::Word => LETTER,
         }
     }
 
-    /// Where it is put in for one `place` of `text`: behind the colon, or before each of
-    /// the quoted scalar's further lines.
+    /// Where it is put in for one `place` of `text`: behind the word's last letter, or
+    /// before each of the quoted scalar's further lines.
     fn spots(self, text: &str, place: Range<usize>) -> impl Iterator<Item = usize> {
-        let last = match self {
-            Self::Indentation => b'\n',
-            Self::Colon => b':',
-        };
         let bytes = text[place.clone()].bytes().enumerate();
-        bytes.filter_map(move |(at, byte)| (byte == last).then_some(place.start + at + 1))
+        let counts = move |byte| self == Self::Word || byte == b'\n';
+        bytes.filter_map(move |(at, byte)| counts(byte).then_some(place.start + at + 1))
     }
 
     /// That the reader does not take it so often.
     fn fault(self, place: Range<usize>) -> Fault {
         let expected = match self {
             Self::Indentation => "the lines of this quoted text are indented too little",
-            Self::Colon => "a word between brackets ends with a colon",
+            Self::Word => "a word between brackets ends with a colon or is a hyphen",
         };
         let expected = expected.to_owned();
         Fault::new(place.start, Problem::Syntax { expected })
@@ -187,11 +184,11 @@ fn moved<'t>(tree: &Tree<'_>, text: &'t str, fillers: &[Filler]) -> Tree<'t> {
     }
 }
 
-/// The scalar's text without the letter that was put behind its colon.
+/// The scalar's text without the letter that was put behind it.
 fn without_letter<'s>(scalar: &'s Scalar<'_>, end: u32, fillers: &[Filler]) -> &'s str {
     let put = fillers
         .binary_search_by_key(&(end as usize), |filler| filler.at)
-        .is_ok_and(|at| fillers[at].kind == Leniency::Colon);
+        .is_ok_and(|at| fillers[at].kind == Leniency::Word);
     let without = scalar.text.strip_suffix(LETTER).filter(|_| put);
     without.unwrap_or(&scalar.text)
 }
@@ -209,7 +206,7 @@ mod tests {
 
     /// What `kubectl` makes of each, with go-yaml's parser.
     #[test]
-    fn a_colon_before_a_bracket_belongs_to_its_word() {
+    fn a_colon_or_hyphen_before_a_bracket_is_of_a_word() {
         for (text, expected) in [
             ("{a: b:}", json!({"a": "b:"})),
             ("{a: b:, c: d}", json!({"a": "b:", "c": "d"})),
@@ -218,6 +215,8 @@ mod tests {
             ("[a:, {b:}, [c:]]", json!(["a:", {"b:": null}, ["c:"]])),
             ("{a: {b:}, c: d:}", json!({"a": {"b:": null}, "c": "d:"})),
             ("{\"a\":}", json!({"a": null})),
+            ("[m::, {b: n:::}]", json!(["m::", {"b": "n:::"}])),
+            ("[-, {a: -, b: -}]", json!(["-", {"a": "-", "b": "-"}])),
             (
                 "{a: ['b:', \"c:\"], d: e}",
                 json!({"a": ["b:", "c:"], "d": "e"}),
