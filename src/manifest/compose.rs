@@ -490,8 +490,8 @@ fn quoted(text: &str) -> Option<usize> {
     }
 }
 
-/// The bytes as the JSON in between knows them in Kubernetes: each that is no part of a
-/// letter is one that stands for what cannot be shown.
+/// The bytes as the JSON in between knows them in Kubernetes: each byte that is not UTF-8
+/// becomes a replacement character of its own.
 fn as_go_writes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -504,20 +504,20 @@ fn as_go_writes(bytes: &[u8]) -> String {
 /// Whether Kubernetes' reader, which goes by YAML 1.1 there, would count what stands at
 /// `at` to the plain scalar before it.
 fn is_colon_of_a_word(text: &str, at: usize) -> bool {
-    let word = text[..at].trim_end_matches([' ', '\t']);
+    if !ends_an_item(text, at, b':') {
+        return false;
+    }
     // More colons belong to it too, but not where it is nothing else.
-    let word = if word.len() == at {
-        word.trim_end_matches(':')
-    } else {
-        word
+    let word = match text[..at].strip_suffix(':') {
+        Some(word) => word.trim_end_matches(':'),
+        None => text[..at].trim_end_matches([' ', '\t']),
     };
-    ends_an_item(text, at, b':')
-        && word.ends_with(|last: char| {
-            !matches!(
-                last,
-                '"' | '\'' | ',' | '[' | ']' | '{' | '}' | ':' | ' ' | '\t' | '\n'
-            )
-        })
+    word.ends_with(|last: char| {
+        !matches!(
+            last,
+            '"' | '\'' | ',' | '[' | ']' | '{' | '}' | ':' | ' ' | '\t' | '\n'
+        )
+    })
 }
 
 /// Whether a hyphen stands at `at` that is all of a plain scalar.

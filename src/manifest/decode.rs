@@ -39,14 +39,12 @@ impl de::Error for DecodeError {
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let (found, expected) = (Found(found), in_words(expected));
-        Self::custom(format_args!("{found} stands where {expected} is expected"))
+        Self::custom(format_args!("expected {expected}, found {found}"))
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        let (found, expected) = (Found(found), in_words(expected));
-        Self::custom(format_args!(
-            "{found} is out of range where {expected} is expected"
-        ))
+        let fits_not = Self::invalid_type(found, expected);
+        Self::custom(format_args!("{fits_not}, which is out of range"))
     }
 }
 
@@ -502,47 +500,39 @@ mod tests {
             all: Vec<bool>,
         }
         let table = [
-            ("- web", "a list stands where a mapping is expected", 0),
-            (
-                "web",
-                "the text \"web\" stands where a mapping is expected",
-                0,
-            ),
-            ("name: [a]", "a list stands where a string is expected", 6),
-            ("name: null", "null stands where a string is expected", 6),
-            (
-                "name: {a: b}",
-                "a mapping stands where a string is expected",
-                6,
-            ),
+            ("- web", "expected a mapping, found a list", 0),
+            ("web", "expected a mapping, found the text \"web\"", 0),
+            ("name: [a]", "expected a string, found a list", 6),
+            ("name: null", "expected a string, found null", 6),
+            ("name: {a: b}", "expected a string, found a mapping", 6),
             (
                 "name: a\ncount: many",
-                "the text \"many\" stands where a whole number is expected",
+                "expected a whole number, found the text \"many\"",
                 15,
             ),
             (
                 "name: a\ncount: 300",
-                "the number 300 is out of range where a whole number is expected",
+                "expected a whole number, found the number 300, which is out of range",
                 15,
             ),
             (
                 "name: a\ninner: {name: 1.5}",
-                "the number 1.5 stands where a string is expected",
+                "expected a string, found the number 1.5",
                 22,
             ),
             (
                 "name: a\ninner: [b]",
-                "a list stands where a mapping is expected",
+                "expected a mapping, found a list",
                 15,
             ),
             (
                 "name: a\nall: {b: c}",
-                "a mapping stands where a list is expected",
+                "expected a list, found a mapping",
                 13,
             ),
             (
                 "name: a\nall: [3]",
-                "the number 3 stands where a boolean is expected",
+                "expected a boolean, found the number 3",
                 14,
             ),
         ];

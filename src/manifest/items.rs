@@ -284,7 +284,7 @@ mod tests {
             (deployment("strategy: {type: '${S}'}"), "template"),
             (
                 deployment("replicas: many"),
-                "-:4:18: This Deployment cannot be read: the text \"many\" stands where a whole number is expected.",
+                "-:4:18: This Deployment cannot be read: expected a whole number, found the text \"many\".",
             ),
             (
                 deployment("replicas: 1").replace("web", "'{{ n }}'"),
@@ -312,7 +312,7 @@ mod tests {
             (claim("['${M}']"), "template"),
             (
                 claim("ReadWriteOnce"),
-                "-:4:21: This PersistentVolumeClaim cannot be read: the text \"ReadWriteOnce\" stands where a list of access modes is expected.",
+                "-:4:21: This PersistentVolumeClaim cannot be read: expected a list of access modes, found the text \"ReadWriteOnce\".",
             ),
             (
                 deployment("replicas: 1").replace("apps/v1", "extensions/v1beta1"),

@@ -188,7 +188,7 @@ mod tests {
                 "a field of the wrong type",
                 "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\n# a class\napiVersion: storage.k8s.io/v1\n\
                  kind: StorageClass\nmetadata: {name: c}\nprovisioner: [x]\n",
-                "f.yaml:9:14: This StorageClass cannot be read: a list stands where",
+                "f.yaml:9:14: This StorageClass cannot be read: expected a string, found a list",
             ),
             (
                 "an item of a list",

@@ -35,7 +35,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_checked() {
     let messages: Vec<&str> = err(&output).lines().collect();
     let expected = [
         "broken.yaml:3:7: This is not valid YAML: unclosed bracket '['.",
-        "typed.yaml:8:13: This Deployment cannot be read: the text \"three\" stands where",
+        "typed.yaml:8:13: This Deployment cannot be read: expected a whole number, found the text \"three\"",
     ];
     assert_eq!(messages.len(), expected.len(), "{messages:#?}");
     for (message, start) in messages.iter().zip(expected) {
@@ -88,7 +88,7 @@ fn everything_wrong() -> (TempDir, Vec<Wrong>) {
         (
             "h-wrong.yaml",
             DEPLOYMENT.replace("replicas: 1", "replicas: many").into(),
-            ":6:13: This Deployment cannot be read: the text \"many\" stands where ",
+            ":6:13: This Deployment cannot be read: expected a whole number, found the text \"many\"",
         ),
     ];
     let folder = repository(&[
