@@ -49,13 +49,20 @@ type Answer = Lookup<Arc<Stored>>;
 /// was missed again and again, and never by those who ask for a [`Age::New`]
 /// answer.
 pub(super) struct LateObjects {
-    asked: Mutex<HashMap<Question, Arc<OnceCell<Answer>>>>,
+    asked: Mutex<HashMap<Question, UnderWay>>,
     turns: Semaphore,
     /// What the questions about one namespace may have of the turns. Namespaces
     /// share them by chance, so that their number does not matter.
     shares: [Semaphore; SHARES],
     misses: Misses,
     counts: Counts,
+}
+
+/// A question that is under way.
+struct UnderWay {
+    answer: Arc<OnceCell<Answer>>,
+    /// How many wait for it.
+    waiting: usize,
 }
 
 /// How many answers there were of each kind.
@@ -133,57 +140,36 @@ impl LateObjects {
     }
 
     async fn ask_api_server(&self, client: &Client, question: &Question, age: Age) -> Answer {
-        let (cell, own) = self.join(question);
-        let answer = self.settle(&cell, client, question).await;
+        let (place, own) = self.join(question);
+        let answer = place.settle(client).await;
         if own || (age == Age::Any && answer != Lookup::Absent) {
             return answer;
         }
+        drop(place);
         // Somebody else's question may have been answered just before the object
         // came to be. One that begins now is late enough.
-        let (cell, _) = self.join(question);
-        self.settle(&cell, client, question).await
+        let (place, _) = self.join(question);
+        place.settle(client).await
     }
 
-    /// The question that is under way, or a new one.
-    fn join(&self, question: &Question) -> (Arc<OnceCell<Answer>>, bool) {
+    /// A place at the question that is under way, or at a new one.
+    fn join<'a>(&'a self, question: &'a Question) -> (Place<'a>, bool) {
         let mut asked = self.lock();
-        if let Some(cell) = asked.get(question) {
-            return (Arc::clone(cell), false);
-        }
-        let cell = Arc::new(OnceCell::new());
-        asked.insert(question.clone(), Arc::clone(&cell));
-        (cell, true)
-    }
-
-    /// Waits for the answer. Whoever came first asks; when they give up, the
-    /// next one does.
-    async fn settle(
-        &self,
-        cell: &Arc<OnceCell<Answer>>,
-        client: &Client,
-        question: &Question,
-    ) -> Answer {
-        let leave = Leave {
+        let is_new = !asked.contains_key(question);
+        let under_way = asked.entry(question.clone()).or_insert_with(|| UnderWay {
+            answer: Arc::new(OnceCell::new()),
+            waiting: 0,
+        });
+        under_way.waiting += 1;
+        let place = Place {
             late: self,
-            cell,
+            answer: Arc::clone(&under_way.answer),
             question,
         };
-        let answer = cell
-            .get_or_init(|| async {
-                let share = &self.shares[share(&question.namespace)];
-                let (Ok(_share), Ok(_turn)) = (share.acquire().await, self.turns.acquire().await)
-                else {
-                    return Lookup::NotSynced;
-                };
-                get(client, question).await
-            })
-            .await
-            .clone();
-        drop(leave);
-        answer
+        (place, is_new)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Question, Arc<OnceCell<Answer>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Question, UnderWay>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -238,22 +224,42 @@ impl Misses {
     }
 }
 
-/// Ends a question once it is answered, or once nobody waits for it any more,
-/// also where the one who waits is dropped.
-struct Leave<'a> {
+/// A place among those who wait for an answer. The question ends once it is answered, or
+/// once nobody waits for it any more, also where the one who waits is dropped.
+struct Place<'a> {
     late: &'a LateObjects,
-    cell: &'a Arc<OnceCell<Answer>>,
+    answer: Arc<OnceCell<Answer>>,
     question: &'a Question,
 }
 
-impl Drop for Leave<'_> {
+impl Place<'_> {
+    /// Waits for the answer. Whoever came first asks; when they give up, the
+    /// next one does.
+    async fn settle(&self, client: &Client) -> Answer {
+        let (late, question) = (self.late, self.question);
+        let answer = self.answer.get_or_init(|| async {
+            let share = &late.shares[share(&question.namespace)];
+            let (Ok(_share), Ok(_turn)) = (share.acquire().await, late.turns.acquire().await)
+            else {
+                return Lookup::NotSynced;
+            };
+            get(client, question).await
+        });
+        answer.await.clone()
+    }
+}
+
+impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut asked = self.late.lock();
-        let same = asked
-            .get(self.question)
-            .is_some_and(|cell| Arc::ptr_eq(cell, self.cell));
-        // Two references: the map's and this one's.
-        if same && (self.cell.initialized() || Arc::strong_count(self.cell) <= 2) {
+        let Some(under_way) = asked.get_mut(self.question) else {
+            return;
+        };
+        if !Arc::ptr_eq(&under_way.answer, &self.answer) {
+            return;
+        }
+        under_way.waiting -= 1;
+        if under_way.waiting == 0 || under_way.answer.initialized() {
             asked.remove(self.question);
         }
     }
