@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Text;
 use super::de::nullable;
 use super::metadata::Metadata;
+use super::ser::is_default;
 
 /// A HorizontalPodAutoscaler, of either version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub struct AutoscalerSpec {
     /// The workload it scales.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: ScaleTarget,
+    /// The fewest replicas it leaves; 1 where it does not say.
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    pub min_replicas: Option<i64>,
     /// The most replicas it may set.
     #[serde(deserialize_with = "nullable")]
     pub max_replicas: i64,
@@ -53,17 +57,25 @@ pub struct ScalingRules {
 
 impl Autoscaler {
     /// The most replicas it leaves a workload that asks for `replicas`. At 0 it
-    /// does not scale at all (`reconcileAutoscaler` in
-    /// `pkg/controller/podautoscaler/horizontal.go`).
+    /// does not scale at all, and to its minimum it goes whatever its policies say
+    /// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`).
     #[must_use]
     pub fn most(&self, replicas: i64) -> i64 {
         let most = self.spec.max_replicas;
         let never_adds = self.spec.behavior.scale_up.select_policy == "Disabled";
-        if replicas <= 0 || (never_adds && replicas < most) {
-            replicas
-        } else {
-            most
+        if replicas <= 0 {
+            return replicas;
         }
+        match never_adds {
+            true => replicas.max(self.fewest()).min(most),
+            false => most,
+        }
+    }
+
+    /// The fewest replicas it leaves a workload that has any.
+    #[must_use]
+    pub fn fewest(&self) -> i64 {
+        self.spec.min_replicas.unwrap_or(1)
     }
 }
 

@@ -24,6 +24,10 @@ pub const DEFAULT_CLASS_BETA: &str = "storageclass.beta.kubernetes.io/is-default
 /// stronger than the field (`GetPersistentVolumeClaimClass` in its source).
 pub const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
 
+/// Finalizers of Nodes whose controllers drain the node, and wait for its volumes to be
+/// detached, before they let the object go (Karpenter's documentation, "Disruption").
+pub const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
+
 /// The most characters that the name of an object may have.
 const LONGEST_NAME: usize = 253;
 
@@ -76,6 +80,14 @@ pub struct Metadata {
         skip_serializing_if = "is_default"
     )]
     pub controller: Option<Box<Controller>>,
+    /// Whether somebody drains what the object stands for before it is gone: it has one of
+    /// [`DRAINING`].
+    #[serde(
+        rename = "finalizers",
+        deserialize_with = "any_that_drains",
+        skip_serializing
+    )]
+    pub drained_first: bool,
     /// Whether the object is being deleted.
     #[serde(
         rename = "deletionTimestamp",
@@ -121,6 +133,11 @@ fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<La
             || key == DEFAULT_CLASS_BETA
             || key == CLASS_BETA
     })
+}
+
+fn any_that_drains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let finalizers: Vec<Text> = nullable(deserializer)?;
+    Ok(finalizers.iter().any(|it| DRAINING.contains(&it.as_str())))
 }
 
 /// Written for the moment at which an object's deletion was asked for: only that

@@ -54,7 +54,8 @@
 //!
 //! # Silent on
 //!
-//! Nodes without attached volumes, as after a drain; attachments of volumes that are
+//! Nodes without attached volumes, as after a drain; the deletion of nodes whose controller
+//! drains them before they are gone (the finalizer `karpenter.sh/termination`); attachments of volumes that are
 //! ReadWriteMany or ReadOnlyMany; nodes that have been silent for longer than their
 //! Lease holds; what is being deleted already; the attach-detach controller, which
 //! deletes the VolumeAttachment of what is unmounted; and the accounts that the policy

@@ -21,6 +21,9 @@ impl Evaluation<'_> {
     /// Judges a Node that is tainted or deleted.
     pub(super) fn node(&self, node: &Node) -> Verdict {
         let (fencing, before) = match self.review.old {
+            _ if self.review.submission.deletes() && node.metadata.drained_first => {
+                return Verdict::default();
+            }
             _ if self.review.submission.deletes() => (Fencing::DeleteNode(node), node),
             Some(Object::Node(old)) if node.spec.out_of_service && !old.spec.out_of_service => {
                 (Fencing::Taint(old), old)

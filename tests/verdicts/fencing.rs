@@ -46,6 +46,7 @@ struct Case {
     /// The access modes of the volume.
     modes: &'static [&'static str],
     annotations: Value,
+    finalizer: &'static str,
     deleting: bool,
     dry_run: bool,
     policy: &'static str,
@@ -61,6 +62,7 @@ const LIVE: Case = Case {
     attached: 2,
     modes: &["ReadWriteOnce"],
     annotations: Value::Null,
+    finalizer: "example.com/inventory",
     deleting: false,
     dry_run: false,
     policy: "",
@@ -94,7 +96,7 @@ impl Case {
     fn metadata(&self, name: &str) -> Value {
         json!({
             "name": name, "uid": "00000000-0000-4000-8000-000000000001",
-            "annotations": self.annotations,
+            "annotations": self.annotations, "finalizers": [self.finalizer],
             "deletionTimestamp": self.deleting.then_some("2026-01-01T00:09:59Z"),
         })
     }
@@ -200,6 +202,22 @@ fn cases() -> Vec<(&'static str, Case, Decision)> {
             "attachment deleted, silent",
             silent(DeleteAttachment),
             Allowed,
+        ),
+        (
+            "Node deleted, which Karpenter drains first",
+            Case {
+                finalizer: "karpenter.sh/termination",
+                ..with(DeleteNode)
+            },
+            Allowed,
+        ),
+        (
+            "taint on a node that Karpenter would drain",
+            Case {
+                finalizer: "karpenter.sh/termination",
+                ..with(Taint)
+            },
+            Denied,
         ),
         ("another taint", with(Cordon), Allowed),
         ("a label on a tainted node", with(LabelTainted), Allowed),

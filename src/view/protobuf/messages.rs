@@ -122,6 +122,7 @@ const OBJECT_META: &[Field] = &[
     field(11, "labels", Shape::TextByName),
     field(12, "annotations", Shape::TextByName),
     objects(13, "ownerReferences", OWNER_REFERENCE),
+    texts(14, "finalizers"),
 ];
 
 const OWNER_REFERENCE: &[Field] = &[
@@ -476,6 +477,7 @@ const AUTOSCALER: &[Field] = &[
                 "scaleTargetRef",
                 &[text(1, "kind"), text(2, "name"), text(3, "apiVersion")],
             ),
+            number(2, "minReplicas"),
             number(3, "maxReplicas"),
             object(
                 5,
