@@ -1,5 +1,7 @@
 //! What one judgement sees: a cluster, and what is known beside it.
 
+use std::collections::HashSet;
+
 use super::asked::Asked;
 use super::batch::{BatchOrder, Turn};
 use super::key::{Key, Trait};
@@ -267,15 +269,13 @@ impl<'a> View<'a> {
                 self.members(Trait::Kind(ObjectKind::Node)).all(visit);
             }
             Some(hint) if hint.key == NODE_NAME => {
-                hint.values
-                    .iter()
+                distinct(hint.values)
                     .filter_map(|name| self.find(ObjectKind::Node, "", name).found())
                     .all(visit);
             }
             Some(hint) => {
                 let key = hint.key;
-                hint.values
-                    .iter()
+                distinct(hint.values)
                     .flat_map(|value| {
                         self.members(Trait::NodeLabel { key, value })
                             .filter(move |node: &&Node| {
@@ -487,6 +487,12 @@ impl<'a> View<'a> {
 }
 
 /// The first of the clusters that holds an object of that kind and name.
+/// Each of the values once: who listed one twice did not make two nodes of one.
+fn distinct(values: &[Text]) -> impl Iterator<Item = &Text> {
+    let mut seen = HashSet::new();
+    values.iter().filter(move |value| seen.insert(*value))
+}
+
 fn holder<'c>(clusters: &[&'c Cluster], object: &Stored) -> Option<&'c Cluster> {
     clusters.iter().copied().find(|it| it.holds(object.key()))
 }

@@ -4,8 +4,8 @@
 //!
 //! A HorizontalPodAutoscaler whose `maxReplicas`, or a request to scale whose
 //! `replicas`, is higher than the workload's own number and would bring about
-//! `replicas-share-volume` or the `stuck` of `single-pod-volume`. It is reported
-//! on the autoscaler or the request; a workload that arrives after its
+//! `replicas-share-volume` or the `stuck` of `single-pod-volume` or of
+//! `co-location-impossible`. It is reported on the autoscaler or the request; a workload that arrives after its
 //! autoscaler gets it itself.
 //!
 //! # Why
@@ -42,6 +42,7 @@ use super::{Certainty, On, Outcome, Rule, Scaling, words};
 use crate::cluster::Turn;
 use crate::model::workload::Workload;
 use crate::situation::Situation;
+use crate::situation::constraints::{Contradiction, Together, contradiction};
 
 pub(super) const RULE: Rule = Rule {
     code: "autoscaler-exceeds-volume",
@@ -53,7 +54,7 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     let situation = &scaling.situation;
     let (workload, pods) = (situation.workload, situation.pods());
     found.extend(match scaling.autoscaler {
-        Some(_) => find(
+        Some(autoscaler) => find(
             situation,
             scaling.before,
             "spec.maxReplicas",
@@ -61,7 +62,10 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
                 "it may scale {} {} to {pods} pods",
                 workload.kind, workload.metadata.name
             ),
-            "Set spec.maxReplicas to 1",
+            match autoscaler.fewest() {
+                ..=1 => "Set spec.maxReplicas to 1",
+                _ => "Set spec.minReplicas and spec.maxReplicas to 1",
+            },
         ),
         None => find(
             situation,
@@ -88,7 +92,7 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         )
         .into_iter()
         .filter(|autoscaler| view.autoscaler_turn(autoscaler) == Turn::Never)
-        .max_by_key(|autoscaler| autoscaler.spec.max_replicas);
+        .max_by_key(|autoscaler| autoscaler.most(workload.replicas));
     let Some(autoscaler) = autoscaler else {
         return;
     };
@@ -102,9 +106,12 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         words::pods_field(workload.kind),
         &format!(
             "HorizontalPodAutoscaler {} may scale it to {} pods",
-            autoscaler.metadata.name, autoscaler.spec.max_replicas
+            autoscaler.metadata.name, scaled.replicas
         ),
-        "Set maxReplicas of the HorizontalPodAutoscaler to 1",
+        match autoscaler.fewest() {
+            ..=1 => "Set maxReplicas of the HorizontalPodAutoscaler to 1",
+            _ => "Set minReplicas and maxReplicas of the HorizontalPodAutoscaler to 1",
+        },
     ));
 }
 
@@ -151,18 +158,42 @@ fn find(
             ..blank
         });
     }
-    situation.replicas_share_single_pod().then(|| Hazard {
-        volumes: words::names(situation.single_pod()),
+    if situation.replicas_share_single_pod() {
+        return Some(Hazard {
+            volumes: words::names(situation.single_pod()),
+            what: format!(
+                "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
+                words::volumes(situation.single_pod()),
+            ),
+            advice: format!(
+                "{fewer}, or use another access mode if several pods must have the data."
+            ),
+            brief: format!(
+                "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
+                words::first_of(situation.single_pod())
+            ),
+            ..blank
+        });
+    }
+    let Contradiction {
+        pods: Together::Replicas(_),
+        constraint,
+    } = contradiction(situation)?
+    else {
+        return None;
+    };
+    Some(Hazard {
+        volumes: words::names(situation.volumes_in_one_place()),
         what: format!(
-            "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
-            words::volumes(situation.single_pod()),
+            "{who}, but {}, so they must share a node, and {constraint} keeps them apart: all but the first can never start.",
+            words::in_one_place(situation),
         ),
         advice: format!(
-            "{fewer}, or use another access mode if several pods must have the data."
+            "{fewer}, or remove what keeps the pods apart, or use a volume that many nodes can have."
         ),
         brief: format!(
-            "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
-            words::first_of(situation.single_pod())
+            "{} needs the {pods} pods on one node, which their own constraints forbid",
+            words::first_of(situation.volumes_in_one_place())
         ),
         ..blank
     })

@@ -54,8 +54,8 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, words};
+use crate::situation::Situation;
 use crate::situation::constraints::{Contradiction, Together, contradiction};
-use crate::situation::{Situation, UsedVolume};
 
 pub(super) const RULE: Rule = Rule {
     code: "co-location-impossible",
@@ -97,27 +97,11 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         field_path: constraint.field,
         volumes: words::names(situation.volumes_in_one_place()),
         extent,
-        what: format!("{}; {consequence}.", seen(situation)),
+        what: format!("{}; {consequence}.", words::in_one_place(situation)),
         advice: "Remove what keeps the pods apart, or use one replica with strategy Recreate, or use a volume that many nodes can have.".to_owned(),
         brief: format!(
             "{} needs the pods on one node, which their own constraints forbid",
             words::first_of(situation.volumes_in_one_place())
         ),
     });
-}
-
-/// The volumes, and what makes them matter.
-fn seen(situation: &Situation<'_>) -> String {
-    if situation.exclusive().next().is_some() {
-        return words::volumes(situation.exclusive());
-    }
-    let stays = situation
-        .volumes_in_one_place()
-        .any(UsedVolume::keeps_its_node);
-    let volumes = words::first_of(situation.volumes_in_one_place());
-    if stays {
-        format!("{volumes} can be used on one node alone")
-    } else {
-        format!("{volumes} is used")
-    }
 }

@@ -87,6 +87,12 @@ fn predicate(volume: &UsedVolume, several: bool) -> String {
                 " (assuming that the default StorageClass attaches its volumes)"
             )
         }
+        Grounds::FlexVolume => {
+            write!(
+                text,
+                " (assuming that its FlexVolume driver attaches volumes)"
+            )
+        }
         Grounds::UnknownDriver if driver.is_empty() => {
             write!(text, " (assuming that its driver attaches volumes)")
         }
@@ -116,6 +122,10 @@ pub(super) fn what_would_settle(grounds: &Grounds) -> String {
             " No StorageClass is named, and the default one is not among the checked files; most storage is attached to one node at a time.{}",
             sight("that class")
         ),
+        Grounds::FlexVolume => {
+            " Whether a FlexVolume driver attaches depends on how it is installed beside the controller manager, which no object shows."
+                .to_owned()
+        }
         Grounds::UnknownDriver => format!(
             " Nothing is known of the driver, and most drivers attach.{}",
             sight("its CSIDriver object")
@@ -134,6 +144,22 @@ fn noun(volume: &UsedVolume) -> &'static str {
 /// `claim "data"` or `volume "disk"`.
 pub(super) fn quoted(volume: &UsedVolume) -> String {
     format!("{} \"{}\"", noun(volume), volume.shown_name())
+}
+
+/// The volumes because of which the pods must share a node, and what makes them matter.
+pub(super) fn in_one_place(situation: &Situation<'_>) -> String {
+    if situation.exclusive().next().is_some() {
+        return volumes(situation.exclusive());
+    }
+    let stays = situation
+        .volumes_in_one_place()
+        .any(UsedVolume::keeps_its_node);
+    let first = first_of(situation.volumes_in_one_place());
+    if stays {
+        format!("{first} can be used on one node alone")
+    } else {
+        format!("{first} is used")
+    }
 }
 
 /// The volumes for a short line: the first, and how many more.

@@ -27,30 +27,37 @@ pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass,
     }
 }
 
-/// The volume to which Kubernetes would bind the claim: the one that names it,
-/// before class, access modes or anything else count (`FindMatchingVolume` and
-/// `IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`), or
-/// else a free one. Where claims of its class are bound at once, that is the one
-/// with the fewest access modes, then the smallest (`persistentvolume/index.go`);
-/// where a pod's place is awaited, the smallest that a node can reach.
+/// The volume to which Kubernetes would bind the claim, large enough and of its mode: the
+/// one that names it, whatever its class (`FindMatchingVolume` and
+/// `IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`), or else a
+/// free one. Where claims of its class are bound at once, it has every access mode that
+/// the claim asks for, and one with fewer modes is taken first, whichever names the claim,
+/// then the smallest (`persistentvolume/index.go`); where a pod's place is awaited, the
+/// smallest that a node can reach.
 pub fn fitting<'a>(
     claim: &Claim,
     class: Option<&StorageClass>,
     class_name: &str,
     facts: Facts<'a>,
 ) -> Option<&'a Volume> {
+    let binds_late = class.is_some_and(StorageClass::binds_late);
+    let is_enough = |volume: &&Volume| {
+        volume.spec.volume_mode == claim.spec.volume_mode
+            && volume.spec.capacity.storage >= claim.spec.resources.requests.storage
+    };
+    let gives_modes =
+        |volume: &&Volume| claim.spec.access_modes.is_subset(volume.spec.access_modes);
     let own = facts
         .view
         .volume_of(&claim.metadata)
-        .filter(|volume| volume.spec.volume_mode == claim.spec.volume_mode);
-    if own.is_some() {
+        .filter(|volume| is_enough(volume) && (binds_late || gives_modes(volume)));
+    if own.is_some() && binds_late {
         return own;
     }
     let fits = |volume: &&Volume| {
         !volume.is_spent()
-            && volume.spec.volume_mode == claim.spec.volume_mode
-            && claim.spec.access_modes.is_subset(volume.spec.access_modes)
-            && volume.spec.capacity.storage >= claim.spec.resources.requests.storage
+            && is_enough(volume)
+            && gives_modes(volume)
             && claim
                 .spec
                 .selector
@@ -59,8 +66,11 @@ pub fn fitting<'a>(
     };
     let rank = |it: &'a Volume| (it.spec.capacity.storage, it.metadata.name.as_str());
     let free = facts.view.free_volumes(class_name).into_iter().filter(fits);
-    if !class.is_some_and(StorageClass::binds_late) {
-        return free.min_by_key(|it| (it.spec.access_modes.len(), rank(it)));
+    if !binds_late {
+        let modes = |it: &&'a Volume| it.spec.access_modes.len();
+        let free = free.min_by_key(|it| (modes(it), rank(it)));
+        // Of as many modes, the one that names the claim is taken.
+        return own.into_iter().chain(free).min_by_key(modes);
     }
     free.filter(|volume| reach(volume).is_none_or(|reach| leads_somewhere(&reach, facts)))
         .min_by_key(|it| rank(it))

@@ -28,7 +28,9 @@ impl<'a> Eligibility<'a> {
         let selectors = reach.iter().copied().chain(&template.node_affinity);
         Self {
             template,
-            weight: selectors.map(weight).sum::<usize>() + template.tolerations.len() / 4,
+            weight: selectors.map(weight).sum::<usize>()
+                + (template.tolerations.len() + template.affinity.len() + template.spread.len())
+                    / 4,
             reach,
         }
     }
@@ -45,6 +47,19 @@ impl<'a> Eligibility<'a> {
                 .is_none_or(|selector| selector.matches(node))
     }
 
+    /// Whether `node` is part of a place of each kind that the pods' own constraints speak
+    /// of: to one without the label of a required affinity or a hard spread no pod can go
+    /// (`satisfyPodAffinity` in `plugins/interpodaffinity/filtering.go`, `Filter` in
+    /// `plugins/podtopologyspread/filtering.go`). Pods that name their node never meet the
+    /// scheduler, which alone looks at these.
+    fn has_places(&self, node: &Node) -> bool {
+        let template = self.template;
+        let has = |key: &Text| node.metadata.labels.get(key).is_some();
+        template.node_name.is_some()
+            || (template.affinity.iter().all(|term| has(&term.topology_key))
+                && has_places_of_spreads(template, node))
+    }
+
     /// Whether pods can go to `node`. Cordons and pressure do not count: they pass.
     #[must_use]
     pub fn admits(&self, node: &Node) -> bool {
@@ -55,6 +70,7 @@ impl<'a> Eligibility<'a> {
             .is_none_or(|name| *name == node.metadata.name)
             && self.selects(node)
             && self.reach.iter().all(|selector| selector.matches(node))
+            && self.has_places(node)
             && node.has(&template.extended_resources)
             && node.admits(&template.tolerations)
     }
@@ -69,8 +85,9 @@ impl<'a> Eligibility<'a> {
 
     /// The same for the nodes over which `spread` counts. By default those are
     /// the nodes that the pod's own selector and affinity choose, taints aside:
-    /// a place that no pod may go to still counts, as an empty one (Kubernetes
-    /// `pkg/scheduler/framework/plugins/podtopologyspread/common.go`).
+    /// a place that no pod may go to still counts, as an empty one; a node that lacks the
+    /// label of any of the hard spreads does not (Kubernetes
+    /// `pkg/scheduler/framework/plugins/podtopologyspread/common.go`, `filtering.go`).
     pub fn visit_counted(
         &self,
         spread: &TopologySpread,
@@ -78,7 +95,8 @@ impl<'a> Eligibility<'a> {
         visit: &mut dyn FnMut(&Node) -> bool,
     ) -> bool {
         let counts = |node: &Node| {
-            (spread.ignores_affinity || self.selects(node))
+            has_places_of_spreads(self.template, node)
+                && (spread.ignores_affinity || self.selects(node))
                 && (spread.ignores_taints || node.admits(&self.template.tolerations))
         };
         let pair = if spread.ignores_affinity {
@@ -185,6 +203,12 @@ impl<'a> Eligibility<'a> {
                     .map(|(key, value)| Pair::One(key, value))
             })
     }
+}
+
+/// Whether the node has the labels of all hard spreads.
+fn has_places_of_spreads(template: &PodTemplate, node: &Node) -> bool {
+    let mut hard = template.spread.iter().filter(|spread| spread.hard);
+    hard.all(|spread| node.metadata.labels.get(&spread.topology_key).is_some())
 }
 
 /// How long it takes to compare a node with the selector, in steps.

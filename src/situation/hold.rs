@@ -50,6 +50,8 @@ pub enum Grounds {
     UnknownClass(Text),
     /// Nothing: the claim names no class, and the default one is not in view.
     UnknownDefaultClass,
+    /// Nothing: no object shows whether the driver of a FlexVolume attaches.
+    FlexVolume,
     /// Nothing: the driver is not known, and its CSIDriver object may be out of view.
     UnknownDriver,
 }
@@ -61,9 +63,10 @@ impl Grounds {
         match self {
             Self::Known | Self::NoCsiDriver => Certainty::Verified,
             Self::ClassName(_) => Certainty::Likely,
-            Self::UnknownClass(_) | Self::UnknownDefaultClass | Self::UnknownDriver => {
-                Certainty::Assumed
-            }
+            Self::UnknownClass(_)
+            | Self::UnknownDefaultClass
+            | Self::FlexVolume
+            | Self::UnknownDriver => Certainty::Assumed,
         }
     }
 }

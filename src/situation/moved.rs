@@ -134,6 +134,8 @@ fn is_placed_alike(old: &Workload, new: &Workload) -> bool {
         && old.node_affinity == new.node_affinity
         && old.affinity == new.affinity
         && old.tolerations == new.tolerations
+        && old.extended_resources == new.extended_resources
+        && old.spread == new.spread
         && old.volumes == new.volumes
 }
 

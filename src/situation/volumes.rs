@@ -406,6 +406,7 @@ fn hold(modes: AccessModes, attach: Attach, basis: Basis, facts: Facts<'_>) -> H
         Attach::NotRequired { .. } => return Hold::Free,
         Attach::Required { .. } => Grounds::Known,
         Attach::Assumed if !facts.view.is_partial() => Grounds::NoCsiDriver,
+        Attach::BySetup => Grounds::FlexVolume,
         Attach::Assumed | Attach::Unforeseen => Grounds::UnknownDriver,
     };
     Hold::Exclusive { basis, grounds }

@@ -41,6 +41,9 @@ pub enum Attach {
     /// in `pkg/apis/storage/validation`): what such a provisioner makes, often NFS
     /// or a local volume, is seen only once it is there.
     Unforeseen,
+    /// No object says: a FlexVolume is attached if its driver is installed beside the
+    /// controller and says that it attaches.
+    BySetup,
 }
 
 impl Attach {
@@ -57,7 +60,7 @@ impl Attach {
             Self::NotRequired { by: By::Policy } => "not attached (policy)",
             Self::NotRequired { by: By::Catalog } => "not attached (catalog)",
             Self::NotRequired { by: By::Kubernetes } => "not attached (by its type)",
-            Self::Assumed => "attached (assumed)",
+            Self::Assumed | Self::BySetup => "attached (assumed)",
             Self::Unforeseen => "not known before there is a volume",
         }
     }
@@ -97,8 +100,7 @@ impl Catalog {
     }
 
     /// Whether a volume of an in-tree type is attached; `csi_driver` as in
-    /// [`Catalog::attach`]. A FlexVolume, of which no object says more, is
-    /// assumed to be.
+    /// [`Catalog::attach`]. Of a FlexVolume no object says.
     pub fn attach_in_tree<'v>(
         &self,
         in_tree: &InTreeType,
@@ -109,7 +111,7 @@ impl Catalog {
             Attaching::AsDriver(driver) => self.attach(driver, csi_driver),
             Attaching::Always => Attach::Required { by },
             Attaching::Never => Attach::NotRequired { by },
-            Attaching::BySetup => Attach::Assumed,
+            Attaching::BySetup => Attach::BySetup,
         }
     }
 }
@@ -190,7 +192,7 @@ mod tests {
             ("portworxVolume", Attach::NotRequired { by: catalogued }),
             ("iscsi", Attach::Required { by }),
             ("nfs", Attach::NotRequired { by }),
-            ("flexVolume", Attach::Assumed),
+            ("flexVolume", Attach::BySetup),
         ];
         for (field, expected) in cases {
             let in_tree = InTreeType::of_field(field).unwrap();

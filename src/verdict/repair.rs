@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Proposal;
 use super::scaling::capped;
 use crate::model::object::{Object, ObjectKind};
-use crate::model::workload::Workload;
+use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::RemedyChoice;
 use crate::remedy::{self, REMEDIES, Remedy};
 use crate::rules::{Hazard, codes, judge_workload};
@@ -90,6 +90,15 @@ impl<'a> Judged<'a> {
         let Ok(Object::Workload(mut workload)) = kind.deserialize(&document) else {
             return None;
         };
+        // The API server refuses to change the template of a Job that is there
+        // (`validatePodTemplateUpdate` in `pkg/apis/batch/validation/validation.go`).
+        let is_there = self.previous.is_some();
+        if is_there
+            && workload.kind == WorkloadKind::Job
+            && workload.template != self.workload.template
+        {
+            return None;
+        }
         // What the request said beside the object counts for the patched one too.
         workload.metadata.namespace = self.workload.metadata.namespace.clone();
         workload.metadata.name = self.workload.metadata.name.clone();

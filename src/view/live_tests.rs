@@ -21,7 +21,8 @@ fn claim(name: &str) -> Value {
 }
 
 fn node(name: &str) -> Value {
-    json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": name}})
+    let labels = json!({"kubernetes.io/hostname": name});
+    json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}})
 }
 
 fn follow_all(server: &FakeApiServer) -> LiveView {
