@@ -71,6 +71,18 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         .volume(one())
         .apply(&web().near_itself().host_port(PORT).recreate().replicas(2))
         .ends(&[Stuck]),
+        Scenario::new(
+            "Y10k",
+            "self affinity and a hostPort, Recreate, scaled to two by kubectl",
+        )
+        .volume(one())
+        .apply(&web().near_itself().host_port(PORT).recreate())
+        .then(Action::Kubectl(vec![
+            "scale",
+            "deployment/web",
+            "--replicas=2",
+        ]))
+        .ends(&[Stuck]),
         rollout(
             "Y11",
             "one node selected and anti-affinity to itself over zones",

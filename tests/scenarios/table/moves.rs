@@ -152,6 +152,14 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         )
         .resources(&[(GPU, 2)])
         .ends(&[Nothing]),
+        moved(
+            "Y22m",
+            "a resource that one node has asked for by an update, the old pod on another node",
+            web().rather_on_node("b", 100),
+            web().rather_on_node("b", 100).resource(GPU, "1"),
+        )
+        .resources(&[(GPU, 2)])
+        .ends(&[Deadlock]),
     ]
 }
 
