@@ -111,15 +111,15 @@ pub(super) fn what_would_settle(grounds: &Grounds) -> String {
     match grounds {
         Grounds::Known | Grounds::NoCsiDriver => String::new(),
         Grounds::ClassName(class) => format!(
-            " StorageClass \"{class}\" is not among the checked files and is taken for the one that installations create under this name.{}",
+            " StorageClass \"{class}\" is not known from the checked files and is taken for the one that installations create under this name.{}",
             sight("it")
         ),
         Grounds::UnknownClass(class) => format!(
-            " StorageClass \"{class}\" is not among the checked files, and most storage is attached to one node at a time.{}",
+            " StorageClass \"{class}\" is not known from the checked files, and most storage is attached to one node at a time.{}",
             sight("it")
         ),
         Grounds::UnknownDefaultClass => format!(
-            " No StorageClass is named, and the default one is not among the checked files; most storage is attached to one node at a time.{}",
+            " No StorageClass is named, and the default one is not known from the checked files; most storage is attached to one node at a time.{}",
             sight("that class")
         ),
         Grounds::FlexVolume => {

@@ -161,6 +161,102 @@ fn kustomizations_are_rendered_each_as_a_cluster_of_its_own() {
     assert_eq!(report["summary"]["notices"], 0, "{report:#}");
 }
 
+/// What decides about storage is often in a kustomization of its own.
+#[test]
+fn what_a_kustomization_lacks_is_taken_from_the_others_where_they_agree() {
+    let Some(tools) = tools(&["kustomize"]) else {
+        return;
+    };
+    let shop = |text: &str| {
+        text.replace(
+            "metadata: {name: data}",
+            "metadata: {name: data, namespace: shop}",
+        )
+    };
+    let web = WEB.replace("  name: web\n", "  name: web\n  namespace: shop\n");
+    let claim = shop(CLAIM);
+    let shared = claim.replace("ReadWriteOnce", "ReadWriteMany");
+    let nfs = CLASS.replace("ebs.csi.aws.com", "nfs.csi.k8s.io");
+    let judged = |files: &[(&str, &str)]| {
+        let mut all = vec![("apps/web.yaml", web.as_str())];
+        all.extend(files);
+        let folder = repository(&all);
+        let report = report(&check(&folder, tools.path(), &[".", "--format", "json"]));
+        let list = |what: &str| report[what].as_array().cloned().unwrap_or_default();
+        let findings = list("findings");
+        let found: Vec<String> = findings
+            .iter()
+            .map(|it| {
+                format!("{} {} {}", it["action"], it["certainty"], it["rule"]).replace('"', "")
+            })
+            .collect();
+        let notices = list("notices");
+        let told: Vec<String> = notices
+            .iter()
+            .chain(&findings)
+            .map(|it| it["message"].as_str().unwrap().to_owned())
+            .collect();
+        (found, told.join("\n"))
+    };
+    let apps = (
+        "apps/kustomization.yaml",
+        "resources: [web.yaml, claim.yaml]\n",
+    );
+    let with_class = |class: &str| {
+        judged(&[
+            apps,
+            ("apps/claim.yaml", &claim),
+            ("infra/class.yaml", class),
+        ])
+    };
+    assert_eq!(with_class(&nfs).0, [""; 0], "a class that is a plain file");
+    assert_eq!(
+        with_class(CLASS).0,
+        ["deny verified rolling-update-overlap"]
+    );
+    let infra = ("infra/kustomization.yaml", "resources: [class.yaml]\n");
+    let rendered = [
+        apps,
+        ("apps/claim.yaml", &claim),
+        infra,
+        ("infra/class.yaml", &nfs),
+    ];
+    assert_eq!(
+        judged(&rendered).0,
+        [""; 0],
+        "a class that is rendered on its own"
+    );
+
+    let only_web = ("apps/kustomization.yaml", "resources: [web.yaml]\n");
+    let data = ("data/kustomization.yaml", "resources: [claim.yaml]\n");
+    let elsewhere = |class: &str, claim: &str| {
+        judged(&[
+            only_web,
+            ("class.yaml", class),
+            data,
+            ("data/claim.yaml", claim),
+        ])
+    };
+    let (found, _) = elsewhere(&nfs, &shared);
+    assert_eq!(found, [""; 0], "a claim that is rendered on its own");
+    let (found, told) = elsewhere(CLASS, &claim);
+    assert_eq!(found, ["warn assumed rolling-update-overlap"]);
+    assert!(told.contains("The claim \"data\" was found in data, outside of what this was rendered from, so this is an assumption."), "{told}");
+
+    let more = ("more/kustomization.yaml", "resources: [claim.yaml]\n");
+    let two = [
+        only_web,
+        ("class.yaml", &nfs),
+        data,
+        ("data/claim.yaml", &claim),
+        more,
+        ("more/claim.yaml", &shared),
+    ];
+    let (found, told) = judged(&two);
+    assert_eq!(found, ["warn verified unresolved-claim"]);
+    assert!(told.contains("claim \"data\" is defined in data and more, which are rendered on their own, so none of them is taken. Add the claim to the facts about the cluster."), "{told}");
+}
+
 #[test]
 fn kubectl_renders_where_there_is_no_kustomize() {
     let Some(bin) = tools(&["kubectl"]) else {

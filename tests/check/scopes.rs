@@ -242,6 +242,84 @@ fn what_nobody_names_speaks_for_its_own_folder_only() {
     }
 }
 
+/// A volume or a default class of a folder inside says nothing where a nearer one of its
+/// name, or a nearer default class, is.
+#[test]
+fn the_nearest_volume_and_default_class_count() {
+    let claim = CLAIM.replace("gp3", "manual");
+    let volume = |class: &str, modes: &str, source: &str| {
+        format!(
+            "{{apiVersion: v1, kind: PersistentVolume, metadata: {{name: v}}, spec: {{accessModes: [{modes}], capacity: {{storage: 1Gi}}, storageClassName: {class}, {source}}}}}"
+        )
+    };
+    let (host_path, disk) = (
+        "hostPath: {path: /d}",
+        "csi: {driver: ebs.csi.aws.com, volumeHandle: v}",
+    );
+    let ours = volume("manual", "ReadWriteOnce", host_path);
+    let attached = volume("manual", "ReadWriteOnce", disk);
+    let theirs = volume("manual", "ReadWriteOnce, ReadWriteMany", disk);
+    let overlap = &["deny rolling-update-overlap web in/web.yaml"][..];
+    for inside in ["in/aws/v.yaml", "in/zoo/v.yaml"] {
+        let volumes = |near: &str, far: &str| {
+            let files = [
+                ("in/web.yaml", DEPLOYMENT),
+                ("in/claim.yaml", &claim),
+                ("in/v.yaml", near),
+                (inside, far),
+            ];
+            found(&files, &[])
+        };
+        assert!(volumes(&ours, &theirs).is_empty(), "{inside}");
+        assert!(volumes(&ours, &attached).is_empty(), "{inside}");
+        assert_eq!(volumes(&attached, &theirs), overlap, "{inside}");
+    }
+
+    let unclassed = CLAIM.replace("  storageClassName: gp3\n", "");
+    let class = |name: &str, provisioner: &str| {
+        format!(
+            "{{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {{name: {name}, annotations: {{storageclass.kubernetes.io/is-default-class: 'true'}}}}, provisioner: {provisioner}}}"
+        )
+    };
+    let [nfs, ebs] = ["nfs.csi.k8s.io", "ebs.csi.aws.com"];
+    let base = [
+        ("in/web.yaml", DEPLOYMENT),
+        ("in/claim.yaml", unclassed.as_str()),
+    ];
+    let with = |more: &[(&'static str, String)]| {
+        let mut files: Vec<(&str, &str)> = base.to_vec();
+        files.extend(more.iter().map(|(name, text)| (*name, text.as_str())));
+        (found(&files, &[]), noticed(&files, &[]))
+    };
+    for inside in ["in/aws/class.yaml", "in/zoo/class.yaml"] {
+        for name in ["std", "other"] {
+            let near = |near, far| {
+                let (found, _) = with(&[
+                    ("in/class.yaml", class("std", near)),
+                    (inside, class(name, far)),
+                ]);
+                found
+            };
+            assert!(near(nfs, ebs).is_empty(), "{inside} {name}");
+            assert_eq!(near(ebs, nfs), overlap, "{inside} {name}");
+        }
+    }
+    for [aws, bare] in [
+        ["in/aws/c.yaml", "in/bare/c.yaml"],
+        ["in/zoo/c.yaml", "in/bare/c.yaml"],
+    ] {
+        let (found, noticed) = with(&[(aws, class("std", ebs)), (bare, class("std", nfs))]);
+        assert_eq!(found, ["warn rolling-update-overlap web in/web.yaml"]);
+        let files = [aws.min(bare), aws.max(bare)].join(" and ");
+        assert_eq!(
+            noticed,
+            [format!(
+                "Different StorageClasses are marked as the default one in {files}, so none of them is taken. Add the right one to the facts about the cluster."
+            )]
+        );
+    }
+}
+
 /// As every chart does, a claim is rendered again without its volume.
 #[test]
 fn what_the_facts_know_of_a_claim_stays_known() {

@@ -383,7 +383,7 @@ fn what_is_not_sure_says_what_it_rests_on_and_what_would_settle_it() {
         (
             "a class that is not in the files, with the name of one that attaches",
             "(StorageClass \"gp3\", likely ebs.csi.aws.com)",
-            "StorageClass \"gp3\" is not among the checked files and is taken for the one that installations create under this name.",
+            "StorageClass \"gp3\" is not known from the checked files and is taken for the one that installations create under this name.",
         ),
         (
             "several claims that are not in the files, told once",

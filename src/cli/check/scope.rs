@@ -3,10 +3,13 @@
 //! One repository holds the manifests of many clusters, environments and examples,
 //! and they share names. An object is looked up from where it is named: in the same
 //! file first, then in the same folder, in those inside it, in the folder above, in
-//! those inside that, and so on; what was rendered together sees nothing else. Of a class or a volume
-//! that nobody names, only those count that lie in the same folder, or above, or
-//! inside. A definition in a folder apart, such as `test/volumes` for `docs/examples`, is
-//! no more than an assumption. Facts about a cluster speak for all.
+//! those inside that, and so on. What was rendered together is a scope of its own, from
+//! which the others are seen only for a claim, or what its storage is decided by, that is
+//! not there, and only where all of them agree on it. Of a class or a volume that nobody
+//! names, only those count that lie in the same folder, or above, or inside; of several
+//! with one name, and of default classes, the nearest. A claim in a folder apart, such as
+//! `test/volumes` for `docs/examples`, or in another scope is no more than an assumption.
+//! Facts about a cluster speak for all.
 
 mod surroundings;
 
@@ -190,15 +193,47 @@ impl<'g> Scopes<'g> {
         let Some(definitions) = self.definitions.get(key) else {
             return Answer::Nothing;
         };
-        let near = |number: usize| self.nearness(from, self.members[number].source);
-        let Some(nearest) = definitions.iter().filter_map(|it| near(*it)).max() else {
+        self.agreed(self.nearest(from, definitions))
+    }
+
+    /// The same, looked for in the other scopes, unless the facts tell.
+    fn elsewhere(&self, from: usize, key: &Key) -> Answer {
+        if self.is_fact(key) {
             return Answer::Nothing;
+        }
+        let definitions = self.definitions.get(key).into_iter().flatten().copied();
+        let is_out_of_sight =
+            |number: &usize| self.nearness(from, self.members[*number].source).is_none();
+        self.agreed(definitions.filter(is_out_of_sight).collect())
+    }
+
+    fn is_fact(&self, (kind, namespace, name): &Key) -> bool {
+        let facts = self.facts.view();
+        match kind {
+            ObjectKind::Claim => facts.claim(namespace, name).found().is_some(),
+            ObjectKind::Volume => facts.volume(name).found().is_some(),
+            ObjectKind::StorageClass => facts.storage_class(name).found().is_some(),
+            ObjectKind::CsiDriver => facts.csi_driver(name).found().is_some(),
+            _ => false,
+        }
+    }
+
+    /// Those of the members that are nearest to the source `from`, as far as it sees any.
+    fn nearest(&self, from: usize, members: &[usize]) -> Vec<usize> {
+        let near = |number: usize| self.nearness(from, self.members[number].source);
+        let Some(nearest) = members.iter().filter_map(|it| near(*it)).max() else {
+            return Vec::new();
         };
-        let mut nearest: Vec<usize> = definitions
-            .iter()
-            .copied()
-            .filter(|it| near(*it) == Some(nearest))
-            .collect();
+        let mut all = members.to_vec();
+        all.retain(|it| near(*it) == Some(nearest));
+        all
+    }
+
+    /// What definitions stand for that are equally near.
+    fn agreed(&self, mut nearest: Vec<usize>) -> Answer {
+        if nearest.is_empty() {
+            return Answer::Nothing;
+        }
         // Within one file the last one counts, as for the API server.
         nearest.reverse();
         let mut files = HashSet::new();

@@ -1,7 +1,7 @@
 //! The objects that speak for those of one file, gathered from where they are named.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Answer, Key, Member, Scopes, global, key, stems, target};
 use crate::cluster::{BatchOrder, Cluster};
@@ -26,6 +26,8 @@ pub(in crate::cli::check) struct Surroundings {
     ambiguous: Vec<(usize, ClaimNote)>,
     /// Claims of workloads that are defined in a folder apart.
     assumed: Vec<(usize, ClaimNote)>,
+    /// Claims whose class stands for nothing, as several are equally near.
+    classless: Vec<ClaimNote>,
 }
 
 /// Something to know about a claim that a workload names.
@@ -41,7 +43,7 @@ impl Surroundings {
         &self,
         number: usize,
     ) -> impl Iterator<Item = &ClaimNote> {
-        of(&self.assumed, number)
+        of(&self.assumed, number).chain(&self.classless)
     }
 
     /// What is ambiguous where the object number `number` is judged.
@@ -69,6 +71,7 @@ impl Scopes<'_> {
             waiting: Vec::new(),
             ambiguous: Vec::new(),
             assumed: Vec::new(),
+            classless: Vec::new(),
         };
         // Of two with one name in a file, the last one counts.
         for number in numbers.iter().rev() {
@@ -78,8 +81,7 @@ impl Scopes<'_> {
             walk.visit(number, depth);
         }
         for driver in &self.drivers {
-            let key = (ObjectKind::CsiDriver, Text::default(), driver.clone());
-            walk.named(&key);
+            walk.named(from, &global(ObjectKind::CsiDriver, driver));
         }
         let mut taken: Vec<usize> = walk.taken.into_values().collect();
         taken.sort_unstable();
@@ -93,6 +95,7 @@ impl Scopes<'_> {
             order: BatchOrder::of(judged.map(|number| (*number, self.members[*number].object))),
             ambiguous: walk.ambiguous,
             assumed: walk.assumed,
+            classless: walk.classless,
         }
     }
 }
@@ -115,6 +118,7 @@ struct Walk<'s, 'g> {
     waiting: Vec<(usize, Depth)>,
     ambiguous: Vec<(usize, ClaimNote)>,
     assumed: Vec<(usize, ClaimNote)>,
+    classless: Vec<ClaimNote>,
 }
 
 impl Walk<'_, '_> {
@@ -129,10 +133,16 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn named(&mut self, key: &Key) {
-        if let Some(number) = self.scopes.one(self.from, key) {
+    /// Takes what `key` stands for in the source `from`, or else in other scopes.
+    fn named(&mut self, from: usize, key: &Key) -> Answer {
+        let answer = match self.scopes.answer(from, key) {
+            Answer::Nothing => self.scopes.elsewhere(from, key),
+            answer => answer,
+        };
+        if let Answer::One(number) = answer {
             self.take(number, Depth::Fact);
         }
+        answer
     }
 
     fn visit(&mut self, number: usize, depth: Depth) {
@@ -147,7 +157,12 @@ impl Walk<'_, '_> {
                 if depth == Depth::Judged {
                     self.users(number, &metadata.namespace, &metadata.name, Some(number));
                 }
-                self.storage(claim);
+                // What lies in another scope is seen as it is there.
+                let from = match scopes.nearness(self.from, source) {
+                    Some(_) => self.from,
+                    None => source,
+                };
+                self.storage(from, claim);
             }
             Object::Autoscaler(_) if depth == Depth::Judged => {
                 let target = target(scopes.members[number].object);
@@ -159,30 +174,57 @@ impl Walk<'_, '_> {
             _ => {}
         }
         if let Some(metadata) = scopes.members[number].object.metadata() {
-            self.named(&global(ObjectKind::Namespace, &metadata.namespace));
+            let namespace = global(ObjectKind::Namespace, &metadata.namespace);
+            if let Some(namespace) = scopes.one(self.from, &namespace) {
+                self.take(namespace, Depth::Fact);
+            }
         }
     }
 
-    /// Takes what decides which storage a claim has or gets.
-    fn storage(&mut self, claim: &Claim) {
+    /// Takes what decides which storage a claim has or gets that is seen from the source
+    /// `from`.
+    fn storage(&mut self, from: usize, claim: &Claim) {
         let scopes = self.scopes;
-        match claim.class() {
-            Some(class) => self.named(&global(ObjectKind::StorageClass, class)),
-            None => self.beside(&scopes.default_classes),
+        let class = match claim.class() {
+            Some(class) => self.named(from, &global(ObjectKind::StorageClass, class)),
+            None => self.default_class(from),
+        };
+        if let Answer::Several(classes) = class {
+            self.classless.push(ClaimNote {
+                claim: claim.metadata.name.clone(),
+                text: self.several_classes(claim.class(), &classes),
+            });
         }
         if !claim.spec.volume_name.is_empty() {
-            self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
+            self.named(from, &global(ObjectKind::Volume, &claim.spec.volume_name));
         }
-        self.beside(&scopes.volumes);
+        self.beside(from, &scopes.volumes);
     }
 
-    fn beside(&mut self, numbers: &[usize]) {
-        for number in numbers {
-            if self
-                .scopes
-                .is_beside(self.from, self.scopes.members[*number].source)
+    /// Takes the nearest default class.
+    fn default_class(&mut self, from: usize) -> Answer {
+        let scopes = self.scopes;
+        let mut classes = scopes.default_classes.clone();
+        classes.retain(|it| scopes.is_beside(from, scopes.members[*it].source));
+        let answer = scopes.agreed(scopes.nearest(from, &classes));
+        if let Answer::One(number) = answer {
+            self.take(number, Depth::Fact);
+        }
+        answer
+    }
+
+    /// Takes those that lie in the folder of the source `from`, or above, or inside; of
+    /// several with one name the nearest, where they agree.
+    fn beside(&mut self, from: usize, numbers: &[usize]) {
+        let scopes = self.scopes;
+        let is_beside = |number: usize| scopes.is_beside(from, scopes.members[number].source);
+        let mut seen = HashSet::new();
+        for number in numbers.iter().filter(|number| is_beside(**number)) {
+            let key = key(scopes.members[*number].object);
+            if let Some(nearest) = scopes.one(from, &key)
+                && seen.insert(key)
             {
-                self.take(*number, Depth::Fact);
+                self.take(nearest, Depth::Fact);
             }
         }
     }
@@ -193,7 +235,7 @@ impl Walk<'_, '_> {
         let metadata = &workload.metadata;
         let alone = hook == Some(Hook::Apart);
         for template in &workload.claim_templates {
-            self.storage(template);
+            self.storage(self.from, template);
         }
         for claim in claims(workload) {
             let key = (ObjectKind::Claim, metadata.namespace.clone(), claim.clone());
@@ -221,7 +263,10 @@ impl Walk<'_, '_> {
                     }
                     continue;
                 }
-                Answer::Nothing => None,
+                Answer::Nothing => {
+                    self.claim_elsewhere(number, claim, &key, depth);
+                    None
+                }
             };
             if depth == Depth::Judged && !alone {
                 self.users(number, &metadata.namespace, claim, definition);
@@ -251,7 +296,29 @@ impl Walk<'_, '_> {
         // Whom an affinity chooses is not told by a name.
         if !workload.template.affinity.is_empty() && !alone {
             let others = scopes.workloads.get(&metadata.namespace);
-            self.beside(others.map_or(&[], Vec::as_slice));
+            self.beside(self.from, others.map_or(&[], Vec::as_slice));
+        }
+    }
+
+    /// Takes a claim that its workload does not see, but that other scopes agree on.
+    fn claim_elsewhere(&mut self, number: usize, claim: &Text, key: &Key, depth: Depth) {
+        let scopes = self.scopes;
+        let source = scopes.members[number].source;
+        let (notes, text) = match scopes.elsewhere(source, key) {
+            Answer::Nothing => return,
+            Answer::One(definition) => {
+                self.take(definition, Depth::Fact);
+                let file = scopes.names[scopes.members[definition].source];
+                (&mut self.assumed, rendered_apart(claim, file))
+            }
+            Answer::Several(definitions) => {
+                let text = self.several_apart(claim, &definitions);
+                (&mut self.ambiguous, text)
+            }
+        };
+        if depth == Depth::Judged {
+            let claim = claim.clone();
+            notes.push((number, ClaimNote { claim, text }));
         }
     }
 
@@ -297,21 +364,52 @@ impl Walk<'_, '_> {
     }
 
     fn several(&self, claim: &str, definitions: &[usize]) -> String {
+        format!(
+            "claim \"{claim}\" is defined in {}, which are equally near, so none of them is taken. Check one folder at a time.",
+            self.files(definitions)
+        )
+    }
+
+    fn several_apart(&self, claim: &str, definitions: &[usize]) -> String {
+        format!(
+            "claim \"{claim}\" is defined in {}, which are rendered on their own, so none of them is taken. Add the claim to the facts about the cluster.",
+            self.files(definitions)
+        )
+    }
+
+    /// `name`: the one that the claim names.
+    fn several_classes(&self, name: Option<&str>, classes: &[usize]) -> String {
+        let files = self.files(classes);
+        let what = match name {
+            Some(name) => format!("StorageClass \"{name}\" is defined differently in {files}"),
+            None => format!("Different StorageClasses are marked as the default one in {files}"),
+        };
+        format!(
+            "{what}, so none of them is taken. Add the right one to the facts about the cluster."
+        )
+    }
+
+    /// Where they are defined.
+    fn files(&self, definitions: &[usize]) -> String {
         let mut files: Vec<String> = definitions
             .iter()
             .map(|number| self.scopes.names[self.scopes.members[*number].source].to_owned())
             .collect();
         files.sort();
+        files.dedup();
         let more = files.len().saturating_sub(3);
         files.truncate(3);
         if more > 0 {
             files.push(format!("{more} more"));
         }
-        format!(
-            "claim \"{claim}\" is defined in {}, which are equally near, so none of them is taken. Check one folder at a time.",
-            listed(&files)
-        )
+        listed(&files)
     }
+}
+
+fn rendered_apart(claim: &str, file: &str) -> String {
+    format!(
+        "The claim \"{claim}\" was found in {file}, outside of what this was rendered from, so this is an assumption. To be sure, add the claim to the facts about the cluster."
+    )
 }
 
 fn apart(claim: &str, file: &str) -> String {
