@@ -66,16 +66,14 @@ impl Situation<'_> {
     }
 
     /// Whether a rolling update waits for a new pod while an old one keeps an
-    /// exclusive volume that the new one needs on another node, or on none. With
-    /// one pod, or pods that are stuck apart anyway, that is so where none may be
-    /// stopped first. Where each revision is held on a node of its own, all old
-    /// pods must be gone before the volume is free.
+    /// exclusive volume that the new one needs on another node, or on none. Old pods
+    /// that are together on a node must all be gone before the volume is free; where
+    /// the new one must be there too, one that makes room for it is enough.
     #[must_use]
     pub fn rolling_update_deadlocks(&self, room: Room) -> bool {
-        let holders = if self.holds_revisions_apart() {
-            self.workload.replicas
-        } else {
-            1
+        let holders = match self.pins_rollouts() {
+            true => 1,
+            false => self.workload.replicas.max(1),
         };
         room.unavailable < holders && (room.surge >= 1 || room.unavailable >= 1)
     }

@@ -80,6 +80,7 @@ pub(crate) fn changes() -> Vec<Change> {
     vec![
         moved("Y1 moved to another node", DEFAULT, Deadlock),
         moved("Y1r with Recreate", Strategy::Recreate, Nothing),
+        moved("Y22m to the node that has the resource", DEFAULT, Deadlock),
         moved("Y1z with surge 0", Strategy::rolling(0, 1), Delay),
         moved("Y1n moved by nodeName", DEFAULT, Deadlock),
         (
@@ -586,6 +587,7 @@ fn ports() -> Vec<Row> {
             Nothing,
         ),
         ("Y10r two replicas", rwo(near(Strategy::Recreate, 2)), Stuck),
+        ("Y10k scaled to two", rwo(near(Strategy::Recreate, 2)), Stuck),
         (
             "Y11 one node, anti-affinity",
             rwo(apart(web(DEFAULT, 1).on(&[0]))),
