@@ -356,6 +356,21 @@ fn findings_on_one_object_are_told_together() {
     );
 }
 
+/// Two overlays of one base are at fault alike.
+#[test]
+fn what_was_told_of_an_object_is_not_told_again() {
+    let mut report = report();
+    let mut other = report.findings[0].clone();
+    other.place.as_mut().unwrap().template = Some("overlays/b".to_owned());
+    report.findings.insert(1, other);
+    let text = written(&report, Format::Text);
+    assert!(!text.contains("too: "), "{text}");
+    assert!(
+        text.contains("= note: the same is rendered from overlays/b"),
+        "{text}"
+    );
+}
+
 #[test]
 fn the_page_needs_nothing_beside_itself() {
     let mut report = report();

@@ -48,7 +48,12 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
             .elements(first.place.as_ref().map(snippet));
         group = told_by(group, first.place.as_ref());
         group = group.element(Level::NOTE.message(wrapped(message(first), style.width)));
-        for (severity, other) in &together[1..] {
+        for (number, (severity, other)) in together.iter().enumerate().skip(1) {
+            let before = &together[..number];
+            if before.iter().any(|(_, told)| say_the_same(told, other)) {
+                group = group.element(Level::NOTE.message(again(other)));
+                continue;
+            }
             let also = format!(
                 "{}[{}] too: {}",
                 severity.name(),
@@ -89,6 +94,20 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
 fn same_object(a: &Located, b: &Located) -> bool {
     let file = |located: &Located| located.place.as_ref().map(|place| place.file.clone());
     a.finding.object == b.finding.object && file(a) == file(b)
+}
+
+/// Whether two findings about one object say the same of it.
+fn say_the_same(a: &Located, b: &Located) -> bool {
+    a.finding.rule == b.finding.rule && a.finding.message == b.finding.message
+}
+
+/// What is told of a finding that says the same as one before it.
+fn again(located: &Located) -> String {
+    let place = located.place.as_ref();
+    match place.and_then(|place| place.template.as_deref()) {
+        Some(template) => format!("the same is rendered from {template}"),
+        None => "the same is found once more".to_owned(),
+    }
 }
 
 /// The finding's sentences without the object, which the title names.

@@ -242,6 +242,24 @@ fn what_nobody_names_speaks_for_its_own_folder_only() {
     }
 }
 
+#[test]
+fn a_wait_that_somebody_chose_is_a_notice() {
+    let web = DEPLOYMENT.replace(
+        "    type: RollingUpdate\n",
+        "    type: RollingUpdate\n    rollingUpdate: {maxSurge: 0, maxUnavailable: 1}\n",
+    );
+    let files = [
+        ("in/web.yaml", web.as_str()),
+        ("in/claim.yaml", CLAIM),
+        ("in/class.yaml", CLASS),
+    ];
+    let [told] = &noticed(&files, &[])[..] else {
+        panic!("one notice");
+    };
+    let sentence = "With maxSurge: 0, as chosen here: claim \"data\" is not bound yet";
+    assert!(told.starts_with(sentence), "{told}");
+}
+
 /// A volume or a default class of a folder inside says nothing where a nearer one of its
 /// name, or a nearer default class, is.
 #[test]

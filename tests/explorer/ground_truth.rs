@@ -587,7 +587,11 @@ fn ports() -> Vec<Row> {
             Nothing,
         ),
         ("Y10r two replicas", rwo(near(Strategy::Recreate, 2)), Stuck),
-        ("Y10k scaled to two", rwo(near(Strategy::Recreate, 2)), Stuck),
+        (
+            "Y10k scaled to two",
+            rwo(near(Strategy::Recreate, 2)),
+            Stuck,
+        ),
         (
             "Y11 one node, anti-affinity",
             rwo(apart(web(DEFAULT, 1).on(&[0]))),

@@ -248,10 +248,12 @@ fn as_notice(known: &Known, finding: &Finding) -> Option<String> {
     if finding.action == Action::Ignore {
         return None;
     }
+    // A notice names its object itself.
+    let object = format!("{}: ", finding.object);
+    let message = (finding.message.strip_prefix(&object)).unwrap_or(&finding.message);
     if known.hook == Some(Hook::Test) {
         return Some(format!(
-            "This is a Helm test, which exists only while somebody runs it. {}",
-            finding.message
+            "This is a Helm test, which exists only while somebody runs it: {message}"
         ));
     }
     let Object::Workload(workload) = &known.object else {
@@ -263,7 +265,7 @@ fn as_notice(known: &Known, finding: &Finding) -> Option<String> {
             .strategy
             .room(workload.replicas)
             .is_some_and(|room| room.surge == 0);
-    chosen.then(|| format!("With maxSurge: 0, as chosen here: {}", finding.message))
+    chosen.then(|| format!("With maxSurge: 0, as chosen here: {message}"))
 }
 
 /// Says of the claims of a workload that the facts have them in another namespace,
