@@ -11,6 +11,7 @@ use crate::model::claim::Claim;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::Workload;
 use crate::situation::volumes::claims;
+use crate::storage::likely_classes;
 
 /// The most users of one claim that are looked at together.
 const MAX_USERS: usize = 64;
@@ -189,7 +190,11 @@ impl Walk<'_, '_> {
             Some(class) => self.named(from, &global(ObjectKind::StorageClass, class)),
             None => self.default_class(from),
         };
-        if let Answer::Several(classes) = class {
+        // A name that drivers give their class tells what it is all the same.
+        let tells = |name: &str| !likely_classes(name).is_empty();
+        if let Answer::Several(classes) = class
+            && !claim.class().is_some_and(tells)
+        {
             self.classless.push(ClaimNote {
                 claim: claim.metadata.name.clone(),
                 text: self.several_classes(claim.class(), &classes),
