@@ -48,8 +48,8 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     else {
         return;
     };
-    let class = match words::shared_class_name(facts, claim.spec.volume_mode) {
-        Some(class) => format!(" StorageClass \"{class}\" of this cluster can give ReadWriteMany."),
+    let class = match words::class_that_shares(facts, claim.spec.volume_mode) {
+        Some(class) => format!(" {class} can give ReadWriteMany."),
         None => String::new(),
     };
     let migrate = if claim.spec.access_modes.contains(AccessMode::ReadWriteMany) {

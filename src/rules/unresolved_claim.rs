@@ -93,8 +93,12 @@ fn unresolved(
     let partial = situation.facts.view.is_partial();
     let (first, missing) = open.first()?;
     let (seen, mut advice): (Vec<String>, Vec<&str>) = open
-        .iter()
-        .map(|(volume, missing)| about(&words::quoted(volume), missing, partial))
+        .chunk_by(|(_, a), (_, b)| matches!(a, Missing::Claim(_)) && a == b)
+        .map(|alike| match alike {
+            [(_, Missing::Claim(absence)), _, ..] => about_claims(alike, *absence, partial),
+            [(volume, missing), ..] => about(&words::quoted(volume), missing, partial),
+            [] => (String::new(), ""),
+        })
         .unzip();
     advice.dedup();
     let volumes = if open.len() == 1 {
@@ -124,6 +128,29 @@ fn unresolved(
         advice: advice.join(" "),
         brief: format!("{}{more}", about(&words::quoted(first), missing, partial).0),
     })
+}
+
+/// The same of several claims that are missing alike.
+fn about_claims(
+    claims: &[(&UsedVolume, &Missing)],
+    absence: Absence,
+    partial: bool,
+) -> (String, &'static str) {
+    let names = claims
+        .iter()
+        .map(|(volume, _)| format!("\"{}\"", volume.shown_name()));
+    let (fate, advice) = match absence {
+        Absence::NotSynced => ("could not be looked up in time", "Try again in a moment."),
+        Absence::Absent if partial => (
+            "are not among the checked files",
+            "Check their manifests together with this one, or add them to the facts about the cluster.",
+        ),
+        Absence::Absent => ("do not exist", "Create the claims."),
+    };
+    (
+        format!("claims {} {fate}", words::list(names.collect())),
+        advice,
+    )
 }
 
 /// What is missing, and what to do about it. `partial`: there may be more in the

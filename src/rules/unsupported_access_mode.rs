@@ -179,12 +179,12 @@ fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Haz
 
 fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, facts: Facts<'_>) -> Hazard {
     let other = if modes.contains(AccessMode::ReadWriteMany) {
-        words::shared_class_name(facts, claim.spec.volume_mode)
+        words::class_that_shares(facts, claim.spec.volume_mode)
     } else {
         None
     };
     let other = match other {
-        Some(other) => format!(" StorageClass \"{other}\" of this cluster can give ReadWriteMany."),
+        Some(other) => format!(" {other} can give ReadWriteMany."),
         None => String::new(),
     };
     Hazard {
@@ -228,7 +228,7 @@ fn doubtful(claim: &Claim, class: &StorageClass, modes: AccessModes, hint: &str)
             "it asks for {modes}, and it is not certain that StorageClass \"{}\" ({}) gives that for volumeMode {}: {hint}.",
             class.metadata.name, class.provisioner, claim.spec.volume_mode
         ),
-        advice: "Check the class and the driver's documentation; if they do, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes.".to_owned(),
+        advice: "Check the class and the driver's documentation; if it gives that, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes.".to_owned(),
         brief: format!("StorageClass \"{}\" may not give {modes}", class.metadata.name),
         ..blank(claim, Outcome::Unknown, modes)
     }

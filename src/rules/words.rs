@@ -227,19 +227,23 @@ pub(super) fn advice_for_several_pods(situation: &Situation<'_>) -> String {
 /// A sentence that names a class of the cluster whose volumes many nodes can
 /// write, or an empty text where there is none.
 pub(super) fn shared_class(situation: &Situation<'_>) -> String {
-    match shared_class_name(situation.facts, VolumeMode::Filesystem) {
-        Some(class) => format!(
-            " Or move the data to a ReadWriteMany claim; StorageClass \"{class}\" of this cluster can give one."
-        ),
+    match class_that_shares(situation.facts, VolumeMode::Filesystem) {
+        Some(class) => {
+            format!(" Or move the data to a ReadWriteMany claim; {class} can give one.")
+        }
         None => String::new(),
     }
 }
 
-/// The first class that gives ReadWriteMany for that volume mode, by name.
-pub(super) fn shared_class_name(facts: Facts<'_>, mode: VolumeMode) -> Option<Text> {
-    let mut names: Vec<Text> = facts
-        .view
-        .storage_classes()
+/// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
+/// that volume mode, by name. Of checked files nobody knows whether the cluster has it.
+pub(super) fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
+    let whose = match facts.view.is_partial() {
+        true => "",
+        false => " of this cluster",
+    };
+    let classes = facts.view.storage_classes();
+    let names = classes
         .iter()
         .filter(|class| {
             let capability = facts
@@ -256,8 +260,7 @@ pub(super) fn shared_class_name(facts: Facts<'_>, mode: VolumeMode) -> Option<Te
                 // Copied through without a check, so it proves nothing.
                 && capability.node_local() == crate::storage::NodeLocal::No
         })
-        .map(|class| class.metadata.name.clone())
-        .collect();
-    names.sort_unstable();
-    names.into_iter().next()
+        .map(|class| &class.metadata.name);
+    let first = names.min()?;
+    Some(format!("StorageClass \"{first}\"{whose}"))
 }

@@ -78,7 +78,8 @@ impl Catalog {
         provisioner: &str,
         csi_driver: impl FnOnce(&str) -> Lookup<&'v CsiDriver>,
     ) -> Attach {
-        if let Lookup::Found(driver) = csi_driver(csi_driver_of(provisioner)) {
+        let successor = csi_driver_of(provisioner);
+        if let Lookup::Found(driver) = csi_driver(successor) {
             let by = AttachSource::CsiDriver;
             return if driver.is_attached() {
                 Attach::Required { by }
@@ -86,7 +87,8 @@ impl Catalog {
                 Attach::NotRequired { by }
             };
         }
-        let entry = self.get(provisioner);
+        let told = |name| self.get(name).filter(|it| it.attach_required.is_some());
+        let entry = told(provisioner).or_else(|| told(successor));
         let by = match entry {
             Some(entry) if entry.attach_stated => AttachSource::Policy,
             _ => AttachSource::Catalog,
@@ -157,6 +159,11 @@ mod tests {
             ("ebs.csi.aws.com", None, required(ByCatalog)),
             ("efs.csi.aws.com", None, not_required(ByCatalog)),
             ("kubernetes.io/gce-pd", None, required(ByCatalog)),
+            (
+                "kubernetes.io/portworx-volume",
+                None,
+                not_required(ByCatalog),
+            ),
             ("efs.csi.aws.com", Some(true), required(ByObject)),
             ("ebs.csi.aws.com", Some(false), not_required(ByObject)),
             ("kubernetes.io/gce-pd", Some(false), not_required(ByObject)),

@@ -158,7 +158,7 @@ fn the_nearest_definition_counts() {
     let told = findings(&output);
     assert_eq!(
         told[0]["message"],
-        "Deployment web: claim \"data\" is defined in in/dev/claim.yaml and in/prod/claim.yaml, which are equally near, so none of them is taken. Check one folder at a time."
+        "Deployment web: claim \"data\" is defined in in/dev/claim.yaml and in/prod/claim.yaml, which are equally near, so none of them is taken. Check one folder at a time, or add the claim to the facts about the cluster."
     );
     assert_eq!(told.len(), 1);
 }

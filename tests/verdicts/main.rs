@@ -387,8 +387,8 @@ fn what_is_not_sure_says_what_it_rests_on_and_what_would_settle_it() {
         ),
         (
             "several claims that are not in the files, told once",
-            "claim \"data\" is not among the checked files and claim \"logs\" is not among the checked files, so",
-            "Check its manifest together with this one",
+            "claims \"data\" and \"logs\" are not among the checked files, so",
+            "Check their manifests together with this one",
         ),
     ];
     for (name, fact, way_out) in cases {

@@ -315,6 +315,14 @@ impl Tools {
 /// What Helm's complaint about dependencies comes to.
 fn without_dependency(complaint: &str) -> Option<String> {
     let (_, missing) = complaint.split_once("missing in charts/ directory: ")?;
+    let mut names = Vec::new();
+    for name in missing.split(", ") {
+        // A chart may need another one under several names.
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let missing = names.join(", ");
     Some(format!(
         "it depends on {missing}, which its charts folder does not hold; run `helm dependency build` first"
     ))
@@ -342,7 +350,19 @@ fn relative(from: &Path, to: &Path) -> Option<String> {
 mod tests {
     use std::path::Path;
 
-    use super::relative;
+    use super::{relative, without_dependency};
+
+    #[test]
+    fn a_dependency_is_named_once() {
+        let complaint =
+            "found in Chart.yaml, but missing in charts/ directory: common, common, redis";
+        let told = without_dependency(complaint).unwrap();
+        assert!(
+            told.starts_with("it depends on common, redis, which"),
+            "{told}"
+        );
+        assert_eq!(without_dependency("no such chart"), None);
+    }
 
     #[test]
     fn the_way_between_folders_is_relative() {

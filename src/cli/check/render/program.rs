@@ -197,7 +197,8 @@ async fn all_of(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> 
 fn fetched(complaint: &str) -> Option<&str> {
     let (before, _) =
         complaint.split_once(&format!("\": proxyconnect tcp: dial tcp {NOWHERE}:"))?;
-    let (_, url) = before.rsplit_once('"')?;
+    // Within a complaint that quotes it, the quotation marks are escaped.
+    let (_, url) = before.trim_end_matches('\\').rsplit_once('"')?;
     (url.contains("://") && !url.contains(char::is_control)).then_some(url)
 }
 
@@ -216,7 +217,7 @@ fn shortened(complaint: &str) -> String {
     let text = lines[from.min(lines.len())..].join(" ");
     let text = text.strip_prefix("Error: ").unwrap_or(&text);
     let text = text.strip_suffix(ADVICE).unwrap_or(text);
-    let text = text.trim_end().trim_end_matches('.');
+    let text = text.trim_end().trim_end_matches(['.', '!']);
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let letters: Vec<char> = text.chars().map(plain).collect();
     if letters.len() <= SHOWN {
@@ -241,6 +242,10 @@ mod tests {
                 Some("https://example.org/a.json"),
             ),
             (
+                r#"accumulating resources from 'a': 'Get \"https://example.org/a.json\": proxyconnect tcp: dial tcp 127.0.0.1:9: connect: connection refused'"#,
+                Some("https://example.org/a.json"),
+            ),
+            (
                 "Get \"https://example.org/a.json\": dial tcp: lookup example.org: no such host",
                 None,
             ),
@@ -257,6 +262,7 @@ mod tests {
         let table = [
             ("", ""),
             ("Error: no such chart.\n", "no such chart"),
+            ("Error: a name is required!\n", "a name is required"),
             (
                 "level=WARN msg=x\nError: cannot load\n  because of y\n\nUse --debug flag to render out invalid YAML\n",
                 "cannot load because of y",

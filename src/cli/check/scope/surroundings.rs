@@ -370,7 +370,7 @@ impl Walk<'_, '_> {
 
     fn several(&self, claim: &str, definitions: &[usize]) -> String {
         format!(
-            "claim \"{claim}\" is defined in {}, which are equally near, so none of them is taken. Check one folder at a time.",
+            "claim \"{claim}\" is defined in {}, which are equally near, so none of them is taken. Check one folder at a time, or add the claim to the facts about the cluster.",
             self.files(definitions)
         )
     }
