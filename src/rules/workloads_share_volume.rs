@@ -58,7 +58,7 @@ use std::collections::HashSet;
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, words};
-use crate::model::workload::Workload;
+use crate::model::workload::{Workload, WorkloadKind};
 use crate::situation::{Hold, Situation, UsedVolume, users, volumes};
 
 pub(super) const RULE: Rule = Rule {
@@ -185,11 +185,17 @@ fn keep_together(workload: &Workload, others: &[&Workload], claim: &str) -> Stri
         passes.map(|follower| (*follower, workload))
     };
     match pair.and_then(|(follower, leader)| Some((follower, users::marks(leader, claim)?))) {
-        Some((follower, labels)) => format!(
-            "Give the pods of {} {} required pod affinity on kubernetes.io/hostname to those with {labels}, so that they run where the volume is",
-            follower.kind,
-            follower.metadata.shown_name()
-        ),
+        Some((follower, labels)) => {
+            let (pods, run) = match follower.kind {
+                WorkloadKind::Pod => ("", "it runs"),
+                _ => ("the pods of ", "they run"),
+            };
+            format!(
+                "Give {pods}{} {} required pod affinity on kubernetes.io/hostname to pods with {labels}, so that {run} where the volume is",
+                follower.kind,
+                follower.metadata.shown_name()
+            )
+        }
         None => "Pin all of their pods to one node".to_owned(),
     }
 }

@@ -338,6 +338,26 @@ fn the_nearest_volume_and_default_class_count() {
     }
 }
 
+#[test]
+fn default_classes_that_differ_by_name_alone_agree() {
+    let unclassed = CLAIM.replace("  storageClassName: gp3\n", "");
+    let class = |name: &str| {
+        let default =
+            "metadata: {annotations: {storageclass.kubernetes.io/is-default-class: 'true'}, name: ";
+        CLASS.replace("metadata: {name: gp3", &format!("{default}{name}"))
+    };
+    let files = [
+        ("in/web.yaml", DEPLOYMENT),
+        ("in/claim.yaml", &unclassed),
+        ("in/a/class.yaml", &class("one")),
+        ("in/b/class.yaml", &class("two")),
+    ];
+    assert_eq!(
+        found(&files, &[]),
+        ["deny rolling-update-overlap web in/web.yaml"]
+    );
+}
+
 /// As every chart does, a claim is rendered again without its volume.
 #[test]
 fn what_the_facts_know_of_a_claim_stays_known() {

@@ -312,6 +312,12 @@ fn means_the_same(a: &Object, b: &Object) -> bool {
             a.metadata.clone_from(&b.metadata);
             a == *b
         }
+        (Object::StorageClass(mut a), Object::StorageClass(b)) => {
+            // Its annotations may correct what the catalog says.
+            a.metadata.name.clone_from(&b.metadata.name);
+            a.metadata.labels.clone_from(&b.metadata.labels);
+            a == *b
+        }
         (a, b) => a == *b,
     }
 }
