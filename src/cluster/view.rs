@@ -487,12 +487,12 @@ impl<'a> View<'a> {
 }
 
 /// The first of the clusters that holds an object of that kind and name.
+fn holder<'c>(clusters: &[&'c Cluster], object: &Stored) -> Option<&'c Cluster> {
+    clusters.iter().copied().find(|it| it.holds(object.key()))
+}
+
 /// Each of the values once: who listed one twice did not make two nodes of one.
 fn distinct(values: &[Text]) -> impl Iterator<Item = &Text> {
     let mut seen = HashSet::new();
     values.iter().filter(move |value| seen.insert(*value))
-}
-
-fn holder<'c>(clusters: &[&'c Cluster], object: &Stored) -> Option<&'c Cluster> {
-    clusters.iter().copied().find(|it| it.holds(object.key()))
 }

@@ -50,7 +50,10 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         group = group.element(Level::NOTE.message(wrapped(message(first), style.width)));
         for (number, (severity, other)) in together.iter().enumerate().skip(1) {
             let before = &together[..number];
-            if before.iter().any(|(_, told)| say_the_same(told, other)) {
+            let is_told = |(as_grave, told): &(Severity, &Located)| {
+                as_grave == severity && say_the_same(told, other)
+            };
+            if before.iter().any(is_told) {
                 group = group.element(Level::NOTE.message(again(other)));
                 continue;
             }

@@ -5,8 +5,8 @@
 //! A HorizontalPodAutoscaler whose `maxReplicas`, or a request to scale whose
 //! `replicas`, is higher than the workload's own number and would bring about
 //! `replicas-share-volume` or the `stuck` of `single-pod-volume` or of
-//! `co-location-impossible`. It is reported on the autoscaler or the request; a workload that arrives after its
-//! autoscaler gets it itself.
+//! `co-location-impossible`. It is reported on the autoscaler or the request; a
+//! workload that arrives after its autoscaler gets it itself.
 //!
 //! # Why
 //!

@@ -55,11 +55,11 @@
 //! # Silent on
 //!
 //! Nodes without attached volumes, as after a drain; the deletion of nodes whose controller
-//! drains them before they are gone (the finalizer `karpenter.sh/termination`); attachments of volumes that are
-//! ReadWriteMany or ReadOnlyMany; nodes that have been silent for longer than their
-//! Lease holds; what is being deleted already; the attach-detach controller, which
-//! deletes the VolumeAttachment of what is unmounted; and the accounts that the policy
-//! names under `fencing.accounts`.
+//! drains them before they are gone (the finalizer `karpenter.sh/termination`);
+//! attachments of volumes that are ReadWriteMany or ReadOnlyMany; nodes that have been
+//! silent for longer than their Lease holds; what is being deleted already; the
+//! attach-detach controller, which deletes the VolumeAttachment of what is unmounted; and
+//! the accounts that the policy names under `fencing.accounts`.
 
 use super::hazard::Hazard;
 use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, words};

@@ -6,7 +6,8 @@
 //! (which is also the default), whose pods use an exclusive volume and may land
 //! on different nodes. The outcome is `deadlock` if the rollout may not stop the
 //! old pods before a new one is ready (for one replica: `maxUnavailable` comes to
-//! 0 and `maxSurge` to 1 or more), else `delay`.
+//! 0 and `maxSurge` to 1 or more; for several: unless all of them may be unavailable,
+//! as the last old one still keeps the volume), else `delay`.
 //!
 //! Also an update that moves pods which are otherwise kept on one node: a
 //! `nodeSelector`, `nodeName` or node affinity added or changed, a toleration
@@ -44,8 +45,8 @@
 //! # What to do
 //!
 //! Set `strategy: {type: Recreate}`: the old pod stops first, which costs a
-//! short downtime at each rollout. Or keep `RollingUpdate` with `maxSurge: 0`
-//! and `maxUnavailable: 1`, which does the same with a short wait. Or keep the
+//! short downtime at each rollout. Or, with one replica, keep `RollingUpdate` with
+//! `maxSurge: 0` and `maxUnavailable: 1`, which does the same with a short wait. Or keep the
 //! pods on one node with required pod affinity to themselves on
 //! `kubernetes.io/hostname`. Or use a volume that many nodes can have.
 //!

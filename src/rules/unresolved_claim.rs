@@ -143,7 +143,7 @@ fn about_claims(
         Absence::NotSynced => ("could not be looked up in time", "Try again in a moment."),
         Absence::Absent if partial => (
             "are not among the checked files",
-            "Check their manifests together with this one, or add them to the facts about the cluster.",
+            "Check their manifests together with this one, or add the claims to the facts about the cluster.",
         ),
         Absence::Absent => ("do not exist", "Create the claims."),
     };

@@ -157,9 +157,7 @@ impl LiveView {
             self.ask(questions, Age::New, &mut asked, deadline).await;
             judged = self.judge(&asked, &mut judge);
         }
-        // What is too much to ask is as open as what was not answered.
-        let unasked = asked.take_open().into_iter().next();
-        (judged, asked.unanswered().cloned().or(unasked))
+        (judged, asked.unanswered().cloned())
     }
 
     async fn ask(&self, questions: Vec<Question>, age: Age, asked: &mut Asked, deadline: Instant) {

@@ -241,7 +241,40 @@ fn what_a_kustomization_lacks_is_taken_from_the_others_where_they_agree() {
     assert_eq!(found, [""; 0], "a claim that is rendered on its own");
     let (found, told) = elsewhere(CLASS, &claim);
     assert_eq!(found, ["warn assumed rolling-update-overlap"]);
-    assert!(told.contains("The claim \"data\" was found in data, outside of what this was rendered from, so this is an assumption."), "{told}");
+    assert!(told.contains("The claim \"data\" was found in data, which is checked apart from this, so this is an assumption."), "{told}");
+
+    // What decides about a claim of another scope does not decide about one's own.
+    let both = web.replace(
+        "          persistentVolumeClaim: {claimName: data}\n",
+        "          persistentVolumeClaim: {claimName: data}\n        - name: logs\n          persistentVolumeClaim: {claimName: logs}\n",
+    );
+    let logs = claim
+        .replace("name: data", "name: logs")
+        .replace("gp3", "std");
+    let own = claim.replace("gp3", "std");
+    let std = |class: &str| class.replace("name: gp3", "name: std");
+    let files = [
+        (
+            "apps/kustomization.yaml",
+            "resources: [both.yaml, claim.yaml, class.yaml]\n",
+        ),
+        ("apps/both.yaml", &both),
+        ("apps/claim.yaml", &own),
+        ("apps/class.yaml", &std(&nfs)),
+        (
+            "data/kustomization.yaml",
+            "resources: [claim.yaml, class.yaml]\n",
+        ),
+        ("data/claim.yaml", &logs),
+        ("data/class.yaml", &std(CLASS)),
+    ];
+    let folder = repository(&files);
+    let output = check(&folder, tools.path(), &[".", "--format", "json"]);
+    assert_eq!(
+        report(&output)["findings"],
+        json!([]),
+        "both are of a class that is shared"
+    );
 
     let more = ("more/kustomization.yaml", "resources: [claim.yaml]\n");
     let two = [
@@ -254,7 +287,7 @@ fn what_a_kustomization_lacks_is_taken_from_the_others_where_they_agree() {
     ];
     let (found, told) = judged(&two);
     assert_eq!(found, ["warn verified unresolved-claim"]);
-    assert!(told.contains("claim \"data\" is defined in data and more, which are rendered on their own, so none of them is taken. Add the claim to the facts about the cluster."), "{told}");
+    assert!(told.contains("claim \"data\" is defined in data and more, which are checked apart from this and differ, so none of them is taken. Add the claim to the facts about the cluster."), "{told}");
 }
 
 #[test]

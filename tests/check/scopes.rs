@@ -338,6 +338,82 @@ fn the_nearest_volume_and_default_class_count() {
     }
 }
 
+/// The volume of a folder beside is not nearer than the one above: it says nothing.
+#[test]
+fn a_volume_of_a_folder_beside_hides_none() {
+    let claim = CLAIM.replace("gp3", "manual");
+    let volume = |source: &str| {
+        format!(
+            "{{apiVersion: v1, kind: PersistentVolume, metadata: {{name: v}}, spec: {{accessModes: [ReadWriteOnce], capacity: {{storage: 1Gi}}, storageClassName: manual, {source}}}}}"
+        )
+    };
+    let files = [
+        ("in/v.yaml", &*volume("hostPath: {path: /d}")),
+        ("in/b/c/web.yaml", DEPLOYMENT),
+        ("in/b/c/claim.yaml", &claim),
+        (
+            "in/b/d/v.yaml",
+            &volume("csi: {driver: ebs.csi.aws.com, volumeHandle: v}"),
+        ),
+    ];
+    assert_eq!(found(&files, &[]), [""; 0]);
+}
+
+/// What the facts know, or a volume that the claim is bound to, settles it.
+#[test]
+fn classes_that_differ_matter_only_where_one_of_them_decides() {
+    let nfs = CLASS.replace("ebs.csi.aws.com", "nfs.csi.k8s.io");
+    let class = |text: &str, name: &str| text.replace("{name: gp3}", &format!("{{name: {name}}}"));
+    let with = |name: &str, claim: &str, facts: &[&str], far: &str| {
+        let (ebs, far) = (class(CLASS, name), class(far, name));
+        let files = [
+            ("in/web.yaml", DEPLOYMENT),
+            ("in/claim.yaml", &claim.replace("gp3", name)),
+            ("in/a/class.yaml", &ebs),
+            ("in/b/class.yaml", &far),
+            ("facts.yaml", &ebs),
+        ];
+        found(&files, facts)
+    };
+    let (denied, warned) = (
+        ["deny rolling-update-overlap web in/web.yaml"],
+        ["warn rolling-update-overlap web in/web.yaml"],
+    );
+    let facts = ["--facts", "facts.yaml"];
+    assert_eq!(with("std", CLAIM, &[], &nfs), warned);
+    assert_eq!(with("std", CLAIM, &facts, &nfs), denied);
+    assert_eq!(
+        with("gp3", CLAIM, &[], &nfs),
+        denied,
+        "a name that the driver gives"
+    );
+    let local = CLASS.replace("ebs.csi.aws.com", "rancher.io/local-path");
+    let other = CLASS.replace("ebs.csi.aws.com", "k8s.io/minikube-hostpath");
+    let files = [
+        ("in/web.yaml", DEPLOYMENT),
+        ("in/claim.yaml", CLAIM),
+        ("in/a/class.yaml", &local),
+        ("in/b/class.yaml", &other),
+    ];
+    assert_eq!(found(&files, &[]), warned, "the name means none of them");
+
+    let default = "{name: gp3, annotations: {storageclass.kubernetes.io/is-default-class: 'true'}}";
+    let named = |text: &str, name: &str| {
+        text.replace("{name: gp3}", default)
+            .replace("name: gp3", &format!("name: {name}"))
+    };
+    let unclassed = CLAIM.replace("  storageClassName: gp3\n", "");
+    for names in [["a", "b"], ["b", "a"]] {
+        let classes = format!("{}---\n{}", named(CLASS, names[0]), named(&nfs, names[1]));
+        let files = [
+            ("in/web.yaml", DEPLOYMENT),
+            ("in/claim.yaml", unclassed.as_str()),
+            ("in/class.yaml", &classes),
+        ];
+        assert_eq!(found(&files, &[]), warned, "two default classes in a file");
+    }
+}
+
 #[test]
 fn default_classes_that_differ_by_name_alone_agree() {
     let unclassed = CLAIM.replace("  storageClassName: gp3\n", "");

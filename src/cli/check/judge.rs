@@ -200,6 +200,8 @@ fn tell(
         let elsewhere = elsewhere(gathered, known, surroundings).into_iter();
         told.notices.extend(elsewhere.map(|text| (text, start)));
     }
+    let metadata = known.object.metadata();
+    let namespace = metadata.map_or("", |metadata| &metadata.namespace);
     for mut finding in findings {
         let mut ambiguous = surroundings.ambiguous_of(number);
         if finding.rule == codes::UNRESOLVED_CLAIM
@@ -211,7 +213,7 @@ fn tell(
                 finding.rule, note.claim
             );
         }
-        for assumed in surroundings.assumed_of(number) {
+        for assumed in surroundings.assumed_of(number, namespace) {
             if !finding.volumes.contains(&assumed.claim) {
                 continue;
             }

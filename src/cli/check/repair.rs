@@ -13,11 +13,14 @@ use super::gather::Gathered;
 use super::judge::{Document, verdict};
 use super::known::Known;
 use super::merge_patch;
+use super::scope::Surroundings;
 use super::values;
 use crate::manifest::edit;
 use crate::manifest::source::Source;
 use crate::manifest::split::{Part, parts};
+use crate::model::object::Object;
 use crate::report::Unread;
+use crate::situation::volumes::claims;
 use crate::verdict::{Aim, EffectivePolicy};
 
 /// What came of repairing.
@@ -54,7 +57,7 @@ pub(super) fn repair(
         let surroundings = scopes.around(&numbers);
         let of_file: Vec<Repairable<'_>> = numbers
             .iter()
-            .filter(|number| surroundings.assumed_of(**number).next().is_none())
+            .filter(|number| !rests_on_an_assumption(&surroundings, gathered, **number))
             .filter_map(|number| {
                 let known = &gathered.objects[*number];
                 let document = Document::of(known);
@@ -74,6 +77,15 @@ pub(super) fn repair(
         }
     }
     edits
+}
+
+/// Whether what is known of a claim that the object uses is only assumed.
+fn rests_on_an_assumption(surroundings: &Surroundings, gathered: &Gathered, number: usize) -> bool {
+    let Object::Workload(workload) = &gathered.objects[number].object else {
+        return false;
+    };
+    let mut assumed = surroundings.assumed_of(number, &workload.metadata.namespace);
+    assumed.any(|note| claims(workload).any(|claim| *claim == note.claim))
 }
 
 impl Repairable<'_> {

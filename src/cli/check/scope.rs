@@ -20,10 +20,13 @@ use crate::cluster::Cluster;
 use crate::manifest::hook::Hook;
 use crate::manifest::source::Source;
 use crate::model::Text;
+use crate::model::claim::Claim;
+use crate::model::in_tree::csi_driver_of;
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::situation::volumes::claims;
+use crate::storage::likely_classes;
 pub(super) use surroundings::Surroundings;
 
 /// An object as its scope needs it.
@@ -55,7 +58,9 @@ pub(super) struct Scopes<'g> {
     makers: HashMap<(Text, Text), Vec<usize>>,
     /// Autoscalers by the workload that they scale.
     scalers: HashMap<Key, Vec<usize>>,
+    /// One of each name, by their namespace.
     workloads: HashMap<Text, Vec<usize>>,
+    /// One of each name.
     volumes: Vec<usize>,
     default_classes: Vec<usize>,
     drivers: Vec<Text>,
@@ -112,6 +117,8 @@ impl<'g> Scopes<'g> {
 
     fn enter(&mut self, number: usize) {
         let object = self.members[number].object;
+        let key = key(object);
+        let is_new = !self.definitions.contains_key(&key);
         match object {
             Object::Workload(workload) => {
                 let namespace = &workload.metadata.namespace;
@@ -123,25 +130,26 @@ impl<'g> Scopes<'g> {
                     let makers = self.makers.entry((namespace.clone(), stem));
                     makers.or_default().push(number);
                 }
-                let workloads = self.workloads.entry(namespace.clone());
-                workloads.or_default().push(number);
+                if is_new {
+                    let workloads = self.workloads.entry(namespace.clone());
+                    workloads.or_default().push(number);
+                }
             }
             Object::Autoscaler(_) => {
                 if let Some(target) = target(object) {
                     self.scalers.entry(target).or_default().push(number);
                 }
             }
-            Object::Volume(_) => self.volumes.push(number),
+            Object::Volume(_) if is_new => self.volumes.push(number),
             Object::StorageClass(class) if class.is_default() => self.default_classes.push(number),
-            Object::CsiDriver(driver) => self.drivers.push(driver.metadata.name.clone()),
+            Object::CsiDriver(driver) if is_new => {
+                self.drivers.push(driver.metadata.name.clone());
+            }
             // The nodes of a file are not those of the cluster it is for.
             Object::Node(_) => return,
             _ => {}
         }
-        self.definitions
-            .entry(key(object))
-            .or_default()
-            .push(number);
+        self.definitions.entry(key).or_default().push(number);
     }
 
     /// How near `to` is to `from`, both numbers of sources; `None` where one does not
@@ -229,6 +237,40 @@ impl<'g> Scopes<'g> {
         all
     }
 
+    /// What those of the members stand for together that are nearest to the source `from`,
+    /// of those in its folder, or above, or inside.
+    fn nearest_beside(&self, from: usize, members: &[usize]) -> Answer {
+        let mut beside = members.to_vec();
+        beside.retain(|it| self.is_beside(from, self.members[*it].source));
+        self.agreed(self.nearest(from, &beside))
+    }
+
+    /// Whether the class of a claim does not hang on which of `classes` is meant: the claim
+    /// is bound, the facts know its class, or its name is one that a driver of these gives
+    /// its class.
+    fn is_settled(&self, claim: &Claim, classes: &[usize]) -> bool {
+        let facts = self.facts.view();
+        let metadata = &claim.metadata;
+        let known = facts.claim(&metadata.namespace, &metadata.name).found();
+        let is_bound = |claim: &Claim| !claim.spec.volume_name.is_empty();
+        if is_bound(claim) || known.is_some_and(is_bound) {
+            return true;
+        }
+        let Some(name) = claim.class() else {
+            return facts.default_storage_class().found().is_some();
+        };
+        let is_of = |provisioner: &str| {
+            classes.iter().any(|it| match self.members[*it].object {
+                Object::StorageClass(class) => {
+                    csi_driver_of(&class.provisioner) == csi_driver_of(provisioner)
+                }
+                _ => false,
+            })
+        };
+        facts.storage_class(name).found().is_some()
+            || likely_classes(name).iter().any(|it| is_of(&it.provisioner))
+    }
+
     /// What definitions stand for that are equally near.
     fn agreed(&self, mut nearest: Vec<usize>) -> Answer {
         if nearest.is_empty() {
@@ -237,7 +279,12 @@ impl<'g> Scopes<'g> {
         // Within one file the last one counts, as for the API server.
         nearest.reverse();
         let mut files = HashSet::new();
-        nearest.retain(|number| files.insert(self.members[*number].source));
+        nearest.retain(|number| {
+            files.insert((
+                self.members[*number].source,
+                key(self.members[*number].object),
+            ))
+        });
         nearest.reverse();
         let first = nearest[0];
         let alike = nearest[1..]

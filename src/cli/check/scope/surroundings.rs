@@ -1,7 +1,7 @@
 //! The objects that speak for those of one file, gathered from where they are named.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::{Answer, Key, Member, Scopes, global, key, stems, target};
 use crate::cluster::{BatchOrder, Cluster};
@@ -11,7 +11,6 @@ use crate::model::claim::Claim;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::Workload;
 use crate::situation::volumes::claims;
-use crate::storage::likely_classes;
 
 /// The most users of one claim that are looked at together.
 const MAX_USERS: usize = 64;
@@ -27,8 +26,9 @@ pub(in crate::cli::check) struct Surroundings {
     ambiguous: Vec<(usize, ClaimNote)>,
     /// Claims of workloads that are defined in a folder apart.
     assumed: Vec<(usize, ClaimNote)>,
-    /// Claims whose class stands for nothing, as several are equally near.
-    classless: Vec<ClaimNote>,
+    /// Claims, by their namespace, whose class stands for nothing, as several are equally
+    /// near.
+    classless: Vec<(Text, ClaimNote)>,
 }
 
 /// Something to know about a claim that a workload names.
@@ -43,8 +43,11 @@ impl Surroundings {
     pub(in crate::cli::check) fn assumed_of(
         &self,
         number: usize,
+        namespace: &str,
     ) -> impl Iterator<Item = &ClaimNote> {
-        of(&self.assumed, number).chain(&self.classless)
+        let classless = self.classless.iter();
+        let classless = classless.filter(move |(of, _)| of == namespace);
+        of(&self.assumed, number).chain(classless.map(|(_, note)| note))
     }
 
     /// What is ambiguous where the object number `number` is judged.
@@ -82,7 +85,7 @@ impl Scopes<'_> {
             walk.visit(number, depth);
         }
         for driver in &self.drivers {
-            walk.named(from, &global(ObjectKind::CsiDriver, driver));
+            walk.named(&global(ObjectKind::CsiDriver, driver));
         }
         let mut taken: Vec<usize> = walk.taken.into_values().collect();
         taken.sort_unstable();
@@ -119,7 +122,7 @@ struct Walk<'s, 'g> {
     waiting: Vec<(usize, Depth)>,
     ambiguous: Vec<(usize, ClaimNote)>,
     assumed: Vec<(usize, ClaimNote)>,
-    classless: Vec<ClaimNote>,
+    classless: Vec<(Text, ClaimNote)>,
 }
 
 impl Walk<'_, '_> {
@@ -134,10 +137,10 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Takes what `key` stands for in the source `from`, or else in other scopes.
-    fn named(&mut self, from: usize, key: &Key) -> Answer {
-        let answer = match self.scopes.answer(from, key) {
-            Answer::Nothing => self.scopes.elsewhere(from, key),
+    /// Takes what `key` stands for here, or else in other scopes.
+    fn named(&mut self, key: &Key) -> Answer {
+        let answer = match self.scopes.answer(self.from, key) {
+            Answer::Nothing => self.scopes.elsewhere(self.from, key),
             answer => answer,
         };
         if let Answer::One(number) = answer {
@@ -158,12 +161,11 @@ impl Walk<'_, '_> {
                 if depth == Depth::Judged {
                     self.users(number, &metadata.namespace, &metadata.name, Some(number));
                 }
-                // What lies in another scope is seen as it is there.
-                let from = match scopes.nearness(self.from, source) {
-                    Some(_) => self.from,
-                    None => source,
-                };
-                self.storage(from, claim);
+                // What decides about a claim of another scope may be named like, and be
+                // another one than, what decides about those of this one.
+                if scopes.nearness(self.from, source).is_some() {
+                    self.storage(claim);
+                }
             }
             Object::Autoscaler(_) if depth == Depth::Judged => {
                 let target = target(scopes.members[number].object);
@@ -182,53 +184,49 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Takes what decides which storage a claim has or gets that is seen from the source
-    /// `from`.
-    fn storage(&mut self, from: usize, claim: &Claim) {
+    /// Takes what decides which storage a claim has or gets.
+    fn storage(&mut self, claim: &Claim) {
         let scopes = self.scopes;
         let class = match claim.class() {
-            Some(class) => self.named(from, &global(ObjectKind::StorageClass, class)),
-            None => self.default_class(from),
+            Some(class) => self.named(&global(ObjectKind::StorageClass, class)),
+            None => self.default_class(),
         };
-        // A name that drivers give their class tells what it is all the same.
-        let tells = |name: &str| !likely_classes(name).is_empty();
         if let Answer::Several(classes) = class
-            && !claim.class().is_some_and(tells)
+            && !scopes.is_settled(claim, &classes)
         {
-            self.classless.push(ClaimNote {
-                claim: claim.metadata.name.clone(),
-                text: self.several_classes(claim.class(), &classes),
-            });
+            self.classless.push((
+                claim.metadata.namespace.clone(),
+                ClaimNote {
+                    claim: claim.metadata.name.clone(),
+                    text: self.several_classes(claim.class(), &classes),
+                },
+            ));
         }
         if !claim.spec.volume_name.is_empty() {
-            self.named(from, &global(ObjectKind::Volume, &claim.spec.volume_name));
+            self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
         }
-        self.beside(from, &scopes.volumes);
+        self.beside(&scopes.volumes);
     }
 
     /// Takes the nearest default class.
-    fn default_class(&mut self, from: usize) -> Answer {
-        let scopes = self.scopes;
-        let mut classes = scopes.default_classes.clone();
-        classes.retain(|it| scopes.is_beside(from, scopes.members[*it].source));
-        let answer = scopes.agreed(scopes.nearest(from, &classes));
+    fn default_class(&mut self) -> Answer {
+        let answer = self
+            .scopes
+            .nearest_beside(self.from, &self.scopes.default_classes);
         if let Answer::One(number) = answer {
             self.take(number, Depth::Fact);
         }
         answer
     }
 
-    /// Takes those that lie in the folder of the source `from`, or above, or inside; of
-    /// several with one name the nearest, where they agree.
-    fn beside(&mut self, from: usize, numbers: &[usize]) {
+    /// Takes those that lie in the folder of this file, or above, or inside: of several
+    /// with one name the nearest, where they agree. `numbers`: one for each name.
+    fn beside(&mut self, numbers: &[usize]) {
         let scopes = self.scopes;
-        let is_beside = |number: usize| scopes.is_beside(from, scopes.members[number].source);
-        let mut seen = HashSet::new();
-        for number in numbers.iter().filter(|number| is_beside(**number)) {
+        for number in numbers {
             let key = key(scopes.members[*number].object);
-            if let Some(nearest) = scopes.one(from, &key)
-                && seen.insert(key)
-            {
+            let namesakes = scopes.definitions.get(&key).map_or(&[][..], Vec::as_slice);
+            if let Answer::One(nearest) = scopes.nearest_beside(self.from, namesakes) {
                 self.take(nearest, Depth::Fact);
             }
         }
@@ -240,7 +238,7 @@ impl Walk<'_, '_> {
         let metadata = &workload.metadata;
         let alone = hook == Some(Hook::Apart);
         for template in &workload.claim_templates {
-            self.storage(self.from, template);
+            self.storage(template);
         }
         for claim in claims(workload) {
             let key = (ObjectKind::Claim, metadata.namespace.clone(), claim.clone());
@@ -301,7 +299,7 @@ impl Walk<'_, '_> {
         // Whom an affinity chooses is not told by a name.
         if !workload.template.affinity.is_empty() && !alone {
             let others = scopes.workloads.get(&metadata.namespace);
-            self.beside(self.from, others.map_or(&[], Vec::as_slice));
+            self.beside(others.map_or(&[], Vec::as_slice));
         }
     }
 
@@ -377,7 +375,7 @@ impl Walk<'_, '_> {
 
     fn several_apart(&self, claim: &str, definitions: &[usize]) -> String {
         format!(
-            "claim \"{claim}\" is defined in {}, which are rendered on their own, so none of them is taken. Add the claim to the facts about the cluster.",
+            "claim \"{claim}\" is defined in {}, which are checked apart from this and differ, so none of them is taken. Add the claim to the facts about the cluster.",
             self.files(definitions)
         )
     }
@@ -413,7 +411,7 @@ impl Walk<'_, '_> {
 
 fn rendered_apart(claim: &str, file: &str) -> String {
     format!(
-        "The claim \"{claim}\" was found in {file}, outside of what this was rendered from, so this is an assumption. To be sure, add the claim to the facts about the cluster."
+        "The claim \"{claim}\" was found in {file}, which is checked apart from this, so this is an assumption. To be sure, add the claim to the facts about the cluster."
     )
 }
 
