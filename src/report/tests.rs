@@ -369,6 +369,12 @@ fn what_was_told_of_an_object_is_not_told_again() {
         text.contains("= note: the same is rendered from overlays/b"),
         "{text}"
     );
+    report.findings[0].finding.action = Action::Warn;
+    let text = written(&report, Format::Text);
+    assert!(
+        text.contains("= note: error[rolling-update-overlap] too: "),
+        "what is graver is told: {text}"
+    );
 }
 
 #[test]
