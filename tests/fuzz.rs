@@ -40,6 +40,11 @@ fn reviews() {
 }
 
 #[test]
+fn reviews_only_read() {
+    replay("review_reader", targets::review_reader::run);
+}
+
+#[test]
 fn manifests() {
     replay("manifest", targets::manifest::run);
 }

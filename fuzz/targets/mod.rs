@@ -10,3 +10,4 @@ pub mod manifest;
 pub mod pem;
 pub mod policy;
 pub mod review;
+pub mod review_reader;
