@@ -26,8 +26,8 @@ pub(super) const MAX_BODY: usize = 37 * 1024 * 1024;
 /// one more of the largest    37 MiB  the last resort, see Budget
 /// received and not yet read   1 MiB  16 bodies that wait × 64 KiB
 /// HTTP/1.1 headers           32 MiB  512 connections × 64 KiB
-/// connections                20 MiB  512 × 40 KiB for TLS and HTTP
-///                           186 MiB
+/// connections                29 MiB  512 × 57 KiB for TLS and HTTP
+///                           195 MiB
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
