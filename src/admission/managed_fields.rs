@@ -2,23 +2,24 @@
 //!
 //! The API server writes into every object who set which of its fields. Nothing here
 //! reads that, and it is often the larger part of an object: to find its end and copy
-//! the rest takes less than half of the time that reading over it would.
+//! the rest takes a small part of the time that reading over it would.
 
 use std::ops::RangeInclusive;
 
-use memchr::memmem;
-use wide::u8x16;
+use memchr::{memchr_iter, memmem};
 
-/// As the API server writes it. In a text the quotation marks would be escaped.
-const FIELD: &[u8] = br#""managedFields":["#;
+/// As the API server writes it, behind the other fields of the metadata. In a text the
+/// quotation marks would be escaped.
+const FIELD: &[u8] = br#","managedFields":["#;
 
-/// The bytes of a review that is worth it. A shorter one is as soon read as copied (at
-/// 1.5 KiB copying takes 6 % longer, at 9 KiB 10 % less), and of a longer one the copy would
-/// count as memory.
+/// The bytes of a review that is worth it. A shorter one is as soon read as copied, and of a
+/// longer one the copy would count as memory.
 const WORTH: RangeInclusive<usize> = 4 << 10..=64 << 10;
 
 /// The review with each `managedFields` emptied, where it has any and that is worth it.
-/// What stood in them is not checked to be JSON.
+///
+/// What stood in them is not checked to be JSON. Where a list stood among them, too little is
+/// left out, and what comes back is no JSON, as its brackets do not match.
 pub(super) fn emptied(review: &[u8]) -> Option<Vec<u8>> {
     WORTH
         .contains(&review.len())
@@ -30,13 +31,12 @@ fn copied(review: &[u8]) -> Option<Vec<u8>> {
     let mut rest = review;
     let mut copy = Vec::new();
     while let Some(start) = memmem::find(rest, FIELD) {
-        let (before, list) = rest.split_at(start + FIELD.len() - 1);
-        let after = list.get(length(list)?..)?;
+        let (before, list) = rest.split_at(start + FIELD.len());
+        let after = list.get(end(list)?..)?;
         if copy.is_empty() {
-            copy.reserve_exact(before.len() + after.len() + 2);
+            copy.reserve_exact(before.len() + after.len());
         }
         copy.extend_from_slice(before);
-        copy.extend_from_slice(b"[]");
         rest = after;
     }
     if copy.is_empty() {
@@ -46,106 +46,27 @@ fn copied(review: &[u8]) -> Option<Vec<u8>> {
     Some(copy)
 }
 
-/// How many bytes the JSON list or object takes with which `text` starts; `None` where it
-/// does not end.
-fn length(text: &[u8]) -> Option<usize> {
-    let mut depth = 0;
-    let mut in_text = false;
-    let mut first_is_escaped = false;
-    for (number, block) in text.chunks(Block::BYTES).enumerate() {
-        let block = Block::of(block);
-        let mut quotes = block.quotes;
-        if first_is_escaped || block.backslashes != 0 {
-            let escaped;
-            (escaped, first_is_escaped) = after_backslashes(block.backslashes, first_is_escaped);
-            quotes &= !escaped;
-        }
-        let mut outside = !odd(quotes);
-        if in_text {
-            outside = !outside;
-        }
-        in_text = outside >> (Block::BYTES - 1) == 0;
-        let (mut opening, mut closing) = (block.opening & outside, block.closing & outside);
-        while depth <= closing.count_ones() && closing != 0 {
-            let end = closing.trailing_zeros();
-            let before = opening & ((1 << end) - 1);
-            depth = (depth + before.count_ones()).checked_sub(1)?;
-            if depth == 0 {
-                return Some(number * Block::BYTES + end as usize + 1);
+/// Where the first bracket stands that closes a list, and is not part of a text; `None` where
+/// there is none, or where a backslash stands before anything but a quotation mark: only then
+/// can the marks that end a text be counted.
+fn end(text: &[u8]) -> Option<usize> {
+    let (mut from, mut in_text) = (0, false);
+    for end in memchr_iter(b']', text) {
+        let part = &text[from..end];
+        let mut marks = memchr_iter(b'"', part).count();
+        for backslash in memchr_iter(b'\\', part) {
+            if part.get(backslash + 1) != Some(&b'"') {
+                return None;
             }
-            opening &= !before;
-            closing &= closing - 1;
+            marks -= 1;
         }
-        depth = depth + opening.count_ones() - closing.count_ones();
+        in_text ^= marks % 2 == 1;
+        if !in_text {
+            return Some(end);
+        }
+        from = end;
     }
     None
-}
-
-/// Where in 64 bytes the marks stand: a bit for each byte, the first byte's the lowest.
-#[derive(Default)]
-struct Block {
-    quotes: u64,
-    backslashes: u64,
-    opening: u64,
-    closing: u64,
-}
-
-impl Block {
-    const BYTES: usize = 64;
-    const LANES: usize = 16;
-
-    /// The marks of at most 64 bytes.
-    fn of(bytes: &[u8]) -> Self {
-        let mut padded = [b' '; Self::BYTES];
-        let bytes: &[u8; Self::BYTES] = match bytes.try_into() {
-            Ok(bytes) => bytes,
-            Err(_) => {
-                padded[..bytes.len()].copy_from_slice(bytes);
-                &padded
-            }
-        };
-        let mut block = Self::default();
-        let (lanes, _) = bytes.as_chunks::<{ Self::LANES }>();
-        for (number, lanes) in lanes.iter().enumerate() {
-            let bytes = u8x16::new(*lanes);
-            // This one bit is what tells `[` from `{`, and `]` from `}`.
-            let brackets = bytes | u8x16::splat(0x20);
-            let at = |bytes: u8x16, mark: u8| {
-                u64::from(bytes.simd_eq(u8x16::splat(mark)).to_bitmask()) << (number * Self::LANES)
-            };
-            block.quotes |= at(bytes, b'"');
-            block.backslashes |= at(bytes, b'\\');
-            block.opening |= at(brackets, b'{');
-            block.closing |= at(brackets, b'}');
-        }
-        block
-    }
-}
-
-/// The bytes that a backslash before them escapes, and whether the first one of the next
-/// block is such a byte.
-fn after_backslashes(backslashes: u64, first_is_escaped: bool) -> (u64, bool) {
-    let mut escaped = u64::from(first_is_escaped);
-    let mut left = backslashes & !escaped;
-    while left != 0 {
-        let at = left.trailing_zeros();
-        if at == u64::BITS - 1 {
-            return (escaped, true);
-        }
-        escaped |= 0b10 << at;
-        left &= !(0b11 << at);
-    }
-    (escaped, false)
-}
-
-/// The bits with an odd number of set bits up to them, themselves included.
-const fn odd(mut bits: u64) -> u64 {
-    let mut distance = 1;
-    while distance < u64::BITS {
-        bits ^= bits << distance;
-        distance *= 2;
-    }
-    bits
 }
 
 #[cfg(test)]
@@ -163,17 +84,25 @@ mod tests {
     fn every_list_of_fields_is_emptied_and_nothing_else() {
         let cases = [
             (
-                r#"{"a":{"managedFields":[{"f:a":{"k:{\"n\":\"]\"}":{}}}],"b":1}}"#,
-                Some(r#"{"a":{"managedFields":[],"b":1}}"#),
+                r#"{"a":{"b":1,"managedFields":[{"f:a":{"k:{\"n\":\"]\"}":{}}}]},"c":1}"#,
+                Some(r#"{"a":{"b":1,"managedFields":[]},"c":1}"#),
             ),
             (
-                r#"[{"managedFields":[]},{"managedFields":[1,[2]]}]"#,
-                Some(r#"[{"managedFields":[]},{"managedFields":[]}]"#),
+                r#"[{"a":1,"managedFields":[]},{"a":1,"managedFields":[1,2]}]"#,
+                Some(r#"[{"a":1,"managedFields":[]},{"a":1,"managedFields":[]}]"#),
             ),
-            (r#"{"a":"{\"managedFields\":[1]}"}"#, None),
-            (r#"{"managedFields":{"a":1}}"#, None),
-            (r#"{"managedFields":["#, None),
-            (r#"{"managedFields":["]"#, None),
+            (
+                r#"{"a":1,"managedFields":[1,[2],3]}"#,
+                Some(r#"{"a":1,"managedFields":[],3]}"#),
+            ),
+            (r#"{"a":1,"managedFields":["\\"]}"#, None),
+            (r#"{"a":1,"managedFields":["\u005d"]}"#, None),
+            (r#"{"a":",\"managedFields\":[1]}"}"#, None),
+            (r#"{"a,\"managedFields":[1]}"#, None),
+            (r#"{"a":1,"managedFields":{"a":1}}"#, None),
+            (r#"{"a":1,"managedFields":["#, None),
+            (r#"{"a":1,"managedFields":["]"#, None),
+            (r#"{"a":1,"managedFields":["\]"#, None),
             ("{}", None),
             ("", None),
         ];
@@ -186,13 +115,13 @@ mod tests {
     #[test]
     fn a_copy_is_made_where_it_is_worth_it() {
         for (padding, expected) in [(0, false), (4 << 10, true), (64 << 10, false)] {
-            let review = format!(r#"{{"managedFields":["{}"]}}"#, "x".repeat(padding));
+            let review = format!(r#"{{"a":1,"managedFields":["{}"]}}"#, "x".repeat(padding));
             assert_eq!(emptied(review.as_bytes()).is_some(), expected, "{padding}");
         }
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
-        let text = r#"[\[\]{}"\\a-c\n]{0,20}|a{50,80}|\\{55,70}"#;
+        let text = r#"[\[\]{}",:a-c]{0,20}|[\[\]{}"\\a-c\n]{0,20}"#;
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<i64>().prop_map(Value::from),
@@ -209,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_rest_is_as_it_was(
+        fn the_rest_is_as_it_was_or_no_json(
             fields in any_json(),
             before in any_json(),
             after in any_json(),
@@ -217,8 +146,12 @@ mod tests {
         ) {
             let review = |fields: Value| json!({"a": before, "managedFields": [fields], "b": after});
             let review = review(fields).to_string();
-            let expected = json!({"a": before, "managedFields": [], "b": after}).to_string();
-            prop_assert_eq!(text(copied(review.as_bytes())), Some(expected));
+            let expected = json!({"a": before, "managedFields": [], "b": after});
+            if let Some(copied) = copied(review.as_bytes())
+                && let Ok(read) = serde_json::from_slice::<Value>(&copied)
+            {
+                prop_assert_eq!(read, expected);
+            }
             // Cut off anywhere, there is nothing to panic about.
             copied(&review.as_bytes()[..end.index(review.len())]);
         }
