@@ -146,9 +146,9 @@ fn verdict(item: &Item, cluster: &Cluster, aim: Aim) -> Verdict {
 /// A finding stands somewhere in the file.
 fn told(text: &str, item: &Item, finding: &Finding) {
     assert!(
-        !finding.warning.contains(char::is_control),
+        !finding.warning().contains(char::is_control),
         "{:?}",
-        finding.warning
+        finding.warning()
     );
     let outline = item.outline.as_ref().expect("outlines were asked for");
     let spot = outline.locate(&outline.document(), &finding.field_path);

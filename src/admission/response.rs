@@ -93,7 +93,7 @@ impl<'a> Response<'a> {
     ) {
         for finding in findings {
             if endpoint == Endpoint::Validate || finding.action == crate::policy::Action::Fix {
-                self.warnings.push(finding.warning.clone());
+                self.warnings.push(finding.warning());
             }
         }
     }

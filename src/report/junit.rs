@@ -101,7 +101,7 @@ fn status(located: &Located) -> Option<TestCaseStatus> {
         (Some(Severity::Error), _) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type(finding.rule);
-            status.set_message(finding.warning.as_str());
+            status.set_message(finding.warning());
             let place = at(located.place.as_ref());
             status.set_description(format!("{place}{}", finding.message));
             Some(status)

@@ -28,7 +28,7 @@ fn finding(rule: &'static str, outcome: Outcome, action: Action, name: &str) -> 
         field_path: "spec.strategy".to_owned(),
         volumes: vec!["data".into()],
         message: format!("Deployment shop/{name}: 100 % of it, once:\nit is wrong. Mend it."),
-        warning: format!("{rule}: wrong & <odd>"),
+        brief: "wrong & <odd>".to_owned(),
         remedies: Vec::new(),
         suppressed: None,
     }

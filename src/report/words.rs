@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Report, Severity, Summary, Unopened};
+use crate::verdict::Finding;
 
 /// The summary in words.
 pub(super) fn summary(summary: &Summary) -> String {
@@ -130,10 +131,9 @@ fn listed(words: &[String]) -> String {
     }
 }
 
-/// What is said of the object at fault in a few words.
-pub(super) fn brief(finding: &crate::verdict::Finding) -> &str {
-    finding
-        .warning
-        .split_once(": ")
-        .map_or(&*finding.warning, |(_, brief)| brief)
+/// What was found, in a few words.
+pub(super) fn brief(finding: &Finding) -> String {
+    let warning = finding.warning();
+    let brief = warning.split_once(": ").map(|(_, brief)| brief.to_owned());
+    brief.unwrap_or(warning)
 }

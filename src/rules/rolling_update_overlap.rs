@@ -77,7 +77,7 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         return;
     };
     let deadlocks = situation.rolling_update_deadlocks(room);
-    let hazard = match &situation.placement.moved {
+    let mut hazard = match &situation.placement.moved {
         // Affinity keeps the new pods unscheduled until the old ones are gone, and
         // with them the attachment: no different from Recreate.
         Some(_) if !deadlocks && situation.placement.affinity.rollouts => return,
@@ -85,10 +85,8 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         None if deadlocks => deadlock(situation, room),
         None => delay(situation),
     };
-    found.push(Hazard {
-        advice: format!("{}{}", hazard.advice, words::shared_class(situation)),
-        ..hazard
-    });
+    hazard.advice.push_str(&words::shared_class(situation));
+    found.push(hazard);
 }
 
 fn deadlock(situation: &Situation<'_>, room: Room) -> Hazard {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::model::Text;
-use crate::model::access_mode::{AccessMode, VolumeMode};
+use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::workload::WorkloadKind;
 use crate::situation::Basis;
 use crate::situation::{Facts, Grounds, Hold, Situation, UsedVolume};
@@ -16,9 +16,8 @@ pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Stri
     let mut groups: Vec<(&UsedVolume, Vec<String>)> = Vec::new();
     for volume in volumes {
         let name = format!("\"{}\"", volume.shown_name());
-        let alike = |other: &UsedVolume| {
-            noun(other) == noun(volume) && predicate(other, false) == predicate(volume, false)
-        };
+        let alike =
+            |other: &UsedVolume| noun(other) == noun(volume) && told_of(other) == told_of(volume);
         match groups.iter_mut().find(|(first, _)| alike(first)) {
             Some((_, names)) => names.push(name),
             None => groups.push((volume, vec![name])),
@@ -44,6 +43,15 @@ pub(super) fn list(mut items: Vec<String>) -> String {
         Some(last) => format!("{} and {last}", items.join(", ")),
         None => String::new(),
     }
+}
+
+/// All that [`predicate`] depends on.
+fn told_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>) {
+    let of_hold = match &volume.hold {
+        Hold::Exclusive { basis, grounds } => Some((*basis, grounds, &*volume.driver)),
+        _ => None,
+    };
+    (volume.modes, of_hold)
 }
 
 /// What is said of a volume, or of several, after its name.

@@ -35,8 +35,8 @@ pub struct Finding {
     pub volumes: Vec<Text>,
     /// The object, the fact seen, the consequence and what to do: full sentences.
     pub message: String,
-    /// The same in at most [`WARNING_LENGTH`] characters.
-    pub warning: String,
+    /// The same in a few words.
+    pub brief: String,
     /// What would help, the remedy the policy chooses first. Only filled where
     /// the review asks for proposals.
     pub remedies: Vec<Proposal>,
@@ -103,8 +103,8 @@ impl Finding {
             object: object.clone(),
             field_path: hazard.field_path.clone(),
             volumes: hazard.volumes.clone(),
-            message: format!("{object}: {} {}", hazard.what, hazard.advice),
-            warning: shortened(format!("{}: {}", hazard.rule, hazard.brief)),
+            message: [&object.to_string(), ": ", &hazard.what, " ", &hazard.advice].concat(),
+            brief: hazard.brief.clone(),
             remedies: Vec::new(),
             suppressed: None,
         }
@@ -118,13 +118,16 @@ impl Finding {
                 "{object}: {} To keep that from happening, {}. {}",
                 hazard.what, remedy.effect, remedy.cost
             ),
-            warning: shortened(format!(
-                "{}: fixed with {}: {}",
-                hazard.rule, remedy.name, remedy.effect
-            )),
+            brief: format!("fixed with {}: {}", remedy.name, remedy.effect),
             remedies: vec![proposal],
             ..Self::new(hazard, object, Action::Fix)
         }
+    }
+
+    /// The rule and what it found, on one line of at most [`WARNING_LENGTH`] characters.
+    #[must_use]
+    pub fn warning(&self) -> String {
+        shortened(format!("{}: {}", self.rule, self.brief))
     }
 }
 

@@ -74,7 +74,7 @@ fn what_is_too_much_to_judge_is_unknown_and_said_to_be_so() {
         assert_eq!(finding.rule, codes::UNRESOLVED_CLAIM);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert_eq!(finding.action, action, "{changed} {policy}");
-        assert!(finding.warning.contains("too much to judge"));
+        assert!(finding.warning().contains("too much to judge"));
         assert!(finding.message.contains("given up"), "{}", finding.message);
     }
 }

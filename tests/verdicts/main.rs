@@ -295,14 +295,14 @@ fn every_message_is_whole_and_every_warning_short() {
             assert!(message.ends_with('.'), "{message}");
             assert!(!message.contains("  "), "{message}");
             assert!(
-                finding.warning.chars().count() <= 120,
+                finding.warning().chars().count() <= 120,
                 "{}",
-                finding.warning
+                finding.warning()
             );
             assert!(
-                finding.warning.starts_with(finding.rule),
+                finding.warning().starts_with(finding.rule),
                 "{}",
-                finding.warning
+                finding.warning()
             );
         }
     }

@@ -208,10 +208,7 @@ fn tell(
             && let Some(note) = ambiguous.find(|note| finding.volumes.contains(&note.claim))
         {
             finding.message = format!("{}: {}", finding.object, note.text);
-            finding.warning = format!(
-                "{}: claim \"{}\" is defined more than once",
-                finding.rule, note.claim
-            );
+            finding.brief = format!("claim \"{}\" is defined more than once", note.claim);
         }
         for assumed in surroundings.assumed_of(number, namespace) {
             if !finding.volumes.contains(&assumed.claim) {
