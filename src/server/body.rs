@@ -39,14 +39,16 @@ impl From<NoMemory> for BodyError {
 pub(super) struct Patience {
     /// When it must be there.
     pub(super) until: Instant,
-    /// How long it may wait for memory at a time.
-    pub(super) for_memory: Duration,
+    /// How long it may wait for what others have, all in all.
+    pub(super) for_others: Duration,
 }
 
 /// A whole body, holding its share of the budget until dropped.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) bytes: Bytes,
+    /// What is left of the time for which it may wait for what others have.
+    pub(super) patience: Duration,
     _share: Share,
 }
 
@@ -67,7 +69,7 @@ where
     let mut ahead = None;
     while let Some(next) = next_data(body).now_or_never() {
         let Some(data) = next? else {
-            return Ok(whole.received(share));
+            return Ok(whole.received(share, patience.for_others));
         };
         if !share.grow_now(data.len()) {
             ahead = Some(data);
@@ -76,8 +78,9 @@ where
         whole.push(data)?;
     }
     let rest = Rest::of(&share);
+    let mut left = patience.for_others;
     let reading = async {
-        rest.enter(&mut share, patience.for_memory).await?;
+        rest.enter(&mut share, &mut left).await?;
         loop {
             let data = match ahead.take() {
                 Some(data) => data,
@@ -87,8 +90,7 @@ where
                 },
             };
             rest.heard();
-            rest.grow(&mut share, data.len(), patience.for_memory)
-                .await?;
+            rest.grow(&mut share, data.len(), &mut left).await?;
             whole.push(data)?;
         }
     };
@@ -97,7 +99,7 @@ where
         () = rest.told_to_give_way() => Err(BodyError::NoMemory),
     };
     read?;
-    Ok(whole.received(share))
+    Ok(whole.received(share, left))
 }
 
 /// The pieces of a body put together.
@@ -146,8 +148,9 @@ impl Whole {
         Ok(())
     }
 
-    fn received(self, share: Share) -> Received {
+    fn received(self, share: Share, patience: Duration) -> Received {
         Received {
+            patience,
             bytes: match self.all.is_empty() {
                 true => self.first,
                 false => self.all.into(),

@@ -31,7 +31,7 @@ const TURNS: usize = 4;
 
 /// What a request takes beside its body while it waits for the rest of it:
 /// headers, stream and task.
-const REQUEST: usize = 8 * 1024;
+const REQUEST: usize = 16 * 1024;
 
 /// How many times what is left of the memory the bodies of one connection may hold. A
 /// connection that is alone has seven eighths, and of two that want all there is each
@@ -239,22 +239,23 @@ impl Rest {
     pub(super) async fn enter(
         &self,
         share: &mut Share,
-        patience: Duration,
+        patience: &mut Duration,
     ) -> Result<(), NoMemory> {
         self.grow(share, REQUEST, patience).await
     }
 
-    /// Takes more, and waits for it if it must.
+    /// Takes more, and waits for it if it must: no longer than `patience`, of which the
+    /// time waited is taken.
     pub(super) async fn grow(
         &self,
         share: &mut Share,
         bytes: usize,
-        patience: Duration,
+        patience: &mut Duration,
     ) -> Result<(), NoMemory> {
         if share.grow_now(bytes) {
             return Ok(());
         }
-        let until = Instant::now() + patience;
+        let until = Instant::now() + *patience;
         let place = Place::take(self, &share.account);
         self.progress.heard.store(NEVER, Ordering::Relaxed);
         loop {
@@ -263,6 +264,7 @@ impl Rest {
             freed.as_mut().enable();
             if share.grow_now(bytes) || place.go_beyond(share, bytes) {
                 self.heard();
+                *patience = until.saturating_duration_since(Instant::now());
                 return Ok(());
             }
             let now = Instant::now();
@@ -433,14 +435,14 @@ mod tests {
         let (first_rest, second_rest) = (Rest::of(&first), Rest::of(&second));
         assert!(first.grow_now(60));
         assert!(!second.grow_now(60));
-        let grown = second_rest.grow(&mut second, 60, SHORT).await;
+        let grown = second_rest.grow(&mut second, 60, &mut { SHORT }).await;
         assert_eq!(grown, Ok(()), "the last resort");
         assert!(second.grow_now(1_000), "to its end");
-        let grown = first_rest.grow(&mut first, 1, SHORT).await;
+        let grown = first_rest.grow(&mut first, 1, &mut { SHORT }).await;
         assert_eq!(grown, Err(NoMemory), "the others wait for it");
         drop(second);
         assert!(first.grow_now(20));
-        let grown = first_rest.grow(&mut first, 1_000, SHORT).await;
+        let grown = first_rest.grow(&mut first, 1_000, &mut { SHORT }).await;
         assert_eq!(grown, Ok(()), "the last resort is free again");
     }
 
@@ -515,7 +517,8 @@ mod tests {
             .store(NEVER - 1, Ordering::Relaxed);
         let mut whole = budget.share(&account);
         let rest = Rest::of(&whole);
-        let growing = rest.grow(&mut whole, 10, Duration::from_secs(60));
+        let mut patience = Duration::from_secs(60);
+        let growing = rest.grow(&mut whole, 10, &mut patience);
         let giving_way = async {
             tokio::select! {
                 () = old_rest.told_to_give_way() => drop(old),
@@ -534,6 +537,9 @@ mod tests {
         assert!(last_resort.go_beyond(1));
         let mut share = budget.share(&account);
         let rest = Rest::of(&share);
-        assert_eq!(rest.grow(&mut share, 1, SHORT).await, Err(NoMemory));
+        assert_eq!(
+            rest.grow(&mut share, 1, &mut { SHORT }).await,
+            Err(NoMemory)
+        );
     }
 }

@@ -134,7 +134,7 @@ impl Connections {
 }
 
 /// Of the address that holds most, the connection that has been quiet longest;
-/// first those on which no review was ever answered.
+/// first those on which no review was ever answered, and last those with a request under way.
 fn leaver<'a>(
     connections: impl Iterator<Item = &'a Arc<Connection>> + Clone,
     newcomer: IpAddr,
@@ -149,7 +149,10 @@ fn leaver<'a>(
     let own = held.get(&newcomer).copied().unwrap_or(0);
     let leaver = staying
         .filter(|it| held.get(&it.address) == Some(&most))
-        .min_by_key(|it| (it.proven.load(Ordering::Relaxed), it.last_active()))?;
+        .min_by_key(|it| {
+            let proven = it.proven.load(Ordering::Relaxed);
+            (proven, it.is_busy(), it.last_active())
+        })?;
     let is_fair = 2 * own < most || now.saturating_duration_since(leaver.last_active()) >= QUIET;
     is_fair.then_some(leaver)
 }
@@ -289,6 +292,17 @@ mod tests {
         let newcomer = connections.admit_at(A, now);
         assert!(newcomer.is_some(), "it has less than half");
         assert_eq!(leaving(&places), [2]);
+    }
+
+    #[test]
+    fn what_has_a_request_under_way_leaves_last() {
+        let now = Instant::now();
+        let (connections, places) = full_of(&[A, A, A], now);
+        let _under_way = places[0].connection.begin(now);
+        drop(places[1].connection.begin(now + QUIET / 4));
+        drop(places[2].connection.begin(now + QUIET / 2));
+        assert!(connections.admit_at(B, now + QUIET / 2).is_some());
+        assert_eq!(leaving(&places), [1]);
     }
 
     #[test]

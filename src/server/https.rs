@@ -30,6 +30,11 @@ const HTTP1_BUFFER: usize = 64 * 1024;
 /// rustls by itself reads 4 KiB, and so asks three times for a review of 10 KiB.
 const READ: usize = 16 * 1024 + 256 + 5;
 
+/// Bytes in the headers of one HTTP/2 request, each counted with 32 more (RFC 9113, 6.5.2).
+/// Those of an API server have some 500; what the map of them takes must fit into what a
+/// request is charged for beside its body.
+const HTTP2_HEADERS: u32 = 4 * 1024;
+
 /// A client that vanished without a word is found out by HTTP/2 pings.
 const HTTP2_PING_EVERY: Duration = Duration::from_secs(30);
 
@@ -113,6 +118,7 @@ impl Https {
                 http.http2()
                     .timer(TokioTimer::new())
                     .keep_alive_interval(HTTP2_PING_EVERY)
+                    .max_header_list_size(HTTP2_HEADERS)
                     .initial_connection_window_size(CONNECTION_WINDOW)
                     .initial_stream_window_size(STREAM_WINDOW);
                 self.limits.idle

@@ -24,6 +24,11 @@ use super::connections::{Admitted, Connection, Connections};
 /// How long a connection has for saying goodbye where another needs the room.
 const DISPLACED: Duration = Duration::from_secs(1);
 
+/// The longest that an API server waits for a review (`timeoutSeconds` of a webhook), and so
+/// the longest that a request under way may keep open a connection that is told to end: over
+/// HTTP/2 a client can begin further ones until it has heard of that.
+const UNDER_WAY: Duration = Duration::from_secs(30);
+
 /// Waits before the next accept when the system is out of files or memory,
 /// which only time can heal.
 const EXHAUSTED: Duration = Duration::from_millis(50);
@@ -150,11 +155,12 @@ pub(super) async fn speak<S>(
         let _ = timeout(DISPLACED, serving).await;
         return;
     }
-    loop {
-        if timeout(lifetime.goodbye, &mut serving).await.is_ok() || !connection.is_busy() {
-            return;
-        }
-    }
+    let last = Instant::now() + UNDER_WAY;
+    while timeout(lifetime.goodbye, &mut serving).await.is_err()
+        && connection.is_busy()
+        && !connection.is_displaced()
+        && Instant::now() < last
+    {}
 }
 
 /// When the connection is to be looked at again; `None` if it is due to end.

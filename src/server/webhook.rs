@@ -127,10 +127,10 @@ impl<R: Reviewer> Webhook<R> {
             return Err(Refusal::ContentType);
         }
         let timeout = client_timeout(&head.uri);
-        let wait = timeout / WAIT_SHARE;
+        let deadline = started + timeout;
         let patience = Patience {
             until: started + timeout.min(self.limits.body_read),
-            for_memory: wait,
+            for_others: timeout / WAIT_SHARE,
         };
         let received = receive(body, &self.limits, share, patience).await?;
         // The slot is taken once the body is there: a client that only begins
@@ -139,9 +139,10 @@ impl<R: Reviewer> Webhook<R> {
             true => &self.small,
             false => &self.large,
         };
-        let slot = gate.enter(wait).await.ok_or(Refusal::Busy)?;
-        self.judge(endpoint, received, slot, started + timeout)
-            .await
+        let left = deadline.saturating_duration_since(Instant::now());
+        let patience = received.patience.min(left);
+        let slot = gate.enter(patience).await.ok_or(Refusal::Busy)?;
+        self.judge(endpoint, received, slot, deadline).await
     }
 
     async fn judge(
