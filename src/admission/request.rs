@@ -23,7 +23,8 @@ pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
 pub enum Malformed {
     /// The bytes are not JSON, or stop being JSON before a uid was seen.
     #[error(
-        "The body is not an AdmissionReview: {0}. Send the JSON of an {API_VERSION} AdmissionReview."
+        "The body is not an AdmissionReview: {}. Send the JSON of an {API_VERSION} AdmissionReview.",
+        cause(.0)
     )]
     NotJson(serde_json::Error),
     /// There is no request in it.
@@ -32,6 +33,29 @@ pub enum Malformed {
     /// The request has no uid.
     #[error("The AdmissionReview's request has no uid, so no answer can be matched to it.")]
     NoUid,
+    /// The request's uid is longer than any.
+    #[error(
+        "The AdmissionReview's request has a uid of more than {LONGEST_UID} bytes, which no API server makes."
+    )]
+    LongUid,
+}
+
+/// Bytes of a uid. An API server makes UUIDs, which have 36; what is longer would be sent
+/// back, and waits in memory for as long as the client does not take it.
+const LONGEST_UID: usize = 128;
+
+/// Characters of what is said of JSON that cannot be read, which may quote it.
+const LONGEST_CAUSE: usize = 160;
+
+/// What is wrong with the JSON, and where.
+fn cause(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    if text.chars().count() <= LONGEST_CAUSE {
+        return text;
+    }
+    let begin: String = text.chars().take(LONGEST_CAUSE).collect();
+    let (line, column) = (error.line(), error.column());
+    format!("{begin}… at line {line} column {column}")
 }
 
 /// What is done to the object.
@@ -116,13 +140,11 @@ impl Request {
             Ok(OfObject(Skim { request: None })) => Err(Malformed::NoRequest),
             Ok(OfObject(Skim {
                 request: Some(OfObject(SkimRequest { uid })),
-            })) if uid.is_empty() => Err(Malformed::NoUid),
-            Ok(OfObject(Skim {
-                request: Some(OfObject(SkimRequest { uid })),
             })) => Ok(Self {
-                uid,
+                uid: checked(uid)?,
                 problem: Some(format!(
-                    "The object does not have the shape its kind has in Kubernetes ({error}), so it was not checked."
+                    "Not checked, as the object does not have the shape of its kind: {}.",
+                    cause(&error)
                 )),
                 ..Self::default()
             }),
@@ -183,6 +205,15 @@ impl Request {
     }
 }
 
+/// The uid, if an answer can carry it.
+fn checked(uid: Text) -> Result<Text, Malformed> {
+    match uid.len() {
+        0 => Err(Malformed::NoUid),
+        1..=LONGEST_UID => Ok(uid),
+        _ => Err(Malformed::LongUid),
+    }
+}
+
 /// Checked once as a whole, text need not be checked again string by string.
 fn envelope(body: &[u8]) -> serde_json::Result<OfObject<ReviewEnvelope>> {
     match str::from_utf8(body) {
@@ -209,10 +240,8 @@ struct ReviewEnvelope {
 
 impl ReviewEnvelope {
     fn into_request(self) -> Result<Request, Malformed> {
-        let RequestFields(request) = self.request.ok_or(Malformed::NoRequest)?;
-        if request.uid.is_empty() {
-            return Err(Malformed::NoUid);
-        }
+        let RequestFields(mut request) = self.request.ok_or(Malformed::NoRequest)?;
+        request.uid = checked(request.uid)?;
         let named = |field: &Option<Text>, wanted: &str| field.as_deref() == Some(wanted);
         if named(&self.api_version, API_VERSION) && named(&self.kind, "AdmissionReview") {
             return Ok(request.complete());
@@ -220,8 +249,8 @@ impl ReviewEnvelope {
         Ok(Request {
             uid: request.uid,
             problem: Some(format!(
-                "The review is a {} of {}, but only an AdmissionReview of {API_VERSION} is understood, so it was not checked.",
-                self.kind.as_deref().unwrap_or("document without kind"),
+                "Not checked, as only an AdmissionReview of {API_VERSION} is understood, not {} of {}.",
+                self.kind.as_deref().unwrap_or("what has no kind"),
                 self.api_version.as_deref().unwrap_or("no apiVersion"),
             )),
             ..Request::default()
@@ -432,4 +461,37 @@ struct Skim {
 struct SkimRequest {
     #[serde(default)]
     uid: Text,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(review: &str) -> String {
+        let Err(refusal) = Request::read(review.as_bytes()) else {
+            return "read".to_owned();
+        };
+        refusal.to_string()
+    }
+
+    #[test]
+    fn what_is_sent_back_has_bounds() {
+        let with_uid = |length: usize| {
+            let uid = "x".repeat(length);
+            refusal(&format!(
+                r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{"uid":"{uid}"}}}}"#
+            ))
+        };
+        assert_eq!(with_uid(LONGEST_UID), "read");
+        let too_long = Malformed::LongUid.to_string();
+        assert_eq!(with_uid(LONGEST_UID + 1), too_long);
+        let unreadable = format!(
+            r#"{{"request":{{"uid":"{}","object":1}}}}"#,
+            "x".repeat(1000)
+        );
+        assert_eq!(refusal(&unreadable), too_long);
+        let quoted = refusal(&format!(r#"{{"request":"{}"}}"#, "ü".repeat(10_000)));
+        assert!(quoted.contains("… at line 1 column "), "{quoted}");
+        assert!(quoted.chars().count() < 2 * LONGEST_CAUSE, "{quoted}");
+    }
 }
