@@ -126,12 +126,11 @@ impl Asked {
         self.answers.insert(question, Answer::Confirmed);
     }
 
-    /// A question that got no answer.
-    #[must_use]
-    pub fn unanswered(&self) -> Option<&Question> {
+    /// The questions that got no answer.
+    pub fn unanswered(&self) -> impl Iterator<Item = &Question> {
         self.answers
             .iter()
-            .find(|(_, answer)| **answer == Answer::None)
+            .filter(|(_, answer)| **answer == Answer::None)
             .map(|(question, _)| question)
     }
 

@@ -248,11 +248,13 @@ async fn answer(state: &State, uri: &Uri) -> Response<Body> {
     if query.is_empty() {
         state.gets.send_modify(|gets| *gets += 1);
         state.gate.subscribe().wait_for(|open| *open).await.unwrap();
-        return get(&state.inner.lock().unwrap(), &path);
     }
     let mut inner = state.inner.lock().unwrap();
     if inner.forbidden.contains(&path) {
         return failure(StatusCode::FORBIDDEN, "this is forbidden to you");
+    }
+    if query.is_empty() {
+        return get(&inner, &path);
     }
     if inner.unknown.contains(&path) {
         let mut response = Response::new(Body::from("404 page not found\n"));

@@ -157,7 +157,12 @@ impl LiveView {
             self.ask(questions, Age::New, &mut asked, deadline).await;
             judged = self.judge(&asked, &mut judge);
         }
-        (judged, asked.unanswered().cloned())
+        // What is too much to ask is as open as what was not answered.
+        let unasked = asked.take_open().into_iter().next();
+        let statuses = self.statuses();
+        let mut unanswered = asked.unanswered();
+        let unanswered = unanswered.find(|question| !is_out_of_reach(&statuses, question.kind));
+        (judged, unanswered.cloned().or(unasked))
     }
 
     async fn ask(&self, questions: Vec<Question>, age: Age, asked: &mut Asked, deadline: Instant) {
@@ -274,6 +279,14 @@ const fn is_required(kind: ObjectKind) -> bool {
         kind,
         ObjectKind::Claim | ObjectKind::Volume | ObjectKind::StorageClass | ObjectKind::Workload(_)
     )
+}
+
+/// Whether objects of that kind were never seen and may not be: a verdict does without them,
+/// and no question changes that.
+fn is_out_of_reach(statuses: &[KindStatus], kind: ObjectKind) -> bool {
+    statuses.iter().any(|status| {
+        status.kind == kind && !status.synced && status.is_refused() && !is_required(kind)
+    })
 }
 
 /// The sentence of the first kind in question, and how many more there are.

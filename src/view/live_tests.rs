@@ -647,6 +647,33 @@ async fn what_cannot_be_confirmed_is_said() {
 }
 
 #[tokio::test]
+async fn what_is_too_much_to_ask_is_not_confirmed() {
+    let server = FakeApiServer::new();
+    let view = follow_claims(&server);
+    view.synced(deadline()).await.unwrap();
+    let absent = |view: View<'_>| {
+        let is_absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
+        (0..1000).filter(is_absent).count()
+    };
+    let (_, doubt) = view.confirm(deadline(), absent).await;
+    assert!(doubt.is_some());
+}
+
+#[tokio::test]
+async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
+    let server = FakeApiServer::new();
+    server.forbid(NAMESPACES);
+    server.forbid("/api/v1/namespaces/shop");
+    server.put(NODES, node("n1"));
+    let view = follow_all(&server);
+    let lacks_namespaces = |view: &LiveView| matches!(view.fitness(), Fitness::Stale(_));
+    until(&view, "all else is known", lacks_namespaces).await;
+    let look = |view: View<'_>| view.namespace("shop") == Lookup::NotSynced;
+    let looked = view.confirm(deadline(), look).await;
+    assert_eq!(looked, (true, None));
+}
+
+#[tokio::test]
 async fn a_review_asks_for_few_objects_and_nobody_asks_again_and_again() {
     let server = FakeApiServer::new();
     let view = follow_claims(&server);

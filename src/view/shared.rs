@@ -38,11 +38,6 @@ impl SharedCluster {
         self.write().synced(kind);
     }
 
-    /// As [`Cluster::is_synced`].
-    pub(super) fn is_synced(&self, kind: ObjectKind) -> bool {
-        self.read().is_synced(kind)
-    }
-
     /// Takes everything out.
     pub(super) fn take(&self) -> Cluster {
         std::mem::take(&mut *self.write())

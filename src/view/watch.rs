@@ -102,7 +102,7 @@ async fn run(
                 cluster.remove(kind, raw.namespace(), raw.name());
                 statuses.event(kind, true);
             }
-            Err(error) if refuses_streaming(&error) && !cluster.is_synced(kind) => {
+            Err(error) if is_streaming && refuses_streaming(&error) => {
                 return Ended::NoStreaming;
             }
             Err(error) => record(watched, &error, statuses),

@@ -65,7 +65,8 @@ impl View {
             Self::Live(live, stale) => (live, *stale),
         };
         let verdict = live.answer(wait_until(deadline), &judge).await;
-        if !is_told(&verdict) {
+        // What was too much to judge once is too much to judge again.
+        if !is_told(&verdict) || verdict.given_up {
             return verdict;
         }
         let until = match verdict.action() {
