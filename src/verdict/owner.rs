@@ -30,11 +30,6 @@ impl Evaluation<'_> {
         let Some(account) = self.review.submission.requester() else {
             return true;
         };
-        // What it said before was judged when it was said.
-        let before = self.review.old.and_then(Object::metadata);
-        if before.is_some_and(|before| before.controller == metadata.controller) {
-            return true;
-        }
         if is_control_plane(&account) {
             return true;
         }
@@ -49,7 +44,13 @@ impl Evaluation<'_> {
                     Lookup::NotSynced => true,
                 }
             }
-            None => account.starts_with("system:serviceaccount:"),
+            None => {
+                // Whether it is there cannot be looked up; what it said before was judged
+                // when it was said.
+                let before = self.review.old.and_then(Object::metadata);
+                account.starts_with("system:serviceaccount:")
+                    || before.is_some_and(|before| before.controller == metadata.controller)
+            }
         }
     }
 }
