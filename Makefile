@@ -20,7 +20,7 @@ TEST_LOGS := target/tests
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ': .*## ' '/^[a-z-]+: .*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ': .*## ' '/^[a-z0-9-]+: .*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Serve the webhook on this machine, with the facts in examples/facts

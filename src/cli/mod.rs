@@ -43,22 +43,27 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// The admission webhook.
+    /// Answer admission reviews over HTTPS
+    ///
+    /// POST /mutate and /validate on the webhook port; /healthz, /readyz and /metrics on the admin
+    /// port. SIGTERM ends it in order: readiness goes off, requests are still answered while the
+    /// endpoints change, then the connections drain. A second signal ends it at once.
     Serve(Box<ServeOptions>),
     /// Check manifests before any cluster sees them
     ///
     /// Reads YAML and JSON files, directories, and standard input as "-": the output of `helm
     /// template` and `kustomize build` too. Objects in the files are facts for each other, the
     /// nearest first; how many nodes there are, only --facts and --cluster say. Ends with 0 when all
-    /// is well, 1 when something was found, whatever else happened, 2 when nothing was found but a
-    /// manifest could not be read.
+    /// is well, 1 when the webhook would deny or repair something (with --fail-on warn, also when it
+    /// would warn), whatever else happened, 2 when none of that but a manifest could not be read.
     Check(CheckOptions),
     /// Say what the webhook would say about what is already in a cluster
     ///
     /// Judges every workload, claim and autoscaler of the cluster behind the kubeconfig, and tells
     /// the findings by namespace, the worst first. It needs no webhook, no rights but to get, list
-    /// and watch, and changes nothing. Ends with 0 when all is well, 1 when something was found, 2
-    /// when the cluster could not be read.
+    /// and watch, and changes nothing. Ends with 0 when all is well, 1 when the webhook would deny or
+    /// repair something (with --fail-on warn, also when it would warn), 2 when the cluster could
+    /// not be read.
     Audit(AuditOptions),
     /// Say why pods wait for a volume, and the way out
     ///

@@ -49,7 +49,8 @@ fn list() -> String {
 fn markdown() -> String {
     let mut page =
         "# Rules\n\nWhat multi-attach-guard finds. This page is made from the rules' own \
-                    documentation: `multi-attach-guard rules --markdown`.\n\n"
+                    documentation: `multi-attach-guard rules --markdown`. An \
+                    *exclusive* volume is one that only one node at a time can have.\n\n"
             .to_owned();
     for rule in &RULES {
         let summary = rule.documentation().summary().to_owned();

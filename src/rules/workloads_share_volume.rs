@@ -6,9 +6,9 @@
 //! is exclusive and their pods may be on different nodes, or where it is
 //! ReadWriteOncePod; and a request to scale such a workload up from 0. The
 //! outcome is `stuck`; for a Job, CronJob or bare pod that runs to an end and
-//! shares an exclusive volume with none but its like it is `delay`. It is reported
+//! shares an exclusive volume only with others that also end it is `delay`. It is reported
 //! once for each claim, with the names of the others, on the object that comes
-//! later; in files, on the one that comes and goes. A claim with the name that a
+//! later; in files, on the one that ends by itself. A claim with the name that a
 //! StatefulSet's template makes (`data-postgres-0`) is that StatefulSet's, whether
 //! it exists yet or not. Bare pods and those of controllers that are not known
 //! here are users like any other; `serve` sees them with `--bare-pods`.

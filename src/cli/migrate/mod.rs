@@ -74,7 +74,7 @@ pub struct MigrateOptions {
 pub enum Copying {
     /// A Job copies the files with rsync and compares their checksums
     Job,
-    /// The driver restores a snapshot, in a class of its own
+    /// The driver restores a snapshot; the new class must be of the same driver
     Snapshot,
     /// Not at all: the application makes it anew
     None,

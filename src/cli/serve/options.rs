@@ -9,14 +9,10 @@ use jiff::SignedDuration;
 
 use crate::cli::logging::LogOptions;
 
-/// Answer admission reviews over HTTPS
-///
-/// POST /mutate and /validate on the webhook port; /healthz, /readyz and /metrics on the admin
-/// port. SIGTERM ends it in order: readiness goes off, requests are still answered while the
-/// endpoints change, then the connections drain. A second signal ends it at once.
+/// The options of `serve`.
 #[derive(Args, Clone, Debug)]
 pub struct ServeOptions {
-    /// The policy file; without one the default policy holds
+    /// The policy file; without one the built-in policy holds
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -96,8 +92,8 @@ pub struct CertificateOptions {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
 
-    /// Make the certificate of the Service and its authority, keep both in a Secret that all
-    /// replicas share, write the authority into the webhook configurations, and renew all of it
+    /// Make the certificate of the Service and its CA, keep both in a Secret that all
+    /// replicas share, write the CA into the webhook configurations, and renew all of it
     /// in time. docs/operations.md says how
     #[arg(long)]
     pub manage_certs: bool,

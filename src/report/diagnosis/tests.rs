@@ -326,17 +326,20 @@ fn the_runbook_shows_what_is_printed() {
     for (code, section) in &sections {
         let (_, world) = every.iter().find(|(cause, _)| cause == code).unwrap();
         let diagnosis = world.diagnosis(&[code]);
-        let block = |language: &str| {
-            let (_, rest) = section.split_once(&format!("```{language}\n")).unwrap();
-            rest.split_once("```").unwrap().0
+        let blocks = |language: &str| {
+            let opening = format!("```{language}\n");
+            let blocks = section.split(&opening).skip(1);
+            let blocks: Vec<_> = blocks.map(|it| it.split_once("```").unwrap().0).collect();
+            blocks.concat()
         };
         let commands = diagnosis.cases[0].steps.iter();
         let commands: Vec<&str> = commands.filter_map(|it| it.command.as_deref()).collect();
-        let shown: Vec<&str> = block("sh").lines().collect();
+        let shown = blocks("sh");
+        let shown: Vec<&str> = shown.lines().collect();
         assert_eq!(shown, commands, "{code}");
         let told = text(&diagnosis);
-        let said = block("text");
-        assert!(told.contains(said), "{code}: {said}\nis not in\n{told}");
+        let said = blocks("text");
+        assert!(told.contains(&said), "{code}: {said}\nis not in\n{told}");
     }
     let codes: Vec<&str> = sections.iter().map(|(code, _)| *code).collect();
     assert_eq!(codes.len(), CAUSES.len(), "{codes:?}");
