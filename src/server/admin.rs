@@ -30,6 +30,9 @@ use super::tls::HandshakeProbe;
 /// The content type of the OpenMetrics text format.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// Received and not yet read bytes that one connection may hold.
+const BUFFER: usize = 16 * 1024;
+
 /// What the admin port reports on.
 pub(super) struct Admin {
     pub(super) sources: Vec<Arc<dyn HealthSource>>,
@@ -106,7 +109,8 @@ impl Admin {
 async fn serve(stream: TcpStream, place: Admitted, router: Router, lifetime: Lifetime) {
     // As for the webhook port.
     let _ = stream.set_nodelay(true);
-    let http = Builder::new(TokioExecutor::new()).http1_only();
+    let mut http = Builder::new(TokioExecutor::new()).http1_only();
+    http.http1().max_buf_size(BUFFER);
     speak(stream, &http, &router, &place, lifetime).await;
 }
 
