@@ -33,10 +33,10 @@ const TURNS: usize = 4;
 /// headers, stream and task.
 const REQUEST: usize = 16 * 1024;
 
-/// How many times what is left of the memory the bodies of one connection may hold. A
-/// connection that is alone has seven eighths, and of two that want all there is each
-/// seven fifteenths: a fifteenth is left for the third.
-const OF_WHAT_IS_LEFT: usize = 7;
+/// How many times what is left of the memory the bodies of one connection may hold, and
+/// likewise its reviews of the slots. A connection that is alone has seven eighths, and of
+/// two that want all there is each seven fifteenths: a fifteenth is left for the third.
+pub(super) const OF_WHAT_IS_LEFT: usize = 7;
 
 /// The most bodies that wait for memory. For one more, one of them is refused, which is
 /// the first of the connection of which most wait: bodies that wait hold memory too, and
@@ -72,10 +72,12 @@ struct Memory {
     unfinished: Mutex<Unfinished>,
 }
 
-/// What the bodies of one connection hold.
+/// What the requests of one connection hold.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     bytes: AtomicUsize,
+    /// In which its reviews are judged.
+    pub(super) slots: AtomicUsize,
 }
 
 #[derive(Debug, Default)]

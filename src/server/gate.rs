@@ -7,7 +7,10 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::budget::Waiting;
+use super::budget::{Account, OF_WHAT_IS_LEFT, Waiting};
+
+/// Slots that a connection may hold and still wait for one, however few are left.
+const ALWAYS: usize = 16;
 
 /// A bound on what is judged at once. Clones are the same.
 #[derive(Clone, Debug)]
@@ -26,6 +29,7 @@ struct Slots {
 #[derive(Debug)]
 pub(super) struct Slot {
     slots: Arc<Slots>,
+    account: Arc<Account>,
     since: Instant,
     _permit: OwnedSemaphorePermit,
 }
@@ -42,9 +46,14 @@ impl Gate {
     }
 
     /// Takes a slot; `None` where none comes free in time, and at once where
-    /// those who wait already show that none will.
-    pub(super) async fn enter(&self, patience: Duration) -> Option<Slot> {
+    /// those who wait already show that none will, or where the connection holds
+    /// what others need.
+    pub(super) async fn enter(&self, account: &Arc<Account>, patience: Duration) -> Option<Slot> {
         let slots = &self.0;
+        let share = OF_WHAT_IS_LEFT * slots.free.available_permits();
+        if account.slots.load(Ordering::Relaxed) >= share.max(ALWAYS) {
+            return None;
+        }
         let permit = match Arc::clone(&slots.free).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => {
@@ -56,8 +65,10 @@ impl Gate {
                 timeout(patience, free).await.ok()?.ok()?
             }
         };
+        account.slots.fetch_add(1, Ordering::Relaxed);
         Some(Slot {
             slots: Arc::clone(slots),
+            account: Arc::clone(account),
             since: Instant::now(),
             _permit: permit,
         })
@@ -75,6 +86,7 @@ impl Slots {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        self.account.slots.fetch_sub(1, Ordering::Relaxed);
         let took = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mean = self.slots.mean.load(Ordering::Relaxed);
         // One of many that store at once is as good as all.
@@ -93,26 +105,50 @@ mod tests {
 
     #[tokio::test]
     async fn what_cannot_be_in_time_is_told_at_once() {
-        let gate = Gate::new(1);
-        let slot = gate.enter(SECOND).await.unwrap();
+        let (gate, account) = (Gate::new(1), Arc::default());
+        let slot = gate.enter(&account, SECOND).await.unwrap();
         gate.0.mean.store(2_000_000_000, Ordering::Relaxed);
-        let told = gate.enter(SECOND).now_or_never();
+        let told = gate.enter(&account, SECOND).now_or_never();
         assert!(matches!(told, Some(None)), "two seconds are too long");
-        let told = gate.enter(3 * SECOND).now_or_never();
+        let told = gate.enter(&account, 3 * SECOND).now_or_never();
         assert!(told.is_none(), "three are worth waiting");
-        assert!(gate.enter(3 * SECOND).now_or_never().is_none());
+        assert!(gate.enter(&account, 3 * SECOND).now_or_never().is_none());
         gate.0.mean.store(0, Ordering::Relaxed);
-        assert!(gate.enter(Duration::from_millis(1)).await.is_none());
+        assert!(
+            gate.enter(&account, Duration::from_millis(1))
+                .await
+                .is_none()
+        );
         drop(slot);
-        assert!(gate.enter(SECOND).await.is_some());
+        assert!(gate.enter(&account, SECOND).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn one_connection_leaves_slots_to_others() {
+        let gate = Gate::new(160);
+        let (greedy, other) = (Arc::default(), Arc::default());
+        let mut held = Vec::new();
+        while let Some(slot) = gate.enter(&greedy, SECOND).now_or_never().flatten() {
+            held.push(slot);
+        }
+        assert_eq!(held.len(), 140, "seven eighths");
+        for _ in 0..ALWAYS {
+            held.extend(gate.enter(&other, SECOND).now_or_never().flatten());
+        }
+        assert_eq!(held.len(), 140 + ALWAYS);
+        held.clear();
+        assert!(gate.enter(&greedy, SECOND).await.is_some());
     }
 
     #[test]
     fn the_mean_follows_what_is_seen() {
         let gate = Gate::new(1);
+        let account: Arc<Account> = Arc::default();
+        account.slots.store(1, Ordering::Relaxed);
         let old = Instant::now().checked_sub(8 * SECOND).unwrap();
         let slot = Slot {
             slots: Arc::clone(&gate.0),
+            account: Arc::clone(&account),
             since: old,
             _permit: Arc::clone(&gate.0.free).try_acquire_owned().unwrap(),
         };

@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::body::{BodyError, Patience, Received, discard, receive};
-use super::budget::{Budget, Share};
+use super::budget::Budget;
 use super::connections::Connection;
 use super::gate::{Gate, Slot};
 use super::limits::Limits;
@@ -93,8 +93,7 @@ impl<R: Reviewer> Webhook<R> {
         let started = Instant::now();
         let _in_flight = self.metrics.request_started();
         let (head, mut body) = request.into_parts();
-        let share = self.budget.share(connection.account());
-        let reviewed = self.review(endpoint, &head, &mut body, share, started);
+        let reviewed = self.review(endpoint, &head, &mut body, &connection, started);
         let response = match reviewed.await {
             Ok(answer) => {
                 self.metrics.answered(endpoint, &answer);
@@ -117,7 +116,7 @@ impl<R: Reviewer> Webhook<R> {
         endpoint: Endpoint,
         head: &Parts,
         body: &mut Body,
-        share: Share,
+        connection: &Connection,
         started: Instant,
     ) -> Result<Answer, Refusal> {
         if head.method != Method::POST {
@@ -132,6 +131,8 @@ impl<R: Reviewer> Webhook<R> {
             until: started + timeout.min(self.limits.body_read),
             for_others: timeout / WAIT_SHARE,
         };
+        let account = connection.account();
+        let share = self.budget.share(account);
         let received = receive(body, &self.limits, share, patience).await?;
         // The slot is taken once the body is there: a client that only begins
         // to send one takes nobody's.
@@ -141,7 +142,7 @@ impl<R: Reviewer> Webhook<R> {
         };
         let left = deadline.saturating_duration_since(Instant::now());
         let patience = received.patience.min(left);
-        let slot = gate.enter(patience).await.ok_or(Refusal::Busy)?;
+        let slot = gate.enter(account, patience).await.ok_or(Refusal::Busy)?;
         self.judge(endpoint, received, slot, deadline).await
     }
 
