@@ -141,19 +141,26 @@ impl LiveView {
     /// answered by `deadline`.
     ///
     /// Of a kind with many objects, those that `judge` uses are asked for, and
-    /// whether there are as many as the cache knows.
+    /// whether there are as many as the cache knows; unless the result is worth it,
+    /// no more than a review may ask for late.
     pub async fn confirm<T>(
         &self,
         deadline: Instant,
+        is_worth_all: bool,
         mut judge: impl FnMut(View<'_>) -> T,
     ) -> (T, Option<Question>) {
         let mut asked = Asked::doubting();
         let mut judged = self.judge(&asked, &mut judge);
+        let mut left = if is_worth_all { usize::MAX } else { MOST_LATE };
         for _ in 0..ROUNDS {
-            let questions = asked.take_open();
+            let mut questions = asked.take_open();
             if questions.is_empty() {
                 break;
             }
+            for question in questions.split_off(questions.len().min(left)) {
+                asked.found(question, Lookup::NotSynced);
+            }
+            left -= questions.len();
             self.ask(questions, Age::New, &mut asked, deadline).await;
             judged = self.judge(&asked, &mut judge);
         }

@@ -611,13 +611,13 @@ async fn no_denial_rests_on_a_watch_that_is_behind() {
     for (name, reviewed, more, behind, change) in late_cases() {
         let (server, view) = small_cluster(more).await;
         let judge = |view: View<'_>| denies(&reviewed, view);
-        let confirmed = view.confirm(deadline(), judge).await;
+        let confirmed = view.confirm(deadline(), true, judge).await;
         assert_eq!(confirmed, (true, None), "{name}: before");
 
         server.silence(behind);
         change(&server);
         assert!(view.answer(deadline(), judge).await, "{name}: unheard of");
-        let confirmed = view.confirm(deadline(), judge).await;
+        let confirmed = view.confirm(deadline(), true, judge).await;
         assert_eq!(confirmed, (false, None), "{name}: confirmed");
     }
 }
@@ -631,10 +631,10 @@ async fn what_cannot_be_confirmed_is_said() {
     server.silence(NODES);
     server.put(NODES, node("n3"));
     let soon = Instant::now() + Duration::from_millis(200);
-    let (denied, doubt) = view.confirm(soon, judge).await;
+    let (denied, doubt) = view.confirm(soon, true, judge).await;
     assert!(denied);
     assert!(doubt.is_some());
-    let (confirmed, ()) = tokio::join!(view.confirm(deadline(), judge), async {
+    let (confirmed, ()) = tokio::join!(view.confirm(deadline(), true, judge), async {
         server.speak(NODES, since);
     });
     assert_eq!(confirmed, (true, None), "once the watch has caught up");
@@ -642,7 +642,7 @@ async fn what_cannot_be_confirmed_is_said() {
     server.stop();
     let lost = |view: &LiveView| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "the loss is noticed", lost).await;
-    let (denied, doubt) = view.confirm(deadline(), judge).await;
+    let (denied, doubt) = view.confirm(deadline(), true, judge).await;
     assert!(denied && doubt.is_some());
 }
 
@@ -655,8 +655,13 @@ async fn what_is_too_much_to_ask_is_not_confirmed() {
         let is_absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
         (0..1000).filter(is_absent).count()
     };
-    let (_, doubt) = view.confirm(deadline(), absent).await;
+    let (_, doubt) = view.confirm(deadline(), true, absent).await;
     assert!(doubt.is_some());
+    let asked = *server.gets().borrow();
+    assert!(asked > MOST_LATE, "{asked}");
+    let (_, doubt) = view.confirm(deadline(), false, absent).await;
+    assert!(doubt.is_some());
+    assert_eq!(*server.gets().borrow() - asked, MOST_LATE);
 }
 
 #[tokio::test]
@@ -669,7 +674,7 @@ async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
     let lacks_namespaces = |view: &LiveView| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "all else is known", lacks_namespaces).await;
     let look = |view: View<'_>| view.namespace("shop") == Lookup::NotSynced;
-    let looked = view.confirm(deadline(), look).await;
+    let looked = view.confirm(deadline(), true, look).await;
     assert_eq!(looked, (true, None));
 }
 

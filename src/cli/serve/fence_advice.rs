@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use super::events::Events;
 use super::view::View;
+use crate::cluster::Lookup;
 use crate::diagnosis::{self, FenceAdvice, WaitingPod, fence_advice};
 use crate::events::{Occurrence, Reason};
 use crate::model::Text;
@@ -88,6 +89,9 @@ impl Advisor {
     async fn look(&self, live: &LiveView) -> Result<Vec<FenceAdvice>, String> {
         if let Fitness::Incomplete(reason) = live.fitness() {
             return Err(reason);
+        }
+        if live.look(|view| view.visit_nodes(None, &mut |_| false)) == Lookup::NotSynced {
+            return Err("the nodes are not known; /readyz says why.".to_owned());
         }
         let deadline = Instant::now() + LONGEST_LOOK;
         let Some(nodes) = live.answer(deadline, silent::nodes).await else {

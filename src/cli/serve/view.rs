@@ -69,11 +69,12 @@ impl View {
         if !is_told(&verdict) || verdict.given_up {
             return verdict;
         }
-        let until = match verdict.action() {
-            Action::Deny => half_way(deadline),
-            Action::Fix | Action::Warn | Action::Ignore => wait_until(deadline),
+        let (until, is_worth_all) = match verdict.action() {
+            Action::Deny => (half_way(deadline), true),
+            Action::Fix => (wait_until(deadline), true),
+            Action::Warn | Action::Ignore => (wait_until(deadline), false),
         };
-        let (verdict, unanswered) = live.confirm(until, &judge).await;
+        let (verdict, unanswered) = live.confirm(until, is_worth_all, &judge).await;
         match unanswered {
             Some(question) if stale == Stale::Warn && verdict.action() == Action::Deny => verdict
                 .without_denials(format!(
