@@ -31,7 +31,7 @@ const TURNS: usize = 4;
 
 /// What a request takes beside its body while it waits for the rest of it:
 /// headers, stream and task.
-const REQUEST: usize = 16 * 1024;
+const REQUEST: usize = 24 * 1024;
 
 /// How many times what is left of the memory the bodies of one connection may hold, and
 /// likewise its reviews of the slots. A connection that is alone has seven eighths, and of

@@ -33,7 +33,7 @@ const READ: usize = 16 * 1024 + 256 + 5;
 /// Bytes in the headers of one HTTP/2 request, each counted with 32 more (RFC 9113, 6.5.2).
 /// Those of an API server have some 500; what the map of them takes must fit into what a
 /// request is charged for beside its body.
-const HTTP2_HEADERS: u32 = 4 * 1024;
+const HTTP2_HEADERS: u32 = 8 * 1024;
 
 /// A client that vanished without a word is found out by HTTP/2 pings.
 const HTTP2_PING_EVERY: Duration = Duration::from_secs(30);
