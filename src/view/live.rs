@@ -126,10 +126,7 @@ impl LiveView {
             if questions.is_empty() {
                 return judged;
             }
-            for question in questions.split_off(questions.len().min(left)) {
-                asked.found(question, Lookup::NotSynced);
-            }
-            left -= questions.len();
+            keep_few(&mut questions, &mut left, &mut asked);
             self.ask(questions, Age::Any, &mut asked, deadline).await;
         }
         self.judge(&asked, &mut judge)
@@ -157,18 +154,14 @@ impl LiveView {
             if questions.is_empty() {
                 break;
             }
-            for question in questions.split_off(questions.len().min(left)) {
-                asked.found(question, Lookup::NotSynced);
-            }
-            left -= questions.len();
+            keep_few(&mut questions, &mut left, &mut asked);
             self.ask(questions, Age::New, &mut asked, deadline).await;
             judged = self.judge(&asked, &mut judge);
         }
         // What is too much to ask is as open as what was not answered.
         let unasked = asked.take_open().into_iter().next();
-        let statuses = self.statuses();
         let mut unanswered = asked.unanswered();
-        let unanswered = unanswered.find(|question| !is_out_of_reach(&statuses, question.kind));
+        let unanswered = unanswered.find(|it| !is_out_of_reach(&self.statuses(), it.kind));
         (judged, unanswered.cloned().or(unasked))
     }
 
@@ -277,6 +270,14 @@ impl LiveView {
     fn unreachable(&self) -> Option<String> {
         lock(&self.shared.unreachable).clone()
     }
+}
+
+/// Keeps as many questions as are left to be asked; the others stay without an answer.
+fn keep_few(questions: &mut Vec<Question>, left: &mut usize, asked: &mut Asked) {
+    for question in questions.split_off(questions.len().min(*left)) {
+        asked.found(question, Lookup::NotSynced);
+    }
+    *left -= questions.len();
 }
 
 /// Whether nearly every verdict depends on the kind. What depends on another is
