@@ -136,7 +136,26 @@ mod tests {
         })
     }
 
+    /// Objects in objects, as the API server writes who set which fields.
+    fn any_fields() -> impl Strategy<Value = Value> {
+        let text = r#"[\[\]{}",:a-c]{0,60}"#;
+        let leaf = text.prop_map(Value::from);
+        leaf.prop_recursive(6, 60, 8, move |inner| {
+            prop::collection::vec((text, inner), 0..8)
+                .prop_map(|fields| fields.into_iter().collect())
+        })
+    }
+
     proptest! {
+        #[test]
+        fn the_rest_is_as_it_was(fields in any_fields(), before in any_json(), after in any_json()) {
+            let review = |fields: Value| {
+                json!({"a": before, "managedFields": fields, "b": after}).to_string()
+            };
+            let copied = text(copied(review(json!([fields])).as_bytes()));
+            prop_assert_eq!(copied, Some(review(json!([]))));
+        }
+
         #[test]
         fn the_rest_is_as_it_was_or_no_json(
             fields in any_json(),
