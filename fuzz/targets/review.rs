@@ -42,15 +42,16 @@ pub fn cluster() -> &'static Cluster {
 }
 
 /// Whatever the bytes are, the answer is a review with a response, or a sentence; it does
-/// not depend on spaces; and a repair repairs.
+/// not depend on where the object stands; and a repair repairs.
 pub fn run(bytes: &[u8]) {
     let [built_in, repairing] = &*POLICIES;
-    let answer = answered(bytes, Endpoint::Validate, built_in);
-    if let Some(spaced) = spaced(bytes) {
-        let other = answered(&spaced, Endpoint::Validate, built_in);
+    answered(bytes, Endpoint::Validate, built_in);
+    if let Some(ways) = both_ways(bytes) {
         // What cannot be read is told with its place.
         let readable = |it: &Answer| it.decision != Decision::Unreadable;
-        assert_eq!(answer.filter(readable), other.filter(readable));
+        let [one, other] =
+            ways.map(|bytes| answered(&bytes, Endpoint::Validate, built_in).filter(readable));
+        assert_eq!(one, other);
     }
     let Some(first) = answered(bytes, Endpoint::Mutate, repairing) else {
         return;
@@ -60,16 +61,20 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// What begins the list that is left out before a review is read.
-pub(super) const FIELDS: &str = r#""managedFields":["#;
-
-/// A JSON document with `managedFields` written as no API server writes it, so that it is
-/// read in another way.
-pub(super) fn spaced(bytes: &[u8]) -> Option<Vec<u8>> {
-    let text = str::from_utf8(bytes).ok()?;
-    let spaced = text.replace(FIELDS, r#""managedFields": ["#);
-    let is_json = || serde_json::from_str::<Value>(text).is_ok();
-    (spaced != text && is_json()).then(|| spaced.into_bytes())
+/// The review as serde_json writes it, and the same with the objects before their kind, so
+/// that the whole of it is read by serde_json; `None` where there is no object to move.
+pub(super) fn both_ways(bytes: &[u8]) -> Option<[Vec<u8>; 2]> {
+    let mut review: Value = serde_json::from_slice(bytes).ok()?;
+    let first = review.to_string().into_bytes();
+    let request = review.get_mut("request")?.as_object_mut()?;
+    let fields = ["object", "oldObject"].map(|field| request.shift_remove_entry(field));
+    if fields.iter().flatten().all(|(_, object)| object.is_null()) {
+        return None;
+    }
+    for (field, object) in fields.into_iter().flatten() {
+        request.shift_insert(0, field, object);
+    }
+    Some([first, review.to_string().into_bytes()])
 }
 
 /// The answer to a review, which is well formed; `None` where there can be none.

@@ -5,9 +5,10 @@
 //! where something was found is the document looked at again.
 
 mod document;
-mod managed_fields;
+mod json;
 mod request;
 mod response;
+mod skip;
 
 pub use request::{Malformed, Operation, Request};
 

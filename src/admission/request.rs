@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::managed_fields;
+use super::json;
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::model::workload::WorkloadKind;
@@ -125,13 +125,13 @@ impl Request {
     /// # Errors
     /// When not even a uid can be read.
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
-        if let Some(shorter) = managed_fields::emptied(body)
-            && let Ok(OfObject(review)) = envelope(&shorter)
+        if let Ok(text) = str::from_utf8(body)
+            && let Ok(OfObject(review)) = json::read::<OfObject<ReviewEnvelope>>(text)
         {
             return review.into_request();
         }
-        // What is wrong is told of the body as it came.
-        let error = match envelope(body) {
+        // serde_json says what is wrong, and where.
+        let error = match serde_json::from_slice::<OfObject<ReviewEnvelope>>(body) {
             Ok(OfObject(review)) => return review.into_request(),
             Err(error) => error,
         };
@@ -211,14 +211,6 @@ fn checked(uid: Text) -> Result<Text, Malformed> {
         0 => Err(Malformed::NoUid),
         1..=LONGEST_UID => Ok(uid),
         _ => Err(Malformed::LongUid),
-    }
-}
-
-/// Checked once as a whole, text need not be checked again string by string.
-fn envelope(body: &[u8]) -> serde_json::Result<OfObject<ReviewEnvelope>> {
-    match str::from_utf8(body) {
-        Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_slice(body),
     }
 }
 
@@ -338,9 +330,11 @@ impl<'de> Deserialize<'de> for RequestFields {
                             request.user = map.next_value::<UserInfo>()?.username;
                         }
                         Field::Object if kind_known => {
+                            aside[0] = None;
                             request.object = map.next_value_seed(MaybeObject(request.kind))?;
                         }
                         Field::OldObject if kind_known => {
+                            aside[1] = None;
                             request.old_object = map.next_value_seed(MaybeObject(request.kind))?;
                         }
                         Field::Object => aside[0] = map.next_value()?,
@@ -465,7 +459,53 @@ struct SkimRequest {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
     use super::*;
+
+    const REVIEWS: [&str; 5] = [
+        include_str!("../../examples/review.json"),
+        include_str!("../../benches/data/claim-create.json"),
+        include_str!("../../benches/data/deployment-create.json"),
+        include_str!("../../benches/data/deployment-update.json"),
+        include_str!("../../benches/data/scale-update.json"),
+    ];
+
+    /// What was read, with every field.
+    fn told(read: serde_json::Result<OfObject<ReviewEnvelope>>) -> Option<String> {
+        let OfObject(review) = read.ok()?;
+        Some(format!("{:?}", review.into_request()))
+    }
+
+    #[test]
+    fn a_review_is_read_in_one_pass() {
+        for review in REVIEWS {
+            let read = told(json::read(review));
+            assert!(read.is_some(), "{review}");
+            assert_eq!(read, told(serde_json::from_str(review)), "{review}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_readers_read_the_same(
+            review in prop::sample::select(&REVIEWS[..]),
+            changes in prop::collection::vec((any::<Index>(), r#"[ \n{}\[\]",:\\0-9a-fntu.é-]{0,2}"#), 1..4),
+        ) {
+            let mut review = review.to_owned();
+            for (at, change) in changes {
+                let at = at.index(review.len());
+                if let Some(old) = review.get(at..).and_then(|it| it.chars().next()) {
+                    review.replace_range(at..at + old.len_utf8(), &change);
+                }
+            }
+            let other = told(serde_json::from_str(&review));
+            if let (Some(read), Some(other)) = (told(json::read(&review)), other) {
+                prop_assert_eq!(read, other, "{}", review);
+            }
+        }
+    }
 
     fn refusal(review: &str) -> String {
         let Err(refusal) = Request::read(review.as_bytes()) else {
