@@ -66,7 +66,10 @@ impl<'a> Response<'a> {
 
     /// Refuses the object, with every reason at once.
     pub(super) fn deny(&mut self, findings: &[&Finding]) {
-        let mut message = String::new();
+        let lengths = findings
+            .iter()
+            .map(|it| it.message.len() + it.rule.len() + 9);
+        let mut message = String::with_capacity(lengths.sum());
         for finding in findings {
             if !message.is_empty() {
                 message.push('\n');
@@ -126,7 +129,9 @@ impl<'a> Response<'a> {
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(256);
+        let message = self.status.as_ref().map_or(0, |it| it.message.len());
+        let patch = self.patch.as_ref().map_or(0, String::len);
+        let mut bytes = Vec::with_capacity(512 + message + patch);
         let review = Review {
             api_version: API_VERSION,
             kind: "AdmissionReview",

@@ -1,6 +1,6 @@
 //! Parts of sentences that several rules use.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
@@ -13,9 +13,9 @@ use crate::storage::ClassModes;
 /// volumes or for what is a forecast.
 pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> String {
     // Volumes of which the same is to be said are named together.
-    let mut groups: Vec<(&UsedVolume, Vec<String>)> = Vec::new();
+    let mut groups: Vec<(&UsedVolume, Vec<&str>)> = Vec::new();
     for volume in volumes {
-        let name = format!("\"{}\"", volume.shown_name());
+        let name = volume.shown_name().as_str();
         let alike =
             |other: &UsedVolume| noun(other) == noun(volume) && told_of(other) == told_of(volume);
         match groups.iter_mut().find(|(first, _)| alike(first)) {
@@ -23,17 +23,34 @@ pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Stri
             None => groups.push((volume, vec![name])),
         }
     }
-    let groups = groups.into_iter().map(|(first, names)| {
-        let several = names.len() > 1;
-        let plural = if several { "s" } else { "" };
-        format!(
-            "{}{plural} {}{}",
-            noun(first),
-            list(names),
-            predicate(first, several)
-        )
-    });
-    list(groups.collect())
+    // Room for what is said of one volume.
+    let mut text = String::with_capacity(128);
+    for (number, (first, names)) in groups.iter().enumerate() {
+        text.push_str(before(number, groups.len()));
+        text.push_str(noun(first));
+        if names.len() > 1 {
+            text.push('s');
+        }
+        text.push(' ');
+        for (number, name) in names.iter().enumerate() {
+            text.push_str(before(number, names.len()));
+            text.push('"');
+            text.push_str(name);
+            text.push('"');
+        }
+        // Writing to a String cannot fail.
+        let _ = predicate(&mut text, first, names.len() > 1);
+    }
+    text
+}
+
+/// What stands before an item of so many: `a, b and c`.
+const fn before(number: usize, of: usize) -> &'static str {
+    match number {
+        0 => "",
+        _ if number + 1 == of => " and ",
+        _ => ", ",
+    }
 }
 
 /// `a, b and c`.
@@ -55,58 +72,50 @@ fn told_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>
 }
 
 /// What is said of a volume, or of several, after its name.
-fn predicate(volume: &UsedVolume, several: bool) -> String {
+fn predicate(text: &mut String, volume: &UsedVolume, several: bool) -> fmt::Result {
     let modes = volume.modes;
     let are = if several { " are" } else { " is" };
     let Hold::Exclusive { basis, grounds } = &volume.hold else {
-        return format!("{are} {modes}");
+        return write!(text, "{are} {modes}");
     };
-    let mut text = match (*basis, several) {
-        (Basis::Bound | Basis::Inline, _) => format!("{are} {modes}"),
-        (Basis::Fitting, false) => {
-            format!(" is not bound yet, and the free volume that fits it is {modes}")
-        }
-        (Basis::Fitting, true) => {
-            format!(" are not bound yet, and the free volumes that fit them are {modes}")
-        }
-        (Basis::Forecast, _) => format!("{are} not bound yet and will be {modes}"),
-    };
+    match (*basis, several) {
+        (Basis::Bound | Basis::Inline, _) => write!(text, "{are} {modes}"),
+        (Basis::Fitting, false) => write!(
+            text,
+            " is not bound yet, and the free volume that fits it is {modes}"
+        ),
+        (Basis::Fitting, true) => write!(
+            text,
+            " are not bound yet, and the free volumes that fit them are {modes}"
+        ),
+        (Basis::Forecast, _) => write!(text, "{are} not bound yet and will be {modes}"),
+    }?;
     let driver = &volume.driver;
-    // Writing to a String cannot fail.
-    let _ = match grounds {
+    match grounds {
         Grounds::Known if driver.is_empty() => Ok(()),
         Grounds::Known => write!(text, " ({driver})"),
-        Grounds::NoCsiDriver => {
-            write!(
-                text,
-                " ({driver}, which Kubernetes attaches because it has no CSIDriver object)"
-            )
-        }
+        Grounds::NoCsiDriver => write!(
+            text,
+            " ({driver}, which Kubernetes attaches because it has no CSIDriver object)"
+        ),
         Grounds::ClassName(class) => write!(text, " (StorageClass \"{class}\", likely {driver})"),
-        Grounds::UnknownClass(class) => {
-            write!(
-                text,
-                " (assuming that StorageClass \"{class}\" attaches its volumes)"
-            )
-        }
-        Grounds::UnknownDefaultClass => {
-            write!(
-                text,
-                " (assuming that the default StorageClass attaches its volumes)"
-            )
-        }
-        Grounds::FlexVolume => {
-            write!(
-                text,
-                " (assuming that its FlexVolume driver attaches volumes)"
-            )
-        }
+        Grounds::UnknownClass(class) => write!(
+            text,
+            " (assuming that StorageClass \"{class}\" attaches its volumes)"
+        ),
+        Grounds::UnknownDefaultClass => write!(
+            text,
+            " (assuming that the default StorageClass attaches its volumes)"
+        ),
+        Grounds::FlexVolume => write!(
+            text,
+            " (assuming that its FlexVolume driver attaches volumes)"
+        ),
         Grounds::UnknownDriver if driver.is_empty() => {
             write!(text, " (assuming that its driver attaches volumes)")
         }
         Grounds::UnknownDriver => write!(text, " (assuming that {driver} attaches its volumes)"),
-    };
-    text
+    }
 }
 
 /// A sentence that says what would settle what is not sure, or an empty text.
@@ -151,7 +160,7 @@ fn noun(volume: &UsedVolume) -> &'static str {
 
 /// `claim "data"` or `volume "disk"`.
 pub(super) fn quoted(volume: &UsedVolume) -> String {
-    format!("{} \"{}\"", noun(volume), volume.shown_name())
+    [noun(volume), " \"", volume.shown_name(), "\""].concat()
 }
 
 /// The volumes because of which the pods must share a node, and what makes them matter.
