@@ -342,6 +342,7 @@ mod tests {
             (r#"{"a":"b":1}"#, None),
             (r#"{"a":,"b":1}"#, None),
             (r#"{"a":x,"b":1}"#, None),
+            (r#"{"a":n":0,"b":1}"#, None),
         ];
         for (text, b) in cases {
             assert_eq!(read::<Wanted>(text).ok(), b.map(|b| Wanted { b }), "{text}");

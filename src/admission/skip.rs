@@ -81,7 +81,7 @@ pub(super) fn after_value(json: &[u8], start: usize) -> Option<usize> {
         b'{' | b'[' => Some(start + length(&json[start..])?),
         b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
             let ends =
-                |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r');
+                |byte: &u8| !matches!(byte, b'+' | b'-' | b'.') && !byte.is_ascii_alphanumeric();
             let length = json[start..].iter().position(ends);
             Some(length.map_or(json.len(), |it| start + it))
         }
