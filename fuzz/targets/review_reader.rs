@@ -32,13 +32,14 @@ fn submitted(bytes: &[u8]) -> Option<Submitted> {
     received.submitted()
 }
 
-/// Whether as many brackets are closed as are opened, outside of texts, and all texts end.
+/// Whether as many brackets are closed as are opened, outside of texts, and all texts end. A
+/// backslash outside of them is no JSON, and is taken for one within.
 fn brackets_match(json: &[u8]) -> bool {
     let (mut depth, mut in_text, mut is_escaped) = (0_i64, false, false);
     for byte in json {
         match byte {
             _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = in_text,
+            b'\\' => is_escaped = true,
             b'"' => in_text = !in_text,
             b'{' | b'[' if !in_text => depth += 1,
             b'}' | b']' if !in_text => depth -= 1,
