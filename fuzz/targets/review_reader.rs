@@ -11,20 +11,32 @@ use super::review::both_ways;
 pub fn run(bytes: &[u8]) {
     match Received::read(bytes, Timestamp::UNIX_EPOCH) {
         Ok(received) => {
-            if let Some(submitted) = received.submitted() {
-                assert!(!submitted.name.is_empty());
-            }
             assert!(brackets_match(bytes));
+            let Some(submitted) = received.submitted() else {
+                return;
+            };
+            assert!(!submitted.name.is_empty());
+            // To write and read it twice more takes several times as long, so it is done for
+            // one in eight; `review` does it for all.
+            if is_chosen(bytes)
+                && let Some(ways) = both_ways(bytes)
+            {
+                let [one, other] = ways.each_ref().map(|bytes| self::submitted(bytes));
+                assert_eq!(one, other);
+            }
         }
         Err(refusal) => {
             let sentence = refusal.to_string();
             assert!(sentence.ends_with('.'), "{sentence}");
         }
     }
-    if let Some(ways) = both_ways(bytes) {
-        let [one, other] = ways.each_ref().map(|bytes| submitted(bytes));
-        assert_eq!(one, other);
-    }
+}
+
+fn is_chosen(bytes: &[u8]) -> bool {
+    let sum = bytes
+        .iter()
+        .fold(0, |sum: u8, byte| sum.wrapping_add(*byte));
+    sum.is_multiple_of(8)
 }
 
 fn submitted(bytes: &[u8]) -> Option<Submitted> {
@@ -33,18 +45,17 @@ fn submitted(bytes: &[u8]) -> Option<Submitted> {
 }
 
 /// Whether as many brackets are closed as are opened, outside of texts, and all texts end. A
-/// backslash outside of them is no JSON, and is taken for one within.
+/// backslash outside of them is no JSON; there as well no quotation mark behind it counts.
 fn brackets_match(json: &[u8]) -> bool {
     let (mut depth, mut in_text, mut is_escaped) = (0_i64, false, false);
     for byte in json {
         match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true,
-            b'"' => in_text = !in_text,
+            b'"' if !is_escaped => in_text = !in_text,
             b'{' | b'[' if !in_text => depth += 1,
             b'}' | b']' if !in_text => depth -= 1,
             _ => {}
         }
+        is_escaped = !is_escaped && *byte == b'\\';
     }
     depth == 0 && !in_text
 }
