@@ -14,10 +14,13 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper_util::rt::TokioExecutor;
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
+use tower_service::Service as _;
 
 use super::connections::{Admitted, Connections};
 use super::health::{HealthSource, Readiness, State};
@@ -111,7 +114,11 @@ async fn serve(stream: TcpStream, place: Admitted, router: Router, lifetime: Lif
     let _ = stream.set_nodelay(true);
     let mut http = Builder::new(TokioExecutor::new()).http1_only();
     http.http1().max_buf_size(BUFFER);
-    speak(stream, &http, &router, &place, lifetime).await;
+    let answer = |_, request: Request<Incoming>| {
+        let answered = router.clone().call(request);
+        async move { answered.await.unwrap_or_else(|never| match never {}) }
+    };
+    speak(stream, &http, &place, lifetime, answer).await;
 }
 
 /// Alive while it can answer at all.

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::{Error as TlsError, ServerConfig};
@@ -20,7 +19,9 @@ use super::connections::{Admitted, Connections};
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::port::{Lifetime, speak};
+use super::review::Reviewer;
 use super::tls::OwnHandshake;
+use super::webhook::Webhook;
 
 /// Received and not yet read bytes that one HTTP/1.1 connection may hold,
 /// headers included.
@@ -42,8 +43,8 @@ const HTTP2_PING_EVERY: Duration = Duration::from_secs(30);
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
 /// What all connections to the webhook port share.
-pub(super) struct Https {
-    router: Router,
+pub(super) struct Https<R> {
+    webhook: Arc<Webhook<R>>,
     tls: TlsAcceptor,
     own_handshake: OwnHandshake,
     limits: Limits,
@@ -51,16 +52,16 @@ pub(super) struct Https {
     warned: Mutex<Option<Instant>>,
 }
 
-impl Https {
+impl<R: Reviewer> Https<R> {
     pub(super) fn new(
-        router: Router,
+        webhook: Webhook<R>,
         tls: ServerConfig,
         own_handshake: OwnHandshake,
         limits: Limits,
         metrics: Metrics,
     ) -> Self {
         Self {
-            router,
+            webhook: Arc::new(webhook),
             tls: TlsAcceptor::from(Arc::new(tls)),
             own_handshake,
             limits,
@@ -75,7 +76,7 @@ impl Https {
         connections: &Arc<Connections>,
         stream: TcpStream,
         peer: SocketAddr,
-    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+    ) -> Option<impl Future<Output = ()> + Send + use<R>> {
         let is_own = self.own_handshake.is_from(peer);
         let place = match is_own {
             // Readiness has a place of its own, beside all others.
@@ -135,7 +136,8 @@ impl Https {
             age: self.limits.age,
             goodbye: self.limits.goodbye,
         };
-        speak(stream, &http, &self.router, place, lifetime).await;
+        let answer = |connection, request| Arc::clone(&self.webhook).answer(connection, request);
+        speak(stream, &http, place, lifetime, answer).await;
     }
 
     fn handshake_failed(&self, error: &io::Error) {

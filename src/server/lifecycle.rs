@@ -220,7 +220,7 @@ impl Server {
             limits,
         };
         let https = Arc::new(Https::new(
-            Webhook::new(reviewer, limits, metrics.clone()).router(),
+            Webhook::new(reviewer, limits, metrics.clone()),
             server_config(certificates, options.clients.clone())?,
             own_handshake,
             limits,

@@ -1,15 +1,16 @@
 //! A port: accepting connections, and ending those that are due.
 
+use std::convert::Infallible;
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,7 +18,6 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
-use tower_service::Service as _;
 
 use super::connections::{Admitted, Connection, Connections};
 
@@ -116,23 +116,25 @@ pub(super) struct Lifetime {
 ///
 /// Whatever a client can leave undone (headers, the next request, reading an
 /// answer) leaves the connection without a request to judge, and so idle.
-pub(super) async fn speak<S>(
+pub(super) async fn speak<S, A, F, B>(
     stream: S,
     http: &Builder<TokioExecutor>,
-    router: &Router,
     place: &Admitted,
     lifetime: Lifetime,
+    answer: A,
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    A: Fn(Arc<Connection>, Request<Incoming>) -> F,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
     let connection = place.connection();
-    let service = service_fn(|mut request: Request<Incoming>| {
+    let service = service_fn(|request| {
         let asking = connection.begin(Instant::now());
-        request.extensions_mut().insert(Arc::clone(connection));
-        let answer = router.clone().call(request);
+        let answer = answer(Arc::clone(connection), request);
         async move {
             let _asking = asking;
-            answer.await
+            Ok::<_, Infallible>(answer.await)
         }
     });
     let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));

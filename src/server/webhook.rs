@@ -4,15 +4,12 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody as _};
-use axum::extract::Request;
-use axum::http::header::{ALLOW, CONTENT_TYPE, EXPECT, HeaderValue};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, Uri, Version};
-use axum::response::Response;
-use axum::routing::any;
-use axum::{Extension, Router};
 use futures_util::FutureExt as _;
+use http_body_util::Full;
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, EXPECT, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 use jiff::SignedDuration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
@@ -45,6 +42,8 @@ const WAIT_SHARE: u32 = 4;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
+type Response = hyper::Response<Full<Bytes>>;
+
 /// What answers the requests of all connections.
 pub(super) struct Webhook<R> {
     reviewer: R,
@@ -67,32 +66,20 @@ impl<R: Reviewer> Webhook<R> {
         }
     }
 
-    /// The two paths; each request brings its [`Connection`] as an extension.
-    pub(super) fn router(self) -> Router {
-        let shared = Arc::new(self);
-        let answer_at = |endpoint| {
-            let shared = Arc::clone(&shared);
-            any(
-                move |Extension(connection): Extension<Arc<Connection>>, request: Request| {
-                    shared.answer(endpoint, connection, request)
-                },
-            )
-        };
-        Router::new()
-            .route("/mutate", answer_at(Endpoint::Mutate))
-            .route("/validate", answer_at(Endpoint::Validate))
-            .fallback(move |request: Request| shared.not_found(request))
-    }
-
-    async fn answer(
+    /// Answers a request that came by that connection.
+    pub(super) async fn answer(
         self: Arc<Self>,
-        endpoint: Endpoint,
         connection: Arc<Connection>,
-        request: Request,
+        request: Request<Incoming>,
     ) -> Response {
         let started = Instant::now();
-        let _in_flight = self.metrics.request_started();
         let (head, mut body) = request.into_parts();
+        let endpoint = match head.uri.path() {
+            "/mutate" => Endpoint::Mutate,
+            "/validate" => Endpoint::Validate,
+            _ => return self.refuse(&Refusal::NotFound, &head, body).await,
+        };
+        let _in_flight = self.metrics.request_started();
         let reviewed = self.review(endpoint, &head, &mut body, &connection, started);
         let response = match reviewed.await {
             Ok(answer) => {
@@ -106,16 +93,11 @@ impl<R: Reviewer> Webhook<R> {
         response
     }
 
-    async fn not_found(self: Arc<Self>, request: Request) -> Response {
-        let (head, body) = request.into_parts();
-        self.refuse(&Refusal::NotFound, &head, body).await
-    }
-
     async fn review(
         self: &Arc<Self>,
         endpoint: Endpoint,
         head: &Parts,
-        body: &mut Body,
+        body: &mut Incoming,
         connection: &Connection,
         started: Instant,
     ) -> Result<Answer, Refusal> {
@@ -197,7 +179,7 @@ impl<R: Reviewer> Webhook<R> {
 
     /// Tells the client why not, in such a way that it hears it while it is
     /// still sending.
-    async fn refuse(&self, refusal: &Refusal, head: &Parts, mut body: Body) -> Response {
+    async fn refuse(&self, refusal: &Refusal, head: &Parts, mut body: Incoming) -> Response {
         self.metrics.refused(refusal);
         let limits = self.limits;
         let is_unread = !body.is_end_stream()
@@ -215,7 +197,11 @@ impl<R: Reviewer> Webhook<R> {
             // before it is asked to.
             discard(&mut body, &limits).await;
         }
-        let mut response = response(refusal.status(), TEXT, refusal.sentence(&limits));
+        let sentence = match head.method {
+            Method::HEAD => String::new(),
+            _ => refusal.sentence(&limits),
+        };
+        let mut response = response(refusal.status(), TEXT, sentence);
         if matches!(refusal, Refusal::Method) {
             response
                 .headers_mut()
@@ -246,7 +232,11 @@ fn client_timeout(uri: &Uri) -> Duration {
         .map_or(DEFAULT_TIMEOUT, |given: Duration| given.min(MAX_TIMEOUT))
 }
 
-fn response(status: StatusCode, content_type: HeaderValue, body: impl Into<Body>) -> Response {
+fn response(
+    status: StatusCode,
+    content_type: HeaderValue,
+    body: impl Into<Full<Bytes>>,
+) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
