@@ -22,7 +22,7 @@ pub enum CatalogError {
 /// Every provisioner that is known, by name or by pattern.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    exact: HashMap<Text, Entry>,
+    exact: hashbrown::HashMap<Text, Entry>,
     /// Longest fixed part first; of equals, the one put in later first.
     globs: Vec<(Glob, Entry)>,
 }
@@ -52,7 +52,7 @@ impl Catalog {
     fn from_yaml(text: &str) -> Result<Self, CatalogError> {
         let raw: RawCatalog = serde_saphyr::from_str(text)?;
         let mut catalog = Self {
-            exact: HashMap::with_capacity(raw.provisioners.len()),
+            exact: hashbrown::HashMap::with_capacity(raw.provisioners.len()),
             globs: Vec::new(),
         };
         for (name, entry) in raw.provisioners {
