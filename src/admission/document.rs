@@ -50,7 +50,8 @@ impl<'a> Documents<'a> {
         }
     }
 
-    /// The object and the object before the update, as bytes.
+    /// The object and the object before the update, as bytes. None, and so nothing to
+    /// repair, where something is not JSON that nobody has read so far.
     fn both(&self) -> Both<'a> {
         serde_json::from_slice::<Whole<'a>>(self.body)
             .map(|whole| whole.request)

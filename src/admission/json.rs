@@ -1,7 +1,7 @@
 //! Reading JSON of which most is not wanted.
 //!
 //! The larger part of a review is read by nobody: containers, annotations, `managedFields`.
-//! serde_json reads over it byte by byte, to check it; here only its end is looked for (see
+//! serde_json checks every token of it; here only its end is looked for (see
 //! [`super::skip`]). What is wanted is read as serde_json reads it, and numbers and escaped
 //! text by serde_json itself.
 
@@ -20,9 +20,10 @@ const DEEPEST: u8 = 127;
 /// Reads a value that is the whole of `text`.
 ///
 /// # Errors
-/// When it is no JSON or not of that shape; serde_json then says what is wrong, and where.
-/// What is not wanted may be anything whose quotation marks and brackets match. Nothing
-/// that serde_json has to lend from a text of its own (`RawValue`) can be read.
+/// When it is not JSON or not of that shape, without a word on what is wrong and where; and
+/// also where a `RawValue` is wanted, or an enum that is not a plain text. Let serde_json
+/// read it then. Of a list or an object that is not wanted, only quotation marks and
+/// brackets must match.
 pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T> {
     let mut reader = Reader {
         text,
@@ -43,9 +44,9 @@ fn unexpected() -> Error {
 
 struct Reader<'de> {
     text: &'de str,
-    /// The next byte to read, never in the midst of a character.
+    /// The next byte to read, always where a character begins.
     at: usize,
-    /// How many more lists and objects may be within each other.
+    /// How many more levels of lists and objects there may be.
     deeper: u8,
 }
 
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_need_only_end() {
+    fn what_nobody_reads_needs_only_to_end() {
         #[derive(Debug, PartialEq, Deserialize)]
         struct Wanted {
             b: u8,

@@ -2,7 +2,8 @@
 //!
 //! The review is read once, front to back: the API server writes the object's
 //! kind before the object, so the object is read straight into its facts. Only
-//! where something was found is the document looked at again.
+//! where it cannot be read in this way, or something was found, is the document
+//! looked at again.
 
 mod document;
 mod json;

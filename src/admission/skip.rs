@@ -8,7 +8,7 @@ const LANES: usize = 16;
 /// The end of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Closed {
-    /// The byte after its last quotation mark.
+    /// The byte after its closing quotation mark.
     pub(super) end: usize,
     /// Whether no character in it is escaped.
     pub(super) plain: bool,
@@ -73,8 +73,9 @@ fn first_mark(bytes: [u8; LANES]) -> Option<usize> {
 }
 
 /// The byte after the value that begins at `start`; `None` where none begins or it does not
-/// end. Of lists and objects only quotation marks and brackets are looked at, and neither
-/// kind of brackets is told from the other.
+/// end. Of lists and objects only quotation marks and brackets are looked at, and square
+/// and curly ones are not told apart; what is neither of these nor a text ends with its
+/// letters and digits.
 pub(super) fn after_value(json: &[u8], start: usize) -> Option<usize> {
     match json.get(start)? {
         b'"' => after_text(json, start + 1).map(|it| it.end),

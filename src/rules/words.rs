@@ -44,7 +44,7 @@ pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> Stri
     text
 }
 
-/// What stands before an item of so many: `a, b and c`.
+/// What separates an item from the one before it: `a, b and c`.
 const fn before(number: usize, of: usize) -> &'static str {
     match number {
         0 => "",

@@ -197,6 +197,7 @@ impl<R: Reviewer> Webhook<R> {
             // before it is asked to.
             discard(&mut body, &limits).await;
         }
+        // Over HTTP/2 it would be sent.
         let sentence = match head.method {
             Method::HEAD => String::new(),
             _ => refusal.sentence(&limits),

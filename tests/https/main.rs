@@ -88,6 +88,9 @@ async fn what_is_not_a_review_is_refused_with_a_sentence() {
                 "{case}: {text}"
             );
         }
+        let response = client.head(server.url("/mutate")).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(response.text().await.unwrap(), "");
     }
 }
 
