@@ -5,7 +5,6 @@
 //! [`super::skip`]). What is wanted is read as serde_json reads it, and numbers and escaped
 //! text by serde_json itself.
 
-use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor,
 };
@@ -21,9 +20,8 @@ const DEEPEST: u8 = 127;
 ///
 /// # Errors
 /// When it is not JSON or not of that shape, without a word on what is wrong and where; and
-/// also where a `RawValue` is wanted, or an enum that is not a plain text. Let serde_json
-/// read it then. Of a list or an object that is not wanted, only quotation marks and
-/// brackets must match.
+/// also where a `RawValue` or an enum is wanted. Let serde_json read it then. Of a list or an
+/// object that is not wanted, only quotation marks and brackets must match.
 pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T> {
     let mut reader = Reader {
         text,
@@ -168,20 +166,6 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// Of enums only those without fields are read, whose values are texts.
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        _variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value> {
-        if self.peek() != Some(b'"') {
-            return Err(unexpected());
-        }
-        let variant = self.plain()?.ok_or_else(unexpected)?;
-        visitor.visit_enum(BorrowedStrDeserializer::new(variant))
-    }
-
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.peek();
         self.at = after_value(self.text.as_bytes(), self.at).ok_or_else(unexpected)?;
@@ -190,7 +174,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct seq tuple tuple_struct map struct identifier
+        unit unit_struct seq tuple tuple_struct map struct enum identifier
     }
 }
 

@@ -200,5 +200,5 @@ fn named(volumes: &[Text]) -> String {
     if volumes.len() > NAMED {
         named.push(format!("{} more", volumes.len() - NAMED));
     }
-    words::list(named)
+    words::list(&named)
 }

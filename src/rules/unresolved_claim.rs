@@ -122,7 +122,7 @@ fn unresolved(
         extent: 0,
         what: format!(
             "{}, so it could not be verified that several nodes may have {volumes} at once, which this {} needs.",
-            words::list(seen),
+            words::list(&seen),
             situation.workload.kind
         ),
         advice: advice.join(" "),
@@ -148,7 +148,7 @@ fn about_claims(
         Absence::Absent => ("do not exist", "Create the claims."),
     };
     (
-        format!("claims {} {fate}", words::list(names.collect())),
+        format!("claims {} {fate}", words::list(&names.collect::<Vec<_>>())),
         advice,
     )
 }

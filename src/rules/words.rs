@@ -54,12 +54,12 @@ const fn before(number: usize, of: usize) -> &'static str {
 }
 
 /// `a, b and c`.
-pub(super) fn list(mut items: Vec<String>) -> String {
-    match items.pop() {
-        Some(last) if items.is_empty() => last,
-        Some(last) => format!("{} and {last}", items.join(", ")),
-        None => String::new(),
-    }
+pub(super) fn list(items: &[String]) -> String {
+    let of = items.len();
+    let parts = items.iter().enumerate();
+    parts
+        .flat_map(|(number, item)| [before(number, of), item])
+        .collect()
 }
 
 /// All that [`predicate`] depends on.

@@ -129,7 +129,7 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         others.truncate(NAMED);
         others.push(format!("{} more", count - NAMED));
     }
-    let others = words::list(others);
+    let others = words::list(&others);
     let (consequence, brief) = if single_pod {
         (
             "one pod in the whole cluster may use it, so the later one stays Pending",
