@@ -114,9 +114,9 @@ impl Asked {
     }
 
     /// Notes all objects of a kind.
-    pub fn listed(&mut self, question: Question, objects: Vec<Stored>) {
+    pub fn listed(&mut self, question: Question, objects: &[Stored]) {
         for object in objects {
-            self.heard.put(object);
+            self.heard.put(object.clone());
         }
         self.answers.insert(question, Answer::Heard);
     }

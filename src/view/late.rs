@@ -7,29 +7,26 @@
 //! time the answers are there. The usual review misses nothing and pays nothing.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use kube::{Api, Client};
-use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::{Lookup, Question, Stored};
 
 use super::resource::{RawObject, Watched};
+use super::together::Together;
+use super::turns::Turns;
 
 /// Questions to the API server at the same time; further ones wait their turn
 /// within their deadline. A flood of reviews must not become one of questions.
 const AT_ONCE: usize = 32;
 
-/// How many of them may be about one namespace: whoever floods the guard with
-/// absent names waits for himself.
+/// How many of them may be about one namespace.
 const OF_A_NAMESPACE: usize = 8;
-
-const SHARES: usize = 64;
 
 /// An object that was missed this often within [`MEMORY`] is not asked for again
 /// in that time. Twice is what somebody needs who creates it between two reviews.
@@ -49,20 +46,10 @@ type Answer = Lookup<Arc<Stored>>;
 /// was missed again and again, and never by those who ask for a [`Age::New`]
 /// answer.
 pub(super) struct LateObjects {
-    asked: Mutex<HashMap<Question, UnderWay>>,
-    turns: Semaphore,
-    /// What the questions about one namespace may have of the turns. Namespaces
-    /// share them by chance, so that their number does not matter.
-    shares: [Semaphore; SHARES],
+    together: Together<Answer>,
+    turns: Turns,
     misses: Misses,
     counts: Counts,
-}
-
-/// A question that is under way.
-struct UnderWay {
-    answer: Arc<OnceCell<Answer>>,
-    /// How many wait for it.
-    waiting: usize,
 }
 
 /// How many answers there were of each kind.
@@ -85,9 +72,8 @@ pub(super) enum Age {
 impl Default for LateObjects {
     fn default() -> Self {
         Self {
-            asked: Mutex::default(),
-            turns: Semaphore::new(AT_ONCE),
-            shares: std::array::from_fn(|_| Semaphore::new(OF_A_NAMESPACE)),
+            together: Together::default(),
+            turns: Turns::new(AT_ONCE, OF_A_NAMESPACE),
             misses: Misses::default(),
             counts: Counts::default(),
         }
@@ -140,37 +126,14 @@ impl LateObjects {
     }
 
     async fn ask_api_server(&self, client: &Client, question: &Question, age: Age) -> Answer {
-        let (place, own) = self.join(question);
-        let answer = place.settle(client).await;
-        if own || (age == Age::Any && answer != Lookup::Absent) {
-            return answer;
-        }
-        drop(place);
         // Somebody else's question may have been answered just before the object
-        // came to be. One that begins now is late enough.
-        let (place, _) = self.join(question);
-        place.settle(client).await
-    }
-
-    /// A place at the question that is under way, or at a new one.
-    fn join<'a>(&'a self, question: &'a Question) -> (Place<'a>, bool) {
-        let mut asked = self.lock();
-        let is_new = !asked.contains_key(question);
-        let under_way = asked.entry(question.clone()).or_insert_with(|| UnderWay {
-            answer: Arc::new(OnceCell::new()),
-            waiting: 0,
-        });
-        under_way.waiting += 1;
-        let place = Place {
-            late: self,
-            answer: Arc::clone(&under_way.answer),
-            question,
+        // came to be.
+        let may_be_older = |answer: &Answer| age == Age::Any && *answer != Lookup::Absent;
+        let ask = || async {
+            let _turn = self.turns.take(&question.namespace).await;
+            get(client, question).await
         };
-        (place, is_new)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Question, UnderWay>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.together.ask(question, may_be_older, ask).await
     }
 }
 
@@ -182,10 +145,6 @@ impl Counts {
             Lookup::NotSynced => &self.unanswered,
         }
     }
-}
-
-fn share(namespace: &str) -> usize {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(namespace) as usize % SHARES
 }
 
 /// The objects that were asked for and absent a moment ago.
@@ -220,47 +179,6 @@ impl Misses {
                 times: 1,
             };
             misses.insert(question.clone(), miss);
-        }
-    }
-}
-
-/// A place among those who wait for an answer. The question ends once it is answered, or
-/// once nobody waits for it any more, also where the one who waits is dropped.
-struct Place<'a> {
-    late: &'a LateObjects,
-    answer: Arc<OnceCell<Answer>>,
-    question: &'a Question,
-}
-
-impl Place<'_> {
-    /// Waits for the answer. Whoever came first asks; when they give up, the
-    /// next one does.
-    async fn settle(&self, client: &Client) -> Answer {
-        let (late, question) = (self.late, self.question);
-        let answer = self.answer.get_or_init(|| async {
-            let share = &late.shares[share(&question.namespace)];
-            let (Ok(_share), Ok(_turn)) = (share.acquire().await, late.turns.acquire().await)
-            else {
-                return Lookup::NotSynced;
-            };
-            get(client, question).await
-        });
-        answer.await.clone()
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        let mut asked = self.late.lock();
-        let Some(under_way) = asked.get_mut(self.question) else {
-            return;
-        };
-        if !Arc::ptr_eq(&under_way.answer, &self.answer) {
-            return;
-        }
-        under_way.waiting -= 1;
-        if under_way.waiting == 0 || under_way.answer.initialized() {
-            asked.remove(self.question);
         }
     }
 }

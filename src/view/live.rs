@@ -13,9 +13,10 @@ use crate::model::object::ObjectKind;
 
 use super::connect::{Access, ConnectError, listening_client};
 use super::late::{Age, LateObjects};
-use super::list::{Listed, list};
+use super::list::{Listed, Lists};
 use super::shared::SharedCluster;
 use super::status::{KindStatus, Statuses};
+use super::turns::Turns;
 use super::watch::follow;
 
 /// Between two attempts to find out which cluster to talk to. A kubeconfig is a
@@ -31,6 +32,13 @@ const ROUNDS: usize = 3;
 /// what it names stays unknown. A review may name thousands.
 const MOST_LATE: usize = 16;
 
+/// Judgements that are confirmed at the same time; further ones wait their turn. Each may
+/// hold the facts of 500 objects of eight kinds, some 2 MB.
+const CONFIRMED_AT_ONCE: usize = 16;
+
+/// How many of them may be about one namespace.
+const OF_A_NAMESPACE: usize = 12;
+
 /// A view of a cluster as it is now. Dropping it ends all watches.
 ///
 /// It answers at once, from what it knows, whether or not the API server can be
@@ -38,6 +46,8 @@ const MOST_LATE: usize = 16;
 pub struct LiveView {
     shared: Arc<Shared>,
     late_objects: LateObjects,
+    lists: Lists,
+    turns: Turns,
     /// Dropping it ends the watches.
     tasks: JoinSet<()>,
 }
@@ -102,6 +112,8 @@ impl LiveView {
         Self {
             shared,
             late_objects: LateObjects::default(),
+            lists: Lists::default(),
+            turns: Turns::new(CONFIRMED_AT_ONCE, OF_A_NAMESPACE),
             tasks,
         }
     }
@@ -139,7 +151,8 @@ impl LiveView {
     ///
     /// Of a kind with many objects, those that `judge` uses are asked for, and
     /// whether there are as many as the cache knows; unless the result is worth it,
-    /// no more than a review may ask for late.
+    /// no more than a review may ask for late. Who does not get a turn by `deadline`
+    /// has no answer either.
     pub async fn confirm<T>(
         &self,
         deadline: Instant,
@@ -148,18 +161,24 @@ impl LiveView {
     ) -> (T, Option<Question>) {
         let mut asked = Asked::doubting();
         let mut judged = self.judge(&asked, &mut judge);
+        let mut questions = asked.take_open();
+        let mut namespaces = questions.iter().map(|it| it.namespace.as_str());
+        let namespace = namespaces.find(|it| !it.is_empty()).unwrap_or_default();
+        let Ok(_turn) = timeout_at(deadline, self.turns.take(namespace)).await else {
+            return (judged, questions.into_iter().next());
+        };
         let mut left = if is_worth_all { usize::MAX } else { MOST_LATE };
         for _ in 0..ROUNDS {
-            let mut questions = asked.take_open();
             if questions.is_empty() {
                 break;
             }
             keep_few(&mut questions, &mut left, &mut asked);
             self.ask(questions, Age::New, &mut asked, deadline).await;
             judged = self.judge(&asked, &mut judge);
+            questions = asked.take_open();
         }
         // What is too much to ask is as open as what was not answered.
-        let unasked = asked.take_open().into_iter().next();
+        let unasked = questions.into_iter().next();
         let mut unanswered = asked.unanswered();
         let unanswered = unanswered.find(|it| !is_out_of_reach(&self.statuses(), it.kind));
         (judged, unanswered.cloned().or(unasked))
@@ -176,7 +195,8 @@ impl LiveView {
             .into_iter()
             .partition(|question| !question.name.is_empty());
         let lists = all.into_iter().map(async |question| {
-            let listed = list(client, &self.shared.cluster, &question, deadline).await;
+            let cluster = &self.shared.cluster;
+            let listed = self.lists.ask(client, cluster, &question, deadline).await;
             (question, listed)
         });
         let (objects, lists) = tokio::join!(
@@ -188,7 +208,7 @@ impl LiveView {
         }
         for (question, listed) in lists {
             match listed {
-                Listed::All(objects) => asked.listed(question, objects),
+                Listed::All(objects) => asked.listed(question, &objects),
                 Listed::Confirmed => asked.confirmed(question),
                 Listed::Unanswered => asked.found(question, Lookup::NotSynced),
             }

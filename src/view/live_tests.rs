@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::super::fake_api_server::{CLAIMS, FakeApiServer, NODES};
 use super::super::status::Link;
 use super::*;
+use crate::model::Text;
 use crate::model::claim::Claim;
+use crate::model::labels::Labels;
 use crate::model::workload::WorkloadKind;
 
 const REPLICA_SETS: &str = "/apis/apps/v1/replicasets";
@@ -644,6 +646,81 @@ async fn what_cannot_be_confirmed_is_said() {
     until(&view, "the loss is noticed", lost).await;
     let (denied, doubt) = view.confirm(deadline(), true, judge).await;
     assert!(denied && doubt.is_some());
+}
+
+#[tokio::test]
+async fn what_is_many_is_read_page_by_page_and_what_is_too_many_is_counted() {
+    let named = |number: usize| deployment(&format!("w{number:03}"), "Recreate", &Value::Null);
+    for (count, is_read) in [(120, true), (600, false)] {
+        let others = (0..count).map(|number| (DEPLOYMENTS, named(number)));
+        let (server, view) = small_cluster(others.collect()).await;
+        let lists = server.lists(DEPLOYMENTS);
+        // Another one in place of the last: their number is the same.
+        server.silence(DEPLOYMENTS);
+        server.delete(DEPLOYMENTS, named(count - 1));
+        server.put(DEPLOYMENTS, named(count));
+        let knows = |view: View<'_>| {
+            let mut found = Vec::new();
+            view.visit_workloads(None, &Labels::default(), &mut |workload| {
+                found.push(workload.metadata.name.clone());
+                true
+            });
+            found.contains(&Text::from(format!("w{count:03}")))
+        };
+        let confirmed = view.confirm(deadline(), true, knows).await;
+        assert_eq!(confirmed, (is_read, None), "{count} workloads");
+        let pages = if is_read { 3 } else { 1 };
+        assert_eq!(
+            server.lists(DEPLOYMENTS) - lists,
+            pages,
+            "{count} workloads"
+        );
+    }
+}
+
+#[tokio::test]
+async fn reviews_that_are_confirmed_at_the_same_time_share_the_lists() {
+    let (server, view) = small_cluster(vec![]).await;
+    let reviewed = deployment("web", "RollingUpdate", &Value::Null);
+    let judge = |view: View<'_>| denies(&reviewed, view);
+    let lists = server.lists(NODES);
+    let confirmed = (0..100).map(|_| view.confirm(deadline(), true, judge));
+    for confirmed in futures_util::future::join_all(confirmed).await {
+        assert_eq!(confirmed, (true, None));
+    }
+    let lists = server.lists(NODES) - lists;
+    assert!(lists <= 50, "{lists} lists for 100 reviews");
+}
+
+#[tokio::test]
+async fn what_does_not_get_its_turn_is_not_confirmed() {
+    let (server, view) = small_cluster(vec![]).await;
+    server.hold_answers(true);
+    // An object that a question is about, and a list; only lists are answered.
+    let claim = |view: View<'_>| view.claim("shop", "data").found().is_some();
+    let list = |namespace: &'static str| {
+        move |view: View<'_>| {
+            view.visit_workloads(Some(namespace), &Labels::default(), &mut |_| true);
+            true
+        }
+    };
+    let soon = || Instant::now() + Duration::from_millis(50);
+    let flood = (0..CONFIRMED_AT_ONCE).map(|_| view.confirm(deadline(), true, claim));
+    let flood = futures_util::future::join_all(flood);
+    let others = async {
+        let (_, own) = view.confirm(soon(), true, list("shop")).await;
+        let (_, other) = view.confirm(deadline(), true, list("bank")).await;
+        server.hold_answers(false);
+        (own, other)
+    };
+    let (flood, (own, other)) = tokio::join!(flood, others);
+    assert!(flood.into_iter().all(|it| it == (true, None)));
+    assert!(own.is_some(), "a namespace has so many turns");
+    assert_eq!(other, None, "and others have theirs");
+    assert_eq!(
+        view.confirm(deadline(), true, list("shop")).await,
+        (true, None)
+    );
 }
 
 #[tokio::test]

@@ -18,4 +18,6 @@ pub mod silent;
 pub mod snapshot;
 pub mod snapshot_classes;
 pub mod status;
+mod together;
+mod turns;
 mod watch;
