@@ -81,7 +81,7 @@ enum Answer {
 /// Open questions beyond these are not noted: nobody would ask so many.
 const MOST_OPEN: usize = 64;
 
-/// Nodes that a visit notes: most visits end at the second that fits.
+/// Nodes that are asked for one by one. Two decide in most cases.
 const MOST_NODES: usize = 8;
 
 impl Asked {
@@ -132,6 +132,11 @@ impl Asked {
             .iter()
             .filter(|(_, answer)| **answer == Answer::None)
             .map(|(question, _)| question)
+    }
+
+    /// Whether what the cluster holds is doubted, too.
+    pub(super) const fn doubts(&self) -> bool {
+        self.doubts
     }
 
     /// Whether the cluster's own answers stand as they are.

@@ -254,6 +254,9 @@ impl<'a> View<'a> {
     /// Calls `visit` for nodes until it returns `false`. `wanted` may narrow the
     /// nodes to those with one of the label pairs, and need not. `NotSynced`
     /// or `Absent` where no node is known.
+    ///
+    /// Most judgements use few of the nodes that they visit, so it is for them to say
+    /// which: by [`Self::uses_node`] or [`Self::uses_nodes`].
     pub fn visit_nodes(
         &self,
         wanted: Option<&NodeHint<'_>>,
@@ -263,10 +266,9 @@ impl<'a> View<'a> {
         if !matches!(known, Lookup::Found(())) {
             return known;
         }
-        self.uses_all(ObjectKind::Node, "");
         match wanted {
             None => {
-                self.members(Trait::Kind(ObjectKind::Node)).all(visit);
+                self.nodes(Trait::Kind(ObjectKind::Node)).all(visit);
             }
             Some(hint) if hint.key == NODE_NAME => {
                 distinct(hint.values)
@@ -277,15 +279,34 @@ impl<'a> View<'a> {
                 let key = hint.key;
                 distinct(hint.values)
                     .flat_map(|value| {
-                        self.members(Trait::NodeLabel { key, value })
-                            .filter(move |node: &&Node| {
-                                node.metadata.labels.get(key) == Some(value)
-                            })
+                        self.nodes(Trait::NodeLabel { key, value })
+                            .filter(move |node| node.metadata.labels.get(key) == Some(value))
                     })
                     .all(visit);
             }
         }
         known
+    }
+
+    /// Says that a judgement uses that a node is as it is known.
+    pub fn uses_node(&self, node: &Node) {
+        if let Some(asked) = self.answered() {
+            asked.uses(Key::global(ObjectKind::Node, &node.metadata.name));
+        }
+    }
+
+    /// Says that a judgement uses that the wanted nodes are as they are known, and that
+    /// there are no more.
+    pub fn uses_nodes(&self, wanted: Option<&NodeHint<'_>>) {
+        if let Some(asked) = self.answered()
+            && asked.doubts()
+        {
+            self.uses_all(ObjectKind::Node, "");
+            self.visit_nodes(wanted, &mut |node| {
+                self.uses_node(node);
+                true
+            });
+        }
     }
 
     /// The workload of that kind and name.
@@ -426,19 +447,29 @@ impl<'a> View<'a> {
     }
 
     /// The objects that may have that trait, those that were asked for as they
-    /// are now.
+    /// are now. A judgement uses each of them.
     fn members<T: Typed>(&self, wanted: Trait<'_>) -> impl Iterator<Item = &'a T> {
+        let asked = self.answered();
+        let used = self.further(wanted).inspect(move |object| {
+            if let Some(asked) = asked {
+                asked.uses(object.key());
+            }
+        });
+        self.with_nearer(wanted, used)
+    }
+
+    fn nodes(&self, wanted: Trait<'_>) -> impl Iterator<Item = &'a Node> {
+        self.with_nearer(wanted, self.further(wanted))
+    }
+
+    /// Of the cluster's own objects those that may have that trait.
+    fn further(&self, wanted: Trait<'_>) -> impl Iterator<Item = &'a Stored> {
         let asked = self.answered();
         let heard = asked
             .into_iter()
             .flat_map(move |asked| asked.heard().with(wanted));
-        let cached = self.cluster.with(wanted).filter(move |object| {
-            asked.is_none_or(|asked| {
-                asked.uses(object.key());
-                asked.shows(object.key())
-            })
-        });
-        self.with_nearer(wanted, heard.chain(cached))
+        let shown = move |object: &&Stored| asked.is_none_or(|asked| asked.shows(object.key()));
+        heard.chain(self.cluster.with(wanted).filter(shown))
     }
 
     /// The objects of the nearer clusters that may have that trait, and those `further`

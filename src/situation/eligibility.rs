@@ -10,6 +10,10 @@ use crate::model::selector::Operator;
 /// Counting stops here: nobody needs to know how many more there are.
 pub const COUNTED: usize = 20;
 
+/// With so many nodes pods can be on different ones. How many more there are is told, and
+/// decides nothing.
+const DECIDING: usize = 2;
+
 /// The constraints on nodes: the pod's own and those of its volumes.
 pub struct Eligibility<'a> {
     template: &'a PodTemplate,
@@ -78,8 +82,9 @@ impl<'a> Eligibility<'a> {
     /// Calls `visit` for the eligible nodes until it returns `false`; `false`
     /// where no node is known at all.
     pub fn visit(&self, facts: Facts<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
-        Self::visit_near(self.pair().as_ref(), facts, &mut |node| {
-            facts.view.step(self.weight) && (!self.admits(node) || visit(node))
+        let near = self.pair();
+        visit_near(near.as_ref(), facts, &mut |node| {
+            facts.view.step(self.weight) && (!self.admits(node) || used(facts, node, visit))
         })
     }
 
@@ -104,39 +109,35 @@ impl<'a> Eligibility<'a> {
         } else {
             self.pair()
         };
-        Self::visit_near(pair.as_ref(), facts, &mut |node| {
-            facts.view.step(self.weight) && (!counts(node) || visit(node))
+        visit_near(pair.as_ref(), facts, &mut |node| {
+            facts.view.step(self.weight) && (!counts(node) || used(facts, node, visit))
         })
-    }
-
-    /// Calls `visit` for nodes that have the pair, or one of the pairs.
-    fn visit_near(
-        pair: Option<&Pair<'_>>,
-        facts: Facts<'_>,
-        visit: &mut dyn FnMut(&Node) -> bool,
-    ) -> bool {
-        let own: [Text; 1];
-        let hint = match pair {
-            Some(Pair::One(key, value)) => {
-                own = [(*value).into()];
-                Some(NodeHint { key, values: &own })
-            }
-            Some(Pair::Many(key, values)) => Some(NodeHint { key, values }),
-            None => None,
-        };
-        let known = facts.view.visit_nodes(hint.as_ref(), visit);
-        matches!(known, Lookup::Found(()))
     }
 
     /// How many nodes are eligible, at most [`COUNTED`]; `None` where no node is known.
     #[must_use]
     pub fn count(&self, facts: Facts<'_>) -> Option<usize> {
         let mut count = 0;
-        self.visit(facts, &mut |_| {
-            count += 1;
-            count < COUNTED
-        })
-        .then_some(count)
+        let near = self.pair();
+        let known = near_pair(near.as_ref(), |hint| {
+            let known = facts.view.visit_nodes(hint, &mut |node| {
+                if !facts.view.step(self.weight) {
+                    return false;
+                }
+                if self.admits(node) {
+                    count += 1;
+                    if count <= DECIDING {
+                        facts.view.uses_node(node);
+                    }
+                }
+                count < COUNTED
+            });
+            if count < DECIDING {
+                facts.view.uses_nodes(hint);
+            }
+            known
+        });
+        matches!(known, Lookup::Found(())).then_some(count)
     }
 
     /// The name of an eligible node.
@@ -202,6 +203,47 @@ impl<'a> Eligibility<'a> {
                     .next()
                     .map(|(key, value)| Pair::One(key, value))
             })
+    }
+}
+
+/// Calls `visit` for nodes that have the pair, or one of the pairs. What it does not find
+/// among them is not there.
+fn visit_near(
+    pair: Option<&Pair<'_>>,
+    facts: Facts<'_>,
+    visit: &mut dyn FnMut(&Node) -> bool,
+) -> bool {
+    let mut goes_on = true;
+    let known = near_pair(pair, |hint| {
+        let known = facts.view.visit_nodes(hint, &mut |node| {
+            goes_on = visit(node);
+            goes_on
+        });
+        if goes_on {
+            facts.view.uses_nodes(hint);
+        }
+        known
+    });
+    matches!(known, Lookup::Found(()))
+}
+
+fn used(facts: Facts<'_>, node: &Node, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
+    facts.view.uses_node(node);
+    visit(node)
+}
+
+/// What `visit` makes of the pair as a hint.
+fn near_pair<T>(pair: Option<&Pair<'_>>, visit: impl FnOnce(Option<&NodeHint<'_>>) -> T) -> T {
+    match pair {
+        Some(Pair::One(key, value)) => {
+            let values = [(*value).into()];
+            visit(Some(&NodeHint {
+                key,
+                values: &values,
+            }))
+        }
+        Some(Pair::Many(key, values)) => visit(Some(&NodeHint { key, values })),
+        None => visit(None),
     }
 }
 

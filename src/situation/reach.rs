@@ -69,8 +69,14 @@ pub(super) fn leads_somewhere(reach: &NodeSelector, facts: Facts<'_>) -> bool {
     let mut found = false;
     let known = facts.view.visit_nodes(None, &mut |node| {
         found = reach.matches(node);
+        if found {
+            facts.view.uses_node(node);
+        }
         !found
     });
+    if !found {
+        facts.view.uses_nodes(None);
+    }
     found || !matches!(known, Lookup::Found(()))
 }
 

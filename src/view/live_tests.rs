@@ -631,10 +631,13 @@ async fn what_cannot_be_confirmed_is_said() {
     let judge = |view: View<'_>| denies(&reviewed, view);
     let since = server.version();
     server.silence(NODES);
+    // One of two is gone, so it matters whether there are more.
+    server.delete(NODES, node("n2"));
     server.put(NODES, node("n3"));
+    server.put(NODES, node("n4"));
     let soon = Instant::now() + Duration::from_millis(200);
     let (denied, doubt) = view.confirm(soon, true, judge).await;
-    assert!(denied);
+    assert!(!denied);
     assert!(doubt.is_some());
     let (confirmed, ()) = tokio::join!(view.confirm(deadline(), true, judge), async {
         server.speak(NODES, since);
@@ -646,6 +649,33 @@ async fn what_cannot_be_confirmed_is_said() {
     until(&view, "the loss is noticed", lost).await;
     let (denied, doubt) = view.confirm(deadline(), true, judge).await;
     assert!(denied && doubt.is_some());
+}
+
+#[tokio::test]
+async fn of_many_nodes_those_are_asked_for_that_decide() {
+    let tainted = |name: &str| {
+        let mut node = node(name);
+        node["spec"]["taints"] = json!([{"key": "gpu", "effect": "NoSchedule"}]);
+        node
+    };
+    let others = (0..30).map(|number| (NODES, tainted(&format!("gpu-{number}"))));
+    let (server, view) = small_cluster(others.collect()).await;
+    let reviewed = deployment("web", "RollingUpdate", &Value::Null);
+    let judge = |view: View<'_>| denies(&reviewed, view);
+    let (gets, lists) = (*server.gets().borrow(), server.lists(NODES));
+    assert_eq!(view.confirm(deadline(), true, judge).await, (true, None));
+    let asked = *server.gets().borrow() - gets;
+    assert!(asked <= 6, "two nodes, and {} more objects", asked - 2);
+    assert_eq!(
+        server.lists(NODES),
+        lists,
+        "nobody counts what decides nothing"
+    );
+
+    server.silence(NODES);
+    server.put(NODES, tainted("n2"));
+    assert!(view.answer(deadline(), judge).await, "unheard of");
+    assert_eq!(view.confirm(deadline(), true, judge).await, (false, None));
 }
 
 #[tokio::test]
@@ -683,12 +713,12 @@ async fn reviews_that_are_confirmed_at_the_same_time_share_the_lists() {
     let (server, view) = small_cluster(vec![]).await;
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
     let judge = |view: View<'_>| denies(&reviewed, view);
-    let lists = server.lists(NODES);
+    let lists = server.lists(VOLUMES);
     let confirmed = (0..100).map(|_| view.confirm(deadline(), true, judge));
     for confirmed in futures_util::future::join_all(confirmed).await {
         assert_eq!(confirmed, (true, None));
     }
-    let lists = server.lists(NODES) - lists;
+    let lists = server.lists(VOLUMES) - lists;
     assert!(lists <= 50, "{lists} lists for 100 reviews");
 }
 
