@@ -5,6 +5,7 @@ use std::panic::{self, PanicHookInfo};
 
 use clap::{Args, ValueEnum};
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
@@ -32,14 +33,18 @@ pub struct LogOptions {
 }
 
 impl LogOptions {
-    /// Sends the log of the whole process to standard error. Call it once.
-    pub fn install(&self) -> Result<(), TryInitError> {
+    /// Sends the log of the whole process to `log`, on its way to standard error. Call it
+    /// once.
+    pub fn install(
+        &self,
+        log: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
+    ) -> Result<(), TryInitError> {
         let lines = tracing_subscriber::fmt::layer()
             .with_ansi(io::stderr().is_terminal())
-            // A line that cannot be written is lost: to say so on the same
-            // standard error would panic, and no review may end for the log.
+            // They would go to standard error at once: that may panic or wait, and no
+            // review may end for the log.
             .log_internal_errors(false)
-            .with_writer(io::stderr);
+            .with_writer(log);
         let filter = tracing_subscriber::registry().with(self.log.clone());
         match self.log_format {
             LogFormat::Text => filter.with(lines).try_init()?,

@@ -7,6 +7,7 @@ mod cluster;
 mod diagnose;
 mod dist;
 mod hunk;
+mod log_queue;
 mod logging;
 mod migrate;
 mod output;

@@ -232,6 +232,7 @@ pub struct Metrics {
     in_flight: Gauge,
     given_up: Counter,
     panics: Counter,
+    log_lines_lost: Counter,
     connections: Gauge,
     connections_refused: Counter,
     connections_displaced: Counter,
@@ -309,6 +310,11 @@ impl Metrics {
                 all,
                 "review_panics",
                 "Reviews that ended in a panic, which is a bug in this program",
+            ),
+            log_lines_lost: metric(
+                all,
+                "log_lines_lost",
+                "Lines of the log that could not be written, or that nobody took in time",
             ),
             connections: metric(all, "connections", "Open connections to the webhook port"),
             connections_refused: metric(
@@ -425,6 +431,11 @@ impl Metrics {
         for reason in Refusal::REASONS {
             drop(self.refusals.get_or_create(&ReasonLabels { reason }));
         }
+    }
+
+    /// Counts a line of the log that was lost.
+    pub fn log_line_lost(&self) {
+        self.log_lines_lost.inc();
     }
 
     /// Sets when the policy file was read at the start.

@@ -254,6 +254,7 @@ async fn series_exist_before_the_first_event() {
         r#"view_synced{resource="persistentvolumeclaims"}"#,
         "requests_in_flight",
         "review_panics_total",
+        "log_lines_lost_total",
     ];
     for series in zero {
         let series = format!("multi_attach_guard_{series}");

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::running::{Running, example, serve, serve_without_facts, until};
 
 #[tokio::test]
@@ -155,4 +157,47 @@ async fn reviews_are_answered_though_nobody_reads_the_log() {
     }
     let panics = "multi_attach_guard_review_panics_total 0";
     server.until_admin("/metrics", panics).await;
+}
+
+/// A denial, which is logged in a line as long as a pipe.
+fn long_denial() -> Value {
+    let mut review = example();
+    review["request"]["userInfo"]["username"] = "a".repeat(64 * 1024).into();
+    review
+}
+
+async fn is_denied(server: &Running, review: &Value, times: usize) {
+    for _ in 0..times {
+        let answer = server.review("/validate", review).await;
+        assert_eq!(answer["allowed"], false, "{answer:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_nobody_takes_holds_up_nothing() {
+    let server = serve(&["--shutdown-delay=0s"]).await;
+    is_denied(&server, &long_denial(), 80).await;
+    let lost = "multi_attach_guard_log_lines_lost_total ";
+    until("lost lines are counted", async || {
+        let (_, text) = server.admin("/metrics").await;
+        let count = text.lines().find_map(|line| line.strip_prefix(lost));
+        count.is_some_and(|count| count != "0")
+    })
+    .await;
+    server.signal("TERM").await;
+    assert!(server.ended().await.success());
+}
+
+#[tokio::test]
+async fn a_log_that_is_taken_late_is_whole() {
+    let mut server = serve(&["--shutdown-delay=0s"]).await;
+    let review = long_denial();
+    is_denied(&server, &review, 10).await;
+    server.signal("TERM").await;
+    for _ in 0..10 {
+        let logged = server.logged("reviewed").await;
+        assert_eq!(logged["user"], review["request"]["userInfo"]["username"]);
+    }
+    server.logged("Stopped: every request was answered.").await;
+    assert!(server.ended().await.success());
 }

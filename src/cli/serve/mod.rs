@@ -20,6 +20,7 @@ use tracing_subscriber::util::TryInitError;
 
 pub use options::{CertificateOptions, ServeOptions};
 
+use super::log_queue::LogQueue;
 use super::policy_file::PolicyFileError;
 use crate::certs::CertError;
 use crate::server::{HealthSource, Metrics, Options, Readiness, Server, ServerError, Stopped};
@@ -105,16 +106,20 @@ async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
 /// Something the options name cannot be used, or the server could not start or
 /// stopped unasked.
 pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
-    options.log.install()?;
+    let metrics = Metrics::new(&reviewer::kinds());
+    let counted = metrics.clone();
+    let log = LogQueue::start(io::stderr(), move || counted.log_line_lost())
+        .map_err(ServeError::Runtime)?;
+    let lines = log.lines();
+    options.log.install(move || lines.clone())?;
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(ServeError::Runtime)?
-        .block_on(serve(options))
+        .block_on(serve(options, metrics))
 }
 
-async fn serve(options: &ServeOptions) -> Result<Stopped, ServeError> {
-    let metrics = Metrics::new(&reviewer::kinds());
+async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, ServeError> {
     let policy = CurrentPolicy::open(options)?;
     let view = Arc::new(View::open(options)?);
     let view_health = view.health(&metrics);
