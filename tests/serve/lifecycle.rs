@@ -34,6 +34,24 @@ async fn without_a_cluster_it_is_not_ready_but_answers() {
     assert!(answer["warnings"].is_array(), "{answer:#}");
 }
 
+/// What is not known at all is no denial that could stand: the policy decides first.
+#[tokio::test]
+async fn what_nobody_can_be_asked_about_is_denied_where_policy_and_stale_both_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.yaml");
+    let cases = [
+        ("{}", "deny", true),
+        ("defaults: {outcomes: {unknown: deny}}", "warn", true),
+        ("defaults: {outcomes: {unknown: deny}}", "deny", false),
+    ];
+    for (policy, stale, expected) in cases {
+        write(&path, policy);
+        let config = ["--config", path.to_str().unwrap(), "--stale", stale];
+        let server = serve_without_facts(&config).await;
+        assert_eq!(allowed(&server).await, expected, "{policy} {stale}");
+    }
+}
+
 /// What the example gets: allowed or denied.
 async fn allowed(server: &Running) -> bool {
     let answer = server.review("/validate", &example()).await;

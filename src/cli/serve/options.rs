@@ -53,7 +53,9 @@ pub struct ServeOptions {
     #[arg(long, conflicts_with = "facts")]
     pub fence_advice: bool,
 
-    /// What becomes of a denial that the API server cannot confirm, because it does not answer
+    /// What becomes of a denial that the API server cannot confirm, because it does not answer.
+    /// What the guard knows nothing of until then is `unknown`: no denial, unless the policy
+    /// makes it one
     #[arg(long, value_enum, default_value_t = Stale::Warn)]
     pub stale: Stale,
 
