@@ -52,6 +52,12 @@ fn values_reach_the_objects() {
             r#"{"pool":"system"}"#,
         ),
         (
+            0,
+            "stale=deny",
+            "/spec/template/spec/containers/0/args/5",
+            "\"--stale=deny\"",
+        ),
+        (
             1,
             "policy.nodes=always",
             "/data/policy.yaml",
@@ -135,6 +141,7 @@ fn values_that_contradict_each_other_are_refused() {
         ("image.digest=latest", "/image/digest"),
         ("failurePolicy=fail", "/failurePolicy"),
         ("timeoutSeconds=60", "/timeoutSeconds"),
+        ("stale=ignore", "/stale"),
         ("replicaCount=2", "replicaCount"),
         ("fencing=true", "/fencing"),
     ];
