@@ -225,16 +225,11 @@ impl Evaluation<'_> {
             .iter()
             .map(|hazard| {
                 let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
-                let mut finding = Finding::new(
-                    hazard,
-                    self.review.reference,
-                    match decision.action {
-                        Action::Fix => decision.without_remedy,
-                        other => other,
-                    },
-                );
-                finding.suppressed = decision.suppressed.map(Suppressed::from);
-                finding
+                let action = match decision.action {
+                    Action::Fix => decision.without_remedy,
+                    other => other,
+                };
+                Finding::decided(hazard, self.review.reference, action, &decision)
             })
             .collect();
         Verdict {

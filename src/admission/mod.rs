@@ -23,7 +23,7 @@ use crate::policy::Action;
 use crate::rules::Outcome;
 use crate::verdict::{self, Aim, EffectivePolicy, Finding, Review, Verdict};
 use document::Documents;
-use response::Response;
+use response::{AuditAnnotations, Response};
 
 /// What [`Answer::kind`] says of kinds that are not judged.
 pub const OTHER_KIND: &str = "other";
@@ -172,7 +172,7 @@ impl<'a> Received<'a> {
     }
 
     /// The answer to the review, given what [`Self::judge`] found. What is not
-    /// simply allowed is logged, and so is what somebody asked to be silent about.
+    /// simply allowed is logged, and so is what somebody asked for in the policy's place.
     #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
         let (decision, body) = match &self.request.problem {
@@ -183,10 +183,10 @@ impl<'a> Received<'a> {
             }
             None => answer(endpoint, &self.request, verdict),
         };
-        let suppressed = response::suppressed(&verdict.findings);
+        let asked = AuditAnnotations::of(&verdict.findings);
         let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
-        if !is_quiet || !suppressed.is_empty() {
-            self.log(endpoint, decision, verdict, &suppressed);
+        if !is_quiet || !asked.is_empty() {
+            self.log(endpoint, decision, verdict, &asked);
         }
         Answer {
             body,
@@ -223,7 +223,13 @@ impl<'a> Received<'a> {
         })
     }
 
-    fn log(&self, endpoint: Endpoint, decision: Decision, verdict: &Verdict, suppressed: &str) {
+    fn log(
+        &self,
+        endpoint: Endpoint,
+        decision: Decision,
+        verdict: &Verdict,
+        asked: &AuditAnnotations,
+    ) {
         let rules: Vec<&str> = verdict
             .findings
             .iter()
@@ -238,7 +244,8 @@ impl<'a> Received<'a> {
             dry_run = self.request.dry_run,
             rules = %rules.join(","),
             user = %self.request.user,
-            suppressed,
+            suppressed = asked.suppressed,
+            lowered = asked.lowered,
             "reviewed"
         );
     }
@@ -271,7 +278,7 @@ fn answer(endpoint: Endpoint, request: &Request, verdict: &Verdict) -> (Decision
         .filter(|finding| decides_here(endpoint, finding))
         .collect();
     let mut response = Response::allowed(&request.uid);
-    response.audit_suppressed(&verdict.findings);
+    response.audit(&verdict.findings);
     if !denied.is_empty() {
         response.deny(&denied);
         response.warn_of(verdict.with(Action::Warn), endpoint);

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Endpoint;
 use super::request::{API_VERSION, Request};
-use crate::verdict::{Finding, shortened};
+use crate::verdict::{Finding, Suppressed, shortened};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -37,10 +37,44 @@ pub(super) struct Response<'a> {
     audit_annotations: Option<AuditAnnotations>,
 }
 
-/// What the API server writes into its audit log, under the webhook's name.
+/// What was asked for in the policy's place: `RULE (REASON)`, several joined by `; `. The API
+/// server writes it into its audit log, under the webhook's name.
 #[derive(Serialize)]
-struct AuditAnnotations {
-    suppressed: String,
+pub(super) struct AuditAnnotations {
+    /// The findings that somebody asked to be silent about.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) suppressed: String,
+    /// Those that are a warning because somebody asked for it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) lowered: String,
+}
+
+impl AuditAnnotations {
+    pub(super) fn of(findings: &[Finding]) -> Self {
+        Self {
+            suppressed: reasons(findings, |finding| finding.suppressed.as_ref()),
+            lowered: reasons(findings, |finding| finding.lowered.as_ref()),
+        }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.suppressed.is_empty() && self.lowered.is_empty()
+    }
+}
+
+fn reasons(findings: &[Finding], of: impl Fn(&Finding) -> Option<&Suppressed>) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let Some(reason) = of(finding) else {
+            continue;
+        };
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        // Writing to a string does not fail.
+        let _ = write!(text, "{} ({reason})", finding.rule);
+    }
+    text
 }
 
 #[derive(Serialize)]
@@ -106,13 +140,10 @@ impl<'a> Response<'a> {
         self.warnings.extend_from_slice(notices);
     }
 
-    /// Leaves a trace of findings that somebody asked to be silent about:
-    /// `RULE (REASON)`, several joined by `; `.
-    pub(super) fn audit_suppressed(&mut self, findings: &[Finding]) {
-        let suppressed = suppressed(findings);
-        if !suppressed.is_empty() {
-            self.audit_annotations = Some(AuditAnnotations { suppressed });
-        }
+    /// Leaves a trace of what was asked for in the policy's place.
+    pub(super) fn audit(&mut self, findings: &[Finding]) {
+        let asked = AuditAnnotations::of(findings);
+        self.audit_annotations = (!asked.is_empty()).then_some(asked);
     }
 
     pub(super) const fn has_warnings(&self) -> bool {
@@ -142,23 +173,6 @@ impl<'a> Response<'a> {
         debug_assert!(written.is_ok());
         bytes
     }
-}
-
-/// The findings that somebody asked to be silent about, and why; empty where
-/// there are none.
-pub(super) fn suppressed(findings: &[Finding]) -> String {
-    let mut text = String::new();
-    for finding in findings {
-        let Some(reason) = &finding.suppressed else {
-            continue;
-        };
-        if !text.is_empty() {
-            text.push_str("; ");
-        }
-        // Writing to a string does not fail.
-        let _ = write!(text, "{} ({reason})", finding.rule);
-    }
-    text
 }
 
 /// The answer to a review that could not be read: the object passes, as a guard

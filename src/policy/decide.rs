@@ -38,18 +38,21 @@ pub struct Directive<'a> {
     pub remedy: RemedyChoice,
     /// Who asked for silence about this finding; then `action` is [`Action::Ignore`].
     pub suppressed: Option<Suppression<'a>>,
+    /// Whose annotation or label it is that `action` is milder than the policy file has it.
+    pub lowered: Option<Suppression<'a>>,
 }
 
-/// Silence that somebody asked for.
+/// Silence that somebody asked for, or less than the policy file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suppression<'a> {
     /// Where it was asked for.
     pub by: SuppressedBy,
-    /// Why, in that person's words; never empty.
+    /// Why, in that person's words; empty only where a Namespace asks for less than the
+    /// policy file has.
     pub reason: &'a str,
 }
 
-/// Where silence was asked for.
+/// Where silence, or less than the policy file has, was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuppressedBy {
     /// An exemption of the policy file.
@@ -153,14 +156,21 @@ impl<'a> Resolved<'a> {
     #[must_use]
     pub fn decide(&self, rule: &str, outcome: Outcome, certainty: Certainty) -> Directive<'a> {
         let suppressed = self.suppression(rule);
-        let decide_in = |section: Option<&Section>| {
-            let at_most = self.at_most(section, certainty);
-            let action = self.softened(section, self.action(section, rule, outcome));
-            (action.max(at_most), at_most)
+        let asked = self.asked(outcome);
+        let decide = |asked: Option<Action>| {
+            let decide_in = |section: Option<&Section>| {
+                let at_most = self.at_most(section, certainty);
+                let action = asked.unwrap_or_else(|| self.action(section, rule, outcome));
+                (self.softened(section, action).max(at_most), at_most)
+            };
+            (self.possible.iter())
+                .map(|section| decide_in(Some(section)))
+                .fold(decide_in(self.entry), Ord::min)
         };
-        let (action, at_most) = (self.possible.iter())
-            .map(|section| decide_in(Some(section)))
-            .fold(decide_in(self.entry), Ord::min);
+        let (action, at_most) = decide(asked.map(|(action, _)| action));
+        let lowered = asked
+            .filter(|_| suppressed.is_none() && action > decide(None).0)
+            .map(|(_, by)| by);
         let action = match suppressed {
             Some(_) => Action::Ignore,
             None => action,
@@ -170,6 +180,7 @@ impl<'a> Resolved<'a> {
             without_remedy: action.without_remedy(outcome).max(at_most),
             remedy: self.remedy(),
             suppressed,
+            lowered,
         }
     }
 
@@ -208,14 +219,23 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    fn action(&self, section: Option<&Section>, rule: &str, outcome: Outcome) -> Action {
-        self.object
-            .action
-            .or(self.namespace.action)
+    /// What the object or else its Namespace asks for, and which of them.
+    fn asked(&self, outcome: Outcome) -> Option<(Action, Suppression<'a>)> {
+        let of = |honoured: &Honoured<'a>, by| {
+            let reason = honoured.reason;
+            Some((honoured.action?, Suppression { by, reason }))
+        };
+        of(&self.object, SuppressedBy::Object)
+            .or_else(|| of(&self.namespace, SuppressedBy::Namespace))
             // One word for all findings is not meant to refuse what merely
             // could not be looked up; only the file can ask for that.
-            .filter(|action| outcome != Outcome::Unknown || *action == Action::Warn)
-            .or_else(|| section.and_then(|section| section.action(rule, outcome)))
+            .filter(|(action, _)| outcome != Outcome::Unknown || *action == Action::Warn)
+    }
+
+    /// What the file says.
+    fn action(&self, section: Option<&Section>, rule: &str, outcome: Outcome) -> Action {
+        section
+            .and_then(|section| section.action(rule, outcome))
             .or_else(|| self.policy.defaults.action(rule, outcome))
             .unwrap_or(built_in(outcome))
     }

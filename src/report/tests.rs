@@ -31,6 +31,7 @@ fn finding(rule: &'static str, outcome: Outcome, action: Action, name: &str) -> 
         brief: "wrong & <odd>".to_owned(),
         remedies: Vec::new(),
         suppressed: None,
+        lowered: None,
     }
 }
 

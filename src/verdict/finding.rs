@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::model::Text;
 use crate::model::object::ObjectRef;
-use crate::policy::{Action, SuppressedBy, Suppression};
+use crate::policy::{Action, Directive, SuppressedBy, Suppression};
 use crate::remedy::Remedy;
 use crate::rules::{Certainty, Hazard, Outcome};
 
@@ -42,12 +42,15 @@ pub struct Finding {
     pub remedies: Vec<Proposal>,
     /// Why nobody is bothered with it, where somebody asked for that.
     pub suppressed: Option<Suppressed>,
+    /// Why it is a warning, where the policy has more and somebody asked for less.
+    pub lowered: Option<Suppressed>,
 }
 
-/// Why nobody is bothered with a finding. Shown as the reason and where it stands.
+/// Why nobody is bothered with a finding, or less than the policy has it. Shown as the
+/// reason and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppressed {
-    /// Where silence was asked for.
+    /// Where that was asked for.
     pub by: SuppressedBy,
     /// Why, in that person's words.
     pub reason: String,
@@ -67,6 +70,7 @@ impl fmt::Display for Suppressed {
         f.write_str(&self.reason)?;
         match self.by {
             SuppressedBy::Exemption { line } => write!(f, " (policy, line {line})"),
+            SuppressedBy::Namespace if self.reason.is_empty() => f.write_str("namespace"),
             SuppressedBy::Namespace => f.write_str(" (namespace)"),
             SuppressedBy::Object => Ok(()),
         }
@@ -107,6 +111,22 @@ impl Finding {
             brief: hazard.brief.clone(),
             remedies: Vec::new(),
             suppressed: None,
+            lowered: None,
+        }
+    }
+
+    /// The same, with who asked for less than the policy has.
+    pub(super) fn decided(
+        hazard: &Hazard,
+        object: &ObjectRef,
+        action: Action,
+        decision: &Directive<'_>,
+    ) -> Self {
+        let lowered = decision.lowered.filter(|_| action == Action::Warn);
+        Self {
+            suppressed: decision.suppressed.map(Suppressed::from),
+            lowered: lowered.map(Suppressed::from),
+            ..Self::new(hazard, object, action)
         }
     }
 
@@ -157,5 +177,23 @@ mod tests {
         let long = shortened("ü".repeat(500));
         assert_eq!(long.chars().count(), WARNING_LENGTH);
         assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn a_reason_is_shown_with_where_it_stands() {
+        let cases = [
+            (SuppressedBy::Object, "agreed", "agreed"),
+            (SuppressedBy::Namespace, "agreed", "agreed (namespace)"),
+            (SuppressedBy::Namespace, "", "namespace"),
+            (
+                SuppressedBy::Exemption { line: 3 },
+                "agreed",
+                "agreed (policy, line 3)",
+            ),
+        ];
+        for (by, reason, expected) in cases {
+            let reason = reason.to_owned();
+            assert_eq!(Suppressed { by, reason }.to_string(), expected);
+        }
     }
 }

@@ -6,7 +6,7 @@ use json_patch::Patch;
 
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
-use super::{Aim, Evaluation, Finding, Proposal, Suppressed, Verdict, ratchet};
+use super::{Aim, Evaluation, Finding, Proposal, Verdict, ratchet};
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::Workload;
 use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
@@ -181,10 +181,8 @@ impl Evaluation<'_> {
     }
 
     fn finding(&self, hazard: &Hazard, action: Action, decisions: &Decisions<'_>) -> Finding {
-        let mut finding = Finding {
-            suppressed: decisions.of(hazard).suppressed.map(Suppressed::from),
-            ..Finding::new(hazard, self.review.reference, action)
-        };
+        let decision = decisions.of(hazard);
+        let mut finding = Finding::decided(hazard, self.review.reference, action, &decision);
         if action == Action::Deny
             && decisions.existing.hazards.contains(hazard)
             && decisions.resolved.object_may_override()
@@ -241,6 +239,7 @@ impl Decisions<'_> {
                 decision.action = Action::Warn;
                 decision.without_remedy = Action::Warn;
             }
+            decision.lowered = None;
             return decision;
         }
         if existed && self.resolved.existing() == policy::Existing::Warn {

@@ -78,24 +78,43 @@ async fn what_is_harmless_passes_in_silence() {
 }
 
 #[tokio::test]
-async fn silence_that_was_asked_for_leaves_a_trace() {
+async fn what_was_asked_for_in_the_policys_place_leaves_a_trace() {
+    const RULE: &str = "rolling-update-overlap";
+    let cases = [
+        ("ignore", RULE, "CREATE", true, Some("suppressed")),
+        ("action", "ignore", "CREATE", true, Some("suppressed")),
+        ("action", "warn", "CREATE", true, Some("lowered")),
+        // It would be a warning in any case.
+        ("action", "warn", "UPDATE", true, None),
+        // What was not repaired is denied.
+        ("action", "fix", "CREATE", false, None),
+    ];
     let mut server = serve(&[]).await;
-    let mut review = example();
-    review["request"]["object"]["metadata"]["annotations"] = json!({
-        "multi-attach-guard.dev/ignore": "rolling-update-overlap",
-        "multi-attach-guard.dev/reason": "moved by hand",
-    });
-    let answer = server.review("/validate", &review).await;
-    let trace = "rolling-update-overlap (moved by hand)";
-    let expected = json!({
-        "uid": review["request"]["uid"],
-        "allowed": true,
-        "auditAnnotations": {"suppressed": trace},
-    });
-    assert_eq!(answer, expected);
-    let logged = server.logged("reviewed").await;
-    assert_eq!(logged["user"], "alice", "{logged:#}");
-    assert_eq!(logged["suppressed"], trace, "{logged:#}");
+    for (key, value, operation, allowed, kept) in cases {
+        let mut review = example();
+        review["request"]["object"]["metadata"]["annotations"] = json!({
+            format!("multi-attach-guard.dev/{key}"): value,
+            "multi-attach-guard.dev/reason": "moved by hand",
+        });
+        review["request"]["operation"] = operation.into();
+        if operation == "UPDATE" {
+            review["request"]["oldObject"] = review["request"]["object"].clone();
+        }
+        let answer = server.review("/validate", &review).await;
+        let trace = format!("{RULE} (moved by hand)");
+        let expected = kept.map_or(Value::Null, |kept| json!({ kept: trace }));
+        let case = format!("{key} {value} {operation}: {answer:#}");
+        assert_eq!(answer["allowed"], allowed, "{case}");
+        assert_eq!(answer["auditAnnotations"], expected, "{case}");
+        let is_silent = answer.get("warnings").is_none();
+        assert_eq!(is_silent, !allowed || kept == Some("suppressed"), "{case}");
+        let logged = server.logged("reviewed").await;
+        assert_eq!(logged["user"], "alice", "{logged:#}");
+        for field in ["suppressed", "lowered"] {
+            let expected = if kept == Some(field) { &trace } else { "" };
+            assert_eq!(logged[field], expected, "{field} {case}");
+        }
+    }
 }
 
 #[tokio::test]

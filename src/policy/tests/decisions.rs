@@ -38,6 +38,7 @@ fn the_built_in_policy_denies_what_cannot_work() {
             without_remedy: expected.without_remedy(outcome),
             remedy: RemedyChoice::Auto,
             suppressed: None,
+            lowered: None,
         };
         assert_eq!(decision, wanted, "{rule} {outcome}");
     }

@@ -18,6 +18,7 @@ struct Case {
     action: Action,
     remedy: RemedyChoice,
     suppressed: Option<(SuppressedBy, &'static str)>,
+    lowered: Option<(SuppressedBy, &'static str)>,
     passed_over: &'static [&'static str],
 }
 
@@ -33,6 +34,7 @@ const PLAIN: Case = Case {
     action: Action::Deny,
     remedy: RemedyChoice::Auto,
     suppressed: None,
+    lowered: None,
     passed_over: &[],
 };
 
@@ -43,6 +45,7 @@ const CASES: &[Case] = &[
         object: &[(ACTION, " fix "), (REMEDY, "colocate"), (REASON, "agreed")],
         action: Action::Fix,
         remedy: RemedyChoice::Colocate,
+        lowered: Some((SuppressedBy::Object, "agreed")),
         ..PLAIN
     },
     Case {
@@ -131,6 +134,7 @@ const CASES: &[Case] = &[
         object: &[(ACTION, "ignore"), (REASON, "a demo")],
         namespace_labels: &[(ACTION, "warn")],
         action: Action::Warn,
+        lowered: Some((SuppressedBy::Namespace, "")),
         passed_over: &[
             "multi-attach-guard.dev keys are ignored: the policy forbids overrides here.",
         ],
@@ -141,6 +145,7 @@ const CASES: &[Case] = &[
         policy: "{defaults: {overrides: forbid}, namespaces: [{match: {names: [shop]}, overrides: allow}]}",
         object: &[(ACTION, "warn"), (REASON, "r")],
         action: Action::Warn,
+        lowered: Some((SuppressedBy::Object, "r")),
         ..PLAIN
     },
     Case {
@@ -149,6 +154,7 @@ const CASES: &[Case] = &[
         namespace_labels: &[(ACTION, "fix"), (REMEDY, "recreate")],
         action: Action::Fix,
         remedy: RemedyChoice::Recreate,
+        lowered: Some((SuppressedBy::Namespace, "")),
         ..PLAIN
     },
     Case {
@@ -156,6 +162,7 @@ const CASES: &[Case] = &[
         namespace_annotations: &[(ACTION, "warn")],
         namespace_labels: &[(ACTION, "fix")],
         action: Action::Warn,
+        lowered: Some((SuppressedBy::Namespace, "")),
         ..PLAIN
     },
     Case {
@@ -164,6 +171,7 @@ const CASES: &[Case] = &[
         namespace_labels: &[(ACTION, "warn"), (REMEDY, "recreate")],
         action: Action::Fix,
         remedy: RemedyChoice::ZeroSurge,
+        lowered: Some((SuppressedBy::Object, "r")),
         ..PLAIN
     },
     Case {
@@ -171,6 +179,7 @@ const CASES: &[Case] = &[
         object: &[(ACTION, "warn"), (REASON, "r")],
         namespace_annotations: &[(ACTION, "ignore"), (REASON, "sandbox")],
         action: Action::Warn,
+        lowered: Some((SuppressedBy::Object, "r")),
         ..PLAIN
     },
     Case {
@@ -216,6 +225,20 @@ const CASES: &[Case] = &[
         object: &[(ACTION, "warn"), (REASON, "r")],
         outcome: Outcome::Unknown,
         action: Action::Warn,
+        lowered: Some((SuppressedBy::Object, "r")),
+        ..PLAIN
+    },
+    Case {
+        name: "what the file has anyway is lowered by nobody",
+        policy: "defaults: {outcomes: {deadlock: warn}}",
+        object: &[(ACTION, "warn"), (REASON, "r")],
+        action: Action::Warn,
+        ..PLAIN
+    },
+    Case {
+        name: "an override may be stricter than the file",
+        policy: "defaults: {outcomes: {deadlock: warn}}",
+        object: &[(ACTION, "deny"), (REASON, "r")],
         ..PLAIN
     },
     Case {
@@ -254,9 +277,7 @@ fn overrides_count_where_they_may_and_are_spoken_of_where_they_do_not() {
             ROLLING_UPDATE_OVERLAP
         };
         let decision = resolved.decide(rule, case.outcome, Certainty::Verified);
-        let suppressed = case
-            .suppressed
-            .map(|(by, reason)| Suppression { by, reason });
+        let suppression = |(by, reason)| Suppression { by, reason };
         let passed_over: Vec<String> = resolved
             .passed_over()
             .iter()
@@ -265,7 +286,9 @@ fn overrides_count_where_they_may_and_are_spoken_of_where_they_do_not() {
         assert_eq!(passed_over, case.passed_over, "{}", case.name);
         assert_eq!(decision.action, case.action, "{}", case.name);
         assert_eq!(decision.remedy, case.remedy, "{}", case.name);
+        let [suppressed, lowered] = [case.suppressed, case.lowered].map(|it| it.map(suppression));
         assert_eq!(decision.suppressed, suppressed, "{}", case.name);
+        assert_eq!(decision.lowered, lowered, "{}", case.name);
     }
 }
 
