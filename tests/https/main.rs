@@ -23,7 +23,7 @@ use multi_attach_guard::server::{HealthSource, Readiness};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use harness::{body, connect, options, read_to_end, send, start, start_with};
+use harness::{Sent, body, connect, options, read_to_end, send, start, start_with};
 
 #[tokio::test]
 async fn both_protocols_reach_both_webhooks() {
@@ -91,6 +91,18 @@ async fn what_is_not_a_review_is_refused_with_a_sentence() {
         let response = client.head(server.url("/mutate")).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(response.text().await.unwrap(), "");
+    }
+}
+
+#[tokio::test]
+async fn headers_beyond_8_kib_are_refused_and_the_connection_goes_on() {
+    let server = start(options()).await;
+    let connection = server.http2().await;
+    for (length, status) in [(7_000, 200), (9_000, 431), (7_000, 200)] {
+        let path = format!("/mutate?{}", "a".repeat(length));
+        let body = Sent::whole(body(100));
+        let answer = connection.post(&path, "application/json", body).await;
+        assert_eq!(answer.unwrap().0.as_u16(), status, "{length}");
     }
 }
 
