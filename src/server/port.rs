@@ -179,3 +179,46 @@ fn next_look(connection: &Connection, lifetime: Lifetime) -> Option<Instant> {
     let at = (since + patience).min(connection.opened() + lifetime.age);
     (at > now).then_some(at)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// Over HTTP/2 a client could otherwise keep it open with one request after the other.
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_told_to_end_waits_only_so_long_for_what_is_under_way() {
+        let connections = Arc::new(Connections::new(1, None));
+        let place = connections.admit(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        let lifetime = Lifetime {
+            first: LONG,
+            idle: LONG,
+            age: LONG,
+            goodbye: Duration::from_secs(1),
+        };
+        let (mut client, stream) = tokio::io::duplex(1024);
+        let request = b"POST / HTTP/1.1\r\nhost: guard\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let http = Builder::new(TokioExecutor::new()).http1_only();
+        let never = |_, _| pending::<Response<String>>();
+        let mut speaking = pin!(speak(stream, &http, &place, lifetime, never));
+        // It has begun to answer.
+        tokio::select! {
+            biased;
+            () = &mut speaking => panic!("it ended at once"),
+            () = ready(()) => {}
+        }
+        assert!(place.connection().is_busy());
+        connections.tell_all_to_leave();
+        let early = UNDER_WAY - Duration::from_millis(1);
+        assert!(timeout(early, &mut speaking).await.is_err(), "too early");
+        let late = 2 * lifetime.goodbye;
+        assert!(timeout(late, &mut speaking).await.is_ok(), "too late");
+    }
+}
