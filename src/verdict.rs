@@ -37,6 +37,9 @@ use crate::rules::Hazard;
 use crate::situation::Facts;
 use crate::storage::{Catalog, OverrideError};
 
+/// Parts of one object's annotations that are ignored, and told one by one.
+const MOST_NOTICES: usize = 8;
+
 /// What was submitted for judgement, read only where it is needed.
 pub trait Submission {
     /// The object as it was received.
@@ -261,12 +264,15 @@ impl Evaluation<'_> {
         };
         let resolved = self.policy.resolve(&target);
         let mut verdict = decide(&resolved);
-        verdict.notices.extend(
-            resolved
-                .passed_over()
-                .iter()
-                .map(|notice| finding::shortened(notice.to_string())),
-        );
+        let passed_over = resolved.passed_over();
+        let told = passed_over.iter().take(MOST_NOTICES);
+        let told = told.map(|notice| finding::shortened(notice.to_string()));
+        verdict.notices.extend(told);
+        if let Some(more @ 1..) = passed_over.len().checked_sub(MOST_NOTICES) {
+            verdict.notices.push(format!(
+                "Of what multi-attach-guard.dev annotations say, {more} more parts are ignored."
+            ));
+        }
         verdict
     }
 }

@@ -16,22 +16,44 @@ use super::skip::{Closed, after_text, after_value};
 /// As deep as serde_json reads.
 const DEEPEST: u8 = 127;
 
-/// Reads a value that is the whole of `text`.
-///
-/// # Errors
-/// When it is not JSON or not of that shape, without a word on what is wrong and where; and
-/// also where a `RawValue` or an enum is wanted. Let serde_json read it then. Of a list or an
-/// object that is not wanted, only quotation marks and brackets must match.
-pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T> {
+/// Bytes that what is wanted may take, with all that is made of it: far more than any object
+/// that an API server stores, which has 1.5 MiB at most, and that mostly in containers and
+/// annotations.
+const ROOM: usize = 8 * 1024 * 1024;
+
+/// What an entry of a list or an object takes, as an empty container.
+const OF_ENTRY: usize = 64;
+
+/// What a byte of text takes: it is read, kept, told, and sent.
+const OF_BYTE: usize = 8;
+
+/// Why a text was not read.
+#[derive(Debug)]
+pub(super) enum Unread {
+    /// It is not JSON or not of that shape, or a `RawValue` or an enum is wanted. What is
+    /// wrong is said, where there is a word for it, but not where.
+    Unexpected(Error),
+    /// What is wanted would take too much memory.
+    TooLarge,
+}
+
+/// Reads a value that is the whole of `text`. Of a list or an object that is not wanted, only
+/// quotation marks and brackets must match.
+pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> std::result::Result<T, Unread> {
     let mut reader = Reader {
         text,
         at: 0,
         deeper: DEEPEST,
+        room: ROOM,
     };
-    let value = T::deserialize(&mut reader)?;
-    match reader.peek() {
-        None => Ok(value),
-        Some(_) => Err(unexpected()),
+    let error = match T::deserialize(&mut reader) {
+        Ok(value) if reader.peek().is_none() => return Ok(value),
+        Ok(_) => unexpected(),
+        Err(error) => error,
+    };
+    match reader.room {
+        0 => Err(Unread::TooLarge),
+        _ => Err(Unread::Unexpected(error)),
     }
 }
 
@@ -46,6 +68,8 @@ struct Reader<'de> {
     at: usize,
     /// How many more levels of lists and objects there may be.
     deeper: u8,
+    /// How many more bytes what is wanted may take; 0 where it would have taken more.
+    room: usize,
 }
 
 impl<'de> Reader<'de> {
@@ -57,6 +81,15 @@ impl<'de> Reader<'de> {
             self.at += 1;
         }
         bytes.get(self.at).copied()
+    }
+
+    #[inline]
+    fn take_room(&mut self, bytes: usize) -> Result<()> {
+        self.room = self.room.saturating_sub(bytes);
+        match self.room {
+            0 => Err(unexpected()),
+            _ => Ok(()),
+        }
     }
 
     #[inline]
@@ -92,7 +125,9 @@ impl<'de> Reader<'de> {
     #[inline]
     fn text<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let start = self.at;
-        match self.plain()? {
+        let plain = self.plain()?;
+        self.take_room((self.at - start) * OF_BYTE)?;
+        match plain {
             Some(plain) => visitor.visit_borrowed_str(plain),
             None => serde_json::Deserializer::from_str(&self.text[start..self.at])
                 .deserialize_str(visitor),
@@ -199,6 +234,7 @@ impl<'r, 'de> Items<'r, 'de> {
         if next == Some(end) {
             return Ok(false);
         }
+        self.reader.take_room(OF_ENTRY)?;
         if self.is_first {
             self.is_first = false;
             return Ok(true);
@@ -332,6 +368,25 @@ mod tests {
         for (text, b) in cases {
             assert_eq!(read::<Wanted>(text).ok(), b.map(|b| Wanted { b }), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_wanted_has_bounds_and_what_nobody_reads_has_none() {
+        #[derive(Deserialize)]
+        struct Wanted {
+            #[serde(rename = "b")]
+            _b: IgnoredAny,
+        }
+        let large = |count: usize| format!(r#"{{"a":"{}","b":1}}"#, "x".repeat(count));
+        let many = |count: usize| format!(r#"{{"a":[0{}],"b":1}}"#, ",0".repeat(count));
+        for text in [large(ROOM), many(ROOM)] {
+            assert!(read::<Wanted>(&text).is_ok());
+            assert!(matches!(read::<Value>(&text), Err(Unread::TooLarge)));
+        }
+        for text in [large(ROOM / OF_BYTE / 2), many(ROOM / OF_ENTRY / 2)] {
+            assert!(read::<Value>(&text).is_ok());
+        }
+        assert!(matches!(read::<Value>("[1"), Err(Unread::Unexpected(_))));
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::json;
+use super::json::{self, Unread};
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::model::workload::WorkloadKind;
@@ -46,6 +46,19 @@ const LONGEST_UID: usize = 128;
 
 /// Characters of what is said of JSON that cannot be read, which may quote it.
 const LONGEST_CAUSE: usize = 160;
+
+/// Bytes of a body that serde_json may read after our own reader did not. It knows no bounds:
+/// of a body it may make thirty times its size.
+const LARGEST_READ_AGAIN: usize = 256 * 1024;
+
+/// Why a review that has a uid cannot be judged.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("Not checked, as the object does not have the shape of its kind: {}.", cause(.0))]
+    Shape(serde_json::Error),
+    #[error("Not checked, as the object has far more in it than any that can be stored.")]
+    TooLarge,
+}
 
 /// What is wrong with the JSON, and where.
 fn cause(error: &serde_json::Error) -> String {
@@ -125,15 +138,19 @@ impl Request {
     /// # Errors
     /// When not even a uid can be read.
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
-        if let Ok(text) = str::from_utf8(body)
-            && let Ok(OfObject(review)) = json::read::<OfObject<ReviewEnvelope>>(text)
-        {
-            return review.into_request();
-        }
-        // serde_json says what is wrong, and where; or reads it, as an object before its kind.
-        let error = match serde_json::from_slice::<OfObject<ReviewEnvelope>>(body) {
-            Ok(OfObject(review)) => return review.into_request(),
-            Err(error) => error,
+        let read = str::from_utf8(body).map(json::read::<OfObject<ReviewEnvelope>>);
+        let problem = match read {
+            Ok(Ok(OfObject(review))) => return review.into_request(),
+            Ok(Err(Unread::TooLarge)) => Problem::TooLarge,
+            Ok(Err(Unread::Unexpected(error))) if body.len() > LARGEST_READ_AGAIN => {
+                Problem::Shape(error)
+            }
+            // serde_json says what is wrong, and where; or reads it, as an object before its
+            // kind.
+            _ => match serde_json::from_slice::<OfObject<ReviewEnvelope>>(body) {
+                Ok(OfObject(review)) => return review.into_request(),
+                Err(error) => Problem::Shape(error),
+            },
         };
         // Whatever is wrong may lie behind the uid; the answer must carry it.
         match serde_json::from_slice::<OfObject<Skim>>(body) {
@@ -142,13 +159,10 @@ impl Request {
                 request: Some(OfObject(SkimRequest { uid })),
             })) => Ok(Self {
                 uid: checked(uid)?,
-                problem: Some(format!(
-                    "Not checked, as the object does not have the shape of its kind: {}.",
-                    cause(&error)
-                )),
+                problem: Some(problem.to_string()),
                 ..Self::default()
             }),
-            Err(_) => Err(Malformed::NotJson(error)),
+            Err(error) => Err(Malformed::NotJson(error)),
         }
     }
 
@@ -473,7 +487,7 @@ mod tests {
     ];
 
     /// What was read, with every field.
-    fn told(read: serde_json::Result<OfObject<ReviewEnvelope>>) -> Option<String> {
+    fn told<E>(read: Result<OfObject<ReviewEnvelope>, E>) -> Option<String> {
         let OfObject(review) = read.ok()?;
         Some(format!("{:?}", review.into_request()))
     }

@@ -1,5 +1,6 @@
 //! How much of anything the server accepts.
 
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 /// The largest body that is read, in bytes.
@@ -16,6 +17,10 @@ use std::time::Duration;
 /// ```
 pub(super) const MAX_BODY: usize = 37 * 1024 * 1024;
 
+/// Large reviews judged at once on a machine with many processors. They are rare, and each
+/// takes memory beside its body.
+const MOST_LARGE: usize = 4;
+
 /// Bounds on time and memory. The defaults suit the API server, whose own
 /// deadline for a webhook is 10 s unless configured otherwise.
 ///
@@ -27,8 +32,9 @@ pub(super) const MAX_BODY: usize = 37 * 1024 * 1024;
 /// received and not yet read   1 MiB  16 bodies that wait × 64 KiB
 /// HTTP/1.1 headers           32 MiB  512 connections × 64 KiB
 /// connections                29 MiB  512 × 57 KiB for TLS and HTTP
+/// what is read of bodies     32 MiB  4 large ones × 8 MiB
 /// lines for the log           8 MiB  which nobody takes
-///                           203 MiB
+///                           235 MiB
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -72,7 +78,7 @@ impl Default for Limits {
             body: MAX_BODY,
             body_memory: 96 * 1024 * 1024,
             in_flight: 1024,
-            large_in_flight: std::thread::available_parallelism().map_or(1, Into::into),
+            large_in_flight: available_parallelism().map_or(1, |it| it.get().min(MOST_LARGE)),
             connections: 512,
             handshake: Duration::from_secs(10),
             headers: Duration::from_secs(15),

@@ -152,6 +152,23 @@ async fn with_a_uid_the_answer_has_it_and_a_warning() {
     assert_still_at_work(&server).await;
 }
 
+#[tokio::test]
+async fn a_long_list_of_what_is_no_rule_gets_few_warnings() {
+    let server = serve(&[]).await;
+    let mut review = example();
+    let names: Vec<String> = (0..1000).map(|number| format!("r{number}")).collect();
+    review["request"]["object"]["metadata"]["annotations"] = json!({
+        "multi-attach-guard.dev/ignore": names.join(","),
+        "multi-attach-guard.dev/action": "warn",
+        "multi-attach-guard.dev/reason": "moved by hand",
+    });
+    let answer = server.review("/validate", &review).await;
+    let warnings = answer["warnings"].as_array().unwrap();
+    assert!(warnings.len() <= 10, "{answer:#}");
+    let last = warnings.last().unwrap().as_str().unwrap();
+    assert!(last.contains("992 more parts are ignored"), "{answer:#}");
+}
+
 /// Numbers that Kubernetes itself would refuse, a little later, and nesting in
 /// fields that decide nothing: an answer with the uid, whatever it says.
 #[tokio::test]

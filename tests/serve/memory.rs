@@ -30,18 +30,19 @@ async fn repairing() -> (Running, tempfile::TempDir) {
     (server, folder)
 }
 
-/// Sends as many of the same review at once; each must be patched. Who is told to send
-/// it again does, as a program that is not optimized may be too slow for all in one
-/// caller's time: that changes what the program holds in nothing.
-async fn all_are_patched(server: &Running, review: &str, count: usize) {
-    let patched = (0..count).map(|_| async {
+/// Sends as many of the same review at once. Who is told to send it again does, as a
+/// program that is not optimized may be too slow for all in one caller's time: that changes
+/// what the program holds in nothing.
+async fn answers(server: &Running, path: &str, review: &str, count: usize) -> Vec<Value> {
+    let path = format!("{path}?timeout=30s");
+    let answers = (0..count).map(|_| async {
         loop {
-            let answer = server.post("/mutate?timeout=30s", review.to_owned()).await;
+            let answer = server.post(&path, review.to_owned()).await;
             match answer.status().as_u16() {
                 200 => {
                     let answer = answer.bytes().await.unwrap();
                     let answer: Value = serde_json::from_slice(&answer).unwrap();
-                    return assert!(answer["response"]["patch"].is_string(), "{answer}");
+                    return answer["response"].clone();
                 }
                 // Said to be sent again.
                 408 | 503 => {}
@@ -49,10 +50,16 @@ async fn all_are_patched(server: &Running, review: &str, count: usize) {
             }
         }
     });
-    let patched = futures_util::future::join_all(patched);
-    timeout(4 * DEADLINE, patched)
+    let answers = futures_util::future::join_all(answers);
+    timeout(4 * DEADLINE, answers)
         .await
-        .expect("all are patched");
+        .expect("all are answered")
+}
+
+async fn all_are_patched(server: &Running, review: &str, count: usize) {
+    for answer in answers(server, "/mutate", review, count).await {
+        assert!(answer["patch"].is_string(), "{answer}");
+    }
 }
 
 /// Lists of a million empty strings: as a tree of values thirty times the bytes.
@@ -74,4 +81,50 @@ async fn sixteen_reviews_of_17_mb_stay_within_the_limit() {
     all_are_patched(&server, &update(&large), 16).await;
     let peak = server.peak_memory();
     assert!(peak < 512 * MIB, "{} MiB", peak / MIB);
+}
+
+/// What no API server sends, as it stores nothing of the kind: of each byte a reader without
+/// bounds makes up to eighty.
+#[tokio::test]
+async fn four_reviews_of_20_mb_that_are_all_facts_stay_within_the_limit() {
+    const BYTES: usize = 20_000_000;
+    let list = |entry: &str| {
+        format!(
+            "[{}{entry}]",
+            format!("{entry},").repeat(BYTES / (entry.len() + 1))
+        )
+    };
+    let long = format!("\"{}\"", "x".repeat(BYTES));
+    let claim = format!(r#"[{{"name":"v","persistentVolumeClaim":{{"claimName":{long}}}}}]"#);
+    let cases = [
+        ("/spec/template/spec/containers", list("{}")),
+        ("/spec/template/spec/tolerations", list("{}")),
+        ("/spec/template/spec/volumes", claim),
+        ("/metadata/namespace", long.clone()),
+        ("/metadata/annotations/multi-attach-guard.dev~1reason", long),
+        (
+            "/metadata/annotations/multi-attach-guard.dev~1ignore",
+            list("a").replace(['[', ']'], "\""),
+        ),
+    ];
+    let server = serve(&[]).await;
+    for (field, value) in cases {
+        let mut review = example();
+        let object = &mut review["request"]["object"];
+        object["metadata"]["annotations"]["multi-attach-guard.dev/ignore"] = "a".into();
+        object["metadata"]["annotations"]["multi-attach-guard.dev/reason"] = "r".into();
+        object["spec"]["template"]["spec"]["tolerations"] = json!([]);
+        *object.pointer_mut(field).expect(field) = "HERE".into();
+        let review = review.to_string().replace("\"HERE\"", &value);
+        for answer in answers(&server, "/validate", &review, 4).await {
+            assert_eq!(answer["allowed"], true, "{field}");
+            let warning = answer["warnings"][0].as_str().expect(field);
+            assert!(
+                warning.contains("far more in it than any"),
+                "{field}: {warning}"
+            );
+        }
+        let peak = server.peak_memory();
+        assert!(peak < 512 * MIB, "{field}: {} MiB", peak / MIB);
+    }
 }
