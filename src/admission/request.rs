@@ -58,6 +58,8 @@ enum Problem {
     Shape(serde_json::Error),
     #[error("Not checked, as the object has far more in it than any that can be stored.")]
     TooLarge,
+    #[error("Not checked, as the review is not UTF-8.")]
+    NotUtf8,
 }
 
 /// What is wrong with the JSON, and where.
@@ -138,13 +140,13 @@ impl Request {
     /// # Errors
     /// When not even a uid can be read.
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let is_large = body.len() > LARGEST_READ_AGAIN;
         let read = str::from_utf8(body).map(json::read::<OfObject<ReviewEnvelope>>);
         let problem = match read {
             Ok(Ok(OfObject(review))) => return review.into_request(),
             Ok(Err(Unread::TooLarge)) => Problem::TooLarge,
-            Ok(Err(Unread::Unexpected(error))) if body.len() > LARGEST_READ_AGAIN => {
-                Problem::Shape(error)
-            }
+            Ok(Err(Unread::Unexpected(error))) if is_large => Problem::Shape(error),
+            Err(_) if is_large => Problem::NotUtf8,
             // serde_json says what is wrong, and where; or reads it, as an object before its
             // kind.
             _ => match serde_json::from_slice::<OfObject<ReviewEnvelope>>(body) {
@@ -526,6 +528,47 @@ mod tests {
                     review
                 ),
             }
+        }
+    }
+
+    #[test]
+    fn what_is_large_is_read_once_and_within_bounds() {
+        let review = |object: &str, kind: &str| {
+            format!(
+                r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{"uid":"u",{object}{kind}"end":0}}}}"#
+            )
+        };
+        let kind = r#""kind":{"group":"apps","version":"v1","kind":"Deployment"},"#;
+        let containers = |count: usize, last: &str| {
+            let list = "{},".repeat(count);
+            format!(
+                r#""object":{{"spec":{{"template":{{"spec":{{"containers":[{list}{last}]}}}}}}}},"#
+            )
+        };
+        let (few, many) = (containers(100, "{}"), containers(1_000_000, "{}"));
+        let large = containers(LARGEST_READ_AGAIN / 3, "{}");
+        let odd = containers(LARGEST_READ_AGAIN / 3, "1");
+        let not_utf8 = review(kind, &many).replace(r#""end":0"#, r#""end":"?""#);
+        let not_utf8 = not_utf8.into_bytes().into_iter();
+        let not_utf8 = not_utf8.map(|byte| if byte == b'?' { 0xff } else { byte });
+        let cases = [
+            (review(kind, &few).into_bytes(), ""),
+            (review(&few, kind).into_bytes(), ""),
+            (review(kind, &large).into_bytes(), ""),
+            (review(kind, &many).into_bytes(), "far more in it than any"),
+            (review(kind, &odd).into_bytes(), "invalid type: integer `1`"),
+            (
+                review(&many, kind).into_bytes(),
+                "have the shape of its kind",
+            ),
+            (not_utf8.collect(), "is not UTF-8"),
+        ];
+        for (body, expected) in cases {
+            let request = Request::read(&body).unwrap();
+            assert_eq!(request.uid, "u", "{expected}");
+            let problem = request.problem.unwrap_or_default();
+            assert!(problem.contains(expected), "{expected}: {problem}");
+            assert_eq!(problem.is_empty(), expected.is_empty(), "{problem}");
         }
     }
 
