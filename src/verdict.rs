@@ -37,7 +37,7 @@ use crate::rules::Hazard;
 use crate::situation::Facts;
 use crate::storage::{Catalog, OverrideError};
 
-/// Parts of one object's annotations that are ignored, and told one by one.
+/// Of what is ignored in an object's annotations, so many parts are told one by one.
 const MOST_NOTICES: usize = 8;
 
 /// What was submitted for judgement, read only where it is needed.
@@ -56,6 +56,11 @@ pub trait Submission {
 
     /// Whether the object is to be deleted; it is then as it was before.
     fn deletes(&self) -> bool {
+        false
+    }
+
+    /// Whether there was more in the lists of the objects than was read.
+    fn is_cut(&self) -> bool {
         false
     }
 
@@ -195,6 +200,9 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
     {
         return Verdict::default();
     }
+    if review.submission.is_cut() {
+        return evaluation.given_up();
+    }
     let verdict = match review.object {
         Object::Workload(workload) => evaluation.workload(workload),
         Object::Claim(claim) => evaluation.claim(claim),
@@ -264,14 +272,13 @@ impl Evaluation<'_> {
         };
         let resolved = self.policy.resolve(&target);
         let mut verdict = decide(&resolved);
-        let passed_over = resolved.passed_over();
-        let told = passed_over.iter().take(MOST_NOTICES);
+        let mut passed_over = resolved.passed_over().iter();
+        let told = passed_over.by_ref().take(MOST_NOTICES);
         let told = told.map(|notice| finding::shortened(notice.to_string()));
         verdict.notices.extend(told);
-        if let Some(more @ 1..) = passed_over.len().checked_sub(MOST_NOTICES) {
-            verdict.notices.push(format!(
-                "Of what multi-attach-guard.dev annotations say, {more} more parts are ignored."
-            ));
+        if passed_over.next().is_some() {
+            let more = "More of what the multi-attach-guard.dev annotations say is ignored.";
+            verdict.notices.push(more.to_owned());
         }
         verdict
     }

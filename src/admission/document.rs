@@ -16,7 +16,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::request::Operation;
+use super::request::{Operation, Request};
 use crate::model::Text;
 use crate::verdict::Submission;
 
@@ -30,21 +30,18 @@ pub(super) struct Documents<'a> {
     body: &'a [u8],
     user: Text,
     operation: Operation,
+    is_cut: bool,
     received: Timestamp,
     object: OnceLock<Option<Value>>,
 }
 
 impl<'a> Documents<'a> {
-    pub(super) const fn new(
-        body: &'a [u8],
-        user: Text,
-        operation: Operation,
-        received: Timestamp,
-    ) -> Self {
+    pub(super) fn new(body: &'a [u8], request: &Request, received: Timestamp) -> Self {
         Self {
             body,
-            user,
-            operation,
+            user: request.user.clone(),
+            operation: request.operation,
+            is_cut: request.is_cut,
             received,
             object: OnceLock::new(),
         }
@@ -80,6 +77,10 @@ impl Submission for Documents<'_> {
 
     fn deletes(&self) -> bool {
         self.operation == Operation::Delete
+    }
+
+    fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     fn moment(&self) -> Option<Timestamp> {
@@ -352,13 +353,9 @@ mod tests {
     }
 
     fn documents(body: &str) -> Documents<'_> {
-        let user = Text::default();
-        Documents::new(
-            body.as_bytes(),
-            user,
-            Operation::Update,
-            Timestamp::UNIX_EPOCH,
-        )
+        let mut request = Request::default();
+        request.operation = Operation::Update;
+        Documents::new(body.as_bytes(), &request, Timestamp::UNIX_EPOCH)
     }
 
     #[test]

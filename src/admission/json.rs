@@ -6,7 +6,8 @@
 //! text by serde_json itself.
 
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor,
+    Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess,
+    Visitor,
 };
 use serde::forward_to_deserialize_any;
 use serde_json::{Error, Result};
@@ -16,44 +17,35 @@ use super::skip::{Closed, after_text, after_value};
 /// As deep as serde_json reads.
 const DEEPEST: u8 = 127;
 
-/// Bytes that what is wanted may take, with all that is made of it: far more than any object
-/// that an API server stores, which has 1.5 MiB at most, and that mostly in containers and
-/// annotations.
-const ROOM: usize = 8 * 1024 * 1024;
-
-/// What an entry of a list or an object takes, as an empty container.
-const OF_ENTRY: usize = 64;
-
-/// What a byte of text takes: it is read, kept, told, and sent.
-const OF_BYTE: usize = 8;
-
-/// Why a text was not read.
-#[derive(Debug)]
-pub(super) enum Unread {
-    /// It is not JSON or not of that shape, or a `RawValue` or an enum is wanted. What is
-    /// wrong is said, where there is a word for it, but not where.
-    Unexpected(Error),
-    /// What is wanted would take too much memory.
-    TooLarge,
+/// A value, and whether it is whole.
+pub(super) struct Read<T> {
+    pub(super) value: T,
+    /// Whether lists end before their end, as there was no room for more.
+    pub(super) is_cut: bool,
 }
 
-/// Reads a value that is the whole of `text`. Of a list or an object that is not wanted, only
-/// quotation marks and brackets must match.
-pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> std::result::Result<T, Unread> {
+/// Reads a value that is the whole of `text`. The entries of its lists may take `room` bytes
+/// in memory all in all, which of `{}` can be a hundred times what they take as text.
+///
+/// # Errors
+/// When it is not JSON or not of that shape, without a word on where; and also where a
+/// `RawValue` or an enum is wanted. Of a list or an object that is not wanted, only quotation
+/// marks and brackets must match.
+pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str, room: usize) -> Result<Read<T>> {
     let mut reader = Reader {
         text,
         at: 0,
         deeper: DEEPEST,
-        room: ROOM,
+        room,
+        is_cut: false,
     };
-    let error = match T::deserialize(&mut reader) {
-        Ok(value) if reader.peek().is_none() => return Ok(value),
-        Ok(_) => unexpected(),
-        Err(error) => error,
-    };
-    match reader.room {
-        0 => Err(Unread::TooLarge),
-        _ => Err(Unread::Unexpected(error)),
+    let value = T::deserialize(&mut reader)?;
+    match reader.peek() {
+        None => Ok(Read {
+            value,
+            is_cut: reader.is_cut,
+        }),
+        Some(_) => Err(unexpected()),
     }
 }
 
@@ -68,8 +60,9 @@ struct Reader<'de> {
     at: usize,
     /// How many more levels of lists and objects there may be.
     deeper: u8,
-    /// How many more bytes what is wanted may take; 0 where it would have taken more.
+    /// How many more bytes entries of lists may take.
     room: usize,
+    is_cut: bool,
 }
 
 impl<'de> Reader<'de> {
@@ -81,15 +74,6 @@ impl<'de> Reader<'de> {
             self.at += 1;
         }
         bytes.get(self.at).copied()
-    }
-
-    #[inline]
-    fn take_room(&mut self, bytes: usize) -> Result<()> {
-        self.room = self.room.saturating_sub(bytes);
-        match self.room {
-            0 => Err(unexpected()),
-            _ => Ok(()),
-        }
     }
 
     #[inline]
@@ -125,9 +109,7 @@ impl<'de> Reader<'de> {
     #[inline]
     fn text<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
         let start = self.at;
-        let plain = self.plain()?;
-        self.take_room((self.at - start) * OF_BYTE)?;
-        match plain {
+        match self.plain()? {
             Some(plain) => visitor.visit_borrowed_str(plain),
             None => serde_json::Deserializer::from_str(&self.text[start..self.at])
                 .deserialize_str(visitor),
@@ -234,7 +216,6 @@ impl<'r, 'de> Items<'r, 'de> {
         if next == Some(end) {
             return Ok(false);
         }
-        self.reader.take_room(OF_ENTRY)?;
         if self.is_first {
             self.is_first = false;
             return Ok(true);
@@ -249,9 +230,29 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
 
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        match self.go_on(b']')? {
-            true => seed.deserialize(&mut *self.reader).map(Some),
-            false => Ok(None),
+        if !self.go_on(b']')? {
+            return Ok(None);
+        }
+        match self.reader.room.checked_sub(size_of::<T::Value>()) {
+            Some(room) => {
+                self.reader.room = room;
+                seed.deserialize(&mut *self.reader).map(Some)
+            }
+            None => self.cut(),
+        }
+    }
+}
+
+impl Items<'_, '_> {
+    /// Passes over what is left of a list.
+    #[cold]
+    fn cut<T>(&mut self) -> Result<Option<T>> {
+        self.reader.is_cut = true;
+        loop {
+            IgnoredAny::deserialize(&mut *self.reader)?;
+            if !self.go_on(b']')? {
+                return Ok(None);
+            }
         }
     }
 }
@@ -282,11 +283,14 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::Index;
     use serde::Deserialize;
-    use serde::de::IgnoredAny;
     use serde_json::Value;
 
     use super::super::skip::samples::any_json;
     use super::*;
+
+    fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T> {
+        super::read(text, usize::MAX).map(|read| read.value)
+    }
 
     /// What serde_json reads, where it reads anything.
     fn expected(text: &str) -> Option<Value> {
@@ -371,22 +375,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_has_bounds_and_what_nobody_reads_has_none() {
+    fn lists_take_as_much_room_as_there_is() {
         #[derive(Deserialize)]
         struct Wanted {
-            #[serde(rename = "b")]
-            _b: IgnoredAny,
+            a: Vec<u64>,
+            b: u8,
         }
-        let large = |count: usize| format!(r#"{{"a":"{}","b":1}}"#, "x".repeat(count));
-        let many = |count: usize| format!(r#"{{"a":[0{}],"b":1}}"#, ",0".repeat(count));
-        for text in [large(ROOM), many(ROOM)] {
-            assert!(read::<Wanted>(&text).is_ok());
-            assert!(matches!(read::<Value>(&text), Err(Unread::TooLarge)));
+        let text = r#"{"a":[1,2,3],"x":["y","y"],"b":4}"#;
+        for (room, kept) in [(0, 0), (8, 1), (16, 2), (23, 2), (24, 3), (100, 3)] {
+            let Read { value, is_cut } = super::read::<Wanted>(text, room).unwrap();
+            assert_eq!((value.a.len(), value.b), (kept, 4), "{room}");
+            assert_eq!(is_cut, kept < 3, "{room}");
         }
-        for text in [large(ROOM / OF_BYTE / 2), many(ROOM / OF_ENTRY / 2)] {
-            assert!(read::<Value>(&text).is_ok());
-        }
-        assert!(matches!(read::<Value>("[1"), Err(Unread::Unexpected(_))));
+        assert!(super::read::<Wanted>(r#"{"a":[1,2,3,],"b":4}"#, 8).is_err());
+        assert!(super::read::<Wanted>(r#"{"a":[1,2"#, 8).is_err());
     }
 
     proptest! {

@@ -141,7 +141,7 @@ impl<'a> Received<'a> {
         let request = Request::read(body)?;
         Ok(Self {
             reference: request.reference(),
-            documents: Documents::new(body, request.user.clone(), request.operation, received),
+            documents: Documents::new(body, &request, received),
             request,
         })
     }

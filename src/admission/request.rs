@@ -9,8 +9,9 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::json::{self, Unread};
+use super::json::{self, Read};
 use crate::model::Text;
+use crate::model::de::{at_most, name};
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::model::workload::WorkloadKind;
 
@@ -44,23 +45,19 @@ pub enum Malformed {
 /// back, and waits in memory for as long as the client does not take it.
 const LONGEST_UID: usize = 128;
 
+/// Bytes that are kept of the name of an account, for the log and the policy.
+const LONGEST_USER: usize = 1024;
+
 /// Characters of what is said of JSON that cannot be read, which may quote it.
 const LONGEST_CAUSE: usize = 160;
 
-/// Bytes of a body that serde_json may read after our own reader did not. It knows no bounds:
-/// of a body it may make thirty times its size.
+/// Larger bodies are not read by serde_json, which knows no bounds.
 const LARGEST_READ_AGAIN: usize = 256 * 1024;
 
-/// Why a review that has a uid cannot be judged.
-#[derive(Debug, thiserror::Error)]
-enum Problem {
-    #[error("Not checked, as the object does not have the shape of its kind: {}.", cause(.0))]
-    Shape(serde_json::Error),
-    #[error("Not checked, as the object has far more in it than any that can be stored.")]
-    TooLarge,
-    #[error("Not checked, as the review is not UTF-8.")]
-    NotUtf8,
-}
+/// Bytes that lists may take in memory: so many, and twice those of the body, as far as that
+/// goes. What people write takes less than its text.
+const LEAST_ROOM: usize = 64 * 1024;
+const MOST_ROOM: usize = 8 * 1024 * 1024;
 
 /// What is wrong with the JSON, and where.
 fn cause(error: &serde_json::Error) -> String {
@@ -125,6 +122,8 @@ pub struct Request {
     pub scaled: Option<WorkloadKind>,
     /// Whether nothing will be stored.
     pub dry_run: bool,
+    /// Whether the objects had more in their lists than is read.
+    pub is_cut: bool,
     /// Who asks.
     pub user: Text,
     group_version_kind: GroupVersionKind,
@@ -140,31 +139,42 @@ impl Request {
     /// # Errors
     /// When not even a uid can be read.
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let room = MOST_ROOM.min(LEAST_ROOM + 2 * body.len());
+        let text = str::from_utf8(body).map_err(serde::de::Error::custom);
+        let read = text.and_then(|text| json::read::<OfObject<ReviewEnvelope>>(text, room));
         let is_large = body.len() > LARGEST_READ_AGAIN;
-        let read = str::from_utf8(body).map(json::read::<OfObject<ReviewEnvelope>>);
-        let problem = match read {
-            Ok(Ok(OfObject(review))) => return review.into_request(),
-            Ok(Err(Unread::TooLarge)) => Problem::TooLarge,
-            Ok(Err(Unread::Unexpected(error))) if is_large => Problem::Shape(error),
-            Err(_) if is_large => Problem::NotUtf8,
+        let error = match read {
+            Ok(Read {
+                value: OfObject(review),
+                is_cut,
+            }) => return review.into_request(is_cut),
+            Err(error) if is_large => error,
             // serde_json says what is wrong, and where; or reads it, as an object before its
             // kind.
-            _ => match serde_json::from_slice::<OfObject<ReviewEnvelope>>(body) {
-                Ok(OfObject(review)) => return review.into_request(),
-                Err(error) => Problem::Shape(error),
+            Err(_) => match serde_json::from_slice::<OfObject<ReviewEnvelope>>(body) {
+                Ok(OfObject(review)) => return review.into_request(false),
+                Err(error) => error,
             },
         };
         // Whatever is wrong may lie behind the uid; the answer must carry it.
-        match serde_json::from_slice::<OfObject<Skim>>(body) {
+        let skimmed = match (is_large, str::from_utf8(body)) {
+            (true, Ok(text)) => json::read(text, 0).map(|read| read.value),
+            (true, Err(_)) => return Err(Malformed::NotJson(error)),
+            (false, _) => serde_json::from_slice(body),
+        };
+        match skimmed {
             Ok(OfObject(Skim { request: None })) => Err(Malformed::NoRequest),
             Ok(OfObject(Skim {
                 request: Some(OfObject(SkimRequest { uid })),
             })) => Ok(Self {
                 uid: checked(uid)?,
-                problem: Some(problem.to_string()),
+                problem: Some(format!(
+                    "Not checked, as the object does not have the shape of its kind: {}.",
+                    cause(&error)
+                )),
                 ..Self::default()
             }),
-            Err(error) => Err(Malformed::NotJson(error)),
+            Err(_) => Err(Malformed::NotJson(error)),
         }
     }
 
@@ -247,9 +257,10 @@ struct ReviewEnvelope {
 }
 
 impl ReviewEnvelope {
-    fn into_request(self) -> Result<Request, Malformed> {
+    fn into_request(self, is_cut: bool) -> Result<Request, Malformed> {
         let RequestFields(mut request) = self.request.ok_or(Malformed::NoRequest)?;
         request.uid = checked(request.uid)?;
+        request.is_cut = is_cut;
         let named = |field: &Option<Text>, wanted: &str| field.as_deref() == Some(wanted);
         if named(&self.api_version, API_VERSION) && named(&self.kind, "AdmissionReview") {
             return Ok(request.complete());
@@ -324,11 +335,10 @@ impl<'de> Deserialize<'de> for RequestFields {
                                 map.next_value::<Option<Text>>()?.unwrap_or_default();
                         }
                         Field::Name => {
-                            request.name = map.next_value::<Option<Text>>()?.unwrap_or_default();
+                            request.name = map.next_value::<Name>()?.0;
                         }
                         Field::Namespace => {
-                            request.namespace =
-                                map.next_value::<Option<Text>>()?.unwrap_or_default();
+                            request.namespace = map.next_value::<Name>()?.0;
                         }
                         Field::Operation => {
                             request.operation = match &*map.next_value::<BorrowedText<'de>>()?.0 {
@@ -385,9 +395,13 @@ struct Resource {
     resource: Text,
 }
 
+#[derive(Deserialize)]
+struct Name(#[serde(deserialize_with = "name")] Text);
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct UserInfo {
+    #[serde(deserialize_with = "at_most::<_, LONGEST_USER>")]
     username: Text,
 }
 
@@ -491,13 +505,13 @@ mod tests {
     /// What was read, with every field.
     fn told<E>(read: Result<OfObject<ReviewEnvelope>, E>) -> Option<String> {
         let OfObject(review) = read.ok()?;
-        Some(format!("{:?}", review.into_request()))
+        Some(format!("{:?}", review.into_request(false)))
     }
 
     #[test]
     fn a_review_is_read_in_one_pass() {
         for review in REVIEWS {
-            let read = told(json::read(review));
+            let read = told(json::read(review, MOST_ROOM).map(|read| read.value));
             assert!(read.is_some(), "{review}");
             assert_eq!(read, told(serde_json::from_str(review)), "{review}");
         }
@@ -517,7 +531,7 @@ mod tests {
                 }
             }
             let other = told(serde_json::from_str(&review));
-            match told(json::read(&review)) {
+            match told(json::read(&review, MOST_ROOM).map(|read| read.value)) {
                 Some(read) if other.is_some() => prop_assert_eq!(Some(read), other, "{}", review),
                 // It is not JSON in what nobody reads.
                 Some(_) => {}
@@ -539,37 +553,52 @@ mod tests {
             )
         };
         let kind = r#""kind":{"group":"apps","version":"v1","kind":"Deployment"},"#;
-        let containers = |count: usize, last: &str| {
+        let spread = |count: usize, last: &str| {
             let list = "{},".repeat(count);
             format!(
-                r#""object":{{"spec":{{"template":{{"spec":{{"containers":[{list}{last}]}}}}}}}},"#
+                r#""object":{{"spec":{{"template":{{"spec":{{"tolerations":[{list}{last}]}}}}}}}},"#
             )
         };
-        let (few, many) = (containers(100, "{}"), containers(1_000_000, "{}"));
-        let large = containers(LARGEST_READ_AGAIN / 3, "{}");
-        let odd = containers(LARGEST_READ_AGAIN / 3, "1");
-        let not_utf8 = review(kind, &many).replace(r#""end":0"#, r#""end":"?""#);
-        let not_utf8 = not_utf8.into_bytes().into_iter();
-        let not_utf8 = not_utf8.map(|byte| if byte == b'?' { 0xff } else { byte });
+        let shape = "have the shape of its kind";
+        let (few, many) = (spread(100, "{}"), spread(1_000_000, "{}"));
         let cases = [
-            (review(kind, &few).into_bytes(), ""),
-            (review(&few, kind).into_bytes(), ""),
-            (review(kind, &large).into_bytes(), ""),
-            (review(kind, &many).into_bytes(), "far more in it than any"),
-            (review(kind, &odd).into_bytes(), "invalid type: integer `1`"),
-            (
-                review(&many, kind).into_bytes(),
-                "have the shape of its kind",
-            ),
-            (not_utf8.collect(), "is not UTF-8"),
+            (review(&few, kind), false, ""),
+            (review(kind, &few), false, ""),
+            (review(kind, &many), true, ""),
+            (review(kind, &spread(1_000_000, "1")), true, ""),
+            (review(&many, kind), false, shape),
         ];
-        for (body, expected) in cases {
-            let request = Request::read(&body).unwrap();
-            assert_eq!(request.uid, "u", "{expected}");
+        for (number, (body, is_cut, expected)) in cases.into_iter().enumerate() {
+            let request = Request::read(body.as_bytes()).unwrap();
+            assert_eq!(request.uid, "u", "{number}");
+            assert_eq!(request.is_cut, is_cut, "{number}");
             let problem = request.problem.unwrap_or_default();
-            assert!(problem.contains(expected), "{expected}: {problem}");
-            assert_eq!(problem.is_empty(), expected.is_empty(), "{problem}");
+            assert!(problem.contains(expected), "{number}: {problem}");
+            assert_eq!(
+                problem.is_empty(),
+                expected.is_empty(),
+                "{number}: {problem}"
+            );
         }
+        let open = format!(r#"{{"request":{{"uid":"u","x":{}"#, "[".repeat(1_000_000));
+        assert!(matches!(
+            Request::read(open.as_bytes()),
+            Err(Malformed::NotJson(_))
+        ));
+    }
+
+    #[test]
+    fn names_are_kept_as_far_as_names_go() {
+        let long = "x".repeat(100_000);
+        let body = format!(
+            r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{"uid":"u",
+            "kind":{{"group":"apps","version":"v1","kind":"Deployment"}},"name":"{long}",
+            "namespace":"{long}","userInfo":{{"username":"{long}"}},"object":{{"metadata":{{
+            "name":"{long}"}},"spec":{{"template":{{"spec":{{"volumes":[{{"name":"v",
+            "persistentVolumeClaim":{{"claimName":"{long}"}}}}]}}}}}}}}}}}}"#
+        );
+        let request = format!("{:?}", Request::read(body.as_bytes()).unwrap());
+        assert!(request.len() < 10_000, "{}", request.len());
     }
 
     fn refusal(review: &str) -> String {

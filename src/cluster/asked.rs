@@ -196,7 +196,12 @@ impl Asked {
 
     /// Says that a judgement uses an object that the cluster holds.
     pub(super) fn uses(&self, key: Key<'_>) {
-        if self.doubts && self.answer(key).is_none() && !self.has_nodes_enough(key.kind) {
+        if !self.doubts || self.answer(key).is_some() {
+            return;
+        }
+        if self.has_nodes_enough(key.kind) {
+            self.uses_all(key.kind, "");
+        } else {
             self.note(Question::of(key));
         }
     }
@@ -215,7 +220,8 @@ impl Asked {
         self.answers.get(&Question::all(kind, "")) == Some(&Answer::Heard)
     }
 
-    fn has_nodes_enough(&self, kind: ObjectKind) -> bool {
+    /// Whether so many nodes are asked for that the others can only be counted.
+    pub(super) fn has_nodes_enough(&self, kind: ObjectKind) -> bool {
         let is_node = |question: &&Question| question.kind == ObjectKind::Node;
         kind == ObjectKind::Node
             && (self.open.borrow().iter().filter(is_node).count()

@@ -302,9 +302,14 @@ impl<'a> View<'a> {
             && asked.doubts()
         {
             self.uses_all(ObjectKind::Node, "");
-            self.visit_nodes(wanted, &mut |node| {
+            // They have been visited before, for a step each.
+            let view = View {
+                steps: None,
+                ..*self
+            };
+            view.visit_nodes(wanted, &mut |node| {
                 self.uses_node(node);
-                true
+                !asked.has_nodes_enough(ObjectKind::Node)
             });
         }
     }

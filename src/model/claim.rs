@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::access_mode::{AccessModes, VolumeMode};
-use super::de::{nullable, present};
+use super::de::{name, nullable, present, some_name};
 use super::metadata::{CLASS_BETA, Metadata};
 use super::quantity::Quantity;
 use super::selector::LabelSelector;
@@ -37,10 +37,10 @@ pub struct ClaimSpec {
     #[serde(deserialize_with = "nullable")]
     pub resources: ClaimResources,
     /// The class asked for in the field; see [`Claim::class`].
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "some_name", skip_serializing_if = "is_default")]
     pub storage_class_name: Option<Text>,
     /// The volume the claim is bound to, or asks for by name; empty: none.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub volume_name: Text,
     /// Restricts the volumes the claim can be bound to. An empty one allows all.
     #[serde(skip_serializing_if = "is_default")]

@@ -5,7 +5,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use super::de::{nullable, present};
+use super::de::{name, nullable, present};
 use super::labels::{Labels, filtered};
 use super::ser::is_default;
 use super::uid::Uid;
@@ -29,7 +29,7 @@ pub const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
 pub const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
 
 /// The most characters that the name of an object may have.
-const LONGEST_NAME: usize = 253;
+pub(super) const LONGEST_NAME: usize = 253;
 
 /// Whether an object can have that name: a DNS subdomain name (RFC 1123), as Kubernetes
 /// demands of all the kinds that are read here.
@@ -49,13 +49,13 @@ pub fn is_name(name: &str) -> bool {
 #[serde(default, rename_all = "camelCase")]
 pub struct Metadata {
     /// The name; empty where the API server will generate one.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub name: Text,
     /// The prefix of a name to be generated.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub generate_name: Text,
     /// The namespace; empty for objects that have none.
-    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
+    #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub namespace: Text,
     /// Which object of that name it is; unknown where nobody has made it yet.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use super::Text;
 use super::amount::Amount;
 use super::claim::Claim;
-use super::de::nullable;
+use super::de::{name, nullable};
 use super::in_tree::InTreeType;
 use super::labels::Labels;
 use super::node::{ExtendedResources, NodeSelector, Toleration};
@@ -361,7 +361,10 @@ impl<'de> Deserialize<'de> for Volumes {
                 while let Some(entry) = seq.next_element::<VolumeEntry>()? {
                     if let Some(mut claim) = entry.ephemeral {
                         claim.metadata.name.clone_from(&entry.name);
-                        volumes.ephemeral.push(EphemeralClaim { index, claim });
+                        volumes.ephemeral.push(EphemeralClaim {
+                            index,
+                            claim: *claim,
+                        });
                     }
                     if let Some(source) = entry.source {
                         volumes.kept.push(PodVolume {
@@ -384,7 +387,8 @@ impl<'de> Deserialize<'de> for Volumes {
 struct VolumeEntry {
     name: Text,
     source: Option<PodVolumeSource>,
-    ephemeral: Option<Claim>,
+    /// Boxed, as few have one, and each entry counts with its size.
+    ephemeral: Option<Box<Claim>>,
 }
 
 impl<'de> Deserialize<'de> for VolumeEntry {
@@ -394,7 +398,7 @@ impl<'de> Deserialize<'de> for VolumeEntry {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct ClaimSource {
-            #[serde(default)]
+            #[serde(default, deserialize_with = "name")]
             claim_name: Text,
         }
 
@@ -431,7 +435,9 @@ impl<'de> Deserialize<'de> for VolumeEntry {
                         }
                     } else if key == "ephemeral" {
                         let ephemeral: Option<Ephemeral> = map.next_value()?;
-                        entry.ephemeral = ephemeral.and_then(|it| it.volume_claim_template);
+                        entry.ephemeral = ephemeral
+                            .and_then(|it| it.volume_claim_template)
+                            .map(Box::new);
                     } else if let Some(in_tree) =
                         InTreeType::of_field(&key).filter(|it| it.counts_in_pods())
                     {

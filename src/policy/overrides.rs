@@ -8,6 +8,12 @@ use super::{Target, keys};
 use crate::model::labels::Labels;
 use crate::rules::codes;
 
+/// Characters of a reason that are kept.
+const LONGEST_REASON: usize = 300;
+
+/// Names in an `ignore` list that are no rules, and told.
+const MOST_UNKNOWN: usize = 16;
+
 /// Where an override stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverrideSource<'a> {
@@ -176,7 +182,7 @@ impl<'a> Honoured<'a> {
             return Self::default();
         }
 
-        let reason = get(keys::REASON).map_or("", str::trim);
+        let reason = get(keys::REASON).map_or("", |reason| first(reason.trim()));
         let on_object = source == OverrideSource::Object;
         let mut with_reason = |needed: bool, key| {
             let honoured = !needed || !reason.is_empty();
@@ -212,7 +218,8 @@ impl<'a> Honoured<'a> {
         passed_over.extend(
             entries(ignore)
                 .filter(|rule| codes::find(rule).is_none())
-                .map(|rule| PassedOver::UnknownRule { source, rule }),
+                .map(|rule| PassedOver::UnknownRule { source, rule })
+                .take(MOST_UNKNOWN),
         );
         Self {
             action,
@@ -226,6 +233,12 @@ impl<'a> Honoured<'a> {
 /// The rules that an object's own annotations ask to be silent about, as written there.
 pub fn ignored_rules(annotations: &Labels) -> impl Iterator<Item = &str> {
     entries(annotations.get(keys::IGNORE).unwrap_or_default())
+}
+
+/// As much of a reason as is kept: it is told with every finding, and logged.
+fn first(reason: &str) -> &str {
+    let end = reason.char_indices().nth(LONGEST_REASON);
+    end.map_or(reason, |(end, _)| &reason[..end])
 }
 
 fn entries(ignore: &str) -> impl Iterator<Item = &str> {

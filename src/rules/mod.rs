@@ -220,6 +220,9 @@ fn weighed(mut found: Vec<Hazard>, situation: &Situation<'_>) -> Vec<Hazard> {
     found
 }
 
+/// Hazards of one object that are told: who reads a hundred of them reads no further.
+const MOST_HAZARDS: usize = 100;
+
 fn gravest_first(judge: impl Fn(&On, &mut Vec<Hazard>)) -> Vec<Hazard> {
     let mut found = Vec::new();
     for rule in &RULES {
@@ -228,6 +231,7 @@ fn gravest_first(judge: impl Fn(&On, &mut Vec<Hazard>)) -> Vec<Hazard> {
         }
     }
     found.sort_by_key(|hazard| hazard.outcome);
+    found.truncate(MOST_HAZARDS);
     found
 }
 

@@ -32,7 +32,7 @@ const MOST_LARGE: usize = 4;
 /// received and not yet read   1 MiB  16 bodies that wait × 64 KiB
 /// HTTP/1.1 headers           32 MiB  512 connections × 64 KiB
 /// connections                29 MiB  512 × 57 KiB for TLS and HTTP
-/// what is read of bodies     32 MiB  4 large ones × 8 MiB
+/// what is read of large ones 32 MiB  4 at once × 8 MiB
 /// lines for the log           8 MiB  which nobody takes
 ///                           235 MiB
 /// ```

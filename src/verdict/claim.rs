@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Evaluation, Verdict};
+use super::{Evaluation, Suppressed, Verdict};
 use crate::cluster::{Beside, Turn};
 use crate::model::claim::Claim;
 use crate::model::object::Object;
@@ -104,6 +104,7 @@ impl Evaluation<'_> {
             let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
             if decision.action == Action::Fix && hazard.outcome != Outcome::Stuck {
                 finding.action = Action::Warn;
+                finding.lowered = decision.lowered.map(Suppressed::from);
             }
         }
         verdict

@@ -22,10 +22,18 @@ impl Evaluation<'_> {
             field_path: "metadata.name".to_owned(),
             volumes: Vec::new(),
             extent: 0,
-            what: format!(
-                "it has to do with so many workloads, volumes and nodes that judging it was \
-                 given up after {STEPS} steps, so it could not be verified that no pod gets stuck."
-            ),
+            what: match self.review.submission.is_cut() {
+                true => {
+                    "it has longer lists than are read, so it could not be verified that no pod \
+                     gets stuck."
+                        .to_owned()
+                }
+                false => format!(
+                    "it has to do with so many workloads, volumes and nodes that judging it was \
+                     given up after {STEPS} steps, so it could not be verified that no pod gets \
+                     stuck."
+                ),
+            },
             advice: "Give each workload claims of its own, or simpler affinity.".to_owned(),
             brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
         };
@@ -37,6 +45,7 @@ impl Evaluation<'_> {
         if !self.is_to_blame() {
             for finding in &mut verdict.findings {
                 finding.action = finding.action.max(Action::Warn);
+                finding.lowered = None;
             }
         }
         verdict.given_up = true;

@@ -71,8 +71,9 @@ impl Evaluation<'_> {
             |resolved| {
                 let mut verdict = self.plain(&hazards, resolved);
                 for (finding, hazard) in verdict.findings.iter_mut().zip(&hazards) {
-                    if !ratchet::is_new(hazard, &before) && finding.action == Action::Deny {
-                        finding.action = Action::Warn;
+                    if !ratchet::is_new(hazard, &before) {
+                        finding.action = finding.action.max(Action::Warn);
+                        finding.lowered = None;
                     }
                 }
                 verdict

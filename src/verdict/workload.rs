@@ -249,6 +249,7 @@ impl Decisions<'_> {
             };
             decision.action = spared(decision.action);
             decision.without_remedy = spared(decision.without_remedy);
+            decision.lowered = None;
         }
         if let Aim::Repair { remedy } = self.aim {
             if decision.action == Action::Deny {

@@ -118,6 +118,27 @@ async fn what_was_asked_for_in_the_policys_place_leaves_a_trace() {
 }
 
 #[tokio::test]
+async fn what_the_policy_spares_is_lowered_by_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.yaml");
+    std::fs::write(&path, "defaults: {existing: warn}\n").unwrap();
+    let server = serve(&["--config", path.to_str().unwrap()]).await;
+    let mut review = example();
+    review["request"]["operation"] = "UPDATE".into();
+    review["request"]["object"]["metadata"]["annotations"] = json!({
+        "multi-attach-guard.dev/action": "warn",
+        "multi-attach-guard.dev/reason": "moved by hand",
+    });
+    let mut old = review["request"]["object"].clone();
+    old["spec"]["template"]["metadata"]["labels"]["was"] = "old".into();
+    review["request"]["oldObject"] = old;
+    let answer = server.review("/validate", &review).await;
+    assert_eq!(answer["allowed"], true, "{answer:#}");
+    assert!(answer["warnings"].is_array(), "{answer:#}");
+    assert_eq!(answer["auditAnnotations"], Value::Null, "{answer:#}");
+}
+
+#[tokio::test]
 async fn a_policy_that_only_warns_warns_once() {
     let folder = tempfile::tempdir().unwrap();
     let policy = folder.path().join("policy.yaml");

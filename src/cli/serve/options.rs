@@ -53,9 +53,8 @@ pub struct ServeOptions {
     #[arg(long, conflicts_with = "facts")]
     pub fence_advice: bool,
 
-    /// What becomes of a denial that the API server cannot confirm, because it does not answer.
-    /// What the guard knows nothing of until then is `unknown`: no denial, unless the policy
-    /// makes it one
+    /// What becomes of a denial that the API server does not confirm in time. What the guard has
+    /// never known is `unknown`, which is denied only where the policy says so
     #[arg(long, value_enum, default_value_t = Stale::Warn)]
     pub stale: Stale,
 
