@@ -54,9 +54,9 @@ const LONGEST_CAUSE: usize = 160;
 /// Larger bodies are not read by serde_json, which knows no bounds.
 const LARGEST_READ_AGAIN: usize = 256 * 1024;
 
-/// Bytes that lists may take in memory: so many, and twice those of the body, as far as that
-/// goes. What people write takes less than its text.
-const LEAST_ROOM: usize = 64 * 1024;
+/// Bytes that lists may take in memory: so many and those of the body, up to a bound. What
+/// people write takes less than its text.
+const LEAST_ROOM: usize = 32 * 1024;
 const MOST_ROOM: usize = 8 * 1024 * 1024;
 
 /// What is wrong with the JSON, and where.
@@ -139,7 +139,7 @@ impl Request {
     /// # Errors
     /// When not even a uid can be read.
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
-        let room = MOST_ROOM.min(LEAST_ROOM + 2 * body.len());
+        let room = MOST_ROOM.min(LEAST_ROOM + body.len());
         let text = str::from_utf8(body).map_err(serde::de::Error::custom);
         let read = text.and_then(|text| json::read::<OfObject<ReviewEnvelope>>(text, room));
         let is_large = body.len() > LARGEST_READ_AGAIN;

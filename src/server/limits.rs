@@ -36,6 +36,9 @@ const MOST_LARGE: usize = 4;
 /// lines for the log           8 MiB  which nobody takes
 ///                           235 MiB
 /// ```
+///
+/// What is read of small ones is gone as soon as they are judged, but where they wait for the
+/// API server: then it is as much as their bodies, and 32 KiB each.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
