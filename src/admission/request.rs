@@ -321,6 +321,10 @@ impl<'de> Deserialize<'de> for RequestFields {
                 while let Some(field) = map.next_key()? {
                     match field {
                         Field::Uid => request.uid = map.next_value()?,
+                        // An object between two kinds would have been read as the first.
+                        Field::Kind if kind_known => {
+                            return Err(serde::de::Error::duplicate_field("kind"));
+                        }
                         Field::Kind => {
                             let gvk: GroupVersionKind = map.next_value()?;
                             request.kind = ObjectKind::of(&gvk.group, &gvk.kind);
@@ -585,6 +589,18 @@ mod tests {
             Request::read(open.as_bytes()),
             Err(Malformed::NotJson(_))
         ));
+    }
+
+    #[test]
+    fn a_review_is_of_one_kind() {
+        let body = format!(
+            r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{"uid":"u",
+            "kind":{{"group":"storage.k8s.io","kind":"VolumeAttachment"}},"object":{{}},
+            "kind":{{"group":"apps","kind":"Deployment"}}}}}}"#
+        );
+        let request = Request::read(body.as_bytes()).unwrap();
+        let problem = request.problem.unwrap_or_default();
+        assert!(problem.contains("duplicate field `kind`"), "{problem}");
     }
 
     #[test]

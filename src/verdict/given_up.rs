@@ -15,6 +15,22 @@ impl Evaluation<'_> {
         let Some(metadata) = self.review.object.metadata() else {
             return Verdict::default();
         };
+        let (what, advice) = match self.review.submission.is_cut() {
+            true => (
+                "it has longer lists than are read, so it could not be verified that no pod gets \
+                 stuck."
+                    .to_owned(),
+                "Make it with fewer volumes, containers and the like.",
+            ),
+            false => (
+                format!(
+                    "it has to do with so many workloads, volumes and nodes that judging it was \
+                     given up after {STEPS} steps, so it could not be verified that no pod gets \
+                     stuck."
+                ),
+                "Give each workload claims of its own, or simpler affinity.",
+            ),
+        };
         let hazard = Hazard {
             rule: codes::UNRESOLVED_CLAIM,
             outcome: Outcome::Unknown,
@@ -22,19 +38,8 @@ impl Evaluation<'_> {
             field_path: "metadata.name".to_owned(),
             volumes: Vec::new(),
             extent: 0,
-            what: match self.review.submission.is_cut() {
-                true => {
-                    "it has longer lists than are read, so it could not be verified that no pod \
-                     gets stuck."
-                        .to_owned()
-                }
-                false => format!(
-                    "it has to do with so many workloads, volumes and nodes that judging it was \
-                     given up after {STEPS} steps, so it could not be verified that no pod gets \
-                     stuck."
-                ),
-            },
-            advice: "Give each workload claims of its own, or simpler affinity.".to_owned(),
+            what,
+            advice: advice.to_owned(),
             brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
         };
         let kind = &self.review.reference.kind;
