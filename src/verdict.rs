@@ -277,7 +277,7 @@ impl Evaluation<'_> {
         let told = told.map(|notice| finding::shortened(notice.to_string()));
         verdict.notices.extend(told);
         if passed_over.next().is_some() {
-            let more = "More of what the multi-attach-guard.dev annotations say is ignored.";
+            let more = "Other parts of the multi-attach-guard.dev annotations are ignored too.";
             verdict.notices.push(more.to_owned());
         }
         verdict

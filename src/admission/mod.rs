@@ -175,15 +175,15 @@ impl<'a> Received<'a> {
     /// simply allowed is logged, and so is what somebody asked for in the policy's place.
     #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
+        let asked = AuditAnnotations::of(&verdict.findings);
         let (decision, body) = match &self.request.problem {
             Some(problem) => {
                 tracing::warn!(uid = %self.request.uid, %problem, "A review could not be read.");
                 let body = response::unreadable(&self.request, problem);
                 (Decision::Unreadable, body)
             }
-            None => answer(endpoint, &self.request, verdict),
+            None => answer(endpoint, &self.request, verdict, &asked),
         };
-        let asked = AuditAnnotations::of(&verdict.findings);
         let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
         if !is_quiet || !asked.is_empty() {
             self.log(endpoint, decision, verdict, &asked);
@@ -266,7 +266,12 @@ impl Request {
     }
 }
 
-fn answer(endpoint: Endpoint, request: &Request, verdict: &Verdict) -> (Decision, Vec<u8>) {
+fn answer(
+    endpoint: Endpoint,
+    request: &Request,
+    verdict: &Verdict,
+    asked: &AuditAnnotations,
+) -> (Decision, Vec<u8>) {
     if verdict.findings.is_empty() && verdict.notices.is_empty() {
         return (
             Decision::Allowed,
@@ -278,7 +283,7 @@ fn answer(endpoint: Endpoint, request: &Request, verdict: &Verdict) -> (Decision
         .filter(|finding| decides_here(endpoint, finding))
         .collect();
     let mut response = Response::allowed(&request.uid);
-    response.audit(&verdict.findings);
+    response.audit(asked);
     if !denied.is_empty() {
         response.deny(&denied);
         response.warn_of(verdict.with(Action::Warn), endpoint);

@@ -34,7 +34,7 @@ pub(super) struct Response<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    audit_annotations: Option<AuditAnnotations>,
+    audit_annotations: Option<&'a AuditAnnotations>,
 }
 
 /// What was asked for in the policy's place: `RULE (REASON)`, several joined by `; `. The API
@@ -141,8 +141,7 @@ impl<'a> Response<'a> {
     }
 
     /// Leaves a trace of what was asked for in the policy's place.
-    pub(super) fn audit(&mut self, findings: &[Finding]) {
-        let asked = AuditAnnotations::of(findings);
+    pub(super) fn audit(&mut self, asked: &'a AuditAnnotations) {
         self.audit_annotations = (!asked.is_empty()).then_some(asked);
     }
 

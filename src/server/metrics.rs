@@ -314,7 +314,7 @@ impl Metrics {
             log_lines_lost: metric(
                 all,
                 "log_lines_lost",
-                "Lines of the log that could not be written, or that nobody took in time",
+                "Log lines that could not be written, or that nobody read in time",
             ),
             connections: metric(all, "connections", "Open connections to the webhook port"),
             connections_refused: metric(

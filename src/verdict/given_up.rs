@@ -20,7 +20,7 @@ impl Evaluation<'_> {
                 "it has longer lists than are read, so it could not be verified that no pod gets \
                  stuck."
                     .to_owned(),
-                "Make it with fewer volumes, containers and the like.",
+                "Give it fewer volumes, containers and other entries.",
             ),
             false => (
                 format!(
