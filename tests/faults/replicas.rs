@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::Played;
 use crate::harness::{GuardOptions, WebhookOptions};
-use crate::load::{DEADLINE, Load, Miss, Pace};
+use crate::load::{DEADLINE, Load, Pace};
 use crate::service::Service;
 use crate::world::World;
 
@@ -22,8 +22,9 @@ pub(crate) fn one_is_ended(world: &'static World) -> Result<Played, String> {
     one_of_two(world, "TERM")
 }
 
-/// Killed, it takes what it was just answering with it, as the API server does not ask
-/// a second time. Whatever is sent afterwards is answered.
+/// Killed, it takes with it what it was just answering, as the API server does not ask a
+/// second time, and what came by its connections, or by one that its socket still took,
+/// before the API server knew. Whatever is sent afterwards is answered.
 pub(crate) fn one_is_killed(world: &'static World) -> Result<Played, String> {
     one_of_two(world, "KILL")
 }
@@ -43,25 +44,30 @@ fn one_of_two(world: &'static World, signal: &str) -> Result<Played, String> {
         world.ask_the_api_server(number)
     });
     load.until_more(SOME)?;
-    let busier = replicas
+    let (number, busier) = replicas
         .iter()
-        .max_by_key(|it| it.count(plane, "multi_attach_guard_reviews_total{"))
+        .enumerate()
+        .max_by_key(|(_, it)| it.count(plane, "multi_attach_guard_reviews_total{"))
         .unwrap();
     let began = Instant::now();
     busier.program.signal(signal);
     busier.program.wait(DEADLINE)?;
-    let ended = Instant::now();
+    plane.block_on(service.until_left(number))?;
+    let known = Instant::now();
     load.until_more(SOME)?;
     let tally = load.end();
 
     let rate = 2.0 * tally.rate();
-    let is_under_way = |it: &&Miss| it.sent < ended && began <= it.ended;
-    let under_way = tally.failed.iter().filter(is_under_way).count();
     Ok(match signal {
         "KILL" => Played {
-            // Nobody had more than one under way, nor asked again in vain.
-            unanswerable: under_way.min(PACE.askers),
-            remark: format!("{rate:.0} reviews a second; what failed was under way in what died"),
+            unanswerable: tally
+                .failed
+                .iter()
+                .filter(|it| it.sent < known && began <= it.ended)
+                .count(),
+            remark: format!(
+                "{rate:.0} reviews a second; what failed came to what died, before that was known"
+            ),
             tally,
         },
         _ => Played {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::io::copy;
+use tokio::io::{AsyncWriteExt, copy, sink};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::interval;
+use tokio::time::{interval, timeout};
 
 use crate::harness::{ControlPlane, Guard};
+use crate::load::DEADLINE;
 
 /// How often replicas are asked whether they are ready.
 const PROBE_EVERY: Duration = Duration::from_millis(100);
@@ -20,6 +22,7 @@ const PROBE_EVERY: Duration = Duration::from_millis(100);
 pub(crate) struct Service {
     /// Where it is, as a webhook configuration names it.
     pub(crate) url: String,
+    endpoints: Arc<[Endpoint]>,
     _tasks: JoinSet<()>,
 }
 
@@ -27,6 +30,8 @@ struct Endpoint {
     address: SocketAddr,
     readiness: String,
     is_ready: AtomicBool,
+    /// How many connections go to it, those that are being made among them.
+    connections: watch::Sender<usize>,
 }
 
 impl Service {
@@ -35,6 +40,7 @@ impl Service {
             address: address(&replica.url),
             readiness: format!("{}/readyz", replica.admin_url),
             is_ready: AtomicBool::new(true),
+            connections: watch::Sender::new(0),
         });
         let endpoints: Arc<[Endpoint]> = endpoints.collect();
         let listener = plane.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -54,8 +60,25 @@ impl Service {
             };
             tasks.spawn_on(probe, plane.runtime().handle());
         }
-        tasks.spawn_on(accept(listener, endpoints), plane.runtime().handle());
-        Self { url, _tasks: tasks }
+        let accepting = accept(listener, Arc::clone(&endpoints));
+        tasks.spawn_on(accepting, plane.runtime().handle());
+        Self {
+            url,
+            endpoints,
+            _tasks: tasks,
+        }
+    }
+
+    /// Waits until the API server has closed every connection that went to the replica.
+    pub(crate) async fn until_left(&self, replica: usize) -> Result<(), String> {
+        let mut connections = self.endpoints[replica].connections.subscribe();
+        let none = connections.wait_for(|count| *count == 0);
+        match timeout(DEADLINE, none).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(format!(
+                "The API server still has connections to replica {replica}."
+            )),
+        }
     }
 }
 
@@ -63,7 +86,7 @@ async fn accept(listener: TcpListener, endpoints: Arc<[Endpoint]>) {
     let turn = AtomicUsize::new(0);
     let mut connections = JoinSet::new();
     loop {
-        let (client, _) = listener.accept().await.unwrap();
+        let (mut client, _) = listener.accept().await.unwrap();
         let first = turn.fetch_add(1, Ordering::Relaxed);
         let endpoints = Arc::clone(&endpoints);
         connections.spawn(async move {
@@ -72,18 +95,25 @@ async fn accept(listener: TcpListener, endpoints: Arc<[Endpoint]>) {
                 if !endpoint.is_ready.load(Ordering::SeqCst) {
                     continue;
                 }
-                match TcpStream::connect(endpoint.address).await {
-                    Ok(replica) => return forward(client, replica).await,
+                endpoint.connections.send_modify(|count| *count += 1);
+                let replica = TcpStream::connect(endpoint.address).await;
+                let is_taken = replica.is_ok();
+                match replica {
+                    Ok(replica) => forward(&mut client, replica).await,
                     Err(_) => endpoint.is_ready.store(false, Ordering::SeqCst),
+                }
+                endpoint.connections.send_modify(|count| *count -= 1);
+                if is_taken {
+                    return;
                 }
             }
         });
     }
 }
 
-/// Until one side ends, which ends the other.
-async fn forward(mut client: TcpStream, mut replica: TcpStream) {
-    for stream in [&client, &replica] {
+/// Until one side ends, which ends the other; returns once the client has closed its side.
+async fn forward(client: &mut TcpStream, mut replica: TcpStream) {
+    for stream in [&*client, &replica] {
         stream.set_nodelay(true).unwrap();
     }
     let (mut from_client, mut to_client) = client.split();
@@ -93,6 +123,9 @@ async fn forward(mut client: TcpStream, mut replica: TcpStream) {
         end = copy(&mut from_client, &mut to_replica) => end,
         end = copy(&mut from_replica, &mut to_client) => end,
     };
+    drop(replica);
+    let _ = to_client.shutdown().await;
+    let _ = copy(&mut from_client, &mut sink()).await;
 }
 
 /// The address in a URL without a path.
