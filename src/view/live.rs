@@ -28,9 +28,16 @@ const CONFIG_PAUSE: Duration = Duration::from_secs(2);
 /// unless what is found leads on: a claim to its volume.
 const ROUNDS: usize = 3;
 
+/// The same for what is confirmed, where a cache that is behind leads on as well: a claim
+/// to its volume, that to the nodes of its zone, and each of those that is gone to another.
+const CONFIRMING_ROUNDS: usize = 8;
+
 /// Objects that one review may ask for because the cache lacks them; the rest of
 /// what it names stays unknown. A review may name thousands.
 const MOST_LATE: usize = 16;
+
+/// What one review may ask where its result is worth it.
+const MOST_CONFIRMED: usize = 192;
 
 /// Judgements that are confirmed at the same time; further ones wait their turn. Each may
 /// hold the facts of 500 objects of eight kinds, some 2 MB.
@@ -167,8 +174,12 @@ impl LiveView {
         let Ok(_turn) = timeout_at(deadline, self.turns.take(namespace)).await else {
             return (judged, questions.into_iter().next());
         };
-        let mut left = if is_worth_all { usize::MAX } else { MOST_LATE };
-        for _ in 0..ROUNDS {
+        let mut left = if is_worth_all {
+            MOST_CONFIRMED
+        } else {
+            MOST_LATE
+        };
+        for _ in 0..CONFIRMING_ROUNDS {
             if questions.is_empty() {
                 break;
             }

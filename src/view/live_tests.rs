@@ -652,6 +652,43 @@ async fn what_cannot_be_confirmed_is_said() {
 }
 
 #[tokio::test]
+async fn what_answers_lead_to_is_asked_for_in_turn() {
+    let in_zone = |name: &str| {
+        let mut node = node(name);
+        node["metadata"]["labels"] = json!({"topology.kubernetes.io/zone": "a"});
+        node
+    };
+    let nodes = ["n3", "n4", "n5", "n6", "n7", "n8"].map(|name| (NODES, in_zone(name)));
+    let (server, view) = small_cluster(nodes.to_vec()).await;
+    for behind in [CLAIMS, VOLUMES, NODES] {
+        server.silence(behind);
+    }
+    // A claim leads to its volume, that to the nodes of its zone, and those that are gone to
+    // others.
+    let mut bound = claim_of_class("ReadWriteOnce");
+    bound["metadata"]["name"] = json!("late");
+    bound["spec"]["volumeName"] = json!("pv");
+    server.put(CLAIMS, bound);
+    server.put(
+        VOLUMES,
+        json!({"metadata": {"name": "pv"}, "spec": {
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "fast",
+        "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "pv"},
+        "claimRef": {"namespace": "shop", "name": "late"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}]}]}}}}),
+    );
+    for gone in ["n3", "n4", "n5", "n6"] {
+        server.delete(NODES, in_zone(gone));
+    }
+    let mut reviewed = deployment("web", "RollingUpdate", &Value::Null);
+    let volume = &mut reviewed["spec"]["template"]["spec"]["volumes"][0];
+    volume["persistentVolumeClaim"]["claimName"] = json!("late");
+    let judge = |view: View<'_>| denies(&reviewed, view);
+    assert_eq!(view.confirm(deadline(), true, judge).await, (true, None));
+}
+
+#[tokio::test]
 async fn of_many_nodes_those_are_asked_for_that_decide() {
     let tainted = |name: &str| {
         let mut node = node(name);
