@@ -152,19 +152,39 @@ fn trial(place: usize, scenario: Scenario, results: &Results) -> Result<Completi
     let Some((world, shared)) = worlds else {
         return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
     };
-    let seen = watch(world, shared, scenario)?;
-    let mut faults: Vec<String> = judge(&seen.scenario, &seen.played)
-        .err()
-        .into_iter()
-        .collect();
-    for (mode, guarded) in &seen.guarded {
-        faults.extend(judge_guarded(&seen.scenario, &seen.played, *mode, guarded).err());
-    }
-    results.lock().unwrap().insert(place, seen);
+    let name = scenario.name;
+    let faults = match watch(world, shared, scenario) {
+        Err(fault) => vec![fault],
+        Ok(seen) => {
+            let mut faults: Vec<String> = judge(&seen.scenario, &seen.played)
+                .err()
+                .into_iter()
+                .collect();
+            for (mode, guarded) in &seen.guarded {
+                faults.extend(judge_guarded(&seen.scenario, &seen.played, *mode, guarded).err());
+            }
+            results.lock().unwrap().insert(place, seen);
+            faults
+        }
+    };
     if faults.is_empty() {
         return Ok(Completion::Completed);
     }
-    Err(faults.join("\n").into())
+    let said = said_by_the_guard(&shared.guard, name);
+    Err(format!("{}\n{said}", faults.join("\n")).into())
+}
+
+/// The lines of the guard's log that name a namespace or a node of the scenario.
+fn said_by_the_guard(guard: &Guard, scenario: &str) -> String {
+    let scenario = scenario.to_lowercase();
+    let names = Mode::ALL.map(|mode| format!("{}-{scenario}-", mode.name()));
+    let log = guard.program.log();
+    let lines = log
+        .lines()
+        .filter(|line| names.iter().any(|name| line.contains(name)));
+    lines.fold("The guard's log of it:".to_owned(), |said, line| {
+        said + "\n" + line
+    })
 }
 
 /// Plays the scenario without the guard and, beside it, with the guard in every mode.
