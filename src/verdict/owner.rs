@@ -19,10 +19,9 @@ fn is_control_plane(account: &str) -> bool {
 
 impl Evaluation<'_> {
     /// Whether the object under review has an owner that controls it: one of the
-    /// control plane's controllers or, for an owner of a kind that is not known
-    /// here, any service account asks for it, or the owner is there and not
-    /// another one of that name. Where nobody asks for it, as in files, owners are
-    /// believed.
+    /// control plane's controllers or, for an owner that cannot be looked up, any
+    /// service account asks for it, or the owner is there and not another one of
+    /// that name. Where nobody asks for it, as in files, owners are believed.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
         let Some(owner) = &metadata.controller else {
             return false;
@@ -35,18 +34,15 @@ impl Evaluation<'_> {
         }
         let kind = WorkloadKind::from_name(&owner.kind)
             .filter(|kind| kind.group() == owner.group.as_str());
-        match kind {
-            Some(kind) => {
-                let view = self.facts.view;
-                match view.workload(kind, &metadata.namespace, &owner.name) {
-                    Lookup::Found(there) => !there.metadata.uid.contradicts(owner.uid),
-                    Lookup::Absent => false,
-                    Lookup::NotSynced => true,
-                }
-            }
-            None => {
-                // Whether it is there cannot be looked up; what it said before was judged
-                // when it was said.
+        let there = kind.map(|kind| {
+            let view = self.facts.view;
+            view.workload(kind, &metadata.namespace, &owner.name)
+        });
+        match there {
+            Some(Lookup::Found(there)) => !there.metadata.uid.contradicts(owner.uid),
+            Some(Lookup::Absent) => false,
+            // What it said before was judged when it was said.
+            Some(Lookup::NotSynced) | None => {
                 let before = self.review.old.and_then(Object::metadata);
                 account.starts_with("system:serviceaccount:")
                     || before.is_some_and(|before| before.controller == metadata.controller)

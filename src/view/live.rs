@@ -1,5 +1,6 @@
 //! The live view: the index, kept like the cluster by watching it.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -34,10 +35,10 @@ const CONFIRMING_ROUNDS: usize = 8;
 
 /// Objects that one review may ask for because the cache lacks them; the rest of
 /// what it names stays unknown. A review may name thousands.
-const MOST_LATE: usize = 16;
+pub const MOST_LATE: usize = 16;
 
 /// What one review may ask where its result is worth it.
-const MOST_CONFIRMED: usize = 192;
+pub const MOST_CONFIRMED: usize = 192;
 
 /// Judgements that are confirmed at the same time; further ones wait their turn. Each may
 /// hold the facts of 500 objects of eight kinds, some 2 MB.
@@ -76,6 +77,30 @@ pub enum Fitness {
     Stale(String),
     /// Some facts have not been heard of yet.
     Incomplete(String),
+}
+
+/// Why a judgement is not confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The API server has not answered this in time.
+    Unanswered(Question),
+    /// More would have to be asked than one review may ask.
+    TooMuch,
+}
+
+/// As in "the API server did not confirm Node a in time".
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unanswered(question) => {
+                write!(f, "the API server did not confirm {question} in time")
+            }
+            Self::TooMuch => write!(
+                f,
+                "it depends on more objects than the guard asks the API server about"
+            ),
+        }
+    }
 }
 
 /// A live view that did not become complete.
@@ -136,16 +161,26 @@ impl LiveView {
     /// `NotSynced`. All answers of one call are of one moment.
     ///
     /// Where `judge` misses nothing, this never waits.
-    pub async fn answer<T>(&self, deadline: Instant, mut judge: impl FnMut(View<'_>) -> T) -> T {
+    pub async fn answer<T>(&self, deadline: Instant, judge: impl FnMut(View<'_>) -> T) -> T {
+        self.answer_within(&mut { MOST_LATE }, deadline, judge)
+            .await
+    }
+
+    /// The same with so many questions as are `left`, of which those asked are taken.
+    pub async fn answer_within<T>(
+        &self,
+        left: &mut usize,
+        deadline: Instant,
+        mut judge: impl FnMut(View<'_>) -> T,
+    ) -> T {
         let mut asked = Asked::default();
-        let mut left = MOST_LATE;
         for _ in 0..ROUNDS {
             let judged = self.judge(&asked, &mut judge);
             let mut questions = asked.take_open();
             if questions.is_empty() {
                 return judged;
             }
-            keep_few(&mut questions, &mut left, &mut asked);
+            keep_few(&mut questions, left, &mut asked);
             self.ask(questions, Age::Any, &mut asked, deadline).await;
         }
         self.judge(&asked, &mut judge)
@@ -153,46 +188,43 @@ impl LiveView {
 
     /// Judges once more by facts that are no older than this call: whatever
     /// `judge` uses is asked for, and where it is another by now, `judge` is
-    /// called with that. Beside the result stands what the API server has not
-    /// answered by `deadline`.
+    /// called with that. Beside the result stands why it is not confirmed by `deadline`,
+    /// where it is not.
     ///
     /// Of a kind with many objects, those that `judge` uses are asked for, and
-    /// whether there are as many as the cache knows; unless the result is worth it,
-    /// no more than a review may ask for late. Who does not get a turn by `deadline`
-    /// has no answer either.
+    /// whether there are as many as the cache knows; `left` questions in all. Who does
+    /// not get a turn by `deadline` has no answer either.
     pub async fn confirm<T>(
         &self,
+        mut left: usize,
         deadline: Instant,
-        is_worth_all: bool,
         mut judge: impl FnMut(View<'_>) -> T,
-    ) -> (T, Option<Question>) {
+    ) -> (T, Option<Doubt>) {
         let mut asked = Asked::doubting();
         let mut judged = self.judge(&asked, &mut judge);
         let mut questions = asked.take_open();
         let mut namespaces = questions.iter().map(|it| it.namespace.as_str());
         let namespace = namespaces.find(|it| !it.is_empty()).unwrap_or_default();
         let Ok(_turn) = timeout_at(deadline, self.turns.take(namespace)).await else {
-            return (judged, questions.into_iter().next());
+            return (judged, questions.into_iter().next().map(Doubt::Unanswered));
         };
-        let mut left = if is_worth_all {
-            MOST_CONFIRMED
-        } else {
-            MOST_LATE
-        };
+        let mut is_too_much = false;
         for _ in 0..CONFIRMING_ROUNDS {
             if questions.is_empty() {
                 break;
             }
+            is_too_much |= questions.len() > left;
             keep_few(&mut questions, &mut left, &mut asked);
             self.ask(questions, Age::New, &mut asked, deadline).await;
             judged = self.judge(&asked, &mut judge);
             questions = asked.take_open();
         }
-        // What is too much to ask is as open as what was not answered.
-        let unasked = questions.into_iter().next();
+        if is_too_much || !questions.is_empty() {
+            return (judged, Some(Doubt::TooMuch));
+        }
         let mut unanswered = asked.unanswered();
-        let unanswered = unanswered.find(|it| !is_out_of_reach(&self.statuses(), it.kind));
-        (judged, unanswered.cloned().or(unasked))
+        let unanswered = unanswered.find(|it| !self.is_out_of_reach(it.kind));
+        (judged, unanswered.cloned().map(Doubt::Unanswered))
     }
 
     async fn ask(&self, questions: Vec<Question>, age: Age, asked: &mut Asked, deadline: Instant) {
@@ -202,9 +234,18 @@ impl LiveView {
             }
             return;
         };
-        let (single, all): (Vec<_>, Vec<_>) = questions
-            .into_iter()
-            .partition(|question| !question.name.is_empty());
+        let mut single = Vec::new();
+        let mut all = Vec::new();
+        for question in questions {
+            match (
+                self.shared.statuses.may_ask(question.kind),
+                question.name.is_empty(),
+            ) {
+                (false, _) => asked.found(question, Lookup::NotSynced),
+                (true, false) => single.push(question),
+                (true, true) => all.push(question),
+            }
+        }
         let lists = all.into_iter().map(async |question| {
             let cluster = &self.shared.cluster;
             let listed = self.lists.ask(client, cluster, &question, deadline).await;
@@ -240,6 +281,15 @@ impl LiveView {
     pub fn statuses(&self) -> Vec<KindStatus> {
         let cluster = self.shared.cluster.read();
         self.shared.statuses.report(|kind| cluster.count(kind))
+    }
+
+    /// Whether objects of that kind were never seen and may not be: a verdict does without
+    /// them, and no question changes that.
+    fn is_out_of_reach(&self, kind: ObjectKind) -> bool {
+        let refused = |status: &KindStatus| {
+            status.kind == kind && !status.synced && status.is_refused() && !is_required(kind)
+        };
+        !self.shared.statuses.may_ask(kind) || self.statuses().iter().any(refused)
     }
 
     /// How many objects the API server was asked for by name, because the cache lacked
@@ -320,22 +370,14 @@ const fn is_required(kind: ObjectKind) -> bool {
     )
 }
 
-/// Whether objects of that kind were never seen and may not be: a verdict does without them,
-/// and no question changes that.
-fn is_out_of_reach(statuses: &[KindStatus], kind: ObjectKind) -> bool {
-    statuses.iter().any(|status| {
-        status.kind == kind && !status.synced && status.is_refused() && !is_required(kind)
-    })
-}
-
-/// The sentence of the first kind in question, and how many more there are.
+/// The sentence of the first kind in question, and the resources of the others.
 fn sentence(statuses: &[KindStatus], in_question: impl Fn(&KindStatus) -> bool) -> Option<String> {
     let mut kinds = statuses.iter().filter(|status| in_question(status));
     let first = kinds.next()?.to_string();
-    Some(match kinds.count() {
-        0 => first,
-        1 => format!("{first} One more resource is not current."),
-        more => format!("{first} {more} more resources are not current."),
+    let others: Vec<&str> = kinds.map(|status| status.resource).collect();
+    Some(match others.is_empty() {
+        true => first,
+        false => format!("{first} Not current either: {}.", others.join(", ")),
     })
 }
 

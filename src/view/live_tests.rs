@@ -613,13 +613,13 @@ async fn no_denial_rests_on_a_watch_that_is_behind() {
     for (name, reviewed, more, behind, change) in late_cases() {
         let (server, view) = small_cluster(more).await;
         let judge = |view: View<'_>| denies(&reviewed, view);
-        let confirmed = view.confirm(deadline(), true, judge).await;
+        let confirmed = view.confirm(MOST_CONFIRMED, deadline(), judge).await;
         assert_eq!(confirmed, (true, None), "{name}: before");
 
         server.silence(behind);
         change(&server);
         assert!(view.answer(deadline(), judge).await, "{name}: unheard of");
-        let confirmed = view.confirm(deadline(), true, judge).await;
+        let confirmed = view.confirm(MOST_CONFIRMED, deadline(), judge).await;
         assert_eq!(confirmed, (false, None), "{name}: confirmed");
     }
 }
@@ -636,10 +636,10 @@ async fn what_cannot_be_confirmed_is_said() {
     server.put(NODES, node("n3"));
     server.put(NODES, node("n4"));
     let soon = Instant::now() + Duration::from_millis(200);
-    let (denied, doubt) = view.confirm(soon, true, judge).await;
+    let (denied, doubt) = view.confirm(MOST_CONFIRMED, soon, judge).await;
     assert!(!denied);
     assert!(doubt.is_some());
-    let (confirmed, ()) = tokio::join!(view.confirm(deadline(), true, judge), async {
+    let (confirmed, ()) = tokio::join!(view.confirm(MOST_CONFIRMED, deadline(), judge), async {
         server.speak(NODES, since);
     });
     assert_eq!(confirmed, (true, None), "once the watch has caught up");
@@ -647,7 +647,7 @@ async fn what_cannot_be_confirmed_is_said() {
     server.stop();
     let lost = |view: &LiveView| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "the loss is noticed", lost).await;
-    let (denied, doubt) = view.confirm(deadline(), true, judge).await;
+    let (denied, doubt) = view.confirm(MOST_CONFIRMED, deadline(), judge).await;
     assert!(denied && doubt.is_some());
 }
 
@@ -685,7 +685,10 @@ async fn what_answers_lead_to_is_asked_for_in_turn() {
     let volume = &mut reviewed["spec"]["template"]["spec"]["volumes"][0];
     volume["persistentVolumeClaim"]["claimName"] = json!("late");
     let judge = |view: View<'_>| denies(&reviewed, view);
-    assert_eq!(view.confirm(deadline(), true, judge).await, (true, None));
+    assert_eq!(
+        view.confirm(MOST_CONFIRMED, deadline(), judge).await,
+        (true, None)
+    );
 }
 
 #[tokio::test]
@@ -700,7 +703,10 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
     let judge = |view: View<'_>| denies(&reviewed, view);
     let (gets, lists) = (*server.gets().borrow(), server.lists(NODES));
-    assert_eq!(view.confirm(deadline(), true, judge).await, (true, None));
+    assert_eq!(
+        view.confirm(MOST_CONFIRMED, deadline(), judge).await,
+        (true, None)
+    );
     let asked = *server.gets().borrow() - gets;
     assert!(asked <= 6, "two nodes, and {} more objects", asked - 2);
     assert_eq!(
@@ -712,7 +718,10 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
     server.silence(NODES);
     server.put(NODES, tainted("n2"));
     assert!(view.answer(deadline(), judge).await, "unheard of");
-    assert_eq!(view.confirm(deadline(), true, judge).await, (false, None));
+    assert_eq!(
+        view.confirm(MOST_CONFIRMED, deadline(), judge).await,
+        (false, None)
+    );
 }
 
 #[tokio::test]
@@ -734,7 +743,7 @@ async fn what_is_many_is_read_page_by_page_and_what_is_too_many_is_counted() {
             });
             found.contains(&Text::from(format!("w{count:03}")))
         };
-        let confirmed = view.confirm(deadline(), true, knows).await;
+        let confirmed = view.confirm(MOST_CONFIRMED, deadline(), knows).await;
         assert_eq!(confirmed, (is_read, None), "{count} workloads");
         let pages = if is_read { 3 } else { 1 };
         assert_eq!(
@@ -751,7 +760,7 @@ async fn reviews_that_are_confirmed_at_the_same_time_share_the_lists() {
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
     let judge = |view: View<'_>| denies(&reviewed, view);
     let lists = server.lists(VOLUMES);
-    let confirmed = (0..100).map(|_| view.confirm(deadline(), true, judge));
+    let confirmed = (0..100).map(|_| view.confirm(MOST_CONFIRMED, deadline(), judge));
     for confirmed in futures_util::future::join_all(confirmed).await {
         assert_eq!(confirmed, (true, None));
     }
@@ -772,11 +781,11 @@ async fn what_does_not_get_its_turn_is_not_confirmed() {
         }
     };
     let soon = || Instant::now() + Duration::from_millis(50);
-    let flood = (0..CONFIRMED_AT_ONCE).map(|_| view.confirm(deadline(), true, claim));
+    let flood = (0..CONFIRMED_AT_ONCE).map(|_| view.confirm(MOST_CONFIRMED, deadline(), claim));
     let flood = futures_util::future::join_all(flood);
     let others = async {
-        let (_, own) = view.confirm(soon(), true, list("shop")).await;
-        let (_, other) = view.confirm(deadline(), true, list("bank")).await;
+        let (_, own) = view.confirm(MOST_CONFIRMED, soon(), list("shop")).await;
+        let (_, other) = view.confirm(MOST_CONFIRMED, deadline(), list("bank")).await;
         server.hold_answers(false);
         (own, other)
     };
@@ -785,7 +794,7 @@ async fn what_does_not_get_its_turn_is_not_confirmed() {
     assert!(own.is_some(), "a namespace has so many turns");
     assert_eq!(other, None, "and others have theirs");
     assert_eq!(
-        view.confirm(deadline(), true, list("shop")).await,
+        view.confirm(MOST_CONFIRMED, deadline(), list("shop")).await,
         (true, None)
     );
 }
@@ -799,11 +808,11 @@ async fn what_is_too_much_to_ask_is_not_confirmed() {
         let is_absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
         (0..1000).filter(is_absent).count()
     };
-    let (_, doubt) = view.confirm(deadline(), true, absent).await;
+    let (_, doubt) = view.confirm(MOST_CONFIRMED, deadline(), absent).await;
     assert!(doubt.is_some());
     let asked = *server.gets().borrow();
     assert!(asked > MOST_LATE, "{asked}");
-    let (_, doubt) = view.confirm(deadline(), false, absent).await;
+    let (_, doubt) = view.confirm(MOST_LATE, deadline(), absent).await;
     assert!(doubt.is_some());
     assert_eq!(*server.gets().borrow() - asked, MOST_LATE);
 }
@@ -818,8 +827,24 @@ async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
     let lacks_namespaces = |view: &LiveView| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "all else is known", lacks_namespaces).await;
     let look = |view: View<'_>| view.namespace("shop") == Lookup::NotSynced;
-    let looked = view.confirm(deadline(), true, look).await;
+    let looked = view.confirm(MOST_CONFIRMED, deadline(), look).await;
     assert_eq!(looked, (true, None));
+}
+
+#[tokio::test]
+async fn what_is_not_followed_is_not_asked_for_and_is_no_reason_to_doubt() {
+    let server = FakeApiServer::new();
+    let pods = ObjectKind::Workload(WorkloadKind::Pod);
+    let view = LiveView::with_config(server.config(), move |kind| kind != pods);
+    view.synced(deadline()).await.unwrap();
+    let look =
+        |view: View<'_>| view.workload(WorkloadKind::Pod, "shop", "web") == Lookup::NotSynced;
+    assert!(view.answer(deadline(), look).await);
+    assert_eq!(
+        view.confirm(MOST_CONFIRMED, deadline(), look).await,
+        (true, None)
+    );
+    assert_eq!(*server.gets().borrow(), 0);
 }
 
 #[tokio::test]
@@ -827,13 +852,16 @@ async fn a_review_asks_for_few_objects_and_nobody_asks_again_and_again() {
     let server = FakeApiServer::new();
     let view = follow_claims(&server);
     view.synced(deadline()).await.unwrap();
-    let absent = view
-        .answer(deadline(), |view| {
-            let absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
-            (0..1000).filter(absent).count()
-        })
-        .await;
-    assert_eq!(absent, MOST_LATE);
+    let judge = |view: View<'_>| {
+        let absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
+        (0..1000).filter(absent).count()
+    };
+    let mut left = MOST_LATE;
+    let absent = view.answer_within(&mut left, deadline(), judge).await;
+    assert_eq!((absent, left), (MOST_LATE, 0));
+    // Nor are any asked for to confirm it.
+    let (_, doubt) = view.confirm(left, deadline(), judge).await;
+    assert_eq!(doubt, Some(Doubt::TooMuch));
     assert_eq!(*server.gets().borrow(), MOST_LATE);
     for _ in 0..50 {
         assert_eq!(ask(&view, "c0").await, Lookup::Absent);

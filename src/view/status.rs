@@ -92,7 +92,7 @@ impl fmt::Display for KindStatus {
             }
             Link::Disconnected { since, reason } => write!(
                 f,
-                "The API server has not answered about {resource} since {since:.0} ({reason}); {stale}. It is asked again all the time."
+                "The API server has not answered about {resource} since {since:.0} ({reason}); {stale}. It is asked again and again."
             ),
             Link::Forbidden { reason } => write!(
                 f,
@@ -143,6 +143,12 @@ impl Statuses {
 
     pub(super) fn watched(&self) -> impl Iterator<Item = Watched> {
         self.kinds.iter().map(|(watched, _)| *watched)
+    }
+
+    /// Whether to ask for objects of that kind: it is followed, or never is as its objects
+    /// change all the time. Of another there may be no right to it.
+    pub(super) fn may_ask(&self, kind: ObjectKind) -> bool {
+        kind == ObjectKind::Lease || self.watched().any(|watched| watched.kind == kind)
     }
 
     /// Told of every event, list and change of a link.

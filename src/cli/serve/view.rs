@@ -15,7 +15,7 @@ use crate::server::{HealthSource, Metrics, Readiness, ViewGauges};
 use crate::verdict::Verdict;
 use crate::view::connect::Access;
 use crate::view::facts::{self, FactsError};
-use crate::view::live::{Fitness, LiveView};
+use crate::view::live::{Doubt, Fitness, LiveView, MOST_CONFIRMED, MOST_LATE};
 use crate::view::status::{KindStatus, Link};
 
 /// The name of the condition on the view.
@@ -64,23 +64,27 @@ impl View {
             Self::Files(cluster) => return judge(cluster.view()),
             Self::Live(live, stale) => (live, *stale),
         };
-        let verdict = live.answer(wait_until(deadline), &judge).await;
+        let mut left = MOST_LATE;
+        let verdict = live
+            .answer_within(&mut left, wait_until(deadline), &judge)
+            .await;
         // What was too much to judge once is too much to judge again.
         if !is_told(&verdict) || verdict.given_up {
             return verdict;
         }
-        let (until, is_worth_all) = match verdict.action() {
-            Action::Deny => (half_way(deadline), true),
-            Action::Fix => (wait_until(deadline), true),
-            Action::Warn | Action::Ignore => (wait_until(deadline), false),
+        let (most, until) = match verdict.action() {
+            Action::Deny => (MOST_CONFIRMED, half_way(deadline)),
+            Action::Fix => (MOST_CONFIRMED, wait_until(deadline)),
+            Action::Warn | Action::Ignore => (left, wait_until(deadline)),
         };
-        let (verdict, unanswered) = live.confirm(until, is_worth_all, &judge).await;
-        match unanswered {
-            Some(question) if stale == Stale::Warn && verdict.action() == Action::Deny => verdict
-                .without_denials(format!(
-                    "Not denied, as the API server did not confirm in time what is known of {question}."
-                )),
-            _ => verdict,
+        let (confirmed, doubt) = live.confirm(most, until, &judge).await;
+        match doubt {
+            // What was looked up would be unknown again.
+            Some(Doubt::TooMuch) if most < MOST_LATE => verdict,
+            Some(doubt) if stale == Stale::Warn && confirmed.action() == Action::Deny => {
+                confirmed.without_denials(format!("Not denied: {doubt}."))
+            }
+            _ => confirmed,
         }
     }
 
