@@ -104,7 +104,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
     let number = count(volumes.len());
     let signs = match is_known {
         true => format!("is alive ({heartbeat})"),
-        false => format!("may be alive, which cannot be told ({heartbeat})"),
+        false => format!("may be alive, and there is no way to tell ({heartbeat})"),
     };
     let named = named(&volumes);
     let what = match review.fencing {

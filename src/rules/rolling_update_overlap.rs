@@ -190,7 +190,7 @@ fn of_move(situation: &Situation<'_>, moved: &Move, room: Room, deadlocks: bool)
                 ),
             },
             format!(
-                "{claim}: this update moves the pod, and never ends; {}",
+                "{claim}: this update moves the pod, and its rollout never ends; {}",
                 brief_way_out(situation)
             ),
         )

@@ -124,7 +124,7 @@ fn rollout(situation: &Situation<'_>) -> Hazard {
         ),
         advice: advice.to_owned(),
         brief: format!(
-            "{} is ReadWriteOncePod: no rollout ends without maxSurge 0 or Recreate",
+            "{} is ReadWriteOncePod: rollouts never end without maxSurge 0 or Recreate",
             words::first_of(situation.single_pod())
         ),
     }

@@ -173,7 +173,7 @@ pub(super) fn in_one_place(situation: &Situation<'_>) -> String {
         .any(UsedVolume::keeps_its_node);
     let first = first_of(situation.volumes_in_one_place());
     if stays {
-        format!("{first} can be used on one node alone")
+        format!("{first} can be used on one node only")
     } else {
         format!("{first} is used")
     }

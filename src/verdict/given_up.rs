@@ -17,16 +17,16 @@ impl Evaluation<'_> {
         };
         let (what, advice) = match self.review.submission.is_cut() {
             true => (
-                "it has longer lists than are read, so it could not be verified that no pod gets \
-                 stuck."
+                "its lists are longer than the guard reads, so it could not be verified that no \
+                 pod gets stuck."
                     .to_owned(),
                 "Give it fewer volumes, containers and other entries.",
             ),
             false => (
                 format!(
-                    "it has to do with so many workloads, volumes and nodes that judging it was \
-                     given up after {STEPS} steps, so it could not be verified that no pod gets \
-                     stuck."
+                    "it involves so many workloads, volumes and nodes that judging it takes \
+                     more than {STEPS} steps, which is where the guard stops, so it could not be \
+                     verified that no pod gets stuck."
                 ),
                 "Give each workload claims of its own, or simpler affinity.",
             ),

@@ -380,7 +380,7 @@ fn what_may_not_be_seen_is_said_and_the_rest_is_told() {
         (
             "idle",
             0,
-            "No pod uses claim idle, so that nothing waits for it.",
+            "No pod uses claim idle, so nothing waits for it.",
         ),
         (
             "absent",

@@ -96,7 +96,7 @@ impl Asked {
             let view = facts.objects.view;
             if !view.namespaces_with_claim(name).is_empty() {
                 return Ok(format!(
-                    "No pod uses claim {name}, so that nothing waits for it."
+                    "No pod uses claim {name}, so nothing waits for it."
                 ));
             }
         }
