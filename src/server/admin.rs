@@ -114,9 +114,12 @@ async fn serve(stream: TcpStream, place: Admitted, router: Router, lifetime: Lif
     let _ = stream.set_nodelay(true);
     let mut http = Builder::new(TokioExecutor::new()).http1_only();
     http.http1().max_buf_size(BUFFER);
-    let answer = |_, request: Request<Incoming>| {
+    let answer = |asking, request: Request<Incoming>| {
         let answered = router.clone().call(request);
-        async move { answered.await.unwrap_or_else(|never| match never {}) }
+        async move {
+            let _asking = asking;
+            answered.await.unwrap_or_else(|never| match never {})
+        }
     };
     speak(stream, &http, &place, lifetime, answer).await;
 }

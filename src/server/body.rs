@@ -49,7 +49,7 @@ pub(super) struct Received {
     pub(super) bytes: Bytes,
     /// What is left of the time for which it may wait for what others have.
     pub(super) patience: Duration,
-    _share: Share,
+    pub(super) share: Share,
 }
 
 /// Reads a body to its end.
@@ -89,7 +89,7 @@ where
                     None => return Ok(()),
                 },
             };
-            rest.heard();
+            rest.heard(data.len());
             rest.grow(&mut share, data.len(), &mut left).await?;
             whole.push(data)?;
         }
@@ -155,7 +155,7 @@ impl Whole {
                 true => self.first,
                 false => self.all.into(),
             },
-            _share: share,
+            share,
         }
     }
 }

@@ -20,9 +20,12 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::limits::Limits;
 
-/// A body from which nothing came for so long has stalled. An API server sends
-/// a frame of 16 KiB in microseconds.
+/// A body of which less than [`PROGRESS`] came for so long has stalled. An API server sends
+/// as much in microseconds.
 const STALLED: Duration = Duration::from_millis(250);
+
+/// Bytes of a frame of HTTP/2.
+const PROGRESS: usize = 16 * 1024;
 
 /// What has arrived while this process was itself kept from running is read within
 /// a few turns of the runtime, each of which takes less than this.
@@ -36,7 +39,10 @@ const REQUEST: usize = 24 * 1024;
 /// How many times what is left of the memory the bodies of one connection may hold, and
 /// likewise its reviews of the slots. A connection that is alone has seven eighths, and of
 /// two that want all there is each seven fifteenths: a fifteenth is left for the third.
-pub(super) const OF_WHAT_IS_LEFT: usize = 7;
+const OF_WHAT_IS_LEFT: usize = 7;
+
+/// The same for all connections of one address, whose number would otherwise leave nothing.
+const OF_WHAT_IS_LEFT_FOR_AN_ADDRESS: usize = 15;
 
 /// The most bodies that wait for memory. For one more, one of them is refused, which is
 /// the first of the connection of which most wait: bodies that wait hold memory too, and
@@ -72,12 +78,70 @@ struct Memory {
     unfinished: Mutex<Unfinished>,
 }
 
-/// What the requests of one connection hold.
+/// What the requests of one connection hold, and with them those of its address.
 #[derive(Debug, Default)]
 pub(super) struct Account {
+    own: Held,
+    of_address: Arc<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
     bytes: AtomicUsize,
-    /// In which its reviews are judged.
-    pub(super) slots: AtomicUsize,
+    /// In which reviews are judged.
+    slots: AtomicUsize,
+}
+
+impl Account {
+    /// Of another connection of the same address.
+    pub(super) fn beside(&self) -> Self {
+        Self {
+            own: Held::default(),
+            of_address: Arc::clone(&self.of_address),
+        }
+    }
+
+    /// Whether it may hold `more` bytes, where so many are left then.
+    fn may_hold(&self, more: usize, left: usize) -> bool {
+        self.is_within(|held| &held.bytes, more, left, 0)
+    }
+
+    /// Whether it may take one more slot, where so many are left now; as many as `always`
+    /// it may hold however few those are.
+    pub(super) fn may_take_a_slot(&self, left: usize, always: usize) -> bool {
+        self.is_within(|held| &held.slots, 1, left, always)
+    }
+
+    fn is_within(
+        &self,
+        of: impl Fn(&Held) -> &AtomicUsize,
+        more: usize,
+        left: usize,
+        always: usize,
+    ) -> bool {
+        let bounds = [
+            (&self.own, OF_WHAT_IS_LEFT),
+            (&*self.of_address, OF_WHAT_IS_LEFT_FOR_AN_ADDRESS),
+        ];
+        bounds.into_iter().all(|(held, times)| {
+            let sum = of(held).load(Ordering::Relaxed).saturating_add(more);
+            sum <= left.saturating_mul(times).max(always)
+        })
+    }
+
+    /// Counts a slot.
+    pub(super) fn slot_taken(&self) {
+        for held in [&self.own, &*self.of_address] {
+            held.slots.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a slot no more.
+    pub(super) fn slot_freed(&self) {
+        for held in [&self.own, &*self.of_address] {
+            held.slots.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -98,7 +162,7 @@ struct Line {
 
 #[derive(Debug)]
 struct Progress {
-    /// Milliseconds after the epoch at which the client sent something last.
+    /// Milliseconds after the epoch at which the client had sent [`PROGRESS`] more last.
     heard: AtomicU64,
     give_way: Notify,
 }
@@ -149,11 +213,10 @@ impl Share {
             return true;
         }
         let memory = &self.memory;
-        let held = self.account.bytes.load(Ordering::Relaxed);
         let fits = |used: usize| {
             let sum = used.checked_add(bytes)?;
             let left = memory.room.checked_sub(sum)?;
-            (held + bytes <= left.saturating_mul(OF_WHAT_IS_LEFT)).then_some(sum)
+            self.account.may_hold(bytes, left).then_some(sum)
         };
         let taken = memory
             .used
@@ -181,20 +244,40 @@ impl Share {
     }
 
     fn count(&mut self, bytes: usize) {
-        self.account.bytes.fetch_add(bytes, Ordering::Relaxed);
+        for held in [&self.account.own, &*self.account.of_address] {
+            held.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
         self.bytes += bytes;
     }
-}
 
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.account.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.memory.used.fetch_sub(self.bytes, Ordering::SeqCst);
+    /// Holds `bytes` in place of what it holds, if there is room.
+    pub(super) fn hold_instead(&mut self, bytes: usize) -> Result<(), NoMemory> {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) if !self.grow_now(more) => return Err(NoMemory),
+            Some(_) => self.give_back(0),
+            None => self.give_back(self.bytes - bytes),
+        }
+        Ok(())
+    }
+
+    /// Gives back some, and the right to go beyond the room.
+    fn give_back(&mut self, bytes: usize) {
+        for held in [&self.account.own, &*self.account.of_address] {
+            held.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        self.memory.used.fetch_sub(bytes, Ordering::SeqCst);
+        self.bytes -= bytes;
         // Before the others hear of it, as it may be what they wait for.
         self.beyond = None;
         if self.memory.waiting.load(Ordering::SeqCst) > 0 {
             self.memory.freed.notify_waiters();
         }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.give_back(self.bytes);
     }
 }
 
@@ -204,6 +287,8 @@ pub(super) struct Rest {
     memory: Arc<Memory>,
     number: u64,
     progress: Arc<Progress>,
+    /// Bytes that have come since it was heard of last.
+    arrived: AtomicUsize,
 }
 
 impl Rest {
@@ -223,11 +308,19 @@ impl Rest {
             memory,
             number,
             progress,
+            arrived: AtomicUsize::new(0),
         }
     }
 
-    /// The client sent something.
-    pub(super) fn heard(&self) {
+    /// The client sent so many bytes.
+    pub(super) fn heard(&self, bytes: usize) {
+        if self.arrived.fetch_add(bytes, Ordering::Relaxed) + bytes >= PROGRESS {
+            self.goes_on();
+        }
+    }
+
+    fn goes_on(&self) {
+        self.arrived.store(0, Ordering::Relaxed);
         let now = self.memory.now();
         self.progress.heard.store(now, Ordering::Relaxed);
     }
@@ -265,7 +358,7 @@ impl Rest {
             // From here on a release is not missed.
             freed.as_mut().enable();
             if share.grow_now(bytes) || place.go_beyond(share, bytes) {
-                self.heard();
+                self.goes_on();
                 *patience = until.saturating_duration_since(Instant::now());
                 return Ok(());
             }
@@ -462,6 +555,54 @@ mod tests {
         }
         assert_eq!(held.len(), 70, "seven eighths of the room");
         assert!(budget.share(&newcomer).grow_now(80));
+    }
+
+    #[test]
+    fn an_address_of_many_connections_leaves_room_to_others() {
+        let budget = budget(1600);
+        let first = Account::default();
+        let mut held = Vec::new();
+        for _ in 0..100 {
+            let account = Arc::new(first.beside());
+            loop {
+                let mut share = budget.share(&account);
+                match share.grow_now(10) {
+                    true => held.push(share),
+                    false => break,
+                }
+            }
+        }
+        assert_eq!(held.len(), 150, "fifteen sixteenths");
+        assert!(budget.share(&Arc::default()).grow_now(80));
+    }
+
+    #[test]
+    fn an_answer_is_held_in_place_of_what_has_arrived() {
+        let budget = budget(800);
+        let account = Arc::default();
+        let mut share = budget.share(&account);
+        assert!(share.grow_now(600));
+        assert_eq!(share.hold_instead(100), Ok(()));
+        assert!(budget.share(&account).grow_now(600), "the rest is free");
+        assert_eq!(share.hold_instead(800), Err(NoMemory));
+        assert_eq!(share.hold_instead(200), Ok(()));
+        drop(share);
+        assert_eq!(budget.0.used.load(Ordering::SeqCst), 0);
+        assert!(budget.share(&account).grow_now(700));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_has_stalled() {
+        let budget = budget(100);
+        let share = budget.share(&Arc::default());
+        let rest = Rest::of(&share);
+        for _ in 0..4 {
+            tokio::time::advance(STALLED / 2).await;
+            rest.heard(1);
+        }
+        assert_eq!(budget.0.stalled().len(), 1);
+        rest.heard(PROGRESS);
+        assert_eq!(budget.0.stalled().len(), 0);
     }
 
     /// Three bodies of one connection wait, and then one of another.

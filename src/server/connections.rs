@@ -85,7 +85,12 @@ impl Connections {
             }
             return None;
         }
-        let connection = Arc::new(Connection::new(address, now));
+        let mut others = open.connections.values();
+        let account = match others.find(|it| it.address == address) {
+            Some(other) => other.account.beside(),
+            None => Account::default(),
+        };
+        let connection = Arc::new(Connection::new(address, now, account));
         let number = open.next;
         open.next += 1;
         open.connections.insert(number, Arc::clone(&connection));
@@ -158,7 +163,7 @@ fn leaver<'a>(
 }
 
 impl Connection {
-    fn new(address: IpAddr, now: Instant) -> Self {
+    fn new(address: IpAddr, now: Instant, account: Account) -> Self {
         Self {
             address,
             opened: now,
@@ -169,7 +174,7 @@ impl Connection {
             leaving: AtomicBool::new(false),
             displaced: AtomicBool::new(false),
             leave: Notify::new(),
-            account: Arc::default(),
+            account: Arc::new(account),
         }
     }
 
@@ -177,7 +182,7 @@ impl Connection {
         self.opened
     }
 
-    /// What its bodies hold.
+    /// What its requests hold.
     pub(super) fn account(&self) -> &Arc<Account> {
         &self.account
     }
@@ -235,9 +240,15 @@ impl Connection {
     }
 }
 
-/// A request on a connection that has no answer yet.
+/// A request on a connection, until its answer has been taken.
 #[derive(Debug)]
 pub(super) struct Asking(Arc<Connection>);
+
+impl Asking {
+    pub(super) fn connection(&self) -> &Arc<Connection> {
+        &self.0
+    }
+}
 
 impl Drop for Asking {
     fn drop(&mut self) {

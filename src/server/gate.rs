@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::budget::{Account, OF_WHAT_IS_LEFT, Waiting};
+use super::budget::{Account, Waiting};
 
-/// Slots that a connection may hold and still wait for one, however few are left.
+/// Slots that a connection or an address may hold, however few are left.
 const ALWAYS: usize = 16;
 
 /// A bound on what is judged at once. Clones are the same.
@@ -50,8 +50,7 @@ impl Gate {
     /// what others need.
     pub(super) async fn enter(&self, account: &Arc<Account>, patience: Duration) -> Option<Slot> {
         let slots = &self.0;
-        let share = OF_WHAT_IS_LEFT * slots.free.available_permits();
-        if account.slots.load(Ordering::Relaxed) >= share.max(ALWAYS) {
+        if !account.may_take_a_slot(slots.free.available_permits(), ALWAYS) {
             return None;
         }
         let permit = match Arc::clone(&slots.free).try_acquire_owned() {
@@ -65,7 +64,7 @@ impl Gate {
                 timeout(patience, free).await.ok()?.ok()?
             }
         };
-        account.slots.fetch_add(1, Ordering::Relaxed);
+        account.slot_taken();
         Some(Slot {
             slots: Arc::clone(slots),
             account: Arc::clone(account),
@@ -79,14 +78,14 @@ impl Slots {
     /// How long the last of those who wait will have to.
     fn expected_wait(&self) -> Duration {
         let mean = Duration::from_nanos(self.mean.load(Ordering::Relaxed));
-        let rounds = self.waiting.load(Ordering::SeqCst) / self.count;
-        mean.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX))
+        let few = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        mean.saturating_mul(few(self.waiting.load(Ordering::SeqCst))) / few(self.count)
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.account.slots.fetch_sub(1, Ordering::Relaxed);
+        self.account.slot_freed();
         let took = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mean = self.slots.mean.load(Ordering::Relaxed);
         // One of many that store at once is as good as all.
@@ -140,11 +139,32 @@ mod tests {
         assert!(gate.enter(&greedy, SECOND).await.is_some());
     }
 
+    #[tokio::test]
+    async fn an_address_of_many_connections_leaves_slots_to_others() {
+        let gate = Gate::new(1024);
+        let first = Account::default();
+        let mut held = Vec::new();
+        for _ in 0..100 {
+            let account = Arc::new(first.beside());
+            while let Some(slot) = gate.enter(&account, SECOND).now_or_never().flatten() {
+                held.push(slot);
+            }
+        }
+        assert_eq!(held.len(), 960, "fifteen sixteenths");
+        let other = Arc::default();
+        assert!(
+            gate.enter(&other, SECOND)
+                .now_or_never()
+                .flatten()
+                .is_some()
+        );
+    }
+
     #[test]
     fn the_mean_follows_what_is_seen() {
         let gate = Gate::new(1);
         let account: Arc<Account> = Arc::default();
-        account.slots.store(1, Ordering::Relaxed);
+        account.slot_taken();
         let old = Instant::now().checked_sub(8 * SECOND).unwrap();
         let slot = Slot {
             slots: Arc::clone(&gate.0),

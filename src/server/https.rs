@@ -136,7 +136,7 @@ impl<R: Reviewer> Https<R> {
             age: self.limits.age,
             goodbye: self.limits.goodbye,
         };
-        let answer = |connection, request| Arc::clone(&self.webhook).answer(connection, request);
+        let answer = |asking, request| Arc::clone(&self.webhook).answer(asking, request);
         speak(stream, &http, place, lifetime, answer).await;
     }
 

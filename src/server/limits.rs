@@ -27,25 +27,26 @@ const MOST_LARGE: usize = 4;
 /// What strangers can make the server hold, at most:
 ///
 /// ```text
-/// bodies                     96 MiB  body_memory
+/// bodies and answers         96 MiB  body_memory
 /// one more of the largest    37 MiB  the last resort, see Budget
 /// received and not yet read   1 MiB  16 bodies that wait × 64 KiB
 /// HTTP/1.1 headers           32 MiB  512 connections × 64 KiB
 /// connections                29 MiB  512 × 57 KiB for TLS and HTTP
 /// what is read of large ones 32 MiB  4 at once × 8 MiB
+/// what is read of small ones 128 MiB  as much as their bodies, and 32 KiB each of 1,024
 /// lines for the log           8 MiB  which nobody takes
-///                           235 MiB
+///                           363 MiB
 /// ```
 ///
 /// What is read of small ones is gone as soon as they are judged, but where they wait for the
-/// API server: then it is as much as their bodies, and 32 KiB each.
+/// API server.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
     /// The largest body that is read, in bytes. Larger ones get a 413.
     pub body: usize,
-    /// Bytes of all bodies that have arrived and are not answered yet. Where
-    /// they are used up, the bodies that have stalled give way.
+    /// Bytes of all bodies that have arrived and are not answered yet, and of all answers
+    /// that have not been sent. Where they are used up, the bodies that have stalled give way.
     pub body_memory: usize,
     /// Reviews judged at once; more wait for a part of the time that their
     /// caller gives, and are refused at once where that cannot be enough.

@@ -27,6 +27,7 @@ mod port;
 mod refusal;
 mod review;
 mod tls;
+mod untaken;
 mod webhook;
 
 pub use health::{HealthSource, Readiness, State};

@@ -19,14 +19,15 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::connections::{Admitted, Connection, Connections};
+use super::connections::{Admitted, Asking, Connection, Connections};
 
 /// How long a connection has for saying goodbye where another needs the room.
 const DISPLACED: Duration = Duration::from_secs(1);
 
 /// The longest that an API server waits for a review (`timeoutSeconds` of a webhook), and so
-/// the longest that a request under way may keep open a connection that is told to end: over
-/// HTTP/2 a client can begin further ones until it has heard of that.
+/// the longest that a request under way keeps a connection open: its answer may be one that
+/// the client does not take, and over HTTP/2 a client can begin further ones until it has
+/// heard that the connection is to end.
 const UNDER_WAY: Duration = Duration::from_secs(30);
 
 /// Waits before the next accept when the system is out of files or memory,
@@ -114,8 +115,8 @@ pub(super) struct Lifetime {
 
 /// Serves a connection to its end, with one timer for all that can be late.
 ///
-/// Whatever a client can leave undone (headers, the next request, reading an
-/// answer) leaves the connection without a request to judge, and so idle.
+/// Whatever a client can leave undone (headers, the next request, taking an answer) leaves
+/// the connection without anything that begins or ends, and so idle.
 pub(super) async fn speak<S, A, F, B>(
     stream: S,
     http: &Builder<TokioExecutor>,
@@ -124,22 +125,18 @@ pub(super) async fn speak<S, A, F, B>(
     answer: A,
 ) where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    A: Fn(Arc<Connection>, Request<Incoming>) -> F,
+    A: Fn(Asking, Request<Incoming>) -> F,
     F: Future<Output = Response<B>> + Send + 'static,
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
     let connection = place.connection();
     let service = service_fn(|request| {
-        let asking = connection.begin(Instant::now());
-        let answer = answer(Arc::clone(connection), request);
-        async move {
-            let _asking = asking;
-            Ok::<_, Infallible>(answer.await)
-        }
+        let answer = answer(connection.begin(Instant::now()), request);
+        async move { Ok::<_, Infallible>(answer.await) }
     });
     let mut serving = pin!(http.serve_connection(TokioIo::new(stream), service));
     let mut told = pin!(connection.told_to_leave());
-    let mut timer = pin!(sleep(lifetime.first));
+    let mut timer = pin!(sleep(lifetime.first.min(UNDER_WAY)));
     loop {
         tokio::select! {
             biased;
@@ -161,29 +158,28 @@ pub(super) async fn speak<S, A, F, B>(
     while timeout(lifetime.goodbye, &mut serving).await.is_err()
         && connection.is_busy()
         && !connection.is_displaced()
-        && Instant::now() < last
+        && Instant::now() < last.min(connection.last_active() + UNDER_WAY)
     {}
 }
 
 /// When the connection is to be looked at again; `None` if it is due to end.
 fn next_look(connection: &Connection, lifetime: Lifetime) -> Option<Instant> {
+    let patience = match (connection.is_busy(), connection.was_asked()) {
+        // What is under way still then is an answer that is not taken.
+        (true, _) => UNDER_WAY,
+        (false, true) => lifetime.idle,
+        (false, false) => lifetime.first,
+    };
+    let due = (connection.last_active() + patience).min(connection.opened() + lifetime.age);
     let now = Instant::now();
-    let patience = match connection.was_asked() {
-        true => lifetime.idle,
-        false => lifetime.first,
-    };
-    let since = match connection.is_busy() {
-        true => now,
-        false => connection.last_active(),
-    };
-    let at = (since + patience).min(connection.opened() + lifetime.age);
-    (at > now).then_some(at)
+    (due > now).then(|| due.min(now + UNDER_WAY))
 }
 
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
     use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::Mutex;
 
     use tokio::io::AsyncWriteExt;
 
@@ -191,23 +187,28 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
+    const LIFETIME: Lifetime = Lifetime {
+        first: LONG,
+        idle: LONG,
+        age: LONG,
+        goodbye: Duration::from_secs(1),
+    };
+
+    const REQUEST: &[u8] = b"POST / HTTP/1.1\r\nhost: guard\r\ncontent-length: 0\r\n\r\n";
+
     /// Over HTTP/2 a client could otherwise keep it open with one request after the other.
     #[tokio::test(start_paused = true)]
     async fn a_connection_told_to_end_waits_only_so_long_for_what_is_under_way() {
         let connections = Arc::new(Connections::new(1, None));
         let place = connections.admit(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
-        let lifetime = Lifetime {
-            first: LONG,
-            idle: LONG,
-            age: LONG,
-            goodbye: Duration::from_secs(1),
-        };
         let (mut client, stream) = tokio::io::duplex(1024);
-        let request = b"POST / HTTP/1.1\r\nhost: guard\r\n\r\n";
-        client.write_all(request).await.unwrap();
+        client.write_all(REQUEST).await.unwrap();
         let http = Builder::new(TokioExecutor::new()).http1_only();
-        let never = |_, _| pending::<Response<String>>();
-        let mut speaking = pin!(speak(stream, &http, &place, lifetime, never));
+        let never = |asking, _| async move {
+            let _asking = asking;
+            pending::<Response<String>>().await
+        };
+        let mut speaking = pin!(speak(stream, &http, &place, LIFETIME, never));
         // It has begun to answer.
         tokio::select! {
             biased;
@@ -218,7 +219,26 @@ mod tests {
         connections.tell_all_to_leave();
         let early = UNDER_WAY - Duration::from_millis(1);
         assert!(timeout(early, &mut speaking).await.is_err(), "too early");
-        let late = 2 * lifetime.goodbye;
+        let late = 2 * LIFETIME.goodbye;
+        assert!(timeout(late, &mut speaking).await.is_ok(), "too late");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_whose_answer_nobody_takes_ends() {
+        let connections = Arc::new(Connections::new(1, None));
+        let place = connections.admit(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        let (mut client, stream) = tokio::io::duplex(1024);
+        client.write_all(REQUEST).await.unwrap();
+        let http = Builder::new(TokioExecutor::new()).http1_only();
+        let untaken = Mutex::new(Vec::new());
+        let answer = |asking, _| {
+            untaken.lock().unwrap().push(asking);
+            ready(Response::new(String::new()))
+        };
+        let mut speaking = pin!(speak(stream, &http, &place, LIFETIME, answer));
+        let early = UNDER_WAY - Duration::from_millis(1);
+        assert!(timeout(early, &mut speaking).await.is_err(), "too early");
+        let late = 2 * LIFETIME.goodbye;
         assert!(timeout(late, &mut speaking).await.is_ok(), "too late");
     }
 }

@@ -92,7 +92,7 @@ impl Refusal {
             }
             Self::Malformed(malformed) => format!("{malformed}\n"),
             Self::Body(BodyError::NoMemory) | Self::Busy => {
-                "Too many reviews are being answered at this moment; send it again.\n".to_owned()
+                "Too many reviews are being answered right now; send it again.\n".to_owned()
             }
             Self::Panic => {
                 "The review failed because of a bug in multi-attach-guard; its log has the details.\n"

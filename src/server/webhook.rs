@@ -15,13 +15,14 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::body::{BodyError, Patience, Received, discard, receive};
-use super::budget::Budget;
-use super::connections::Connection;
+use super::budget::{Budget, Share};
+use super::connections::{Asking, Connection};
 use super::gate::{Gate, Slot};
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::refusal::Refusal;
 use super::review::Reviewer;
+use super::untaken::until_taken;
 use crate::admission::{Answer, Endpoint};
 
 /// Larger bodies are judged on a thread of their own: reading 37 MiB of JSON
@@ -66,10 +67,10 @@ impl<R: Reviewer> Webhook<R> {
         }
     }
 
-    /// Answers a request that came by that connection.
+    /// Answers a request, which is `asking` until its answer has been taken.
     pub(super) async fn answer(
         self: Arc<Self>,
-        connection: Arc<Connection>,
+        asking: Asking,
         request: Request<Incoming>,
     ) -> Response {
         let started = Instant::now();
@@ -80,12 +81,14 @@ impl<R: Reviewer> Webhook<R> {
             _ => return self.refuse(&Refusal::NotFound, &head, body).await,
         };
         let _in_flight = self.metrics.request_started();
-        let reviewed = self.review(endpoint, &head, &mut body, &connection, started);
+        let connection = asking.connection();
+        let reviewed = self.review(endpoint, &head, &mut body, connection, started);
         let response = match reviewed.await {
-            Ok(answer) => {
+            Ok((answer, share)) => {
                 self.metrics.answered(endpoint, &answer);
                 connection.prove();
-                response(StatusCode::OK, JSON, answer.body)
+                let body = until_taken(answer.body, share, asking);
+                response(StatusCode::OK, JSON, body)
             }
             Err(refusal) => self.refuse(&refusal, &head, body).await,
         };
@@ -100,7 +103,7 @@ impl<R: Reviewer> Webhook<R> {
         body: &mut Incoming,
         connection: &Connection,
         started: Instant,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<(Answer, Share), Refusal> {
         if head.method != Method::POST {
             return Err(Refusal::Method);
         }
@@ -125,7 +128,11 @@ impl<R: Reviewer> Webhook<R> {
         let left = deadline.saturating_duration_since(Instant::now());
         let patience = received.patience.min(left);
         let slot = gate.enter(account, patience).await.ok_or(Refusal::Busy)?;
-        self.judge(endpoint, received, slot, deadline).await
+        let (answer, mut share) = self.judge(endpoint, received, slot, deadline).await?;
+        share
+            .hold_instead(answer.body.len())
+            .map_err(BodyError::from)?;
+        Ok((answer, share))
     }
 
     async fn judge(
@@ -134,16 +141,20 @@ impl<R: Reviewer> Webhook<R> {
         received: Received,
         slot: Slot,
         deadline: Instant,
-    ) -> Result<Answer, Refusal> {
-        if received.bytes.len() <= INLINE {
-            return self.guarded(endpoint, &received.bytes, deadline).await;
+    ) -> Result<(Answer, Share), Refusal> {
+        let Received { bytes, share, .. } = received;
+        if bytes.len() <= INLINE {
+            let answer = self.guarded(endpoint, &bytes, deadline).await?;
+            return Ok((answer, share));
         }
         let shared = Arc::clone(self);
         let runtime = Handle::current();
         let judged = tokio::task::spawn_blocking(move || {
             // Goes with the thread: a client that hangs up frees neither.
             let _slot = slot;
-            runtime.block_on(shared.guarded(endpoint, &received.bytes, deadline))
+            let answer = runtime.block_on(shared.guarded(endpoint, &bytes, deadline))?;
+            drop(bytes);
+            Ok((answer, share))
         })
         .await;
         // Only a runtime that is shutting down refuses the task.

@@ -1,21 +1,17 @@
 //! Clients that take all there is: others are answered all the same.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::CONTENT_TYPE;
 
-use crate::harness::{Http2, Running, Sent, body, options, start, until};
+use crate::harness::{Http2, MUCH, Running, STRANGER, Sent, body, options, start, until};
 
 const SHORT: Duration = Duration::from_millis(100);
 
 /// What an API server asks, with the timeout that it gives when nobody set one.
 const API_SERVER: &str = "/validate?timeout=10s";
-
-/// An address on this machine that is not that of the other clients.
-const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
 
 async fn review(server: &Running, client: &reqwest::Client, length: usize) -> StatusCode {
     let response = client
@@ -108,6 +104,40 @@ async fn a_connection_full_of_half_sent_bodies_is_not_before_the_others() {
         () = reviews => {}
         _ = crowding => {}
     }
+}
+
+#[tokio::test]
+async fn answers_that_nobody_takes_hold_no_more_than_there_is() {
+    const ROOM: usize = 10 * MUCH;
+    let mut options = options();
+    options.limits.body_memory = ROOM;
+    let server = start(options).await;
+    let client = server.client();
+    let stranger = server.http2_that_takes_nothing().await;
+    let ask = || {
+        let much = Sent::whole(Bytes::from_static(b"\"much\""));
+        stranger.post_and_wait(API_SERVER, much)
+    };
+    let mut untaken = Vec::new();
+    let refused = loop {
+        let answer = ask().await;
+        match answer.status() {
+            StatusCode::OK => untaken.push(answer),
+            status => break status,
+        }
+        assert!(untaken.len() * MUCH < ROOM, "{} answers", untaken.len());
+    };
+    assert_eq!(refused, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(untaken.len(), 8, "seven eighths of the room");
+    for length in [100, 9_300] {
+        assert_eq!(review(&server, &client, length).await, StatusCode::OK);
+    }
+    // Who lets go of them may ask again.
+    untaken.clear();
+    until("the memory is free", async || {
+        ask().await.status() == StatusCode::OK
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -31,11 +31,17 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+/// An address on this machine that is not that of the other clients.
+pub(crate) const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
+
 /// Nothing here takes this long; a test that waits for it has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
+/// The bytes of an answer that has much to say.
+pub(crate) const MUCH: usize = 100_000;
+
 /// Says which webhook was called and how long the body was; panics on
-/// `"panic"`, and takes `"no review"` for none.
+/// `"panic"`, takes `"no review"` for none, and has much to say of `"much"`.
 pub(crate) struct Echo;
 
 impl Reviewer for Echo {
@@ -49,8 +55,12 @@ impl Reviewer for Echo {
         if body == b"\"no review\"" {
             return Err(Malformed::NoRequest);
         }
+        let said = format!("{} {}", endpoint.name(), body.len());
         Ok(Answer {
-            body: format!("{} {}", endpoint.name(), body.len()).into(),
+            body: match body {
+                b"\"much\"" => vec![b'.'; MUCH],
+                _ => said.into(),
+            },
             kind: "Deployment",
             operation: Operation::Create,
             dry_run: false,
@@ -170,8 +180,24 @@ impl Running {
 
     /// The same, from an address of this machine.
     pub(crate) async fn try_http2_from(&self, from: Option<IpAddr>) -> std::io::Result<Http2> {
+        self.http2_with(from, &http2::Builder::new(TokioExecutor::new()))
+            .await
+    }
+
+    /// The same, of a client that takes no more than a byte of an answer.
+    pub(crate) async fn http2_that_takes_nothing(&self) -> Http2 {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.initial_stream_window_size(1);
+        self.http2_with(Some(STRANGER), &builder).await.unwrap()
+    }
+
+    async fn http2_with(
+        &self,
+        from: Option<IpAddr>,
+        builder: &http2::Builder<TokioExecutor>,
+    ) -> std::io::Result<Http2> {
         let stream = connect_as(self.webhook, &self.ca_pem, from, &[b"h2"]).await?;
-        let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+        let handshake = builder.handshake(TokioIo::new(stream));
         let (requests, connection) = handshake.await.map_err(std::io::Error::other)?;
         Ok(Http2 {
             requests,
@@ -205,6 +231,23 @@ impl Http2 {
             let status = response.status();
             let text = response.into_body().collect().await?.to_bytes();
             Ok((status, String::from_utf8(text.into()).unwrap()))
+        }
+    }
+
+    /// Posts a body and looks at no more than the head of the answer.
+    pub(crate) fn post_and_wait(
+        &self,
+        path: &str,
+        body: Sent,
+    ) -> impl Future<Output = hyper::Response<hyper::body::Incoming>> + use<> {
+        let mut requests = self.requests.clone();
+        let request = hyper::Request::post(format!("https://guard{path}"))
+            .header(CONTENT_TYPE, "application/json")
+            .body(body)
+            .unwrap();
+        async move {
+            let response = timeout(DEADLINE, requests.send_request(request));
+            response.await.expect("an answer comes").unwrap()
         }
     }
 
