@@ -24,7 +24,12 @@ fn values_reach_the_objects() {
     let Some(programs) = harness::require_programs(Needs::ApiServer) else {
         return;
     };
-    let kinds = ["Deployment", "ConfigMap", "ValidatingWebhookConfiguration"];
+    let kinds = [
+        "Deployment",
+        "ConfigMap",
+        "ValidatingWebhookConfiguration",
+        "NetworkPolicy",
+    ];
     let cases = [
         (0, "replicas=3", "/spec/replicas", "3"),
         (
@@ -62,6 +67,24 @@ fn values_reach_the_objects() {
             "policy.nodes=always",
             "/data/policy.yaml",
             r#""nodes: always\n""#,
+        ),
+        (
+            0,
+            "certificates.clientCA=PEM",
+            "/spec/template/spec/containers/0/args/5",
+            "\"--client-ca=/etc/multi-attach-guard/client-ca.crt\"",
+        ),
+        (
+            1,
+            "certificates.clientCA=PEM",
+            "/data/client-ca.crt",
+            r#""PEM\n""#,
+        ),
+        (
+            3,
+            "networkPolicyFrom={10.0.0.0/28,fd00::/64}",
+            "/spec/ingress/0/from",
+            r#"[{"ipBlock":{"cidr":"10.0.0.0/28"}},{"ipBlock":{"cidr":"fd00::/64"}}]"#,
         ),
         (2, "timeoutSeconds=5", "/webhooks/4/timeoutSeconds", "5"),
         (
@@ -142,6 +165,7 @@ fn values_that_contradict_each_other_are_refused() {
         ("failurePolicy=fail", "/failurePolicy"),
         ("timeoutSeconds=60", "/timeoutSeconds"),
         ("stale=ignore", "/stale"),
+        ("networkPolicyFrom={apiserver}", "/networkPolicyFrom"),
         ("replicaCount=2", "replicaCount"),
         ("fencing=true", "/fencing"),
     ];
