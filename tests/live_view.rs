@@ -17,6 +17,7 @@ use multi_attach_guard::model::object::ObjectKind;
 use multi_attach_guard::model::workload::WorkloadKind;
 use multi_attach_guard::view::live::{Fitness, LiveView};
 use multi_attach_guard::view::status::Link;
+use serde_json::json;
 use tokio::time::Instant;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -180,10 +181,33 @@ fn a_claim_is_found_before_its_event_arrives() {
         &namespace,
         "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
     );
-    // Claims are not followed at all here, so every one is asked for.
+    // Claims cannot be followed here, so every one is asked for.
+    let rights = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "late-claim"},
+            "rules": [
+                {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["get"]},
+            ],
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "late-claim"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                "name": "late-claim",
+            },
+            "subjects": [
+                {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "late-claim"},
+            ],
+        },
+    ]});
+    plane.apply(&namespace, &rights.to_string());
+    let mut config = config(plane);
+    config.auth_info.impersonate = Some("late-claim".to_owned());
     let view = {
         let _runtime = plane.runtime().enter();
-        LiveView::with_config(config(plane), |kind| kind == ObjectKind::Node)
+        LiveView::with_config(config, |kind| kind == ObjectKind::Claim)
     };
     let claim = |name: &'static str| {
         let namespace = namespace.as_str();
@@ -194,7 +218,13 @@ fn a_claim_is_found_before_its_event_arrives() {
         };
         plane.block_on(view.answer(Instant::now() + SOON, found))
     };
-    plane.block_on(view.synced(Instant::now() + SOON)).unwrap();
-    assert_eq!(claim("data"), Lookup::Found("data".to_owned()));
+    let refused = plane.block_on(view.synced(Instant::now() + SOON));
+    assert!(refused.is_err(), "nothing is heard of claims");
+    // An API server hears of new rights by a watch of its own.
+    wait_until("the right to get claims", SOON, || match claim("data") {
+        Lookup::Found(name) if name == "data" => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .unwrap();
     assert_eq!(claim("other"), Lookup::Absent);
 }
