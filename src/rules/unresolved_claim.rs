@@ -8,7 +8,7 @@
 //! none fits; the class's provisioner is neither a CSI driver nor in the catalog;
 //! or, in a live cluster, the class does not exist. It is reported once for each
 //! workload. The outcome is `unknown`, and it is never denied by default. The same
-//! is said of an object that has to do with so many others that it was not judged to the end.
+//! is said of an object that has to do with so many others that the guard stopped judging it.
 //!
 //! # Why
 //!

@@ -66,8 +66,9 @@ where
     B: HttpBody<Data = Bytes> + Unpin,
 {
     let mut whole = Whole::new(body, limits)?;
+    let has_entered = share.enter_now();
     let mut ahead = None;
-    while let Some(next) = next_data(body).now_or_never() {
+    while has_entered && let Some(next) = next_data(body).now_or_never() {
         let Some(data) = next? else {
             return Ok(whole.received(share, patience.for_others));
         };
@@ -80,7 +81,9 @@ where
     let rest = Rest::of(&share);
     let mut left = patience.for_others;
     let reading = async {
-        rest.enter(&mut share, &mut left).await?;
+        if !has_entered {
+            rest.enter(&mut share, &mut left).await?;
+        }
         loop {
             let data = match ahead.take() {
                 Some(data) => data,

@@ -32,8 +32,8 @@ const PROGRESS: usize = 16 * 1024;
 const TURN: Duration = Duration::from_millis(5);
 const TURNS: usize = 4;
 
-/// What a request takes beside its body while it waits for the rest of it:
-/// headers, stream and task.
+/// What a request takes beside its body and its answer, until that has been taken: headers,
+/// stream and task.
 const REQUEST: usize = 24 * 1024;
 
 /// How many times what is left of the memory the bodies of one connection may hold, and
@@ -206,6 +206,11 @@ pub(super) struct Share {
 }
 
 impl Share {
+    /// Takes what a request needs beside its body, if there is room.
+    pub(super) fn enter_now(&mut self) -> bool {
+        self.grow_now(REQUEST)
+    }
+
     /// Takes more, if there is room and others need it no more.
     pub(super) fn grow_now(&mut self, bytes: usize) -> bool {
         if self.beyond.is_some() {
@@ -250,25 +255,29 @@ impl Share {
         self.bytes += bytes;
     }
 
-    /// Holds `bytes` in place of what it holds, if there is room.
-    pub(super) fn hold_instead(&mut self, bytes: usize) -> Result<(), NoMemory> {
-        match bytes.checked_sub(self.bytes) {
-            Some(more) if !self.grow_now(more) => return Err(NoMemory),
-            Some(_) => self.give_back(0),
-            None => self.give_back(self.bytes - bytes),
+    /// Holds a request with an answer of so many bytes in place of what it holds, if there
+    /// is room.
+    pub(super) fn hold_answer(&mut self, bytes: usize) -> Result<(), NoMemory> {
+        let bytes = REQUEST + bytes;
+        if bytes > self.bytes && !self.grow_now(bytes - self.bytes) {
+            return Err(NoMemory);
         }
+        self.give_back(self.bytes - bytes);
         Ok(())
     }
 
-    /// Gives back some, and the right to go beyond the room.
+    /// Gives back some, and the right to go beyond the room where the rest fits into it.
     fn give_back(&mut self, bytes: usize) {
         for held in [&self.account.own, &*self.account.of_address] {
             held.bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
-        self.memory.used.fetch_sub(bytes, Ordering::SeqCst);
+        let used = self.memory.used.fetch_sub(bytes, Ordering::SeqCst) - bytes;
         self.bytes -= bytes;
-        // Before the others hear of it, as it may be what they wait for.
-        self.beyond = None;
+        let fits = |left| self.account.may_hold(0, left);
+        if self.bytes == 0 || self.memory.room.checked_sub(used).is_some_and(fits) {
+            // Before the others hear of it, as it may be what they wait for.
+            self.beyond = None;
+        }
         if self.memory.waiting.load(Ordering::SeqCst) > 0 {
             self.memory.freed.notify_waiters();
         }
@@ -578,17 +587,20 @@ mod tests {
 
     #[test]
     fn an_answer_is_held_in_place_of_what_has_arrived() {
-        let budget = budget(800);
+        let budget = budget(4 * REQUEST);
         let account = Arc::default();
         let mut share = budget.share(&account);
-        assert!(share.grow_now(600));
-        assert_eq!(share.hold_instead(100), Ok(()));
-        assert!(budget.share(&account).grow_now(600), "the rest is free");
-        assert_eq!(share.hold_instead(800), Err(NoMemory));
-        assert_eq!(share.hold_instead(200), Ok(()));
+        assert!(share.enter_now() && share.grow_now(2 * REQUEST));
+        assert_eq!(share.hold_answer(100), Ok(()));
+        assert!(
+            budget.share(&account).grow_now(2 * REQUEST),
+            "the rest is free"
+        );
+        assert_eq!(share.hold_answer(4 * REQUEST), Err(NoMemory));
+        assert_eq!(share.hold_answer(200), Ok(()));
+        assert_eq!(budget.0.used.load(Ordering::SeqCst), REQUEST + 200);
         drop(share);
         assert_eq!(budget.0.used.load(Ordering::SeqCst), 0);
-        assert!(budget.share(&account).grow_now(700));
     }
 
     #[tokio::test(start_paused = true)]

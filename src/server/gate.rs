@@ -50,7 +50,8 @@ impl Gate {
     /// what others need.
     pub(super) async fn enter(&self, account: &Arc<Account>, patience: Duration) -> Option<Slot> {
         let slots = &self.0;
-        if !account.may_take_a_slot(slots.free.available_permits(), ALWAYS) {
+        let left = slots.free.available_permits();
+        if slots.count > ALWAYS && !account.may_take_a_slot(left, ALWAYS) {
             return None;
         }
         let permit = match Arc::clone(&slots.free).try_acquire_owned() {

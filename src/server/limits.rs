@@ -27,7 +27,7 @@ const MOST_LARGE: usize = 4;
 /// What strangers can make the server hold, at most:
 ///
 /// ```text
-/// bodies and answers         96 MiB  body_memory
+/// requests and answers       96 MiB  body_memory
 /// one more of the largest    37 MiB  the last resort, see Budget
 /// received and not yet read   1 MiB  16 bodies that wait × 64 KiB
 /// HTTP/1.1 headers           32 MiB  512 connections × 64 KiB
@@ -45,8 +45,9 @@ const MOST_LARGE: usize = 4;
 pub struct Limits {
     /// The largest body that is read, in bytes. Larger ones get a 413.
     pub body: usize,
-    /// Bytes of all bodies that have arrived and are not answered yet, and of all answers
-    /// that have not been sent. Where they are used up, the bodies that have stalled give way.
+    /// Bytes of all requests whose answer has not been sent: of their bodies, then of their
+    /// answers, and some for each. Where they are used up, the bodies that have stalled give
+    /// way.
     pub body_memory: usize,
     /// Reviews judged at once; more wait for a part of the time that their
     /// caller gives, and are refused at once where that cannot be enough.

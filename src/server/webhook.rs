@@ -78,7 +78,10 @@ impl<R: Reviewer> Webhook<R> {
         let endpoint = match head.uri.path() {
             "/mutate" => Endpoint::Mutate,
             "/validate" => Endpoint::Validate,
-            _ => return self.refuse(&Refusal::NotFound, &head, body).await,
+            _ => {
+                let refusal = Refusal::NotFound;
+                return self.refuse(&refusal, &head, body, asking).await;
+            }
         };
         let _in_flight = self.metrics.request_started();
         let connection = asking.connection();
@@ -90,7 +93,7 @@ impl<R: Reviewer> Webhook<R> {
                 let body = until_taken(answer.body, share, asking);
                 response(StatusCode::OK, JSON, body)
             }
-            Err(refusal) => self.refuse(&refusal, &head, body).await,
+            Err(refusal) => self.refuse(&refusal, &head, body, asking).await,
         };
         self.metrics.request_ended(endpoint, started.elapsed());
         response
@@ -130,7 +133,7 @@ impl<R: Reviewer> Webhook<R> {
         let slot = gate.enter(account, patience).await.ok_or(Refusal::Busy)?;
         let (answer, mut share) = self.judge(endpoint, received, slot, deadline).await?;
         share
-            .hold_instead(answer.body.len())
+            .hold_answer(answer.body.len())
             .map_err(BodyError::from)?;
         Ok((answer, share))
     }
@@ -190,7 +193,13 @@ impl<R: Reviewer> Webhook<R> {
 
     /// Tells the client why not, in such a way that it hears it while it is
     /// still sending.
-    async fn refuse(&self, refusal: &Refusal, head: &Parts, mut body: Incoming) -> Response {
+    async fn refuse(
+        &self,
+        refusal: &Refusal,
+        head: &Parts,
+        mut body: Incoming,
+        asking: Asking,
+    ) -> Response {
         self.metrics.refused(refusal);
         let limits = self.limits;
         let is_unread = !body.is_end_stream()
@@ -208,12 +217,18 @@ impl<R: Reviewer> Webhook<R> {
             // before it is asked to.
             discard(&mut body, &limits).await;
         }
-        // Over HTTP/2 it would be sent.
-        let sentence = match head.method {
+        let mut share = self.budget.share(asking.connection().account());
+        let mut sentence = match head.method {
+            // Over HTTP/2 it would be sent.
             Method::HEAD => String::new(),
             _ => refusal.sentence(&limits),
         };
-        let mut response = response(refusal.status(), TEXT, sentence);
+        if share.hold_answer(sentence.len()).is_err() {
+            // Without a body nothing is left to be taken.
+            sentence.clear();
+        }
+        let body = until_taken(sentence.into_bytes(), share, asking);
+        let mut response = response(refusal.status(), TEXT, body);
         if matches!(refusal, Refusal::Method) {
             response
                 .headers_mut()
@@ -244,12 +259,8 @@ fn client_timeout(uri: &Uri) -> Duration {
         .map_or(DEFAULT_TIMEOUT, |given: Duration| given.min(MAX_TIMEOUT))
 }
 
-fn response(
-    status: StatusCode,
-    content_type: HeaderValue,
-    body: impl Into<Full<Bytes>>,
-) -> Response {
-    let mut response = Response::new(body.into());
+fn response(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Response {
+    let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response

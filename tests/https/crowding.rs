@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hyper::StatusCode;
-use hyper::body::Bytes;
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::CONTENT_TYPE;
+use hyper::{Response, StatusCode};
 
 use crate::harness::{Http2, MUCH, Running, STRANGER, Sent, body, options, start, until};
 
@@ -108,12 +108,12 @@ async fn a_connection_full_of_half_sent_bodies_is_not_before_the_others() {
 
 #[tokio::test]
 async fn answers_that_nobody_takes_hold_no_more_than_there_is() {
-    const ROOM: usize = 10 * MUCH;
+    const ROOM: usize = 2_000_000;
     let mut options = options();
     options.limits.body_memory = ROOM;
     let server = start(options).await;
     let client = server.client();
-    let stranger = server.http2_that_takes_nothing().await;
+    let stranger = server.http2_that_takes(1).await;
     let ask = || {
         let much = Sent::whole(Bytes::from_static(b"\"much\""));
         stranger.post_and_wait(API_SERVER, much)
@@ -128,7 +128,7 @@ async fn answers_that_nobody_takes_hold_no_more_than_there_is() {
         assert!(untaken.len() * MUCH < ROOM, "{} answers", untaken.len());
     };
     assert_eq!(refused, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(untaken.len(), 8, "seven eighths of the room");
+    assert_eq!(untaken.len(), 15, "seven eighths of the room, and one more");
     for length in [100, 9_300] {
         assert_eq!(review(&server, &client, length).await, StatusCode::OK);
     }
@@ -138,6 +138,31 @@ async fn answers_that_nobody_takes_hold_no_more_than_there_is() {
         ask().await.status() == StatusCode::OK
     })
     .await;
+}
+
+#[tokio::test]
+async fn answers_that_are_small_and_not_taken_hold_no_more_than_there_is() {
+    let mut options = options();
+    options.limits.body_memory = 1024 * 1024;
+    let server = start(options).await;
+    let client = server.client();
+    // A review, and what is refused at once.
+    for (path, ok) in [
+        (API_SERVER, StatusCode::OK),
+        ("/elsewhere", StatusCode::NOT_FOUND),
+    ] {
+        let stranger = server.http2_that_takes(0).await;
+        let ask = || stranger.post_and_wait(path, Sent::whole(body(9)));
+        let untaken = futures_util::future::join_all((0..100).map(|_| ask())).await;
+        let waits =
+            |answer: &&Response<Incoming>| answer.status() == ok && !answer.body().is_end_stream();
+        let waiting = untaken.iter().filter(waits).count();
+        assert!(
+            (30..=40).contains(&waiting),
+            "{path}: {waiting} wait to be taken"
+        );
+        assert_eq!(review(&server, &client, 9_300).await, StatusCode::OK);
+    }
 }
 
 #[tokio::test]

@@ -184,10 +184,10 @@ impl Running {
             .await
     }
 
-    /// The same, of a client that takes no more than a byte of an answer.
-    pub(crate) async fn http2_that_takes_nothing(&self) -> Http2 {
+    /// The same, of a stranger that takes no more than so many bytes of each answer.
+    pub(crate) async fn http2_that_takes(&self, bytes: u32) -> Http2 {
         let mut builder = http2::Builder::new(TokioExecutor::new());
-        builder.initial_stream_window_size(1);
+        builder.initial_stream_window_size(bytes);
         self.http2_with(Some(STRANGER), &builder).await.unwrap()
     }
 
