@@ -44,7 +44,6 @@ pub(super) struct Patience {
 }
 
 /// A whole body, holding its share of the budget until dropped.
-#[derive(Debug)]
 pub(super) struct Received {
     pub(super) bytes: Bytes,
     /// What is left of the time for which it may wait for what others have.

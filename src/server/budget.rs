@@ -1,10 +1,10 @@
-//! The memory that bodies share.
+//! The memory that requests share.
 //!
-//! What has arrived is charged, not what is announced. Where the memory is used
-//! up, the bodies that have stalled give way, so that half-sent bodies never stand
-//! in the way of whole ones. Bodies that all wait for each other's
-//! memory cannot block for ever: one at a time may go beyond the budget, to its
-//! end.
+//! What has arrived is charged, not what is announced, and then the answer until the client
+//! has taken it. Where the memory is used up, the bodies that have stalled give way, and
+//! connections end whose clients take nothing, so that neither stands in the way of whole
+//! bodies. Bodies that all wait for each other's memory cannot block for ever: one at a time
+//! may go beyond the budget, until its answer fits into it or has been taken.
 //!
 //! No connection takes what others need: one may hold a multiple of what is left,
 //! so that something is always left for a newcomer, and the right to go beyond the
@@ -61,18 +61,27 @@ pub(super) const CONNECTION_WINDOW: u32 = STREAM_WINDOW * (MOST_WAITING as u32 +
 /// Stands for "it is not the client that keeps us waiting".
 const NEVER: u64 = u64::MAX;
 
-/// The memory that bodies share. Clones are the same.
-#[derive(Clone, Debug)]
+/// The memory that requests share. Clones are the same.
+#[derive(Clone)]
 pub(super) struct Budget(Arc<Memory>);
 
-#[derive(Debug)]
+/// Milliseconds between two attempts to get memory otherwise than by waiting for it: each
+/// looks at all connections.
+const RELIEVE_EVERY: u64 = 50;
+
+/// What to do where memory is short, beside waiting for it.
+pub(super) type Relieve = Box<dyn Fn() + Send + Sync>;
+
 struct Memory {
     room: usize,
+    relieve: Relieve,
+    /// Milliseconds after the epoch at which that was done last.
+    relieved: AtomicU64,
     used: AtomicUsize,
     /// How many wait for some to be freed.
     waiting: AtomicUsize,
     freed: Notify,
-    /// The right of one body to go beyond the room.
+    /// The right of one request to go beyond the room.
     last_resort: Arc<Semaphore>,
     epoch: Instant,
     unfinished: Mutex<Unfinished>,
@@ -172,8 +181,10 @@ struct Progress {
 pub(super) struct NoMemory;
 
 impl Budget {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &Limits, relieve: Relieve) -> Self {
         Self(Arc::new(Memory {
+            relieve,
+            relieved: AtomicU64::new(0),
             room: limits.body_memory,
             used: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
@@ -195,8 +206,7 @@ impl Budget {
     }
 }
 
-/// What one body takes of the budget, until dropped.
-#[derive(Debug)]
+/// What one request takes of the budget, until dropped.
 pub(super) struct Share {
     memory: Arc<Memory>,
     account: Arc<Account>,
@@ -211,7 +221,7 @@ impl Share {
         self.grow_now(REQUEST)
     }
 
-    /// Takes more, if there is room and others need it no more.
+    /// Takes more, if there is room and others do not need it more.
     pub(super) fn grow_now(&mut self, bytes: usize) -> bool {
         if self.beyond.is_some() {
             self.take(bytes);
@@ -266,7 +276,7 @@ impl Share {
         Ok(())
     }
 
-    /// Gives back some, and the right to go beyond the room where the rest fits into it.
+    /// Gives back some, and the right to go beyond the room where the rest fits in without it.
     fn give_back(&mut self, bytes: usize) {
         for held in [&self.account.own, &*self.account.of_address] {
             held.bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -291,7 +301,6 @@ impl Drop for Share {
 }
 
 /// A body of which something is still to come; it may be told to give way.
-#[derive(Debug)]
 pub(super) struct Rest {
     memory: Arc<Memory>,
     number: u64,
@@ -366,6 +375,7 @@ impl Rest {
             let mut freed = std::pin::pin!(self.memory.freed.notified());
             // From here on a release is not missed.
             freed.as_mut().enable();
+            self.memory.relieve();
             if share.grow_now(bytes) || place.go_beyond(share, bytes) {
                 self.goes_on();
                 *patience = until.saturating_duration_since(Instant::now());
@@ -471,6 +481,19 @@ impl Memory {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Does what can be done beside waiting, now and then.
+    fn relieve(&self) {
+        let now = self.now();
+        let due = |last: u64| (now >= last + RELIEVE_EVERY).then_some(now);
+        let relieved = &self.relieved;
+        if relieved
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, due)
+            .is_ok()
+        {
+            (self.relieve)();
+        }
+    }
+
     /// Tells all that have stalled to give way: others that are to stall wait as well,
     /// and take a part of what is freed, so that fewer at a time would take longer than
     /// a review can wait.
@@ -525,10 +548,11 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(1);
 
     fn budget(room: usize) -> Budget {
-        Budget::new(&Limits {
+        let limits = Limits {
             body_memory: room,
             ..Limits::default()
-        })
+        };
+        Budget::new(&limits, Box::new(|| ()))
     }
 
     #[tokio::test]

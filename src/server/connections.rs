@@ -22,6 +22,9 @@ use super::metrics::{Held, Metrics};
 /// to be ended for it.
 const QUIET: Duration = Duration::from_secs(1);
 
+/// A client that has taken nothing of what it asked for in so long may have to make room.
+const UNTAKEN: Duration = Duration::from_secs(1);
+
 /// The connections of one port.
 #[derive(Debug)]
 pub(super) struct Connections {
@@ -43,6 +46,11 @@ pub(super) struct Connection {
     address: IpAddr,
     opened: Instant,
     in_flight: AtomicUsize,
+    /// Answers that the client has not taken.
+    untaken: AtomicUsize,
+    /// Milliseconds after `opened` at which the client last took an answer, or the first of
+    /// those that it has not taken was there.
+    last_taken: AtomicU64,
     /// Milliseconds after `opened` at which a request last began or ended.
     last_active: AtomicU64,
     asked: AtomicBool,
@@ -50,6 +58,7 @@ pub(super) struct Connection {
     proven: AtomicBool,
     leaving: AtomicBool,
     displaced: AtomicBool,
+    cut: AtomicBool,
     leave: Notify,
     account: Arc<Account>,
 }
@@ -122,6 +131,17 @@ impl Connections {
         true
     }
 
+    /// Ends the connections whose clients take nothing, as what they hold is needed.
+    pub(super) fn cut_those_that_take_nothing(&self) {
+        let now = Instant::now();
+        for connection in self.open().connections.values() {
+            if connection.takes_nothing(now) {
+                connection.cut.store(true, Ordering::Relaxed);
+                connection.tell_to_leave();
+            }
+        }
+    }
+
     /// Tells every connection to end once its requests are answered.
     pub(super) fn tell_all_to_leave(&self) {
         for connection in self.open().connections.values() {
@@ -168,11 +188,14 @@ impl Connection {
             address,
             opened: now,
             in_flight: AtomicUsize::new(0),
+            untaken: AtomicUsize::new(0),
+            last_taken: AtomicU64::new(0),
             last_active: AtomicU64::new(0),
             asked: AtomicBool::new(false),
             proven: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
             displaced: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
             leave: Notify::new(),
             account: Arc::new(account),
         }
@@ -206,6 +229,17 @@ impl Connection {
         self.displaced.load(Ordering::Relaxed)
     }
 
+    /// Whether it must end at once.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    fn takes_nothing(&self, now: Instant) -> bool {
+        let last = Duration::from_millis(self.last_taken.load(Ordering::Relaxed));
+        self.untaken.load(Ordering::Relaxed) > 0
+            && now.saturating_duration_since(self.opened + last) >= UNTAKEN
+    }
+
     fn is_leaving(&self) -> bool {
         self.leaving.load(Ordering::Relaxed)
     }
@@ -225,7 +259,10 @@ impl Connection {
         self.asked.store(true, Ordering::Relaxed);
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         self.active(now);
-        Asking(Arc::clone(self))
+        Asking {
+            connection: Arc::clone(self),
+            is_answered: false,
+        }
     }
 
     /// A review was answered.
@@ -234,26 +271,48 @@ impl Connection {
     }
 
     fn active(&self, now: Instant) {
-        let after = now.saturating_duration_since(self.opened).as_millis();
-        let after = u64::try_from(after).unwrap_or(u64::MAX);
-        self.last_active.fetch_max(after, Ordering::Relaxed);
+        self.last_active.fetch_max(self.age(now), Ordering::Relaxed);
+    }
+
+    fn age(&self, now: Instant) -> u64 {
+        let age = now.saturating_duration_since(self.opened).as_millis();
+        u64::try_from(age).unwrap_or(u64::MAX)
     }
 }
 
 /// A request on a connection, until its answer has been taken.
 #[derive(Debug)]
-pub(super) struct Asking(Arc<Connection>);
+pub(super) struct Asking {
+    connection: Arc<Connection>,
+    is_answered: bool,
+}
 
 impl Asking {
     pub(super) fn connection(&self) -> &Arc<Connection> {
-        &self.0
+        &self.connection
+    }
+
+    /// The answer was there at `now`, to be taken.
+    pub(super) fn answered(&mut self, now: Instant) {
+        let connection = &self.connection;
+        if connection.untaken.fetch_add(1, Ordering::Relaxed) == 0 {
+            let age = connection.age(now);
+            connection.last_taken.store(age, Ordering::Relaxed);
+        }
+        self.is_answered = true;
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.0.active(Instant::now());
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        let (connection, now) = (&self.connection, Instant::now());
+        if self.is_answered {
+            let age = connection.age(now);
+            connection.last_taken.store(age, Ordering::Relaxed);
+            connection.untaken.fetch_sub(1, Ordering::Relaxed);
+        }
+        connection.active(now);
+        connection.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -330,6 +389,26 @@ mod tests {
             connections.admit_at(A, now).is_none(),
             "the rest is busy or proven"
         );
+    }
+
+    #[test]
+    fn who_takes_nothing_is_cut() {
+        let now = Instant::now();
+        let (connections, places) = full_of(&[A, A, A, A], now - 2 * UNTAKEN);
+        let ask = |place: &Admitted, answered: Instant| {
+            let mut asking = place.connection.begin(answered);
+            asking.answered(answered);
+            asking
+        };
+        let _long_ago = [0, 1].map(|at| ask(&places[at], now - UNTAKEN));
+        let taken = ask(&places[1], now);
+        let _just_now = ask(&places[2], now);
+        let _in_work = places[3].connection.begin(now - 2 * UNTAKEN);
+        drop(taken);
+        connections.cut_those_that_take_nothing();
+        let is_cut = places.iter().map(|place| place.connection.is_cut());
+        assert_eq!(is_cut.collect::<Vec<_>>(), [true, false, false, false]);
+        assert_eq!(leaving(&places), [0]);
     }
 
     #[test]

@@ -219,15 +219,17 @@ impl Server {
             metrics: metrics.clone(),
             limits,
         };
+        let connections = Arc::new(Connections::new(limits.connections, Some(metrics.clone())));
+        let open = Arc::clone(&connections);
+        let relieve = Box::new(move || open.cut_those_that_take_nothing());
         let https = Arc::new(Https::new(
-            Webhook::new(reviewer, limits, metrics.clone()),
+            Webhook::new(reviewer, limits, metrics.clone(), relieve),
             server_config(certificates, options.clients.clone())?,
             own_handshake,
             limits,
             metrics.clone(),
         ));
 
-        let connections = Arc::new(Connections::new(limits.connections, Some(metrics)));
         let (stop, stopped) = oneshot::channel();
         let open = Arc::clone(&connections);
         let serve = move |stream, peer| https.serve(&open, stream, peer);

@@ -46,8 +46,8 @@ pub struct Limits {
     /// The largest body that is read, in bytes. Larger ones get a 413.
     pub body: usize,
     /// Bytes of all requests whose answer has not been sent: of their bodies, then of their
-    /// answers, and some for each. Where they are used up, the bodies that have stalled give
-    /// way.
+    /// answers, and 24 KiB for each. Where they are used up, the bodies that have stalled give
+    /// way, and connections end whose clients take nothing.
     pub body_memory: usize,
     /// Reviews judged at once; more wait for a part of the time that their
     /// caller gives, and are refused at once where that cannot be enough.

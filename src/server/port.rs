@@ -149,6 +149,9 @@ pub(super) async fn speak<S, A, F, B>(
             () = &mut told => break,
         }
     }
+    if connection.is_cut() {
+        return;
+    }
     serving.as_mut().graceful_shutdown();
     if connection.is_displaced() {
         let _ = timeout(DISPLACED, serving).await;
@@ -158,6 +161,7 @@ pub(super) async fn speak<S, A, F, B>(
     while timeout(lifetime.goodbye, &mut serving).await.is_err()
         && connection.is_busy()
         && !connection.is_displaced()
+        && !connection.is_cut()
         && Instant::now() < last.min(connection.last_active() + UNDER_WAY)
     {}
 }

@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::body::{BodyError, Patience, Received, discard, receive};
-use super::budget::{Budget, Share};
+use super::budget::{Budget, Relieve, Share};
 use super::connections::{Asking, Connection};
 use super::gate::{Gate, Slot};
 use super::limits::Limits;
@@ -56,12 +56,13 @@ pub(super) struct Webhook<R> {
 }
 
 impl<R: Reviewer> Webhook<R> {
-    pub(super) fn new(reviewer: R, limits: Limits, metrics: Metrics) -> Self {
+    /// Where memory is short, `relieve` is called.
+    pub(super) fn new(reviewer: R, limits: Limits, metrics: Metrics, relieve: Relieve) -> Self {
         Self {
             reviewer,
             limits,
             metrics,
-            budget: Budget::new(&limits),
+            budget: Budget::new(&limits, relieve),
             small: Gate::new(limits.in_flight),
             large: Gate::new(limits.large_in_flight),
         }
@@ -86,16 +87,20 @@ impl<R: Reviewer> Webhook<R> {
         let _in_flight = self.metrics.request_started();
         let connection = asking.connection();
         let reviewed = self.review(endpoint, &head, &mut body, connection, started);
-        let response = match reviewed.await {
+        let (response, ended) = match reviewed.await {
             Ok((answer, share)) => {
                 self.metrics.answered(endpoint, &answer);
                 connection.prove();
-                let body = until_taken(answer.body, share, asking);
-                response(StatusCode::OK, JSON, body)
+                let ended = Instant::now();
+                let body = until_taken(answer.body, share, asking, ended);
+                (response(StatusCode::OK, JSON, body), ended)
             }
-            Err(refusal) => self.refuse(&refusal, &head, body, asking).await,
+            Err(refusal) => {
+                let refused = self.refuse(&refusal, &head, body, asking).await;
+                (refused, Instant::now())
+            }
         };
-        self.metrics.request_ended(endpoint, started.elapsed());
+        self.metrics.request_ended(endpoint, ended - started);
         response
     }
 
@@ -218,16 +223,18 @@ impl<R: Reviewer> Webhook<R> {
             discard(&mut body, &limits).await;
         }
         let mut share = self.budget.share(asking.connection().account());
-        let mut sentence = match head.method {
+        let mut sentence = match (&head.method, refusal) {
             // Over HTTP/2 it would be sent.
-            Method::HEAD => String::new(),
+            (&Method::HEAD, _)
+            // What gives way keeps nothing.
+            | (_, Refusal::Body(BodyError::NoMemory)) => String::new(),
             _ => refusal.sentence(&limits),
         };
         if share.hold_answer(sentence.len()).is_err() {
             // Without a body nothing is left to be taken.
             sentence.clear();
         }
-        let body = until_taken(sentence.into_bytes(), share, asking);
+        let body = until_taken(sentence.into_bytes(), share, asking, Instant::now());
         let mut response = response(refusal.status(), TEXT, body);
         if matches!(refusal, Refusal::Method) {
             response

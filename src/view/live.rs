@@ -176,7 +176,7 @@ impl LiveView {
         let mut asked = Asked::default();
         for _ in 0..ROUNDS {
             let judged = self.judge(&asked, &mut judge);
-            let mut questions = self.take_open(&mut asked);
+            let mut questions = asked.take_open();
             if questions.is_empty() {
                 return judged;
             }
@@ -202,7 +202,7 @@ impl LiveView {
     ) -> (T, Option<Doubt>) {
         let mut asked = Asked::doubting();
         let mut judged = self.judge(&asked, &mut judge);
-        let mut questions = self.take_open(&mut asked);
+        let mut questions = asked.take_open();
         let mut namespaces = questions.iter().map(|it| it.namespace.as_str());
         let namespace = namespaces.find(|it| !it.is_empty()).unwrap_or_default();
         let Ok(_turn) = timeout_at(deadline, self.turns.take(namespace)).await else {
@@ -217,7 +217,7 @@ impl LiveView {
             keep_few(&mut questions, &mut left, &mut asked);
             self.ask(questions, Age::New, &mut asked, deadline).await;
             judged = self.judge(&asked, &mut judge);
-            questions = self.take_open(&mut asked);
+            questions = asked.take_open();
         }
         if is_too_much || !questions.is_empty() {
             return (judged, Some(Doubt::TooMuch));
@@ -227,17 +227,6 @@ impl LiveView {
         (judged, unanswered.cloned().map(Doubt::Unanswered))
     }
 
-    /// The open questions that can be asked; the others stay without an answer.
-    fn take_open(&self, asked: &mut Asked) -> Vec<Question> {
-        let may_ask = |question: &Question| self.shared.statuses.may_ask(question.kind);
-        let (questions, others): (Vec<_>, Vec<_>) =
-            asked.take_open().into_iter().partition(may_ask);
-        for question in others {
-            asked.found(question, Lookup::NotSynced);
-        }
-        questions
-    }
-
     async fn ask(&self, questions: Vec<Question>, age: Age, asked: &mut Asked, deadline: Instant) {
         let Some(client) = self.shared.client.get() else {
             for question in questions {
@@ -245,9 +234,18 @@ impl LiveView {
             }
             return;
         };
-        let (single, all): (Vec<_>, Vec<_>) = questions
-            .into_iter()
-            .partition(|question| !question.name.is_empty());
+        let mut single = Vec::new();
+        let mut all = Vec::new();
+        for question in questions {
+            match (
+                self.shared.statuses.may_ask(question.kind),
+                question.name.is_empty(),
+            ) {
+                (false, _) => asked.found(question, Lookup::NotSynced),
+                (true, false) => single.push(question),
+                (true, true) => all.push(question),
+            }
+        }
         let lists = all.into_iter().map(async |question| {
             let cluster = &self.shared.cluster;
             let listed = self.lists.ask(client, cluster, &question, deadline).await;

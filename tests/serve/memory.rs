@@ -72,8 +72,8 @@ async fn four_dense_reviews_of_3_mb_take_less_than_128_mib() {
     assert!(peak < 128 * MIB, "{} MiB", peak / MIB);
 }
 
-/// What 1.4 MB of `<` become on their way from the API server. The manifests leave as much
-/// for requests.
+/// What 1.4 MB of `<` become on their way from the API server. The limit is
+/// what the manifests count for requests.
 #[tokio::test]
 async fn sixteen_reviews_of_17_mb_stay_within_the_limit() {
     let (server, _folder) = repairing().await;
