@@ -270,6 +270,7 @@ impl Share {
     pub(super) fn hold_answer(&mut self, bytes: usize) -> Result<(), NoMemory> {
         let bytes = REQUEST + bytes;
         if bytes > self.bytes && !self.grow_now(bytes - self.bytes) {
+            self.memory.relieve();
             return Err(NoMemory);
         }
         self.give_back(self.bytes - bytes);

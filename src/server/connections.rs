@@ -22,7 +22,7 @@ use super::metrics::{Held, Metrics};
 /// to be ended for it.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// A client that has taken nothing of what it asked for in so long may have to make room.
+/// A client that has not taken an answer for so long may have to make room.
 const UNTAKEN: Duration = Duration::from_secs(1);
 
 /// The connections of one port.
@@ -46,11 +46,7 @@ pub(super) struct Connection {
     address: IpAddr,
     opened: Instant,
     in_flight: AtomicUsize,
-    /// Answers that the client has not taken.
-    untaken: AtomicUsize,
-    /// Milliseconds after `opened` at which the client last took an answer, or the first of
-    /// those that it has not taken was there.
-    last_taken: AtomicU64,
+    untaken: Mutex<Untaken>,
     /// Milliseconds after `opened` at which a request last began or ended.
     last_active: AtomicU64,
     asked: AtomicBool,
@@ -61,6 +57,27 @@ pub(super) struct Connection {
     cut: AtomicBool,
     leave: Notify,
     account: Arc<Account>,
+}
+
+/// The answers that a client has not taken.
+#[derive(Debug, Default)]
+struct Untaken {
+    /// Since when each was there.
+    since: Vec<Instant>,
+    /// The oldest one, where it was found to be old before.
+    suspect: Option<Instant>,
+}
+
+impl Untaken {
+    /// Whether the oldest is old, and was when somebody looked before: in between, this
+    /// process has had a turn to send it.
+    fn is_old(&mut self, now: Instant) -> bool {
+        let oldest = self.since.iter().min().copied();
+        let old = oldest.filter(|since| now.saturating_duration_since(*since) >= UNTAKEN);
+        let is_known = old.is_some() && old == self.suspect;
+        self.suspect = old;
+        is_known
+    }
 }
 
 /// The place of a connection among those that are open, until dropped.
@@ -131,13 +148,16 @@ impl Connections {
         true
     }
 
-    /// Ends the connections whose clients take nothing, as what they hold is needed.
-    pub(super) fn cut_those_that_take_nothing(&self) {
+    /// Ends the connections whose clients do not take their answers, as what they hold is
+    /// needed. It takes two looks.
+    pub(super) fn cut_those_with_old_answers(&self) {
         let now = Instant::now();
         for connection in self.open().connections.values() {
-            if connection.takes_nothing(now) {
-                connection.cut.store(true, Ordering::Relaxed);
+            if connection.untaken().is_old(now) && !connection.cut.swap(true, Ordering::Relaxed) {
                 connection.tell_to_leave();
+                if let Some(metrics) = &self.metrics {
+                    metrics.connection_displaced();
+                }
             }
         }
     }
@@ -188,8 +208,7 @@ impl Connection {
             address,
             opened: now,
             in_flight: AtomicUsize::new(0),
-            untaken: AtomicUsize::new(0),
-            last_taken: AtomicU64::new(0),
+            untaken: Mutex::default(),
             last_active: AtomicU64::new(0),
             asked: AtomicBool::new(false),
             proven: AtomicBool::new(false),
@@ -234,10 +253,8 @@ impl Connection {
         self.cut.load(Ordering::Relaxed)
     }
 
-    fn takes_nothing(&self, now: Instant) -> bool {
-        let last = Duration::from_millis(self.last_taken.load(Ordering::Relaxed));
-        self.untaken.load(Ordering::Relaxed) > 0
-            && now.saturating_duration_since(self.opened + last) >= UNTAKEN
+    fn untaken(&self) -> MutexGuard<'_, Untaken> {
+        self.untaken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_leaving(&self) -> bool {
@@ -261,7 +278,7 @@ impl Connection {
         self.active(now);
         Asking {
             connection: Arc::clone(self),
-            is_answered: false,
+            answered: None,
         }
     }
 
@@ -271,12 +288,9 @@ impl Connection {
     }
 
     fn active(&self, now: Instant) {
-        self.last_active.fetch_max(self.age(now), Ordering::Relaxed);
-    }
-
-    fn age(&self, now: Instant) -> u64 {
-        let age = now.saturating_duration_since(self.opened).as_millis();
-        u64::try_from(age).unwrap_or(u64::MAX)
+        let after = now.saturating_duration_since(self.opened).as_millis();
+        let after = u64::try_from(after).unwrap_or(u64::MAX);
+        self.last_active.fetch_max(after, Ordering::Relaxed);
     }
 }
 
@@ -284,7 +298,8 @@ impl Connection {
 #[derive(Debug)]
 pub(super) struct Asking {
     connection: Arc<Connection>,
-    is_answered: bool,
+    /// Since when its answer is there.
+    answered: Option<Instant>,
 }
 
 impl Asking {
@@ -294,24 +309,22 @@ impl Asking {
 
     /// The answer was there at `now`, to be taken.
     pub(super) fn answered(&mut self, now: Instant) {
-        let connection = &self.connection;
-        if connection.untaken.fetch_add(1, Ordering::Relaxed) == 0 {
-            let age = connection.age(now);
-            connection.last_taken.store(age, Ordering::Relaxed);
-        }
-        self.is_answered = true;
+        self.connection.untaken().since.push(now);
+        self.answered = Some(now);
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let (connection, now) = (&self.connection, Instant::now());
-        if self.is_answered {
-            let age = connection.age(now);
-            connection.last_taken.store(age, Ordering::Relaxed);
-            connection.untaken.fetch_sub(1, Ordering::Relaxed);
+        let connection = &self.connection;
+        if let Some(answered) = self.answered {
+            let since = &mut connection.untaken().since;
+            // Of several that were there at the same moment any is as good.
+            if let Some(at) = since.iter().position(|since| *since == answered) {
+                since.swap_remove(at);
+            }
         }
-        connection.active(now);
+        connection.active(Instant::now());
         connection.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -392,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_nothing_is_cut() {
+    fn who_does_not_take_an_answer_is_cut_at_the_second_look() {
         let now = Instant::now();
         let (connections, places) = full_of(&[A, A, A, A], now - 2 * UNTAKEN);
         let ask = |place: &Admitted, answered: Instant| {
@@ -400,15 +413,18 @@ mod tests {
             asking.answered(answered);
             asking
         };
-        let _long_ago = [0, 1].map(|at| ask(&places[at], now - UNTAKEN));
-        let taken = ask(&places[1], now);
-        let _just_now = ask(&places[2], now);
+        let old = [0, 1].map(|at| ask(&places[at], now - UNTAKEN));
         let _in_work = places[3].connection.begin(now - 2 * UNTAKEN);
+        // Others that are taken meanwhile help nobody.
+        drop(ask(&places[0], now));
+        let _young = [1, 2].map(|at| ask(&places[at], now));
+        connections.cut_those_with_old_answers();
+        assert_eq!(leaving(&places), [0_usize; 0]);
+        let [_untaken, taken] = old;
         drop(taken);
-        connections.cut_those_that_take_nothing();
-        let is_cut = places.iter().map(|place| place.connection.is_cut());
-        assert_eq!(is_cut.collect::<Vec<_>>(), [true, false, false, false]);
+        connections.cut_those_with_old_answers();
         assert_eq!(leaving(&places), [0]);
+        assert!(places[0].connection.is_cut());
     }
 
     #[test]

@@ -221,7 +221,7 @@ impl Server {
         };
         let connections = Arc::new(Connections::new(limits.connections, Some(metrics.clone())));
         let open = Arc::clone(&connections);
-        let relieve = Box::new(move || open.cut_those_that_take_nothing());
+        let relieve = Box::new(move || open.cut_those_with_old_answers());
         let https = Arc::new(Https::new(
             Webhook::new(reviewer, limits, metrics.clone(), relieve),
             server_config(certificates, options.clients.clone())?,

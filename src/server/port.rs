@@ -158,12 +158,20 @@ pub(super) async fn speak<S, A, F, B>(
         return;
     }
     let last = Instant::now() + UNDER_WAY;
-    while timeout(lifetime.goodbye, &mut serving).await.is_err()
-        && connection.is_busy()
-        && !connection.is_displaced()
-        && !connection.is_cut()
-        && Instant::now() < last.min(connection.last_active() + UNDER_WAY)
-    {}
+    loop {
+        tokio::select! {
+            ended = timeout(lifetime.goodbye, &mut serving) => match ended {
+                Err(_) if connection.is_busy()
+                    && !connection.is_displaced()
+                    && Instant::now() < last.min(connection.last_active() + UNDER_WAY) => {}
+                _ => return,
+            },
+            () = connection.told_to_leave() => {}
+        }
+        if connection.is_cut() {
+            return;
+        }
+    }
 }
 
 /// When the connection is to be looked at again; `None` if it is due to end.

@@ -91,7 +91,9 @@ impl Refusal {
                 "The body ended before its announced length.\n".to_owned()
             }
             Self::Malformed(malformed) => format!("{malformed}\n"),
-            Self::Body(BodyError::NoMemory) | Self::Busy => {
+            // What gives way keeps nothing.
+            Self::Body(BodyError::NoMemory) => String::new(),
+            Self::Busy => {
                 "Too many reviews are being answered right now; send it again.\n".to_owned()
             }
             Self::Panic => {

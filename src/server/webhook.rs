@@ -223,11 +223,9 @@ impl<R: Reviewer> Webhook<R> {
             discard(&mut body, &limits).await;
         }
         let mut share = self.budget.share(asking.connection().account());
-        let mut sentence = match (&head.method, refusal) {
+        let mut sentence = match head.method {
             // Over HTTP/2 it would be sent.
-            (&Method::HEAD, _)
-            // What gives way keeps nothing.
-            | (_, Refusal::Body(BodyError::NoMemory)) => String::new(),
+            Method::HEAD => String::new(),
             _ => refusal.sentence(&limits),
         };
         if share.hold_answer(sentence.len()).is_err() {
