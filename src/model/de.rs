@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer};
 
 use super::Text;
-use super::metadata::LONGEST_NAME;
+
+/// The most characters that the name of an object may have.
+pub(super) const LONGEST_NAME: usize = 253;
 
 /// Reads `T`, or its default where the value is `null`.
 pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>

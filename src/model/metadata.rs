@@ -5,7 +5,7 @@ use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use super::de::{name, nullable, present};
+use super::de::{LONGEST_NAME, name, nullable, present};
 use super::labels::{Labels, filtered};
 use super::ser::is_default;
 use super::uid::Uid;
@@ -27,9 +27,6 @@ pub const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
 /// Finalizers of Nodes whose controllers drain the node, and wait for its volumes to be
 /// detached, before they let the object go (Karpenter's documentation, "Disruption").
 pub const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
-
-/// The most characters that the name of an object may have.
-pub(super) const LONGEST_NAME: usize = 253;
 
 /// Whether an object can have that name: a DNS subdomain name (RFC 1123), as Kubernetes
 /// demands of all the kinds that are read here.
