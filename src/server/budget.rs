@@ -6,8 +6,7 @@
 //! bodies. Bodies that all wait for each other's memory cannot block for ever: one at a time
 //! may go beyond the budget, until its answer fits into it or has been taken.
 //!
-//! No connection takes what others need: one may hold a multiple of what is left,
-//! so that something is always left for a newcomer, and the right to go beyond the
+//! No connection takes what others need (see [`Account`]), and the right to go beyond the
 //! budget goes round by connection.
 
 use std::collections::{HashMap, VecDeque};
@@ -18,6 +17,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::account::Account;
 use super::limits::Limits;
 
 /// A body of which less than [`PROGRESS`] came for so long has stalled. An API server sends
@@ -35,14 +35,6 @@ const TURNS: usize = 4;
 /// What a request takes beside its body and its answer, until that has been taken: headers,
 /// stream and task.
 const REQUEST: usize = 24 * 1024;
-
-/// How many times what is left of the memory the bodies of one connection may hold, and
-/// likewise its reviews of the slots. A connection that is alone has seven eighths, and of
-/// two that want all there is each seven fifteenths: a fifteenth is left for the third.
-const OF_WHAT_IS_LEFT: usize = 7;
-
-/// The same for all connections of one address, whose number would otherwise leave nothing.
-const OF_WHAT_IS_LEFT_FOR_AN_ADDRESS: usize = 15;
 
 /// The most bodies that wait for memory. For one more, one of them is refused, which is
 /// the first of the connection of which most wait: bodies that wait hold memory too, and
@@ -85,72 +77,6 @@ struct Memory {
     last_resort: Arc<Semaphore>,
     epoch: Instant,
     unfinished: Mutex<Unfinished>,
-}
-
-/// What the requests of one connection hold, and with them those of its address.
-#[derive(Debug, Default)]
-pub(super) struct Account {
-    own: Held,
-    of_address: Arc<Held>,
-}
-
-#[derive(Debug, Default)]
-struct Held {
-    bytes: AtomicUsize,
-    /// In which reviews are judged.
-    slots: AtomicUsize,
-}
-
-impl Account {
-    /// Of another connection of the same address.
-    pub(super) fn beside(&self) -> Self {
-        Self {
-            own: Held::default(),
-            of_address: Arc::clone(&self.of_address),
-        }
-    }
-
-    /// Whether it may hold `more` bytes, where so many are left then.
-    fn may_hold(&self, more: usize, left: usize) -> bool {
-        self.is_within(|held| &held.bytes, more, left, 0)
-    }
-
-    /// Whether it may take one more slot, where so many are left now; as many as `always`
-    /// it may hold however few those are.
-    pub(super) fn may_take_a_slot(&self, left: usize, always: usize) -> bool {
-        self.is_within(|held| &held.slots, 1, left, always)
-    }
-
-    fn is_within(
-        &self,
-        of: impl Fn(&Held) -> &AtomicUsize,
-        more: usize,
-        left: usize,
-        always: usize,
-    ) -> bool {
-        let bounds = [
-            (&self.own, OF_WHAT_IS_LEFT),
-            (&*self.of_address, OF_WHAT_IS_LEFT_FOR_AN_ADDRESS),
-        ];
-        bounds.into_iter().all(|(held, times)| {
-            let sum = of(held).load(Ordering::Relaxed).saturating_add(more);
-            sum <= left.saturating_mul(times).max(always)
-        })
-    }
-
-    /// Counts a slot.
-    pub(super) fn slot_taken(&self) {
-        for held in [&self.own, &*self.of_address] {
-            held.slots.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Counts a slot no more.
-    pub(super) fn slot_freed(&self) {
-        for held in [&self.own, &*self.of_address] {
-            held.slots.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -259,9 +185,7 @@ impl Share {
     }
 
     fn count(&mut self, bytes: usize) {
-        for held in [&self.account.own, &*self.account.of_address] {
-            held.bytes.fetch_add(bytes, Ordering::Relaxed);
-        }
+        self.account.bytes_taken(bytes);
         self.bytes += bytes;
     }
 
@@ -279,9 +203,7 @@ impl Share {
 
     /// Gives back some, and the right to go beyond the room where the rest fits in without it.
     fn give_back(&mut self, bytes: usize) {
-        for held in [&self.account.own, &*self.account.of_address] {
-            held.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        }
+        self.account.bytes_given_back(bytes);
         let used = self.memory.used.fetch_sub(bytes, Ordering::SeqCst) - bytes;
         self.bytes -= bytes;
         let fits = |left| self.account.may_hold(0, left);

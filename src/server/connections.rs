@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::budget::Account;
+use super::account::Account;
 use super::metrics::{Held, Metrics};
 
 /// A connection of the newcomer's own address must have been quiet for so long

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::budget::{Account, Waiting};
+use super::account::Account;
+use super::budget::Waiting;
 
 /// Slots that a connection or an address may hold, however few are left.
 const ALWAYS: usize = 16;

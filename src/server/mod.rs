@@ -12,6 +12,7 @@
 //! is taken only for what is there and given back first by those who hold it
 //! without using it, so that no client can stop the others from being answered.
 
+mod account;
 mod admin;
 mod body;
 mod budget;
