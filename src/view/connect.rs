@@ -40,7 +40,7 @@ pub struct Access {
 pub enum ConnectError {
     /// Neither a kubeconfig nor a service account.
     #[error(
-        "No cluster is known: the kubeconfig gives none ({kubeconfig}), and this is not a pod with a service account ({in_cluster}). Set KUBECONFIG to the file that says where the cluster is."
+        "No cluster is known: the kubeconfig gives none ({kubeconfig}), and this does not run in a pod with a service account ({in_cluster}). Set KUBECONFIG to the file that says where the cluster is."
     )]
     NoCluster {
         /// What is wrong with the kubeconfig.

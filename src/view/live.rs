@@ -97,7 +97,7 @@ impl fmt::Display for Doubt {
             }
             Self::TooMuch => write!(
                 f,
-                "it depends on more objects than the guard asks the API server about"
+                "the verdict depends on more objects than the guard asks the API server about"
             ),
         }
     }
