@@ -54,40 +54,41 @@ impl Account {
         left: usize,
         always: usize,
     ) -> bool {
-        let bounds = [
-            (&self.own, OF_WHAT_IS_LEFT),
-            (&*self.of_address, OF_WHAT_IS_LEFT_FOR_AN_ADDRESS),
-        ];
-        bounds.into_iter().all(|(held, times)| {
+        let times = [OF_WHAT_IS_LEFT, OF_WHAT_IS_LEFT_FOR_AN_ADDRESS];
+        std::iter::zip(self.both(), times).all(|(held, times)| {
             let sum = of(held).load(Ordering::Relaxed).saturating_add(more);
             sum <= left.saturating_mul(times).max(always)
         })
     }
 
+    fn both(&self) -> [&Held; 2] {
+        [&self.own, &self.of_address]
+    }
+
     /// Counts bytes.
     pub(super) fn bytes_taken(&self, bytes: usize) {
-        for held in [&self.own, &*self.of_address] {
+        for held in self.both() {
             held.bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
     /// Counts bytes no more.
     pub(super) fn bytes_given_back(&self, bytes: usize) {
-        for held in [&self.own, &*self.of_address] {
+        for held in self.both() {
             held.bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
 
     /// Counts a slot.
     pub(super) fn slot_taken(&self) {
-        for held in [&self.own, &*self.of_address] {
+        for held in self.both() {
             held.slots.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Counts a slot no more.
     pub(super) fn slot_freed(&self) {
-        for held in [&self.own, &*self.of_address] {
+        for held in self.both() {
             held.slots.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -497,18 +497,19 @@ mod tests {
         assert_eq!(grown, Ok(()), "the last resort is free again");
     }
 
+    /// As many shares of ten bytes as there may be.
+    fn fill(budget: &Budget, account: &Arc<Account>) -> Vec<Share> {
+        let shares = std::iter::repeat_with(|| budget.share(account));
+        shares
+            .map_while(|mut share| share.grow_now(10).then_some(share))
+            .collect()
+    }
+
     #[test]
     fn a_newcomer_finds_room() {
         let budget = budget(800);
         let (crowd, newcomer) = (Arc::default(), Arc::default());
-        let mut held = Vec::new();
-        loop {
-            let mut share = budget.share(&crowd);
-            match share.grow_now(10) {
-                true => held.push(share),
-                false => break,
-            }
-        }
+        let held = fill(&budget, &crowd);
         assert_eq!(held.len(), 70, "seven eighths of the room");
         assert!(budget.share(&newcomer).grow_now(80));
     }
@@ -517,17 +518,10 @@ mod tests {
     fn an_address_of_many_connections_leaves_room_to_others() {
         let budget = budget(1600);
         let first = Account::default();
-        let mut held = Vec::new();
-        for _ in 0..100 {
-            let account = Arc::new(first.beside());
-            loop {
-                let mut share = budget.share(&account);
-                match share.grow_now(10) {
-                    true => held.push(share),
-                    false => break,
-                }
-            }
-        }
+        let connections = (0..100).map(|_| Arc::new(first.beside()));
+        let held: Vec<Share> = connections
+            .flat_map(|account| fill(&budget, &account))
+            .collect();
         assert_eq!(held.len(), 150, "fifteen sixteenths");
         assert!(budget.share(&Arc::default()).grow_now(80));
     }

@@ -118,7 +118,10 @@ async fn answers_that_nobody_takes_make_room_for_others() {
     // As much as one connection may hold.
     let mut untaken = Vec::new();
     for _ in 0..14 {
-        let answer = stranger.post_and_wait(API_SERVER, much()).await.unwrap();
+        let answer = stranger
+            .head_of(API_SERVER, "application/json", much())
+            .await
+            .unwrap();
         assert_eq!(answer.status(), StatusCode::OK);
         untaken.push(answer);
     }
@@ -145,7 +148,7 @@ async fn answers_that_are_small_and_not_taken_hold_no_more_than_there_is() {
         let server = start(options.clone()).await;
         let client = server.client();
         let stranger = server.http2_that_takes(0).await;
-        let ask = || stranger.post_and_wait(path, Sent::whole(body(9)));
+        let ask = || stranger.head_of(path, "application/json", Sent::whole(body(9)));
         // Where it asks for more than it may hold, its own connection has to make room.
         let answers = futures_util::future::join_all((0..100).map(|_| ask())).await;
         let waits =

@@ -220,14 +220,9 @@ impl Http2 {
         content_type: &str,
         body: Sent,
     ) -> impl Future<Output = hyper::Result<(StatusCode, String)>> + use<> {
-        let mut requests = self.requests.clone();
-        let request = hyper::Request::post(format!("https://guard{path}"))
-            .header(CONTENT_TYPE, content_type)
-            .body(body)
-            .unwrap();
+        let response = self.head_of(path, content_type, body);
         async move {
-            let response = timeout(DEADLINE, requests.send_request(request));
-            let response = response.await.expect("an answer comes")?;
+            let response = response.await?;
             let status = response.status();
             let text = response.into_body().collect().await?.to_bytes();
             Ok((status, String::from_utf8(text.into()).unwrap()))
@@ -235,14 +230,15 @@ impl Http2 {
     }
 
     /// Posts a body and looks at no more than the head of the answer.
-    pub(crate) fn post_and_wait(
+    pub(crate) fn head_of(
         &self,
         path: &str,
+        content_type: &str,
         body: Sent,
     ) -> impl Future<Output = hyper::Result<hyper::Response<Incoming>>> + use<> {
         let mut requests = self.requests.clone();
         let request = hyper::Request::post(format!("https://guard{path}"))
-            .header(CONTENT_TYPE, "application/json")
+            .header(CONTENT_TYPE, content_type)
             .body(body)
             .unwrap();
         async move {
