@@ -57,24 +57,41 @@ pub(crate) fn guard(plane: &ControlPlane) -> Guard {
 /// Registers the webhooks of an overlay, changed only in where the server is, and waits
 /// until they are in force.
 pub(crate) fn register(plane: &ControlPlane, guard: &Guard, overlay: &str) {
+    register_changed(plane, overlay, |_, webhook| {
+        let service = &webhook["clientConfig"]["service"];
+        assert_eq!(service["name"], "multi-attach-guard");
+        assert_eq!(service["namespace"], "multi-attach-guard");
+        let path = service["path"].as_str().unwrap();
+        webhook["clientConfig"] = json!({
+            "url": format!("{}{path}", guard.url),
+            "caBundle": ByteString(plane.pki.authority_pem().into_bytes()),
+        });
+    });
+    until_asked(plane);
+}
+
+/// Registers the webhooks of an overlay as `change` leaves each, given the kind of its
+/// configuration.
+pub(crate) fn register_changed(
+    plane: &ControlPlane,
+    overlay: &str,
+    change: impl Fn(&str, &mut Value),
+) {
     let programs = harness::require_programs(Needs::ApiServer).unwrap();
-    for (_, mut object) in objects(&built(programs, overlay)) {
+    for ((kind, _), mut object) in objects(&built(programs, overlay)) {
         let Some(webhooks) = object["webhooks"].as_array_mut() else {
             continue;
         };
         for webhook in webhooks {
-            let service = &webhook["clientConfig"]["service"];
-            assert_eq!(service["name"], "multi-attach-guard");
-            assert_eq!(service["namespace"], "multi-attach-guard");
-            let path = service["path"].as_str().unwrap();
-            webhook["clientConfig"] = json!({
-                "url": format!("{}{path}", guard.url),
-                "caBundle": ByteString(plane.pki.authority_pem().into_bytes()),
-            });
+            change(&kind, webhook);
         }
         let apply = ["apply", "--validate=strict", "-f", "-"];
         plane.kubectl(&apply, Some(&object.to_string())).success();
     }
+}
+
+/// Waits until both webhooks answer the API server.
+pub(crate) fn until_asked(plane: &ControlPlane) {
     // The API server learns of webhooks through a cache.
     harness::wait_until("the webhooks to be asked", DEADLINE, || {
         let said = smoke_test(plane);

@@ -11,6 +11,7 @@
 
 mod alternatives;
 mod chart;
+mod client_certificates;
 mod development_certificates;
 mod events;
 mod fencing;
@@ -24,6 +25,7 @@ mod release;
 mod rendered;
 mod replicas;
 mod requests;
+mod service;
 mod upgrade;
 
 use std::path::{Path, PathBuf};

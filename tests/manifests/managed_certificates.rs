@@ -20,8 +20,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::harness::{self, ControlPlane, GuardOptions, Needs};
-use crate::installed::{DEADLINE, account, kubeconfig};
-use crate::rendered::{BASE, built, objects};
+use crate::installed::{DEADLINE, account, kubeconfig, register_changed};
+use crate::rendered::BASE;
 use crate::repository;
 
 const NAMESPACE: &str = "multi-attach-guard";
@@ -212,24 +212,14 @@ impl Cluster<'_> {
     /// Registers the webhooks of the base, the mutating ones at the first replica and
     /// the validating ones at the second.
     fn register(&self, failure_policy: &str) {
-        let programs = harness::require_programs(Needs::ApiServer).unwrap();
-        for ((kind, _), mut object) in objects(&built(programs, BASE)) {
-            let Some(webhooks) = object["webhooks"].as_array_mut() else {
-                continue;
-            };
-            let replica = KINDS.iter().position(|it| **it == kind).unwrap();
-            for webhook in webhooks {
-                let path = webhook["clientConfig"]["service"]["path"].clone();
-                let url = format!("{}{}", self.replicas[replica].url, path.as_str().unwrap());
-                webhook["clientConfig"] = json!({"url": url});
-                webhook["failurePolicy"] = json!(failure_policy);
-                webhook["timeoutSeconds"] = json!(30);
-            }
-            let apply = ["apply", "-f", "-"];
-            self.plane
-                .kubectl(&apply, Some(&object.to_string()))
-                .success();
-        }
+        register_changed(&self.plane, BASE, |kind, webhook| {
+            let replica = KINDS.iter().position(|it| *it == kind).unwrap();
+            let path = webhook["clientConfig"]["service"]["path"].clone();
+            let url = format!("{}{}", self.replicas[replica].url, path.as_str().unwrap());
+            webhook["clientConfig"] = json!({"url": url});
+            webhook["failurePolicy"] = json!(failure_policy);
+            webhook["timeoutSeconds"] = json!(30);
+        });
     }
 
     /// Does it while Deployments with a claim are created all the time, and goes on

@@ -1,15 +1,12 @@
 //! Two replicas behind one address: what the API server makes of one that ends, or dies,
 //! while it asks all the time.
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
-use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -18,51 +15,13 @@ use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, Options, We
 use crate::installed::DEADLINE;
 use crate::monitoring::OF_THE_API_SERVER;
 use crate::requests::{label, series};
+use crate::service::Service;
 
 /// Requests that are under way at the same time.
 const ASKING: usize = 4;
 
 /// Requests after which a change has been felt: each connection was asked, and more.
 const OFTEN: usize = 40;
-
-/// What a Service is: each new connection goes to one of the endpoints in turn, whether
-/// that answers or not.
-struct Service {
-    address: SocketAddr,
-    endpoints: Arc<Mutex<Vec<SocketAddr>>>,
-}
-
-impl Service {
-    fn start(plane: &ControlPlane) -> Self {
-        let endpoints: Arc<Mutex<Vec<SocketAddr>>> = Arc::default();
-        let listener = plane.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let address = listener.local_addr().unwrap();
-        let known = Arc::clone(&endpoints);
-        plane.runtime().spawn(async move {
-            for turn in 0.. {
-                let (mut caller, _) = listener.accept().await.unwrap();
-                let endpoint = {
-                    let known = known.lock().unwrap();
-                    known[turn % known.len()]
-                };
-                tokio::spawn(async move {
-                    if let Ok(mut replica) = TcpStream::connect(endpoint).await {
-                        let _ = copy_bidirectional(&mut caller, &mut replica).await;
-                    }
-                });
-            }
-        });
-        Self { address, endpoints }
-    }
-
-    fn leads_to(&self, guards: &[&Guard]) {
-        let address = |guard: &&Guard| {
-            let address = guard.url.strip_prefix("https://").unwrap();
-            address.parse().unwrap()
-        };
-        *self.endpoints.lock().unwrap() = guards.iter().map(address).collect();
-    }
-}
 
 /// What became of the requests, each of which is one that the guard denies.
 #[derive(Clone, Debug, Default, PartialEq)]

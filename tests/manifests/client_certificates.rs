@@ -1,0 +1,139 @@
+//! Client certificates, set up as the security page says: its commands and files as they
+//! stand there, for a real API server that asks by the Service.
+
+use std::path::Path;
+use std::process::Command;
+
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+
+use crate::harness::{self, Guard, GuardOptions, Needs, Options};
+use crate::installed::{account, kubeconfig, register_changed, until_asked};
+use crate::rendered::{BASE, printed};
+use crate::repository;
+use crate::service::Service;
+
+/// Where the page has the files put.
+const PLACE: &str = "/etc/kubernetes/pki/multi-attach-guard";
+
+/// How the page calls the API server's user for the guard.
+const USER: &str = "- name: multi-attach-guard.multi-attach-guard.svc\n";
+
+/// The texts of that language in the page's section on client certificates.
+fn blocks(language: &str) -> Vec<String> {
+    let page = std::fs::read_to_string(repository("docs/security.md")).unwrap();
+    let (_, section) = page.split_once("\n## Client certificates\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let begin = format!("```{language}\n");
+    let blocks = section.split(&begin).skip(1);
+    let text = |block: &str| block.split("```").next().unwrap().to_owned();
+    blocks.map(text).collect()
+}
+
+/// A client that trusts the guard and shows this certificate, if any.
+fn client(authority: &Path, shown: Option<[&Path; 2]>) -> reqwest::Client {
+    let read = |file: &Path| std::fs::read(file).unwrap();
+    let authority = reqwest::Certificate::from_pem(&read(authority)).unwrap();
+    let mut builder = reqwest::Client::builder().tls_certs_only([authority]);
+    if let Some(pair) = shown {
+        let pair = pair.map(read).concat();
+        builder = builder.identity(reqwest::Identity::from_pem(&pair).unwrap());
+    }
+    builder.build().unwrap()
+}
+
+#[test]
+fn the_api_server_is_answered_and_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    let commands = blocks("bash");
+    assert_eq!(commands.len(), 1);
+    let mut bash = Command::new("bash");
+    printed(bash.args(["-euc", &commands[0]]).current_dir(&folder));
+
+    // The port has to be known before there is an API server. For another one than 443
+    // the user's name ends with it (`clientConfig` in apiserver/pkg/util/webhook).
+    let address = Service::address();
+    let port = address.local_addr().unwrap().port();
+    let place = folder.path().display().to_string();
+    let [admission, webhooks] = &blocks("yaml")[..] else {
+        panic!("the page shows the two files, and no other");
+    };
+    assert!(webhooks.contains(USER), "{webhooks}");
+    let webhooks = webhooks.replace(USER, &format!("{}:{port}\n", USER.trim_end()));
+    std::fs::write(file("webhooks.kubeconfig"), webhooks.replace(PLACE, &place)).unwrap();
+    std::fs::write(file("admission.yaml"), admission.replace(PLACE, &place)).unwrap();
+    let options = Options {
+        api_server_flags: vec![format!(
+            "--admission-control-config-file={place}/admission.yaml"
+        )],
+        ..Options::of(Needs::ApiServer)
+    };
+    let Some(plane) = harness::start_control_plane_with(Needs::ApiServer, &options) else {
+        return;
+    };
+
+    account(&plane);
+    let mut script = Command::new(repository("certs/development"));
+    printed(script.args([&place, "multi-attach-guard.multi-attach-guard.svc"]));
+    let options = GuardOptions {
+        arguments: [
+            "tls-cert=tls.crt",
+            "tls-key=tls.key",
+            "client-ca=client-ca.crt",
+        ]
+        .map(|it| it.replace('=', &format!("={place}/")))
+        .map(|it| format!("--{it}"))
+        .to_vec(),
+        environment: vec![(
+            "KUBECONFIG".to_owned(),
+            kubeconfig(&plane).display().to_string(),
+        )],
+        ..GuardOptions::default()
+    };
+    let (program, url, admin_url) = plane.serve("asked-by-name", &options);
+    let guard = Guard {
+        program,
+        url,
+        admin_url,
+        certificate: file("tls.crt"),
+        key: file("tls.key"),
+    };
+    let service = Service::at(address, &plane);
+    service.leads_to(&[&guard]);
+
+    // A name that leads elsewhere: nothing else forwards what is sent to a Service here.
+    plane.apply(
+        "multi-attach-guard",
+        "{apiVersion: v1, kind: Service, metadata: {name: multi-attach-guard}, \
+          spec: {type: ExternalName, externalName: 127.0.0.1}}",
+    );
+    let authority = std::fs::read(file("ca.crt")).unwrap();
+    register_changed(&plane, BASE, |_, webhook| {
+        let client = &mut webhook["clientConfig"];
+        client["service"]["port"] = json!(port);
+        client["caBundle"] = json!(ByteString(authority.clone()));
+    });
+    until_asked(&plane);
+
+    let review = std::fs::read_to_string(repository("examples/review.json")).unwrap();
+    let ask = |shown| {
+        let client = client(&file("ca.crt"), shown);
+        let request = client.post(format!("{}/validate", guard.url));
+        let request = request.header("content-type", "application/json");
+        let answer = plane.block_on(request.body(review.clone()).send());
+        answer.map(|it| plane.block_on(it.json::<Value>()).unwrap())
+    };
+    let own = [file("client.crt"), file("client.key")];
+    let own = ask(Some([&own[0], &own[1]])).unwrap();
+    assert!(own["response"]["allowed"].is_boolean(), "{own}");
+    let of_the_cluster = plane.pki.client("somebody", "system:masters");
+    let of_the_cluster = [&*of_the_cluster.certificate, &*of_the_cluster.key];
+    for (who, shown) in [
+        ("without a certificate", None),
+        ("with one of the cluster's", Some(of_the_cluster)),
+    ] {
+        let answer = ask(shown);
+        assert!(answer.is_err(), "{who}: {answer:?}");
+    }
+}
