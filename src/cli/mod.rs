@@ -47,8 +47,8 @@ pub enum Command {
     /// Answer admission reviews over HTTPS
     ///
     /// POST /mutate and /validate on the webhook port; /healthz, /readyz and /metrics on the admin
-    /// port. SIGTERM ends it in order: readiness goes off, requests are still answered while the
-    /// endpoints change, then the connections drain. A second signal ends it at once.
+    /// port. On SIGTERM it stops in order: it says that it is not ready, still answers while the
+    /// endpoints change, then lets the connections drain. A second signal ends it at once.
     Serve(Box<ServeOptions>),
     /// Check manifests before any cluster sees them
     ///

@@ -1,4 +1,4 @@
-//! Two workloads use the same volume, which one node, or one pod, at a time may have.
+//! Two workloads use one volume that only one node, or only one pod, may have at a time.
 //!
 //! # Fires on
 //!

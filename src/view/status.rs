@@ -100,7 +100,7 @@ impl fmt::Display for KindStatus {
             ),
             Link::NotServed => write!(
                 f,
-                "The API server does not serve {resource}; {stale}. It needs Kubernetes 1.27 or newer."
+                "The API server does not serve {resource}; {stale}. It needs Kubernetes 1.30 or newer."
             ),
         }
     }

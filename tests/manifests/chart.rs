@@ -63,6 +63,12 @@ fn values_reach_the_objects() {
             "\"--stale=deny\"",
         ),
         (
+            0,
+            "extraArgs={--drain-timeout=30s}",
+            "/spec/template/spec/containers/0/args/5",
+            "\"--drain-timeout=30s\"",
+        ),
+        (
             1,
             "policy.nodes=always",
             "/data/policy.yaml",

@@ -36,7 +36,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "CONTEXT")]
     pub context: Option<String>,
 
-    /// Judge the objects of this namespace only
+    /// Judge the objects of this namespace only; the facts of all are read
     #[arg(long, short, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
@@ -48,7 +48,7 @@ pub struct AuditOptions {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
 
-    /// Count the findings and do not tell them one by one, in formats for people
+    /// Count the findings instead of listing them, in the formats for people
     #[arg(long)]
     pub summary: bool,
 
@@ -56,7 +56,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "EARLIER.json")]
     pub compare: Option<PathBuf>,
 
-    /// The least that makes the audit fail
+    /// The mildest finding that fails the audit
     #[arg(long, value_enum, default_value_t = FailOn::Deny)]
     pub fail_on: FailOn,
 

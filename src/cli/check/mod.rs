@@ -107,8 +107,8 @@ pub struct CheckOptions {
     #[arg(long, conflicts_with = "fix")]
     pub diff: bool,
 
-    /// The remedy that --fix and --diff take, in place of the one that the policy chooses; only
-    /// "colocate" keeps several pods together
+    /// The remedy that --fix and --diff take, in place of the one that the policy chooses: auto,
+    /// recreate, zero-surge, drop-leftover or colocate, which alone keeps several pods together
     #[arg(long, value_name = "REMEDY", value_parser = remedy)]
     pub remedy: Option<RemedyChoice>,
 }

@@ -210,24 +210,42 @@ fn the_reference_names_every_rule_and_no_other() {
 #[test]
 fn the_first_example_of_the_reference_does_what_it_says() {
     let policy = policy(blocks(REFERENCE, "yaml")[0]);
-    let shop = Object {
-        namespace: "shop-eu",
-        ..Object::default()
-    };
-    let other = Object {
-        namespace_labels: Some(labels(&[])),
-        ..Object::default()
-    };
-    let action = |object: &Object| {
+    let action = |namespace, rule, outcome| {
+        let object = Object {
+            namespace,
+            namespace_labels: Some(labels(&[])),
+            ..Object::default()
+        };
         let resolved = policy.resolve(&object.target());
-        resolved
-            .decide(
-                codes::ROLLING_UPDATE_OVERLAP,
-                Outcome::Deadlock,
-                Certainty::Verified,
-            )
-            .action
+        resolved.decide(rule, outcome, Certainty::Verified).action
     };
-    assert_eq!(action(&shop), Action::Fix);
-    assert_eq!(action(&other), Action::Warn);
+    let cases = [
+        (
+            codes::ROLLING_UPDATE_OVERLAP,
+            Outcome::Deadlock,
+            Action::Fix,
+        ),
+        (codes::SINGLE_POD_VOLUME, Outcome::Stuck, Action::Fix),
+        (
+            codes::LEFTOVER_ROLLING_UPDATE,
+            Outcome::Refused,
+            Action::Fix,
+        ),
+        (
+            codes::UNSUPPORTED_ACCESS_MODE,
+            Outcome::Refused,
+            Action::Deny,
+        ),
+        (codes::FENCING_LIVE_NODE, Outcome::DataLoss, Action::Deny),
+    ];
+    for (rule, outcome, expected) in cases {
+        for (namespace, expected) in [
+            ("shop", expected),
+            ("shop-eu", expected),
+            ("bank", Action::Warn),
+        ] {
+            let action = action(namespace, rule, outcome);
+            assert_eq!(action, expected, "{rule} in {namespace}");
+        }
+    }
 }
