@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
@@ -40,9 +41,22 @@ const EXHAUSTED: Duration = Duration::from_millis(50);
 /// together.
 const WAITING: u32 = 4096;
 
-/// Listens at an address.
+/// Listens at an address. `0.0.0.0` stands for every address, those of IPv6 too where the
+/// machine has any, as for servers in Go: pods may have no other.
 pub(super) fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
+    if address.ip() != IpAddr::V4(Ipv4Addr::UNSPECIFIED) {
+        return listen_at_just(address);
+    }
+    let every = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());
+    listen_at_just(every).or_else(|_| listen_at_just(address))
+}
+
+fn listen_at_just(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = socket_for(address)?;
+    if address.is_ipv6() {
+        // Otherwise the system decides (`net.ipv6.bindv6only`) whether IPv4 is among them.
+        SockRef::from(&socket).set_only_v6(false)?;
+    }
     // A port that was in use a moment ago is free.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
@@ -73,6 +87,8 @@ pub(super) async fn accept<S, F>(
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
+                    // Through a socket of IPv6, one of IPv4 comes as `::ffff:a.b.c.d`.
+                    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
                     if let Some(served) = serve(stream, peer) {
                         open.spawn(served);
                     }
@@ -190,7 +206,6 @@ fn next_look(connection: &Connection, lifetime: Lifetime) -> Option<Instant> {
 #[cfg(test)]
 mod tests {
     use std::future::{pending, ready};
-    use std::net::{IpAddr, Ipv4Addr};
     use std::sync::Mutex;
 
     use tokio::io::AsyncWriteExt;
@@ -205,6 +220,30 @@ mod tests {
         age: LONG,
         goodbye: Duration::from_secs(1),
     };
+
+    /// An account is an address's, and readiness knows its own handshake by where it is from.
+    #[tokio::test]
+    async fn a_caller_by_ipv4_has_an_address_of_ipv4() {
+        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(), 0);
+        let listener = listen_at(address).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sender, told) = oneshot::channel();
+        let sender = Mutex::new(Some(sender));
+        let tell = |_, peer| {
+            let _ = sender.lock().unwrap().take()?.send(peer);
+            None::<std::future::Ready<()>>
+        };
+        let (_go_on, stop) = oneshot::channel();
+        let connections = Arc::new(Connections::new(1, None));
+        let caller = async {
+            let caller = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
+            (caller.unwrap().local_addr().unwrap(), told.await.unwrap())
+        };
+        tokio::select! {
+            () = accept(listener, connections, stop, tell) => panic!("it ended"),
+            (caller, peer) = caller => assert_eq!(caller, peer),
+        }
+    }
 
     const REQUEST: &[u8] = b"POST / HTTP/1.1\r\nhost: guard\r\ncontent-length: 0\r\n\r\n";
 

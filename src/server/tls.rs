@@ -1,6 +1,6 @@
 //! TLS on the webhook port, and asking that port for a handshake.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,9 @@ use tokio_rustls::TlsConnector;
 use super::health::Readiness;
 use super::port::socket_for;
 
-/// TLS 1.2 and 1.3, HTTP/2 preferred: the API server speaks HTTP/2 over 1.3.
+/// TLS 1.2 and 1.3, HTTP/2 preferred. The API server speaks HTTP/1.1 to a Service, so that
+/// its connections spread over the replicas, and HTTP/2 to a `url` on its own machine
+/// (`hookClientConfig` in apiserver/pkg/util/webhook/client.go).
 /// Without `clients` anybody may ask.
 pub(super) fn server_config(
     certificates: Arc<dyn ResolvesServerCert>,
@@ -136,11 +138,11 @@ impl HandshakeProbe {
     }
 }
 
-/// The address at which this process reaches a port it has bound.
+/// The address at which this process reaches a port it has bound: by IPv4 where that is
+/// every address, as a machine whose IPv6 is switched off may let it be bound all the same.
 fn reachable(bound: SocketAddr) -> SocketAddr {
     let ip = match bound.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         ip => ip,
     };
     SocketAddr::new(ip, bound.port())
@@ -197,7 +199,7 @@ mod tests {
     fn bound_address_is_reachable() {
         let cases = [
             ("0.0.0.0:8443", "127.0.0.1:8443"),
-            ("[::]:8443", "[::1]:8443"),
+            ("[::]:8443", "127.0.0.1:8443"),
             ("127.0.0.2:8443", "127.0.0.2:8443"),
             ("[2001:db8::1]:8443", "[2001:db8::1]:8443"),
         ];

@@ -16,11 +16,12 @@ pub struct ServeOptions {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// The address of the webhook port; port 0 lets the system choose
+    /// The address of the webhook port; 0.0.0.0 is every address, of IPv6 too, and port 0 lets
+    /// the system choose
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
 
-    /// The address of the admin port; port 0 lets the system choose
+    /// The address of the admin port, likewise
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub admin: SocketAddr,
 
@@ -48,8 +49,9 @@ pub struct ServeOptions {
     pub events: bool,
 
     /// Tell of nodes from which nothing is heard while volumes are attached to them, in metrics
-    /// and in Events on the pods that wait for these: what is held, since when, and the command for
-    /// when somebody has seen that the machine is off. It is never run. docs/operations.md says more
+    /// and in Events on the pods that wait for these: what is held, since when, and the command to
+    /// run once somebody has seen that the machine is off. The guard never runs it.
+    /// docs/operations.md says more
     #[arg(long, conflicts_with = "facts")]
     pub fence_advice: bool,
 
