@@ -161,6 +161,9 @@ fn way_out(situation: &Situation<'_>) -> &'static str {
 fn brief_way_out(situation: &Situation<'_>) -> &'static str {
     match (situation.workload.kind, situation.workload.replicas) {
         (WorkloadKind::StatefulSet, _) => "scale to 0 first",
+        (_, 2..) if situation.replicas_share_exclusive() => {
+            "use one replica and Recreate, or keep the pods on one node"
+        }
         (_, 2..) => "use Recreate",
         _ => "use Recreate or maxSurge 0",
     }

@@ -291,7 +291,7 @@ fn without_class(
 
 /// What the name of the claim's class tells, where all its meanings agree.
 fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> Option<UsedVolume> {
-    let mut meanings = storage::likely_classes(class)
+    let mut meanings = storage::supposed_classes(class)
         .iter()
         .map(|class| by_class(claim, Some(class), blank.clone(), facts));
     let first = meanings.next()?;

@@ -30,6 +30,17 @@ pub fn likely_classes(name: &str) -> &'static [StorageClass] {
     CLASSES.get(name).map_or(&[], Vec::as_slice)
 }
 
+/// The classes that `name` means, or, where it means nothing by itself and NFS is a word of
+/// it (`fatboy-nfs-appdata`), one of NFS: whoever serves that, no node holds such a volume.
+#[must_use]
+pub fn supposed_classes(name: &str) -> &'static [StorageClass] {
+    let mut words = name.split(|it: char| !it.is_ascii_alphanumeric());
+    match likely_classes(name) {
+        [] if words.any(|word| word.eq_ignore_ascii_case("nfs")) => likely_classes("nfs-csi"),
+        classes => classes,
+    }
+}
+
 /// A file that cannot be read is a build that went wrong, which a test rules out.
 fn read(text: &str) -> Result<HashMap<Text, Vec<StorageClass>>, serde_saphyr::Error> {
     #[derive(Deserialize)]
@@ -116,5 +127,21 @@ mod tests {
             ["pd.csi.storage.gke.io", "disk.csi.azure.com"]
         );
         assert_eq!(likely_classes("gp3")[0].parameters.get("type"), Some("gp3"));
+    }
+
+    #[test]
+    fn nfs_as_a_word_of_a_name_means_nfs() {
+        let provisioner = |name| {
+            let classes = supposed_classes(name);
+            classes.first().map(|class| class.provisioner.as_str())
+        };
+        for name in ["nfs", "fatboy-nfs-appdata", "NFS.slow"] {
+            assert_eq!(provisioner(name), Some("nfs.csi.k8s.io"), "{name}");
+        }
+        for name in ["infsight", "standard", ""] {
+            assert_eq!(provisioner(name), None, "{name}");
+        }
+        let known = Some("pd.csi.storage.gke.io");
+        assert_eq!(provisioner("standard-rwo"), known);
     }
 }

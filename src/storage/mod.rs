@@ -36,7 +36,7 @@ mod consistency;
 pub use self::attach::{Attach, AttachSource};
 pub use self::capability::{Capability, NodeLocal};
 pub use self::catalog::{Catalog, CatalogError};
-pub use self::class_names::likely_classes;
+pub use self::class_names::{likely_classes, supposed_classes};
 pub use self::condition::ClaimFacts;
 pub use self::entry::{Confidence, Entry, ModeList};
 pub use self::modes::{ClassModes, ModesError};

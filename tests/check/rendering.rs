@@ -239,6 +239,10 @@ fn what_a_kustomization_lacks_is_taken_from_the_others_where_they_agree() {
     };
     let (found, _) = elsewhere(&nfs, &shared);
     assert_eq!(found, [""; 0], "a claim that is rendered on its own");
+    let volume = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: share}, spec: {accessModes: [ReadWriteMany], storageClassName: gp3, nfs: {server: nas, path: /}}}";
+    let named = format!("{shared}  volumeName: share\n---\n{volume}\n");
+    let (found, told) = judged(&[only_web, data, ("data/claim.yaml", &named)]);
+    assert_eq!(found, [""; 0], "with the volume that it names: {told}");
     let (found, told) = elsewhere(CLASS, &claim);
     assert_eq!(found, ["warn assumed rolling-update-overlap"]);
     assert!(told.contains("The claim \"data\" was found in data, which is checked apart from this, so this is an assumption."), "{told}");
@@ -324,6 +328,13 @@ fn charts_are_rendered_with_their_values_and_those_given() {
         [format!("default/shop-web {place}")],
         "{own:?}"
     );
+    // Helm takes keys that stand there twice.
+    let twice = format!("{CHART}annotations: {{a: b}}\nannotations: {{a: b}}\n");
+    fs::write(folder.path().join("charts/shop/Chart.yaml"), twice).unwrap();
+    let odd = check(&folder, bin.path(), &[".", "--format", "json"]);
+    let expected = format!("default/release-web {place}");
+    assert_eq!(found(&report(&odd)), [expected], "{odd:?}");
+    fs::write(folder.path().join("charts/shop/Chart.yaml"), CHART).unwrap();
     let given = ["charts", "--values", "more.yaml", "--format", "json"];
     let given = check(&folder, bin.path(), &given);
     assert_eq!(

@@ -67,10 +67,11 @@ impl Root {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Chart {
     name: String,
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type")]
     kind: String,
 }
 
@@ -124,7 +125,10 @@ fn in_charts(folder: &Path, above: &Path) -> bool {
 }
 
 fn chart(file: &Path, folder: &Path) -> Option<Root> {
-    let chart: Chart = serde_saphyr::from_str(&fs::read_to_string(file).ok()?).ok()?;
+    // Helm decides what it can read: keys that stand there twice, for example.
+    let text = fs::read_to_string(file).ok();
+    let chart = text.and_then(|text| serde_saphyr::from_str(&text).ok());
+    let chart: Chart = chart.unwrap_or_default();
     let library = chart.kind == "library";
     Some(Root {
         kind: RootKind::Chart,
@@ -361,11 +365,19 @@ mod tests {
             ("charts/common/Chart.yaml", "name: common\ntype: library\n"),
             ("charts/broken/Chart.yaml", "name: [\n"),
         ]);
-        assert_eq!(names(folder.path(), &found), [PathBuf::from("charts/web")]);
-        assert_eq!(found[0].kind, RootKind::Chart);
-        assert_eq!(found[0].release, "web-app");
+        // Of the broken one Helm will say what is wrong.
+        let [broken, web] = &found[..] else {
+            panic!("{found:#?}");
+        };
+        assert_eq!(
+            names(folder.path(), &found),
+            ["charts/broken", "charts/web"].map(PathBuf::from)
+        );
+        assert_eq!(broken.release, "release");
+        assert_eq!(web.kind, RootKind::Chart);
+        assert_eq!(web.release, "web-app");
         let real = fs::canonicalize(folder.path()).unwrap();
-        assert!(found[0].holds(&real.join("charts/web/templates/web.yaml")));
-        assert!(!found[0].holds(&real.join("charts/common/Chart.yaml")));
+        assert!(web.holds(&real.join("charts/web/templates/web.yaml")));
+        assert!(!web.holds(&real.join("charts/common/Chart.yaml")));
     }
 }

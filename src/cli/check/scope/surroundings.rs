@@ -161,10 +161,9 @@ impl Walk<'_, '_> {
                 if depth == Depth::Judged {
                     self.users(number, &metadata.namespace, &metadata.name, Some(number));
                 }
-                // What decides about a claim of another scope may be named like, and be
-                // another one than, what decides about those of this one.
-                if scopes.nearness(self.from, source).is_some() {
-                    self.storage(claim);
+                match scopes.nearness(self.from, source) {
+                    Some(_) => self.storage(claim),
+                    None => self.storage_elsewhere(source, claim),
                 }
             }
             Object::Autoscaler(_) if depth == Depth::Judged => {
@@ -206,6 +205,23 @@ impl Walk<'_, '_> {
             self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
         }
         self.beside(&scopes.volumes);
+    }
+
+    /// The same for a claim of another scope, as its source `there` sees it. What decides
+    /// about it may be named like, and be another one than, what decides about the claims of
+    /// this one; default classes and free volumes there say nothing of these.
+    fn storage_elsewhere(&mut self, there: usize, claim: &Claim) {
+        let scopes = self.scopes;
+        let class = claim.class().map(|it| global(ObjectKind::StorageClass, it));
+        let volume = &claim.spec.volume_name;
+        let volume = (!volume.is_empty()).then(|| global(ObjectKind::Volume, volume));
+        for key in class.into_iter().chain(volume) {
+            if matches!(scopes.answer(self.from, &key), Answer::Nothing)
+                && let Answer::One(number) = scopes.answer(there, &key)
+            {
+                self.take(number, Depth::Fact);
+            }
+        }
     }
 
     /// Takes the nearest default class.
