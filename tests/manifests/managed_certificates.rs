@@ -212,7 +212,7 @@ impl Cluster<'_> {
     /// Registers the webhooks of the base, the mutating ones at the first replica and
     /// the validating ones at the second.
     fn register(&self, failure_policy: &str) {
-        register_changed(&self.plane, BASE, |kind, webhook| {
+        register_changed(self.plane, BASE, |kind, webhook| {
             let replica = KINDS.iter().position(|it| *it == kind).unwrap();
             let path = webhook["clientConfig"]["service"]["path"].clone();
             let url = format!("{}{}", self.replicas[replica].url, path.as_str().unwrap());
