@@ -32,7 +32,7 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WrittenSpec")]
 pub struct NodeSpec {
-    /// Taints that keep pods off, [`PASSING_TAINTS`] left out.
+    /// Taints that keep pods off, those left out that [pass](passes).
     #[serde(skip_serializing_if = "is_default")]
     pub taints: Box<[Taint]>,
     /// Whether somebody says with [`OUT_OF_SERVICE`] that the machine is off.
@@ -66,9 +66,15 @@ pub struct NodeStatus {
 /// `k8s.io/api/core/v1`).
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// The taints that Kubernetes or an administrator sets and lifts as things come
-/// and go: cordons, health, pressure (`staging/src/k8s.io/api/core/v1/well_known_taints.go`).
-pub const PASSING_TAINTS: [&str; 8] = [
+/// The taints that are set and lifted, or go with their node, as things come and go:
+///
+/// * cordons, health, pressure (`staging/src/k8s.io/api/core/v1/well_known_taints.go`),
+/// * a node that its cloud has not made ready yet, or has stopped
+///   (`staging/src/k8s.io/cloud-provider/api/well_known_taints.go`),
+/// * a node that an autoscaler has just made, or drains
+///   (`cluster-autoscaler/utils/taints` of kubernetes/autoscaler, `pkg/apis/v1/taints.go` of
+///   kubernetes-sigs/karpenter). It is then that pods move.
+const PASSING_TAINTS: [&str; 13] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
     "node.kubernetes.io/unschedulable",
@@ -77,7 +83,22 @@ pub const PASSING_TAINTS: [&str; 8] = [
     "node.kubernetes.io/pid-pressure",
     "node.kubernetes.io/network-unavailable",
     OUT_OF_SERVICE,
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cloudprovider.kubernetes.io/shutdown",
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/unregistered",
+    "karpenter.sh/disrupted",
 ];
+
+/// What the names of taints end with that a node has until an agent of its driver or network
+/// runs there (`ebs.csi.aws.com/agent-not-ready`, `node.cilium.io/agent-not-ready`).
+const UNTIL_AN_AGENT_RUNS: &str = "/agent-not-ready";
+
+/// Whether the taint of that name comes and goes, so that pods may be on its node at another
+/// time.
+fn passes(taint: &str) -> bool {
+    PASSING_TAINTS.contains(&taint) || taint.ends_with(UNTIL_AN_AGENT_RUNS)
+}
 
 /// The names of resources that only some nodes have, `example.com/gpu` for
 /// example, those of which there are none left out.
@@ -216,8 +237,7 @@ struct WrittenSpec {
 impl From<WrittenSpec> for NodeSpec {
     fn from(WrittenSpec { taints }: WrittenSpec) -> Self {
         let lasts = |taint: &Taint| {
-            matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
-                && !PASSING_TAINTS.contains(&taint.key.as_str())
+            matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute") && !passes(&taint.key)
         };
         Self {
             // Whatever its effect: Kubernetes asks for the key alone.

@@ -289,8 +289,9 @@ impl Workload {
             | WorkloadKind::ReplicationController => spec.replicas.unwrap_or(1),
         };
         let mut template = template;
-        if kind == WorkloadKind::Job && !metadata.name.is_empty() {
-            // The Job's strategy in the API server adds these after admission.
+        if kind == WorkloadKind::Job && !spec.manual_selector && !metadata.name.is_empty() {
+            // The Job's strategy in the API server adds these after admission
+            // (`generateSelector` in `pkg/registry/batch/job/strategy.go`).
             for label in ["batch.kubernetes.io/job-name", "job-name"] {
                 template.labels = template.labels.with(label, &metadata.name);
             }
@@ -343,6 +344,8 @@ struct Spec {
     completion_mode: Option<Text>,
     #[serde(deserialize_with = "nullable")]
     job_template: JobTemplate,
+    #[serde(deserialize_with = "nullable")]
+    manual_selector: bool,
     #[serde(deserialize_with = "nullable")]
     paused: bool,
     #[serde(deserialize_with = "nullable")]

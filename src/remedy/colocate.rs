@@ -7,11 +7,12 @@ use super::{Remedy, edit};
 use crate::model::pod::HOSTNAME;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::codes;
+use crate::situation::Situation;
 use crate::situation::constraints::contradiction;
 
 pub(super) const REMEDY: Remedy = Remedy {
     name: "colocate",
-    cost: "It changes the pod template, which starts a rollout; all pods share one node, and after a drain or the loss of that node they may wait for minutes. Some drivers of node-local storage refuse a second mount.",
+    cost: "It changes the pod template, which starts a rollout; all pods share one node, and after a drain or the loss of that node they may wait for minutes. Pods that are on several nodes already have to be deleted once. Some drivers of node-local storage refuse a second mount.",
     effect: "required pod affinity now keeps all pods on one node",
     cures: &[
         codes::ROLLING_UPDATE_OVERLAP,
@@ -24,7 +25,7 @@ pub(super) const REMEDY: Remedy = Remedy {
         WorkloadKind::StatefulSet,
         WorkloadKind::Job,
     ],
-    works: |situation| contradiction(situation).is_none(),
+    works,
     patch,
 };
 
@@ -37,10 +38,17 @@ const PATH: [&str; 6] = [
     "requiredDuringSchedulingIgnoredDuringExecution",
 ];
 
+/// How many devices a node has left is not known: the pods that are together may need more.
+fn works(situation: &Situation<'_>) -> bool {
+    contradiction(situation).is_none() && situation.workload.template.extended_resources.is_empty()
+}
+
 fn patch(workload: &Workload, raw: &Value) -> Option<Patch> {
-    let selector = match workload.kind {
-        WorkloadKind::Job => job_selector(workload)?,
-        _ => raw
+    let is_made = workload.kind == WorkloadKind::Job
+        && raw.pointer("/spec/manualSelector") != Some(&Value::Bool(true));
+    let selector = match is_made {
+        true => job_selector(workload)?,
+        false => raw
             .pointer("/spec/selector")
             .filter(|selector| selector.as_object().is_some_and(|it| !it.is_empty()))?
             .clone(),

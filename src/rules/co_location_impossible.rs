@@ -13,7 +13,8 @@
 //!   `stuck`, or `delay` for pods that run to an end;
 //! * something keeps the pods of a Deployment on one node, and one of these
 //!   forbids one more there, so that the new pod of a rolling update may neither
-//!   stay nor go: `deadlock`.
+//!   stay nor go: `deadlock`. Required anti-affinity does so too where the update takes
+//!   it away, as that of the pods which still run keeps new ones off.
 //!
 //! # Why
 //!
@@ -98,7 +99,12 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         volumes: words::names(situation.volumes_in_one_place()),
         extent,
         what: format!("{}; {consequence}.", words::in_one_place(situation)),
-        advice: "Remove what keeps the pods apart, or use one replica with strategy Recreate, or use a volume that many nodes can have.".to_owned(),
+        advice: if constraint.is_of_the_old {
+            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, in the same update."
+        } else {
+            "Remove what keeps the pods apart, or use one replica with strategy Recreate, or use a volume that many nodes can have."
+        }
+        .to_owned(),
         brief: format!(
             "{} needs the pods on one node, which their own constraints forbid",
             words::first_of(situation.volumes_in_one_place())

@@ -30,6 +30,9 @@ use crate::model::workload::{Workload, WorkloadKind};
 /// The label that holds the name of a StatefulSet's pod.
 pub const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 
+/// The label that the API server gives every namespace: its name.
+const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+
 /// What a workload's affinity to its own pods keeps on one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Together {
@@ -183,6 +186,22 @@ pub fn matches_other_revisions(
         ..term.clone()
     };
     matches_itself(&term, workload, facts)
+}
+
+/// Whether a term of `old`'s pods matches those of `new`, the same workload after an update.
+#[must_use]
+pub fn matches_next(
+    term: &PodAffinityTerm,
+    old: &Workload,
+    new: &Workload,
+    facts: Facts<'_>,
+) -> bool {
+    let namespace = &old.metadata.namespace;
+    let is_revision = |key: &Text| old.kind.revision_label() == Some(key.as_str());
+    selects(term, old, &new.template.labels)
+        && covers(term, namespace, namespace, facts)
+        && !by_revision(term, old)
+        && (term.mismatch_label_keys.iter()).all(|key| is_revision(key) || !has_label(old, key))
 }
 
 /// Whether the term looks at labels of which each pod has its own value, so that
@@ -396,18 +415,18 @@ fn covers(term: &PodAffinityTerm, own: &Text, namespace: &Text, facts: Facts<'_>
     match facts.view.namespace(namespace) {
         Lookup::Found(facts) => {
             // The API server sets this label on every namespace.
-            selector.matches(
-                &facts
-                    .metadata
-                    .labels
-                    .with("kubernetes.io/metadata.name", namespace),
-            )
+            selector.matches(&facts.metadata.labels.with(NAMESPACE_NAME, namespace))
         }
         Lookup::Absent | Lookup::NotSynced => {
-            let known: Labels = [("kubernetes.io/metadata.name", namespace.as_str())]
-                .into_iter()
-                .collect();
-            selector.matches(&known) || own == namespace
+            let name = |key: &str| (key == NAMESPACE_NAME).then_some(namespace.as_str());
+            let by_name = selector
+                .match_labels
+                .iter()
+                .all(|(key, value)| name(key).is_none_or(|name| name == value))
+                && (selector.match_expressions.iter())
+                    .all(|it| name(&it.key).is_none_or(|name| it.accepts(Some(name))));
+            let known: Labels = [(NAMESPACE_NAME, namespace.as_str())].into_iter().collect();
+            selector.matches(&known) || own == namespace && by_name
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::affinity::{by_revision, matches_itself, matches_other_revisions};
+use super::affinity::{by_revision, matches_itself, matches_next, matches_other_revisions};
 use super::eligibility::Eligibility;
-use super::{Hold, NodeAssumption, Situation, UsedVolume};
+use super::{Facts, Hold, NodeAssumption, Situation, UsedVolume};
 use crate::model::Text;
 use crate::model::node::Node;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm, TopologySpread};
-use crate::model::workload::WorkloadKind;
+use crate::model::workload::{Workload, WorkloadKind};
 
 /// Pods that must share a node, and the constraint of theirs that forbids it.
 pub struct Contradiction {
@@ -52,10 +52,33 @@ pub fn contradiction(situation: &Situation<'_>) -> Option<Contradiction> {
     if !situation.rolling_update_deadlocks(room) || !situation.pins_rollouts() {
         return None;
     }
-    forbids(situation, pods + room.surge, Revisions::Two).map(|constraint| Contradiction {
+    // New pods come one by one: once the first is ready, an old one goes.
+    let constraint = forbids(situation, pods + 1, Revisions::Two).or_else(|| {
+        situation.placement.kept_off.then(|| Constraint {
+            field: format!(
+                "{}.affinity.podAntiAffinity",
+                situation.workload.kind.pod_spec_path()
+            ),
+            text: "the required anti-affinity of the pods that still run".to_owned(),
+            is_of_the_old: true,
+        })
+    });
+    constraint.map(|constraint| Contradiction {
         pods: Together::Rollout,
         constraint,
     })
+}
+
+/// Whether a term of required anti-affinity of `old`'s pods keeps those of `new`, the same
+/// workload after an update, off their nodes.
+pub(super) fn keeps_off(
+    term: &PodAffinityTerm,
+    old: &Workload,
+    new: &Workload,
+    facts: Facts<'_>,
+) -> bool {
+    matches_next(term, old, new, facts)
+        && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, new, facts))
 }
 
 /// Whose pods are counted together.
@@ -71,6 +94,8 @@ enum Revisions {
 pub struct Constraint {
     /// The field it stands in, `spec.template.spec.affinity.podAntiAffinity` for example.
     pub field: String,
+    /// Whether it is that of the pods from before the update alone.
+    pub is_of_the_old: bool,
     text: String,
 }
 
@@ -87,6 +112,7 @@ fn forbids(situation: &Situation<'_>, pods: i64, revisions: Revisions) -> Option
     let path = situation.workload.kind.pod_spec_path();
     let constraint = |field: &str, text: &str| Constraint {
         field: format!("{path}.{field}"),
+        is_of_the_old: false,
         text: text.to_owned(),
     };
     if template.takes_host_port {
@@ -150,14 +176,15 @@ fn keeps_apart(term: &PodAffinityTerm, situation: &Situation<'_>, revisions: Rev
                 || matches_other_revisions(term, workload, facts)
         }
     };
-    matches && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, situation))
+    matches
+        && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, workload, facts))
 }
 
 /// Whether the eligible nodes are known and all carry the label: anti-affinity
 /// over a label that a node does not have forbids nothing there.
-fn every_node_has(key: &str, situation: &Situation<'_>) -> bool {
+fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
     let mut all = false;
-    Eligibility::new(&situation.workload.template, None).visit(situation.facts, &mut |node| {
+    Eligibility::new(&workload.template, None).visit(facts, &mut |node| {
         all = node.metadata.labels.get(key).is_some();
         all
     });

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::affinity::{self, Together};
+use super::constraints;
 use super::eligibility::COUNTED;
 use super::moved::Move;
 use super::range::{OneNode, Range};
@@ -21,6 +22,11 @@ pub struct Placement {
     pub eligible: Eligible,
     /// Where the update under way moves pods that are otherwise kept on one node.
     pub moved: Option<Move>,
+    /// Whether the pods from before the update keep new ones off their nodes, by required
+    /// anti-affinity: that of a pod which runs counts as well as that of the one which comes
+    /// (`satisfyExistingPodsAntiAffinity` in
+    /// `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`).
+    pub kept_off: bool,
 }
 
 /// How many nodes the pods can go to.
@@ -55,6 +61,7 @@ impl Placement {
             affinity: Together::default(),
             eligible: Eligible::ManyAssumed,
             moved: None,
+            kept_off: false,
         }
     }
 
@@ -80,6 +87,12 @@ impl Placement {
                 .filter(|_| range.one_node.is_some() || affinity.rollouts)
                 .and_then(|old| Move::of(old, workload, volumes, &range, facts)),
             one_node: range.one_node,
+            kept_off: previous.is_some_and(|old| {
+                old.has_pods()
+                    && workload.template.node_name.is_none()
+                    && (old.template.anti_affinity.iter())
+                        .any(|term| constraints::keeps_off(term, old, workload, facts))
+            }),
         }
     }
 

@@ -348,6 +348,7 @@ const JOB: &[Field] = &[
 const JOB_SPEC: &[Field] = &[
     number(1, "parallelism"),
     number(2, "completions"),
+    flag(5, "manualSelector"),
     object(6, "template", POD_TEMPLATE),
     text(9, "completionMode"),
     flag(10, "suspend"),

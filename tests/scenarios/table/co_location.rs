@@ -86,6 +86,16 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             spread("kubernetes.io/hostname"),
         )
         .ends(&[Deadlock]),
+        rollout(
+            "X6s",
+            "self affinity, hard hostname spread that allows one pod more, and a larger surge",
+            web()
+                .near_itself()
+                .replicas(2)
+                .rolling(&json!("100%"), &json!(0))
+                .spread("kubernetes.io/hostname", &json!({ "maxSkew": 3 })),
+        )
+        .ends(&[Nothing]),
         rollout("X6z", "self affinity and hard zone spread", spread(ZONE))
             .zones(&zones)
             .ends(&[Deadlock]),

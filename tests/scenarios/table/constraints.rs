@@ -90,6 +90,24 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             web().on_node("a").apart_over(ZONE),
         )
         .ends(&[Deadlock]),
+        Scenario::new(
+            "Y11u",
+            "one node selected, and anti-affinity to itself taken away",
+        )
+        .volume(one())
+        .apply(&web().on_node("a").apart_over(HOSTNAME))
+        .apply(&web().on_node("a"))
+        .ends(&[Deadlock]),
+        Scenario::new("Y11a", "anti-affinity to itself replaced by affinity")
+            .volume(one())
+            .apply(&web().apart_over(HOSTNAME))
+            .apply(&web().near_itself())
+            .ends(&[Deadlock]),
+        Scenario::new("Y11r", "the same with Recreate from then on")
+            .volume(one())
+            .apply(&web().apart_over(HOSTNAME))
+            .apply(&web().near_itself().recreate())
+            .ends(&[Nothing]),
         rollout(
             "Y11m",
             "self affinity and anti-affinity to pods of other revisions (mismatchLabelKeys)",
