@@ -236,6 +236,15 @@ pub(crate) fn moves() -> Vec<(Configuration, Configuration)> {
                         layout.world(volume, &[workload.on(after)]),
                     ));
                 }
+                // The anti-affinity that the old pods have and the new ones do not.
+                let apart = Workload {
+                    anti_affinity: true,
+                    ..workload
+                };
+                moves.push((
+                    layout.world(volume, &[apart.on(before)]),
+                    layout.world(volume, &[workload.on(after)]),
+                ));
                 // The taints that the old pods tolerate and the new ones do not.
                 let tolerating = |nodes| Workload {
                     tolerated: NodeSet::of(nodes),

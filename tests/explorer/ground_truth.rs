@@ -63,6 +63,10 @@ pub(crate) fn changes() -> Vec<Change> {
     let zero_surge = rwo(web(Strategy::rolling(0, 1), 1));
     let colocated = rwo(web(DEFAULT, 1).affinity(FIRST));
     let on = |strategy, nodes: &[usize]| rwo(web(strategy, 1).on(nodes));
+    let apart = |mut world: Configuration| {
+        world.workloads[0].anti_affinity = true;
+        world
+    };
     let tolerating = |nodes| {
         let mut world = rwo(web(DEFAULT, 1));
         world.workloads[0].tolerated = NodeSet::of(nodes);
@@ -117,6 +121,27 @@ pub(crate) fn changes() -> Vec<Change> {
             rwo(web(DEFAULT, 1).affinity(FIRST).on(&[1])),
             Start::Well,
             Deadlock,
+        ),
+        (
+            "Y11u anti-affinity taken away",
+            apart(on(DEFAULT, &[0])),
+            on(DEFAULT, &[0]),
+            Start::Well,
+            Deadlock,
+        ),
+        (
+            "Y11a anti-affinity replaced by affinity",
+            apart(rwo(web(DEFAULT, 1))),
+            rwo(web(DEFAULT, 1).affinity(FIRST)),
+            Start::Well,
+            Deadlock,
+        ),
+        (
+            "Y11r the same with Recreate",
+            apart(rwo(web(DEFAULT, 1))),
+            rwo(web(Strategy::Recreate, 1).affinity(FIRST)),
+            Start::Well,
+            Nothing,
         ),
         (
             "Y1t a toleration dropped",
@@ -319,6 +344,14 @@ fn constraints() -> Vec<Row> {
         world.zones = zones.to_vec();
         world
     };
+    let with_room_for_one_more = || {
+        let mut workload = web(Strategy::rolling(2, 0), 2).affinity(FIRST);
+        workload.hostname_spread = Some(Spread {
+            max_skew: 3,
+            own_revision: false,
+        });
+        rwo(workload)
+    };
     const ALL: &[usize] = &[0, 1, 2];
     const FIRST_ZONE: &[usize] = &[0, 1];
     let narrowed = |counted, eligible| {
@@ -379,6 +412,11 @@ fn constraints() -> Vec<Row> {
             "X6 self affinity, hostname spread",
             spread(SKEW_OF_ONE, None, &[0, 0, 0]),
             Deadlock,
+        ),
+        (
+            "X6s self affinity, hostname spread with room for one more, a larger surge",
+            with_room_for_one_more(),
+            Nothing,
         ),
         (
             "X6z self affinity, zone spread, two zones",
