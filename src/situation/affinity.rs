@@ -188,20 +188,29 @@ pub fn matches_other_revisions(
     matches_itself(&term, workload, facts)
 }
 
-/// Whether a term of `old`'s pods matches those of `new`, the same workload after an update.
+/// Whether a term of required anti-affinity of `old`'s pods keeps those of `new`, the same
+/// workload after an update, off their nodes.
 #[must_use]
-pub fn matches_next(
-    term: &PodAffinityTerm,
-    old: &Workload,
-    new: &Workload,
-    facts: Facts<'_>,
-) -> bool {
+pub fn keeps_off(term: &PodAffinityTerm, old: &Workload, new: &Workload, facts: Facts<'_>) -> bool {
     let namespace = &old.metadata.namespace;
     let is_revision = |key: &Text| old.kind.revision_label() == Some(key.as_str());
     selects(term, old, &new.template.labels)
         && covers(term, namespace, namespace, facts)
         && !by_revision(term, old)
         && (term.mismatch_label_keys.iter()).all(|key| is_revision(key) || !has_label(old, key))
+        && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, new, facts))
+}
+
+/// Whether the eligible nodes are known and all carry the label: anti-affinity
+/// over a label that a node does not have forbids nothing there.
+#[must_use]
+pub fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
+    let mut all = false;
+    Eligibility::new(&workload.template, None).visit(facts, &mut |node| {
+        all = node.metadata.labels.get(key).is_some();
+        all
+    });
+    all
 }
 
 /// Whether the term looks at labels of which each pod has its own value, so that

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::affinity::{by_revision, matches_itself, matches_next, matches_other_revisions};
+use super::affinity::{by_revision, every_node_has, matches_itself, matches_other_revisions};
 use super::eligibility::Eligibility;
-use super::{Facts, Hold, NodeAssumption, Situation, UsedVolume};
+use super::{Hold, NodeAssumption, Situation, UsedVolume};
 use crate::model::Text;
 use crate::model::node::Node;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm, TopologySpread};
-use crate::model::workload::{Workload, WorkloadKind};
+use crate::model::workload::WorkloadKind;
 
 /// Pods that must share a node, and the constraint of theirs that forbids it.
 pub struct Contradiction {
@@ -67,18 +67,6 @@ pub fn contradiction(situation: &Situation<'_>) -> Option<Contradiction> {
         pods: Together::Rollout,
         constraint,
     })
-}
-
-/// Whether a term of required anti-affinity of `old`'s pods keeps those of `new`, the same
-/// workload after an update, off their nodes.
-pub(super) fn keeps_off(
-    term: &PodAffinityTerm,
-    old: &Workload,
-    new: &Workload,
-    facts: Facts<'_>,
-) -> bool {
-    matches_next(term, old, new, facts)
-        && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, new, facts))
 }
 
 /// Whose pods are counted together.
@@ -178,17 +166,6 @@ fn keeps_apart(term: &PodAffinityTerm, situation: &Situation<'_>, revisions: Rev
     };
     matches
         && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, workload, facts))
-}
-
-/// Whether the eligible nodes are known and all carry the label: anti-affinity
-/// over a label that a node does not have forbids nothing there.
-fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
-    let mut all = false;
-    Eligibility::new(&workload.template, None).visit(facts, &mut |node| {
-        all = node.metadata.labels.get(key).is_some();
-        all
-    });
-    all
 }
 
 fn counts_own_pods(

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::affinity::{self, Together};
-use super::constraints;
 use super::eligibility::COUNTED;
 use super::moved::Move;
 use super::range::{OneNode, Range};
@@ -91,7 +90,7 @@ impl Placement {
                 old.has_pods()
                     && workload.template.node_name.is_none()
                     && (old.template.anti_affinity.iter())
-                        .any(|term| constraints::keeps_off(term, old, workload, facts))
+                        .any(|term| affinity::keeps_off(term, old, workload, facts))
             }),
         }
     }
