@@ -32,7 +32,7 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WrittenSpec")]
 pub struct NodeSpec {
-    /// Taints that keep pods off, those left out that [pass](passes).
+    /// Taints that keep pods off, but for those that come and go.
     #[serde(skip_serializing_if = "is_default")]
     pub taints: Box<[Taint]>,
     /// Whether somebody says with [`OUT_OF_SERVICE`] that the machine is off.
