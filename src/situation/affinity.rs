@@ -152,30 +152,20 @@ fn is_follower(workload: &Workload, facts: Facts<'_>) -> bool {
 /// anti-affinity forbids, the company of its own pods.
 #[must_use]
 pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, facts: Facts<'_>) -> bool {
-    selects(term, workload, &workload.template.labels)
-        && covers(
-            term,
-            &workload.metadata.namespace,
-            &workload.metadata.namespace,
-            facts,
-        )
-        && !term
-            .mismatch_label_keys
-            .iter()
-            .any(|key| has_label(workload, key))
-        && !tells_pods_apart(term, workload)
+    matches_own(term, workload, &workload.template.labels, facts)
 }
 
-/// Whether a term of `workload` matches its pods of every revision but the pod's own.
+/// The same of its pods of another revision, whose template has `labels`.
 #[must_use]
-pub fn matches_other_revisions(
+pub fn matches_other_revision(
     term: &PodAffinityTerm,
     workload: &Workload,
+    labels: &Labels,
     facts: Facts<'_>,
 ) -> bool {
     let is_revision = |key: &Text| workload.kind.revision_label() == Some(key.as_str());
     if !term.mismatch_label_keys.iter().any(is_revision) {
-        return false;
+        return !by_revision(term, workload) && matches_own(term, workload, labels, facts);
     }
     let others = term
         .mismatch_label_keys
@@ -185,19 +175,31 @@ pub fn matches_other_revisions(
         mismatch_label_keys: others.cloned().collect(),
         ..term.clone()
     };
-    matches_itself(&term, workload, facts)
+    matches_own(&term, workload, labels, facts)
+}
+
+/// Whether a term of `workload` matches those of its own pods that have `labels`.
+fn matches_own(
+    term: &PodAffinityTerm,
+    workload: &Workload,
+    labels: &Labels,
+    facts: Facts<'_>,
+) -> bool {
+    let namespace = &workload.metadata.namespace;
+    selects(term, workload, labels)
+        && covers(term, namespace, namespace, facts)
+        && !term
+            .mismatch_label_keys
+            .iter()
+            .any(|key| has_label(workload, key))
+        && !tells_pods_apart(term, workload)
 }
 
 /// Whether a term of required anti-affinity of `old`'s pods keeps those of `new`, the same
 /// workload after an update, off their nodes.
 #[must_use]
 pub fn keeps_off(term: &PodAffinityTerm, old: &Workload, new: &Workload, facts: Facts<'_>) -> bool {
-    let namespace = &old.metadata.namespace;
-    let is_revision = |key: &Text| old.kind.revision_label() == Some(key.as_str());
-    selects(term, old, &new.template.labels)
-        && covers(term, namespace, namespace, facts)
-        && !by_revision(term, old)
-        && (term.mismatch_label_keys.iter()).all(|key| is_revision(key) || !has_label(old, key))
+    matches_other_revision(term, old, &new.template.labels, facts)
         && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, new, facts))
 }
 
@@ -229,8 +231,7 @@ fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
 }
 
 /// Whether the term tells one revision's pods from another's.
-#[must_use]
-pub fn by_revision(term: &PodAffinityTerm, workload: &Workload) -> bool {
+fn by_revision(term: &PodAffinityTerm, workload: &Workload) -> bool {
     workload
         .kind
         .revision_label()

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::affinity::{by_revision, every_node_has, matches_itself, matches_other_revisions};
+use super::affinity::{every_node_has, matches_itself, matches_other_revision};
 use super::eligibility::Eligibility;
 use super::{Hold, NodeAssumption, Situation, UsedVolume};
 use crate::model::Text;
@@ -159,10 +159,7 @@ fn keeps_apart(term: &PodAffinityTerm, situation: &Situation<'_>, revisions: Rev
     let (workload, facts) = (situation.workload, situation.facts);
     let matches = match revisions {
         Revisions::One => matches_itself(term, workload, facts),
-        Revisions::Two => {
-            (matches_itself(term, workload, facts) && !by_revision(term, workload))
-                || matches_other_revisions(term, workload, facts)
-        }
+        Revisions::Two => matches_other_revision(term, workload, &workload.template.labels, facts),
     };
     matches
         && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, workload, facts))

@@ -31,7 +31,7 @@ pub fn likely_classes(name: &str) -> &'static [StorageClass] {
 }
 
 /// The classes that `name` means, or, where it means nothing by itself and NFS is a word of
-/// it (`fatboy-nfs-appdata`), one of NFS: whoever serves that, no node holds such a volume.
+/// it (`team-nfs-data`), one of NFS: whoever serves that, no node holds such a volume.
 #[must_use]
 pub fn supposed_classes(name: &str) -> &'static [StorageClass] {
     let mut words = name.split(|it: char| !it.is_ascii_alphanumeric());
@@ -135,7 +135,7 @@ mod tests {
             let classes = supposed_classes(name);
             classes.first().map(|class| class.provisioner.as_str())
         };
-        for name in ["nfs", "fatboy-nfs-appdata", "NFS.slow"] {
+        for name in ["nfs", "team-nfs-data", "NFS.slow"] {
             assert_eq!(provisioner(name), Some("nfs.csi.k8s.io"), "{name}");
         }
         for name in ["infsight", "standard", ""] {
