@@ -54,7 +54,7 @@ fn values_reach_the_objects() {
             0,
             "nodeSelector.pool=system",
             "/spec/template/spec/nodeSelector",
-            r#"{"pool":"system"}"#,
+            r#"{"kubernetes.io/os":"linux","pool":"system"}"#,
         ),
         (
             0,
@@ -92,6 +92,49 @@ fn values_reach_the_objects() {
             "/spec/ingress/0/from",
             r#"[{"ipBlock":{"cidr":"10.0.0.0/28"}},{"ipBlock":{"cidr":"fd00::/64"}}]"#,
         ),
+        (
+            3,
+            "networkPolicyFrom[0].podSelector.matchLabels.app=konnectivity-agent",
+            "/spec/ingress/0/from",
+            r#"[{"podSelector":{"matchLabels":{"app":"konnectivity-agent"}}}]"#,
+        ),
+        (3, "webhookPort=9443", "/spec/ingress/0/ports/0/port", "9443"),
+        (
+            0,
+            "webhookPort=9443",
+            "/spec/template/spec/containers/0/args/5",
+            "\"--listen=0.0.0.0:9443\"",
+        ),
+        (
+            0,
+            "adminPort=9080",
+            "/spec/template/spec/containers/0/args/5",
+            "\"--admin=0.0.0.0:9080\"",
+        ),
+        (
+            0,
+            "hostNetwork=true",
+            "/spec/strategy/rollingUpdate",
+            r#"{"maxSurge":0,"maxUnavailable":1}"#,
+        ),
+        (
+            0,
+            "podLabels.team=storage",
+            "/spec/template/metadata/labels/team",
+            "\"storage\"",
+        ),
+        (
+            2,
+            r"webhookLabels.admissions\.enforcer/disabled=yes",
+            "/metadata/labels",
+            r#"{"admissions.enforcer/disabled":"yes","app.kubernetes.io/name":"multi-attach-guard"}"#,
+        ),
+        (
+            2,
+            "webhookAnnotations.team=storage",
+            "/metadata/annotations",
+            r#"{"team":"storage"}"#,
+        ),
         (2, "timeoutSeconds=5", "/webhooks/4/timeoutSeconds", "5"),
         (
             2,
@@ -99,6 +142,13 @@ fn values_reach_the_objects() {
             "/webhooks/0/namespaceSelector/matchExpressions/0/values",
             r#"["kube-system","istio-system","multi-attach-guard"]"#,
         ),
+        (
+            2,
+            "exemptNamespaces=null",
+            "/webhooks/0/namespaceSelector/matchExpressions/0/values",
+            r#"["multi-attach-guard"]"#,
+        ),
+        (1, "policy=null", "/data/policy.yaml", r#""{}\n""#),
     ];
     for (kind, value, pointer, expected) in cases {
         let objects = objects(&templated(programs, &[value]));
@@ -172,6 +222,9 @@ fn values_that_contradict_each_other_are_refused() {
         ("timeoutSeconds=60", "/timeoutSeconds"),
         ("stale=ignore", "/stale"),
         ("networkPolicyFrom={apiserver}", "/networkPolicyFrom"),
+        ("networkPolicyFrom[0].cidr=10.0.0.0/28", "/networkPolicyFrom"),
+        ("webhookPort=443", "/webhookPort"),
+        (r"podLabels.app\.kubernetes\.io/name=web", "/podLabels"),
         ("replicaCount=2", "replicaCount"),
         ("fencing=true", "/fencing"),
     ];
