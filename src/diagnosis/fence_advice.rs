@@ -116,7 +116,7 @@ impl Silent {
                     false => "It waits for",
                 },
                 silent(&self.examined, since),
-                power(name),
+                power(&self.examined),
                 taint(kubectl, name),
                 price(name),
             ),
@@ -392,8 +392,8 @@ mod tests {
              for good, as the old pod cannot end there. Look at the machine itself, in the console \
              of your cloud or data centre: n1 must be powered off. Neither Kubernetes nor this \
              program can see that. Then: `kubectl taint node n1 \
-             node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`. Every pod of n1 is deleted \
-             and every volume detached, in seconds. If the machine is not off, two of them write \
+             node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`. The pods of n1 are deleted \
+             and their volumes detached, in seconds. If the machine is not off, two of them write \
              to one disk and the data is lost."
         );
     }

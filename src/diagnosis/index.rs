@@ -15,7 +15,7 @@ pub(super) struct Index<'a> {
     users: HashMap<(&'a str, &'a str), Vec<&'a Pod>>,
     /// The attachments of a volume.
     attachments: HashMap<&'a str, Vec<&'a VolumeAttachment>>,
-    /// The Events about a pod, by namespace and name.
+    /// The Events about a pod, by namespace and name, the newest first.
     events: HashMap<(&'a str, &'a str), Vec<&'a Event>>,
     pub(super) nodes: HashMap<&'a str, &'a NodeState>,
     pub(super) leases: HashMap<&'a str, &'a Lease>,
@@ -42,6 +42,9 @@ impl<'a> Index<'a> {
             let key = (about.namespace.as_str(), about.name.as_str());
             events.entry(key).or_default().push(event);
         }
+        for events in events.values_mut() {
+            events.sort_by_key(|event| std::cmp::Reverse(event.said_at()));
+        }
         let nodes = observed.nodes.iter();
         let leases = observed.leases.iter();
         Self {
@@ -67,8 +70,10 @@ impl<'a> Index<'a> {
         self.attachments.get(volume).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn events(&self, pod: &'a Pod) -> &[&'a Event] {
+    /// The Events about this very pod, not about an earlier one of its name, the newest first.
+    pub(super) fn events(&self, pod: &'a Pod) -> impl Iterator<Item = &'a Event> {
         let key = (pod.meta.namespace.as_str(), pod.meta.name.as_str());
-        self.events.get(&key).map_or(&[], Vec::as_slice)
+        let events = self.events.get(&key).map_or(&[][..], Vec::as_slice);
+        events.iter().copied().filter(|event| event.is_about(pod))
     }
 }

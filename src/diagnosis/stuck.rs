@@ -10,7 +10,7 @@ use crate::model::strategy::Strategy;
 use crate::model::volume::VolumeSource;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::situation::{Hold, UsedVolume};
-use crate::situation::{binding, volumes};
+use crate::situation::{affinity, binding, volumes};
 use crate::storage::Attach;
 
 /// What the scheduler says of a pod whose ReadWriteOncePod claim is taken
@@ -20,6 +20,20 @@ const TAKEN_BY_ANOTHER_POD: &str = "ReadWriteOncePod access mode already in-use"
 /// What the scheduler says of a pod that must be beside others (`ErrReasonAffinityRulesNotMatch`
 /// in `plugins/interpodaffinity/filtering.go`).
 const NOT_BESIDE_ITS_LIKE: &str = "didn't match pod affinity rules";
+
+/// What the attach-detach controller calls its Events (`pkg/kubelet/events/event.go`).
+const ATTACH: &str = "FailedAttachVolume";
+
+/// What kubelets call theirs, of file systems and of block devices.
+const MOUNT: [&str; 2] = ["FailedMount", "FailedMapVolume"];
+
+/// What a kubelet says of a claim that another pod of its node uses
+/// (`GenerateMountVolumeFunc` in `pkg/volume/util/operationexecutor`).
+const IN_USE_BY_ANOTHER_POD: &str = "ReadWriteOncePod access mode and is already in use";
+
+/// How many seconds after its grace period a pod is overdue: what ends in time takes its
+/// kubelet some of them, too.
+const OVERDUE: i64 = 60;
 
 /// A pod that waits for a volume.
 pub(super) struct Stuck<'a> {
@@ -32,7 +46,7 @@ pub(super) struct Stuck<'a> {
     pub(super) class: Option<Text>,
     /// What Kubernetes says of it.
     pub(super) said: Option<&'a str>,
-    /// Other pods that use the claim, those on a node only.
+    /// Other pods that have the volume.
     pub(super) holders: Vec<&'a Pod>,
     /// All attachments of the volume.
     pub(super) attachments: &'a [&'a VolumeAttachment],
@@ -45,7 +59,7 @@ impl<'a> Stuck<'a> {
     /// Every pod that waits for a volume, once for each.
     pub(super) fn all(index: &'a Index<'a>) -> Vec<Self> {
         let pods = index.facts.observed.pods.iter();
-        pods.filter(|pod| may_wait(pod) || may_be_stranded(pod))
+        pods.filter(|pod| pod.is_starting() || may_be_stranded(pod))
             .flat_map(|pod| pod.claims.iter().map(move |claim| (pod, claim)))
             .filter_map(|(pod, claim)| Self::of(index, pod, claim))
             .collect()
@@ -62,8 +76,6 @@ impl<'a> Stuck<'a> {
                 Some(volume.metadata.name.clone())
             })
         });
-        let others = index.users(namespace, claim).iter().copied();
-        let holders = others.filter(|other| other.is_living() && other.meta.name != pod.meta.name);
         let mut stuck = Self {
             index,
             pod,
@@ -76,9 +88,10 @@ impl<'a> Stuck<'a> {
                 .or_else(|| found.and_then(|found| found.class().map(Text::from))),
             volume,
             said: None,
-            holders: holders.collect(),
+            holders: Vec::new(),
             stranded: pod.is_ending(),
         };
+        stuck.holders = stuck.users().filter(|other| stuck.is_with(other)).collect();
         stuck.said = stuck.says();
         let waits = match pod.node {
             _ if stuck.stranded => stuck.is_stranded(),
@@ -88,29 +101,69 @@ impl<'a> Stuck<'a> {
         waits.then_some(stuck)
     }
 
+    /// Other pods that use the claim, those on a node only.
+    pub(super) fn users(&self) -> impl Iterator<Item = &'a Pod> {
+        let users = self.index.users(&self.pod.meta.namespace, self.claim);
+        let own = &self.pod.meta.name;
+        let users = users.iter().copied();
+        users.filter(move |other| other.is_living() && other.meta.name != *own)
+    }
+
+    /// Whether a pod that uses the claim has the volume, and does not wait for it itself.
+    fn is_with(&self, user: &Pod) -> bool {
+        let mut attachments = self.attachments.iter();
+        user.mounted
+            || user.phase == "Running"
+            || !self.is_attached()
+            || attachments.any(|it| it.is_settled() && user.node.as_ref() == Some(&it.node))
+    }
+
     /// What an Event or the scheduler says of the pod and this volume.
     fn says(&self) -> Option<&'a str> {
         if self.stranded {
-            return Some(
-                "told to end on a node that does not answer; the next one is not created until it is gone",
-            );
+            return Some("told to end; the next one is not created until it is gone");
         }
         if self.pod.node.is_none() {
             return self.pod.unschedulable.as_deref();
         }
-        let named = self.volume.as_ref().map(|name| format!("\"{name}\""));
-        let events = self.index.events(self.pod).iter();
-        events
-            .filter(|event| event.reason == "FailedAttachVolume")
-            .map(|event| event.message.as_str())
-            .find(|message| named.as_ref().is_none_or(|named| message.contains(named)))
+        if self
+            .own_attachment()
+            .is_some_and(VolumeAttachment::is_settled)
+        {
+            return self.mount_failed();
+        }
+        self.told(&[ATTACH]).or_else(|| {
+            self.told(&MOUNT)
+                .filter(|it| it.contains(IN_USE_BY_ANOTHER_POD))
+        })
     }
 
-    /// Whether a pod that is on a node waits until the volume is attached there.
+    /// The latest Event of these reasons that names the volume.
+    fn told(&self, reasons: &[&str]) -> Option<&'a str> {
+        let named = self.volume.as_ref().map(|name| format!("\"{name}\""));
+        let mut events = self.index.events(self.pod);
+        let found = events.find(|event| {
+            reasons.contains(&event.reason.as_str())
+                && named
+                    .as_ref()
+                    .is_none_or(|named| event.message.contains(named))
+        });
+        found.map(|event| event.message.as_str())
+    }
+
+    /// What the kubelet says where the volume is attached to the pod's node and cannot be
+    /// mounted there. Some drivers refuse a second node only then, Ceph's RBD for example.
+    pub(super) fn mount_failed(&self) -> Option<&'a str> {
+        let own = self.own_attachment()?;
+        self.told(&MOUNT).filter(|_| own.is_settled())
+    }
+
+    /// Whether a pod that is on a node waits until the volume is attached there, or until
+    /// it can be mounted.
     fn waits_for_attachment(&self) -> bool {
         let own = self.own_attachment();
-        if own.is_some_and(|it| it.attached) {
-            return false;
+        if own.is_some_and(VolumeAttachment::is_settled) {
+            return self.said.is_some() && self.used.hold != Hold::Free;
         }
         let refused = own.is_some_and(|it| it.attach_error.is_some());
         if refused || self.said.is_some() {
@@ -134,19 +187,36 @@ impl<'a> Stuck<'a> {
         match self.used.hold {
             Hold::SinglePod => says(TAKEN_BY_ANOTHER_POD),
             Hold::Exclusive { .. } | Hold::Unknown(_) => {
-                says(NOT_BESIDE_ITS_LIKE) || (says(TAKEN_BY_ANOTHER_POD) && self.is_unknown())
+                (says(NOT_BESIDE_ITS_LIKE) && !self.holders.is_empty())
+                    || self.may_be_first_of_its_like()
+                    || (says(TAKEN_BY_ANOTHER_POD) && self.is_unknown())
             }
             Hold::Free => false,
         }
     }
 
-    /// Whether it keeps the volume on a node that does not answer, and the next one is
-    /// not made before it is gone.
+    /// Whether it keeps the volume on a node that does not answer, or longer than it may,
+    /// and the next one is not made before it is gone.
     fn is_stranded(&self) -> bool {
         matches!(self.used.hold, Hold::Exclusive { .. } | Hold::SinglePod)
             && self.is_attached()
             && self.is_succeeded_when_gone()
-            && self.lost_node().is_some()
+            && (self.lost_node().is_some() || self.overdue(self.pod).is_some())
+    }
+
+    /// The pod that should be gone long since, and has the volume: the one that cannot end,
+    /// or another. For how many seconds, too.
+    pub(super) fn overdue_pod(&self) -> Option<(&'a Pod, i64)> {
+        let own = self.stranded.then_some(self.pod);
+        let mut pods = own.into_iter().chain(self.holders.iter().copied());
+        pods.find_map(|pod| Some((pod, self.overdue(pod)?)))
+    }
+
+    /// For how many seconds the pod should have been gone.
+    fn overdue(&self, pod: &Pod) -> Option<i64> {
+        let due = pod.meta.deleted?;
+        let late = self.index.facts.now.as_second() - due.as_second();
+        (late > OVERDUE).then_some(late)
     }
 
     /// Whether the next pod is made only when this one is gone: a StatefulSet has no two
@@ -175,12 +245,20 @@ impl<'a> Stuck<'a> {
         matches!(self.used.hold, Hold::Unknown(_))
     }
 
-    /// Whether it waits because pods like it are not where it could be.
-    pub(super) fn must_be_beside_its_like(&self) -> bool {
-        self.pod.node.is_none()
-            && self
-                .said
-                .is_some_and(|said| said.contains(NOT_BESIDE_ITS_LIKE))
+    /// Whether it must be beside pods like it of which none has the volume any more, and may
+    /// be the first of them anywhere.
+    pub(super) fn may_be_first_of_its_like(&self) -> bool {
+        let facts = self.index.facts.objects;
+        let is_beside_itself = |workload: &Workload| {
+            let terms = &workload.template.affinity;
+            let mut terms = terms.iter();
+            workload.kind != WorkloadKind::Pod
+                && terms.all(|term| affinity::matches_itself(term, workload, facts))
+        };
+        self.holders.is_empty()
+            && self.pod.node.is_none()
+            && (self.said).is_some_and(|said| said.contains(NOT_BESIDE_ITS_LIKE))
+            && self.workload().is_some_and(is_beside_itself)
     }
 
     /// Whether the driver attaches its volumes; a single-pod volume may be of one that
@@ -197,6 +275,19 @@ impl<'a> Stuck<'a> {
         let volume = self.volume.as_deref();
         let found = volume.and_then(|name| self.index.facts.objects.view.volume(name).found());
         found.is_some_and(|volume| matches!(volume.spec.source, VolumeSource::Csi(_)))
+    }
+
+    /// What sentences call the driver.
+    pub(super) fn driver(&self) -> &str {
+        match self.used.driver.as_str() {
+            "" => "the driver",
+            driver => driver,
+        }
+    }
+
+    /// Whether it is the pod that cannot end, and not one that waits.
+    pub(super) const fn cannot_end(&self) -> bool {
+        self.stranded
     }
 
     /// The attachment to the pod's own node.
@@ -292,11 +383,6 @@ impl<'a> Stuck<'a> {
     pub(super) fn kubectl(&self, arguments: &[&str]) -> String {
         super::command::line(self.index.facts.kubectl, arguments)
     }
-}
-
-/// Whether the pod has yet to get its volumes. One that was told to end needs them no more.
-fn may_wait(pod: &Pod) -> bool {
-    !pod.is_ending() && !pod.mounted && matches!(pod.phase.as_str(), "" | "Pending")
 }
 
 /// Whether the pod may be one that cannot end while its successor waits to be made.

@@ -55,10 +55,13 @@ pub async fn read(
         deadline,
     };
     let resources = WATCHED.iter().map(|watched| Source::of(watched, namespace));
+    let events = |fields| Source::beside("", "events", "Event", namespace).only(fields);
     let beside = [
         Source::attachments(),
         Source::leases(),
-        Source::beside("", "events", "Event", namespace).only("reason=FailedAttachVolume"),
+        events("reason=FailedAttachVolume"),
+        events("reason=FailedMount"),
+        events("reason=FailedMapVolume"),
     ];
     let sources: Vec<Source<'_>> = resources.chain(beside).collect();
     let mut moment = Moment::default();
@@ -144,6 +147,8 @@ impl Reader<'_> {
         while let Some((source, list)) = lists.next().await {
             match list {
                 Ok(objects) => moment.take(source, &objects),
+                // Some are read in several parts.
+                Err(_) if !moment.observed.has_read(&source.resource.plural) => {}
                 Err(reason) => moment.observed.unread.push(Unread {
                     resource: source.resource.plural.as_str().into(),
                     reason: reason.trim_end_matches('.').to_owned(),

@@ -82,7 +82,21 @@ impl Asked {
             let (kind, name) = pod.workload();
             self.is_pod(&pod.meta.name) || self.is_workload(&format!("{kind} {name}"))
         };
-        if let Some(pod) = pods.clone().find(is_meant) {
+        let mut meant = pods.clone().filter(is_meant);
+        if let Some(pod) = meant.clone().find(|pod| pod.is_starting()) {
+            return Ok(match facts.observed.said_of(pod) {
+                Some(said) => format!(
+                    "Pod {} has not started, but no other node has a volume of it. Kubernetes says: \"{}\"",
+                    pod.meta.name,
+                    said.trim()
+                ),
+                None => format!(
+                    "Pod {} has not started, but every volume it uses is where it is.",
+                    pod.meta.name
+                ),
+            });
+        }
+        if let Some(pod) = meant.next() {
             return Ok(match pod.claims.as_slice() {
                 [] => format!("{name} uses no claim."),
                 _ => format!("{name} waits for no volume: every one it uses is where it is."),

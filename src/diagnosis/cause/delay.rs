@@ -5,10 +5,6 @@ use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::stuck::Stuck;
 
-/// So many seconds the attach-detach controller waits for a node that is not healthy to
-/// unmount (`maxWaitForUnmountDuration` in `pkg/controller/volume/attachdetach`).
-const FORCE_DETACH: i64 = 360;
-
 pub(super) const CAUSE: Cause = Cause {
     code: "delay",
     title: "The volume is on its way",
@@ -44,16 +40,18 @@ fn reason(stuck: &Stuck<'_>) -> String {
                 named(old),
                 span(left)
             ),
-            Some(late) => format!(
-                "The volume is with {}, which was told to end and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.",
-                named(old),
-                span(-late)
+            _ => format!(
+                "The volume is with {}, which was told to end and goes any moment now.",
+                named(old)
             ),
-            None => format!("The volume is with {}, which was told to end.", named(old)),
         };
     }
     let Some(attachment) = stuck.foreign_attachments().next() else {
         return match stuck.own_attachment() {
+            Some(own) if own.meta.deleted.is_some() => format!(
+                "The driver is detaching the volume from node {}, where an earlier pod had it, and attaches it again for this one.",
+                own.node
+            ),
             Some(own) => format!(
                 "Nobody else has the volume, and the driver is attaching it to node {}.",
                 own.node
@@ -61,38 +59,46 @@ fn reason(stuck: &Stuck<'_>) -> String {
             None => "Nobody else has the volume; it is yet to be attached.".to_owned(),
         };
     };
-    let node = Examined::of(stuck.index, &attachment.node);
-    let name = &node.name;
-    match (attachment.meta.deleted, node.health) {
-        (Some(since), _) => format!(
-            "No pod uses the volume on node {name} any more, and the driver has been detaching it for {}.",
+    let node = &attachment.node;
+    match attachment.meta.deleted {
+        Some(since) => format!(
+            "No pod uses the volume on node {node} any more, and the driver has been detaching it for {}.",
             span(now - since.as_second())
         ),
-        (None, Health::NotReady) => format!(
-            "No pod uses the volume on node {name} any more, but that node is not Ready and may not have unmounted it. Kubernetes detaches it by force 6 minutes after the last pod was gone: in {} at the latest, if the node stays as it is.",
-            span(FORCE_DETACH)
+        None if unready_node(stuck).is_some() => format!(
+            "No pod uses the volume on node {node} any more, but that node is not Ready and may not have unmounted it. Kubernetes detaches it by force 6 minutes after the last pod was gone, even if something there still writes to it."
         ),
-        (None, _) => format!(
-            "No pod seems to use the volume on node {name}; it is detached as soon as the kubelet there has unmounted it. Kubernetes never detaches by force from a healthy node; from one that is not, it does so 6 minutes after the last pod was gone."
+        None => format!(
+            "No pod seems to use the volume on node {node}; it is detached as soon as the kubelet there has unmounted it."
         ),
     }
 }
 
+/// A node that is not Ready, from which Kubernetes is going to detach the volume by force.
+fn unready_node<'a>(stuck: &Stuck<'a>) -> Option<&'a str> {
+    let mut attachments = stuck.foreign_attachments();
+    let attachment = attachments.next().filter(|it| it.is_settled())?;
+    let is_unready = Examined::of(stuck.index, &attachment.node).health == Health::NotReady;
+    (is_unready && stuck.holders.is_empty()).then_some(attachment.node.as_str())
+}
+
 fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let now = stuck.index.facts.now;
-    let late = |it: &&&crate::diagnosis::Pod| it.meta.deleted.is_some_and(|due| due < now);
-    if let Some(old) = stuck.holders.iter().find(late) {
-        steps.push(Step::new(
-            Purpose::Check,
-            stuck.in_namespace(&["describe", &format!("pod/{}", old.meta.name)]),
-            "Nothing. Finalizers, and the Events of its containers, say what holds it.",
-        ));
-    }
-    steps.push(wait(
+    let wait = wait(
         stuck,
         Purpose::WayOut,
         "Time, and nothing else. Force is not needed: deleting pods with --force or a VolumeAttachment risks two writers on one disk.",
-    ));
-    steps
+    );
+    let look = unready_node(stuck).map(|node| {
+        [
+            Step::new(
+                Purpose::Check,
+                stuck.kubectl(&["describe", "node", node]),
+                "Nothing. Its conditions say what it lacks. Where it is Ready again, nothing is detached by force.",
+            ),
+            Step::told(&format!(
+                "If containers may still run on {node}, stop them or power the machine off within those 6 minutes: afterwards two machines may write to one disk."
+            )),
+        ]
+    });
+    look.into_iter().flatten().chain([wait]).collect()
 }

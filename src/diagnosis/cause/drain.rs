@@ -22,7 +22,7 @@ pub(super) const CAUSE: Cause = Cause {
 };
 
 fn judge(stuck: &Stuck<'_>) -> Option<String> {
-    if !stuck.must_be_beside_its_like() || !stuck.holders.is_empty() {
+    if !stuck.may_be_first_of_its_like() {
         return None;
     }
     let cordoned = stuck.holding_nodes().into_iter();

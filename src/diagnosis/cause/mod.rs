@@ -12,6 +12,7 @@ pub(super) mod node_lost;
 mod replicas;
 mod rollout_overlap;
 mod shared_claim;
+mod stalled;
 
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ pub struct Cause {
 }
 
 /// Every cause, in the order in which they are tried. The last fits always.
-pub static CAUSES: [Cause; 9] = [
+pub static CAUSES: [Cause; 10] = [
     node_lost::CAUSE,
     driver_error::CAUSE,
     drain::CAUSE,
@@ -47,6 +48,7 @@ pub static CAUSES: [Cause; 9] = [
     autoscaler::CAUSE,
     replicas::CAUSE,
     shared_claim::CAUSE,
+    stalled::CAUSE,
     delay::CAUSE,
 ];
 
@@ -206,13 +208,17 @@ fn another_storage(stuck: &Stuck<'_>) -> Step {
     ))
 }
 
-/// Waiting until the pod is ready, for what passes.
+/// Waiting until the pod is ready, or until the one that cannot end is gone.
 fn wait(stuck: &Stuck<'_>, purpose: Purpose, cost: &str) -> Step {
+    let until = match stuck.cannot_end() {
+        true => "--for=delete",
+        false => "--for=condition=Ready",
+    };
     Step::new(
         purpose,
         stuck.in_namespace(&[
             "wait",
-            "--for=condition=Ready",
+            until,
             "--timeout=10m",
             &format!("pod/{}", stuck.pod.meta.name),
         ]),

@@ -3,9 +3,10 @@
 //! Kubernetes cannot tell a machine that is off from one that is cut off and still writes:
 //! it keeps the volume where it is until somebody who knows says so.
 
-use super::{Cause, Purpose, Step, wait};
+use super::{Cause, Purpose, Step, named, wait};
 use crate::diagnosis::command;
 use crate::diagnosis::health::{Examined, Health};
+use crate::diagnosis::observed::Pod;
 use crate::diagnosis::span;
 use crate::diagnosis::stuck::Stuck;
 use crate::model::node::OUT_OF_SERVICE;
@@ -18,41 +19,92 @@ pub(super) const CAUSE: Cause = Cause {
     steps: |stuck, _| steps(stuck),
 };
 
+/// Who sets it sees the machine in the cloud (`pkg/controllers/nodelifecycle` of
+/// `k8s.io/cloud-provider`).
+const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+
 fn judge(stuck: &Stuck<'_>) -> Option<String> {
     let node = stuck.lost_node()?;
     let name = &node.name;
+    // What Kubernetes has let go of is with the driver, and what that says comes first.
+    let mut attachments = stuck.attachments.iter();
+    if attachments
+        .any(|it| it.node == *name && it.meta.deleted.is_some() && it.detach_error.is_some())
+    {
+        return None;
+    }
+    let mut users = users(stuck, &node);
     if node.health == Health::Gone {
         return Some(format!(
-            "Node {name} has the volume, and there is no such Node any more. Kubernetes detaches by force 6 minutes after the last pod of that node is gone, and not before."
+            "Node {name} has the volume, and there is no such Node any more. Kubernetes detaches by force 6 minutes after the last pod of that node is gone, and not before; where its controller manager runs with --disable-force-detach-on-timeout, never."
         ));
     }
     if node.out_of_service {
+        let stays = users.find(|pod| stays(pod));
+        let stays = stays.map(|pod| {
+            format!(
+                " But {} tolerates it and was not told to end, so that it keeps the volume.",
+                named(pod)
+            )
+        });
         return Some(format!(
-            "Node {name} has the volume and is lost; its taint {OUT_OF_SERVICE} says that the machine is off, so that Kubernetes lets the volume go within a minute."
+            "Node {name} has the volume and is lost; its taint {OUT_OF_SERVICE} says that the machine is off, so that Kubernetes lets the volume go within a minute.{}",
+            stays.unwrap_or_default()
         ));
     }
     let age = node.lease.map(|age| format!("{} ago", span(age)));
-    Some(silent(&node, age))
+    if users.next().is_some() {
+        return Some(silent(&node, age));
+    }
+    Some(format!(
+        "{} No pod of it is left, so that Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it.",
+        unheard(&node, age)
+    ))
+}
+
+/// The pods of the node that use the claim.
+fn users<'a>(stuck: &Stuck<'a>, node: &Examined) -> impl Iterator<Item = &'a Pod> {
+    let own = stuck.cannot_end().then_some(stuck.pod);
+    let all = stuck.users().chain(own);
+    all.filter(move |pod| pod.node.as_deref() == Some(&node.name))
+}
+
+/// Whether the taint does not make it go: it tolerates that, and was not told to end. What
+/// was told to end goes (`gcTerminating` in `pkg/controller/podgc`).
+fn stays(pod: &Pod) -> bool {
+    pod.stays_out_of_service && !pod.is_ending()
 }
 
 /// Why volumes stay on a node that does not answer; `renewed` says when its Lease was last
 /// renewed.
 pub(in crate::diagnosis) fn silent(node: &Examined, renewed: Option<String>) -> String {
+    format!(
+        "{} Kubernetes does not let the volume go as long as the machine may still write to it; without help that is for good, as the old pod cannot end there.",
+        unheard(node, renewed)
+    )
+}
+
+fn unheard(node: &Examined, renewed: Option<String>) -> String {
     let name = &node.name;
     let lease = match renewed {
         Some(renewed) => format!("its Lease was last renewed {renewed}"),
         None => "it has no Lease that could be read".to_owned(),
     };
     let ready = node.ready.unwrap_or("Unknown");
-    format!(
-        "Node {name} has the volume and does not answer: Ready is {ready}, and {lease}. Kubernetes does not let the volume go as long as the machine may still write to it; without help that is for good, as the old pod cannot end there."
-    )
+    format!("Node {name} has the volume and does not answer: Ready is {ready}, and {lease}.")
 }
 
 /// What somebody has to look at before [`taint`] is run.
-pub(in crate::diagnosis) fn power(name: &str) -> String {
+pub(in crate::diagnosis) fn power(node: &Examined) -> String {
+    let name = &node.name;
+    let known = match node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
+        true => {
+            "The taint node.cloudprovider.kubernetes.io/shutdown says that the cloud has it as shut down; see that it stays so."
+        }
+        false => "Neither Kubernetes nor this program can see that.",
+    };
     format!(
-        "Look at the machine itself, in the console of your cloud or data centre: {name} must be powered off. Neither Kubernetes nor this program can see that."
+        "Look at the machine itself, in the console of your cloud or data centre: {name} must be powered off. {known}"
     )
 }
 
@@ -65,7 +117,7 @@ pub(in crate::diagnosis) fn taint(kubectl: &str, name: &str) -> String {
 /// What the command does, and does to those who run it too early.
 pub(in crate::diagnosis) fn price(name: &str) -> String {
     format!(
-        "Every pod of {name} is deleted and every volume detached, in seconds. If the machine is not off, two of them write to one disk and the data is lost."
+        "The pods of {name} are deleted and their volumes detached, in seconds. If the machine is not off, two of them write to one disk and the data is lost."
     )
 }
 
@@ -74,29 +126,42 @@ fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
         return Vec::new();
     };
     let name = node.name.as_str();
+    let delete = |purpose| {
+        users(stuck, &node).filter(|pod| stays(pod)).map(move |pod| {
+            Step::new(
+                purpose,
+                stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name), "--wait=false"]),
+                "The pod tolerates the taint, so that nobody tells it to end. On a machine that is off nothing is lost.",
+            )
+        })
+    };
     if node.health == Health::Gone || node.out_of_service {
-        return vec![wait(
+        let wait = wait(
             stuck,
             Purpose::WayOut,
-            "Time, and nothing else. Deleting the VolumeAttachment by hand is no faster way: if the machine still runs, two of them write to one disk.",
-        )];
+            "Time. Do not delete the VolumeAttachment by hand: if the machine still runs, two of them write to one disk.",
+        );
+        let deletes = delete(Purpose::WayOut).filter(|_| node.out_of_service);
+        return deletes.chain([wait]).collect();
     }
-    vec![
+    let taint = Step::new(
+        Purpose::WayOut,
+        taint(stuck.index.facts.kubectl, name),
+        &price(name),
+    );
+    let check = [
         Step::new(
             Purpose::Check,
             stuck.kubectl(&["get", "node", name, "-o", "wide"]),
             "Nothing. Where the node is Ready again, the volume is released by itself.",
         ),
-        Step::told(&power(name)),
-        Step::new(
-            Purpose::WayOut,
-            taint(stuck.index.facts.kubectl, name),
-            &price(name),
-        ),
-        Step::new(
-            Purpose::Afterwards,
-            stuck.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
-            "Nothing. When the machine has been restarted, pods may run there again.",
-        ),
-    ]
+        Step::told(&power(&node)),
+    ];
+    let untaint = Step::new(
+        Purpose::Afterwards,
+        stuck.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
+        "Nothing. When the machine has been restarted, pods may run there again.",
+    );
+    let afterwards = delete(Purpose::Afterwards).chain([untaint]);
+    check.into_iter().chain([taint]).chain(afterwards).collect()
 }

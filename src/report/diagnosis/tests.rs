@@ -198,6 +198,14 @@ fn rollout() -> World {
 
 const AFFINITY: &str = "0/2 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match pod affinity rules.";
 
+/// A template whose pods must be beside those of `app`.
+fn beside(app: &str) -> Value {
+    json!({"spec": {"affinity": {"podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "labelSelector": {"matchLabels": {"app": app}},
+            "topologyKey": "kubernetes.io/hostname"}]}}}})
+}
+
 /// A pod that must be beside its like, after its node was cordoned.
 fn drained() -> World {
     World::new()
@@ -206,7 +214,10 @@ fn drained() -> World {
             node("n1", "True"),
             &json!({"spec": {"unschedulable": true}}),
         ))
-        .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+        .deployment(
+            "web",
+            &json!({"strategy": {"type": "Recreate"}, "template": beside("web")}),
+        )
         .with(but(
             pod("web", "a", None, "Pending"),
             &unschedulable(AFFINITY),
@@ -287,6 +298,16 @@ fn every_cause() -> Vec<(&'static str, World)> {
                 )),
         ),
         (
+            "stalled",
+            World::new()
+                .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+                .with(pod("web", "new", Some("n2"), "Pending"))
+                .with(but(
+                    attachment("n1", true),
+                    &json!({"metadata": {"deletionTimestamp": "2026-03-01T11:10:00Z"}}),
+                )),
+        ),
+        (
             "delay",
             World::new()
                 .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
@@ -360,7 +381,7 @@ fn what_decides_between_causes() {
             .without("Pod", "web-old-x")
             .with(but(pod("web", "old", Some("n1"), "Running"), &ending)),
         "delay",
-        "should have been gone 1 min ago",
+        "which was told to end and goes any moment now",
     );
     reads(
         rollout().without("Pod", "web-old-x"),
@@ -387,6 +408,77 @@ fn what_decides_between_causes() {
         )),
         "node-lost",
         "lets the volume go within a minute",
+    );
+    // Whoever has deleted the old pod by force has let Kubernetes do the same.
+    reads(
+        lost().without("Pod", "web-old-x"),
+        "node-lost",
+        "detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it",
+    );
+    let everywhere = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
+    let tolerant = |world: World| {
+        world
+            .without("Pod", "web-old-x")
+            .with(but(pod("web", "old", Some("n1"), "Running"), &everywhere))
+    };
+    reads(
+        tolerant(lost()),
+        "node-lost",
+        "kubectl -n shop delete pod/web-old-x --wait=false",
+    );
+    reads(
+        tolerant(lost().without("Node", "n1").with(but(
+            node("n1", "Unknown"),
+            &json!({"spec": {"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]}}),
+        ))),
+        "node-lost",
+        "tolerates it and was not told to end, so that it keeps the volume",
+    );
+    reads(
+        lost().without("Node", "n1").with(but(
+            node("n1", "Unknown"),
+            &json!({"spec": {"taints": [{"key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule"}]}}),
+        )),
+        "node-lost",
+        "says that the cloud has it as shut down",
+    );
+    // What Kubernetes has let go of, no taint brings on.
+    let refused = || {
+        but(
+            attachment("n1", true),
+            &json!({"metadata": {"deletionTimestamp": "2026-03-01T09:00:00Z"},
+                "status": {"detachError": {"message": "no such machine"}}}),
+        )
+    };
+    let let_go = || {
+        lost()
+            .without("Pod", "web-old-x")
+            .without("VolumeAttachment", "csi-n1")
+            .with(refused())
+    };
+    reads(
+        let_go(),
+        "driver-error",
+        "could not detach the volume from node n1",
+    );
+    reads(
+        let_go().without("Node", "n1"),
+        "driver-error",
+        "Only if the console shows that the disk is on no machine",
+    );
+    // On a node that is alive it is its grace period that counts.
+    let overdue = but(
+        pod("web", "old", Some("n1"), "Running"),
+        &json!({"metadata": {
+            "deletionTimestamp": "2026-03-01T07:00:00Z",
+            "ownerReferences": [{"kind": "StatefulSet", "name": "web", "controller": true}],
+        }}),
+    );
+    let overdue = World::new().with(overdue).with(attachment("n1", true));
+    reads(
+        overdue,
+        "stalled",
+        "which was told to end and should have been gone 5 h ago: its containers, a finalizer or its kubelet hold it. The next pod is not created until it is gone.",
     );
     // A StatefulSet makes no other pod of that name before the old one is gone.
     let set = json!({"metadata": {
@@ -479,6 +571,137 @@ fn what_decides_between_causes() {
         "driver-error",
         "could not attach the volume to node n2: \"no such [31mdisk\"",
     );
+    // Who waits has nothing, whatever comes first in the list.
+    let third = but(
+        pod("aux", "a", Some("n2"), "Pending"),
+        &json!({"metadata": {"creationTimestamp": "2026-03-01T11:50:00Z"}}),
+    );
+    let shared = World::new()
+        .with(third)
+        .with(pod("backup", "b", Some("n2"), "Pending"))
+        .with(pod("web", "a", Some("n1"), "Running"))
+        .with(attachment("n1", true));
+    for case in shared.diagnosis(&["shared-claim"; 2]).cases {
+        assert!(
+            case.because.contains("pod web-a-x of Deployment web"),
+            "{}",
+            case.because
+        );
+        assert_eq!(case.holders.len(), 1, "{case:?}");
+    }
+    // Nor are two new pods that wait the ones on account of which they wait.
+    let two = json!({"replicas": 4, "strategy": {"type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}}});
+    let second = but(
+        pod("web", "new", Some("n2"), "Pending"),
+        &json!({"metadata": {"name": "web-new-y"}}),
+    );
+    let two = rollout()
+        .without("Deployment", "web")
+        .deployment("web", &two);
+    reads(
+        two.with(second),
+        "rollout-overlap",
+        "2 pods wait for a volume",
+    );
+    // The node has it, and cannot mount it.
+    let mount = |world: World, message: &str| {
+        let mut event = event("web-new-x", message);
+        event["reason"] = "FailedMount".into();
+        world
+            .without("Pod", "web-old-x")
+            .without("VolumeAttachment", "csi-n1")
+            .with(attachment("n2", true))
+            .with(event)
+    };
+    reads(
+        mount(
+            rollout(),
+            "MountVolume.MountDevice failed for volume \"pv-data\" : rpc error: code = Internal desc = rbd image replicapool/csi-vol-1 is still being used",
+        ),
+        "driver-error",
+        "The volume is attached, but the kubelet could not mount it on node n2",
+    );
+    // What was said of an earlier pod of that name is of no account.
+    let mut earlier = event(
+        "web-new-x",
+        "AttachVolume.Attach failed for volume \"pv-data\" : no such disk",
+    );
+    earlier["involvedObject"]["uid"] = "0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11".into();
+    let this = json!({"metadata": {"uid": "1b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11"}});
+    reads(
+        World::new()
+            .with(but(pod("web", "new", Some("n2"), "Pending"), &this))
+            .with(earlier),
+        "delay",
+        "it is yet to be attached",
+    );
+    // What was said last counts, not what is listed first.
+    let at = |time: &str, message: &str| {
+        but(event("web-new-x", message), &json!({"lastTimestamp": time}))
+    };
+    reads(
+        World::new()
+            .with(pod("web", "new", Some("n2"), "Pending"))
+            .with(at("2026-03-01T11:57:00Z", "Multi-Attach error for volume \"pv-data\" Volume is already used by pod(s) web-old-x"))
+            .with(at("2026-03-01T11:59:00Z", "AttachVolume.Attach failed for volume \"pv-data\" : timed out waiting for external-attacher")),
+        "driver-error",
+        "timed out waiting for external-attacher",
+    );
+    // It was on this very node, and is on its way off it.
+    reads(
+        World::new()
+            .with(pod("web", "new", Some("n2"), "Pending"))
+            .with(but(
+                attachment("n2", true),
+                &json!({"metadata": {"deletionTimestamp": "2026-03-01T11:59:30Z"}}),
+            ))
+            .with(event("web-new-x", "AttachVolume.Attach failed for volume \"pv-data\" : volume attachment is being deleted")),
+        "delay",
+        "The driver is detaching the volume from node n2",
+    );
+    // A healthy node from which nothing comes.
+    reads(
+        rollout()
+            .without("Pod", "web-old-x")
+            .without("Pod", "web-new-x")
+            .with(but(
+                pod("web", "new", Some("n2"), "Pending"),
+                &json!({"metadata": {"creationTimestamp": "2026-02-27T12:00:00Z"}}),
+            )),
+        "stalled",
+        "the kubelet of n1 has not unmounted it",
+    );
+    reads(
+        World::new()
+            .with(pod("web", "new", Some("n2"), "Pending"))
+            .with(event("web-new-x", "Multi-Attach error for volume \"pv-data\" Volume is already used by 1 pod(s) in different namespaces")),
+        "stalled",
+        "another PersistentVolume stands for the same disk",
+    );
+    for (message, advice) in [
+        (
+            "rpc error: code = ResourceExhausted desc = max number of volumes reached",
+            "Cordon it and delete the pod",
+        ),
+        (
+            "volume is attached to the wrong droplet(4711)",
+            "Find that machine in the console",
+        ),
+        ("no credentials", "A controller that does not run"),
+    ] {
+        let failed = but(
+            attachment("n2", false),
+            &json!({"status": {"attachError": {"message": message}}}),
+        );
+        reads(
+            World::new()
+                .with(pod("web", "new", Some("n2"), "Pending"))
+                .with(failed),
+            "driver-error",
+            advice,
+        );
+    }
     // What cannot be detached is the reason why it cannot be attached.
     reads(
         World::new()
@@ -544,10 +767,19 @@ fn what_does_not_wait_for_a_volume_is_not_told() {
             World::new().with(attachment("n1", true)).with(but(
                 pod("web", "old", Some("n1"), "Running"),
                 &json!({"metadata": {
-                    "deletionTimestamp": "2026-03-01T11:55:00Z",
+                    "deletionTimestamp": "2026-03-01T11:59:30Z",
                     "ownerReferences": [{"kind": "StatefulSet", "name": "web", "controller": true}],
                 }}),
             )),
+        ),
+        (
+            "a pod that must be beside others, of which there are none",
+            World::new()
+                .deployment("backup", &json!({"template": beside("web")}))
+                .with(but(
+                    pod("backup", "a", None, "Pending"),
+                    &unschedulable(AFFINITY),
+                )),
         ),
         (
             "a pod that is over keeps nothing",

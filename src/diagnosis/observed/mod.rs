@@ -2,6 +2,10 @@
 //! health of nodes. The guard's own facts hold nothing of it, as it decides about no
 //! manifest.
 
+mod pod;
+
+pub use pod::Pod;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -44,6 +48,18 @@ impl Observed {
     #[must_use]
     pub fn has_read(&self, resource: &str) -> bool {
         self.unread(resource).is_none()
+    }
+
+    /// What was last said of a pod that has not started, by the scheduler where it has no
+    /// node, and by an Event about its volumes otherwise.
+    #[must_use]
+    pub fn said_of<'a>(&'a self, pod: &'a Pod) -> Option<&'a str> {
+        let told = || {
+            let events = self.events.iter().filter(|event| event.is_about(pod));
+            let last = events.max_by_key(|event| event.said_at())?;
+            Some(last.message.as_str())
+        };
+        pod.unschedulable.as_deref().or_else(told)
     }
 
     /// Whether and why a resource could not be read.
@@ -102,214 +118,11 @@ struct Owner {
     controller: Option<bool>,
 }
 
-/// A pod and what became of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pod {
-    /// What names it.
-    pub meta: Meta,
-    /// The node it is bound to.
-    pub node: Option<Text>,
-    /// The claims it uses, those that were made for it alone included.
-    pub claims: Vec<Text>,
-    /// Its phase; empty where nobody has said yet.
-    pub phase: Text,
-    /// Whether it is ready.
-    pub ready: bool,
-    /// Whether its volumes must be there: a container was started, or could not be
-    /// for another reason.
-    pub mounted: bool,
-    /// Why the scheduler has found no node for it.
-    pub unschedulable: Option<String>,
-    /// When the scheduler last said whether it found one.
-    pub scheduled_at: Option<Timestamp>,
-}
-
-impl Pod {
-    /// Whether it uses volumes, or will: it is bound to a node and has not run to its end.
-    #[must_use]
-    pub fn is_living(&self) -> bool {
-        self.node.is_some() && !matches!(self.phase.as_str(), "Succeeded" | "Failed")
-    }
-
-    /// Whether it was told to end.
-    #[must_use]
-    pub const fn is_ending(&self) -> bool {
-        self.meta.deleted.is_some()
-    }
-
-    /// The kind and the name of what a user would change to change the pod: the
-    /// Deployment rather than its ReplicaSet; the pod itself where it has no controller.
-    #[must_use]
-    pub fn workload(&self) -> (Text, Text) {
-        let mut owners = self.meta.owners.iter();
-        let Some(controller) = owners.find(|owner| owner.controller == Some(true)) else {
-            return ("Pod".into(), self.meta.name.clone());
-        };
-        let hash = self.meta.labels.get("pod-template-hash");
-        // The Deployment controller names its ReplicaSets so (`getNewReplicaSet` in
-        // `pkg/controller/deployment/sync.go`).
-        let deployment = hash
-            .filter(|_| controller.kind == "ReplicaSet")
-            .and_then(|hash| controller.name.strip_suffix(hash))
-            .and_then(|name| name.strip_suffix('-'));
-        match deployment {
-            Some(name) => ("Deployment".into(), name.into()),
-            None => (controller.kind.clone(), controller.name.clone()),
-        }
-    }
-
-    /// What tells it from the pods of other revisions.
-    #[must_use]
-    pub fn revision(&self) -> Option<&str> {
-        let labels = &self.meta.labels;
-        labels
-            .get("pod-template-hash")
-            .or_else(|| labels.get("controller-revision-hash"))
-    }
-
-    /// Since when it waits, as far as that can be told.
-    #[must_use]
-    pub fn waits_since(&self) -> Option<Timestamp> {
-        match self.node {
-            Some(_) => self.scheduled_at.or(self.meta.made),
-            None => self.meta.made,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Pod {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire = PodWire::deserialize(deserializer)?;
-        let status = wire.status;
-        let condition = |name: &str| status.conditions.iter().find(|it| it.kind == name);
-        let is_true = |name: &str| condition(name).is_some_and(|it| it.status == "True");
-        let scheduled = condition("PodScheduled");
-        let pod = &wire.metadata.name;
-        let claims = wire.spec.volumes.iter().filter_map(|volume| {
-            let named = volume.persistent_volume_claim.as_ref();
-            let made = volume.ephemeral.as_ref();
-            named
-                .map(|it| it.claim_name.clone())
-                // `ephemeral.VolumeClaimName` in `component-helpers/storage/ephemeral`.
-                .or_else(|| made.map(|_| format!("{pod}-{}", volume.name).into()))
-        });
-        let mut containers = status
-            .init_container_statuses
-            .iter()
-            .chain(&status.container_statuses);
-        Ok(Self {
-            claims: claims.collect(),
-            node: wire.spec.node_name.filter(|name| !name.is_empty()),
-            ready: is_true("Ready"),
-            mounted: is_true("PodReadyToStartContainers") || containers.any(Container::has_volumes),
-            unschedulable: scheduled
-                .filter(|it| it.status == "False")
-                .map(|it| it.message.clone()),
-            scheduled_at: scheduled.and_then(|it| it.last_transition_time),
-            phase: status.phase,
-            meta: wire.metadata,
-        })
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PodWire {
-    metadata: Meta,
-    #[serde(deserialize_with = "nullable")]
-    spec: PodSpec,
-    #[serde(deserialize_with = "nullable")]
-    status: PodStatus,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PodSpec {
-    node_name: Option<Text>,
-    #[serde(deserialize_with = "nullable")]
-    volumes: Vec<PodVolume>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PodVolume {
-    name: Text,
-    persistent_volume_claim: Option<ClaimSource>,
-    ephemeral: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ClaimSource {
-    claim_name: Text,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PodStatus {
-    #[serde(deserialize_with = "nullable")]
-    phase: Text,
-    #[serde(deserialize_with = "nullable")]
-    conditions: Vec<Condition>,
-    #[serde(deserialize_with = "nullable")]
-    init_container_statuses: Vec<Container>,
-    #[serde(deserialize_with = "nullable")]
-    container_statuses: Vec<Container>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: Text,
-    status: Text,
-    #[serde(deserialize_with = "nullable")]
-    message: String,
-    #[serde(deserialize_with = "time")]
-    last_transition_time: Option<Timestamp>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Container {
-    #[serde(deserialize_with = "nullable")]
-    state: ContainerState,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ContainerState {
-    waiting: Option<ContainerWaiting>,
-    running: Option<serde::de::IgnoredAny>,
-    terminated: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ContainerWaiting {
-    #[serde(deserialize_with = "nullable")]
-    reason: Text,
-}
-
-impl Container {
-    /// The kubelet mounts all volumes before it starts the first container.
-    fn has_volumes(&self) -> bool {
-        let another_reason = |it: &ContainerWaiting| {
-            !matches!(
-                it.reason.as_str(),
-                "" | "ContainerCreating" | "PodInitializing"
-            )
-        };
-        self.state.running.is_some()
-            || self.state.terminated.is_some()
-            || self.state.waiting.as_ref().is_some_and(another_reason)
-    }
-}
-
 /// An Event about a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Event {
+    metadata: Meta,
     /// The pod it is about.
     pub involved_object: Involved,
     /// `FailedAttachVolume` for example.
@@ -318,6 +131,42 @@ pub struct Event {
     /// The sentence.
     #[serde(deserialize_with = "nullable")]
     pub message: String,
+    #[serde(deserialize_with = "time")]
+    last_timestamp: Option<Timestamp>,
+    #[serde(deserialize_with = "time")]
+    event_time: Option<Timestamp>,
+    #[serde(deserialize_with = "nullable")]
+    series: Series,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Series {
+    #[serde(deserialize_with = "time")]
+    last_observed_time: Option<Timestamp>,
+}
+
+impl Event {
+    /// Whether it is about this very pod, and not about an earlier one of its name.
+    #[must_use]
+    pub fn is_about(&self, pod: &Pod) -> bool {
+        let about = &self.involved_object;
+        about.name == pod.meta.name
+            && about.namespace == pod.meta.namespace
+            && !about.uid.contradicts(pod.meta.uid)
+    }
+
+    /// When it was last said. Which field tells depends on who recorded it.
+    #[must_use]
+    pub fn said_at(&self) -> Option<Timestamp> {
+        let times = [
+            self.series.last_observed_time,
+            self.last_timestamp,
+            self.event_time,
+            self.metadata.made,
+        ];
+        times.into_iter().flatten().max()
+    }
 }
 
 /// What an Event is about.
@@ -333,6 +182,9 @@ pub struct Involved {
     /// Its name.
     #[serde(deserialize_with = "nullable")]
     pub name: Text,
+    /// Which object of that name it is.
+    #[serde(deserialize_with = "nullable")]
+    pub uid: Uid,
 }
 
 /// A volume on a node, on its way there or away from there.
@@ -350,6 +202,15 @@ pub struct VolumeAttachment {
     pub attach_error: Option<String>,
     /// What the driver said when it could not detach it.
     pub detach_error: Option<String>,
+}
+
+impl VolumeAttachment {
+    /// Whether the volume is on the node and stays. Of one that is to be detached nothing is
+    /// mounted any more, whatever its status says (`Attach` in `pkg/volume/csi/csi_attacher.go`).
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        self.attached && self.meta.deleted.is_none()
+    }
 }
 
 impl<'de> Deserialize<'de> for VolumeAttachment {

@@ -1,0 +1,231 @@
+//! Pods, as far as their volumes are concerned.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::Deserializer;
+
+use super::{Meta, time};
+use crate::model::Text;
+use crate::model::de::nullable;
+use crate::model::node::{OUT_OF_SERVICE, Taint, Toleration};
+
+/// A pod and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pod {
+    /// What names it.
+    pub meta: Meta,
+    /// The node it is bound to.
+    pub node: Option<Text>,
+    /// The claims it uses, those that were made for it alone included.
+    pub claims: Vec<Text>,
+    /// Its phase; empty where nobody has said yet.
+    pub phase: Text,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// Whether its volumes must be there: a container was started, or could not be
+    /// for another reason.
+    pub mounted: bool,
+    /// Why the scheduler has found no node for it.
+    pub unschedulable: Option<String>,
+    /// Whether it stays on a node that is tainted as out of service.
+    pub stays_out_of_service: bool,
+    /// When the scheduler last said whether it found one.
+    pub scheduled_at: Option<Timestamp>,
+}
+
+impl Pod {
+    /// Whether it uses volumes, or will: it is bound to a node and has not run to its end.
+    #[must_use]
+    pub fn is_living(&self) -> bool {
+        self.node.is_some() && !matches!(self.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// Whether it has yet to get its volumes. One that was told to end needs them no more.
+    #[must_use]
+    pub fn is_starting(&self) -> bool {
+        !self.is_ending() && !self.mounted && matches!(self.phase.as_str(), "" | "Pending")
+    }
+
+    /// Whether it was told to end.
+    #[must_use]
+    pub const fn is_ending(&self) -> bool {
+        self.meta.deleted.is_some()
+    }
+
+    /// The kind and the name of what a user would change to change the pod: the
+    /// Deployment rather than its ReplicaSet; the pod itself where it has no controller.
+    #[must_use]
+    pub fn workload(&self) -> (Text, Text) {
+        let mut owners = self.meta.owners.iter();
+        let Some(controller) = owners.find(|owner| owner.controller == Some(true)) else {
+            return ("Pod".into(), self.meta.name.clone());
+        };
+        let hash = self.meta.labels.get("pod-template-hash");
+        // The Deployment controller names its ReplicaSets so (`getNewReplicaSet` in
+        // `pkg/controller/deployment/sync.go`).
+        let deployment = hash
+            .filter(|_| controller.kind == "ReplicaSet")
+            .and_then(|hash| controller.name.strip_suffix(hash))
+            .and_then(|name| name.strip_suffix('-'));
+        match deployment {
+            Some(name) => ("Deployment".into(), name.into()),
+            None => (controller.kind.clone(), controller.name.clone()),
+        }
+    }
+
+    /// What tells it from the pods of other revisions.
+    #[must_use]
+    pub fn revision(&self) -> Option<&str> {
+        let labels = &self.meta.labels;
+        labels
+            .get("pod-template-hash")
+            .or_else(|| labels.get("controller-revision-hash"))
+    }
+
+    /// Since when it waits, as far as that can be told.
+    #[must_use]
+    pub fn waits_since(&self) -> Option<Timestamp> {
+        match self.node {
+            Some(_) => self.scheduled_at.or(self.meta.made),
+            None => self.meta.made,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Pod {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = PodWire::deserialize(deserializer)?;
+        let status = wire.status;
+        let condition = |name: &str| status.conditions.iter().find(|it| it.kind == name);
+        let is_true = |name: &str| condition(name).is_some_and(|it| it.status == "True");
+        let scheduled = condition("PodScheduled");
+        let pod = &wire.metadata.name;
+        let claims = wire.spec.volumes.iter().filter_map(|volume| {
+            let named = volume.persistent_volume_claim.as_ref();
+            let made = volume.ephemeral.as_ref();
+            named
+                .map(|it| it.claim_name.clone())
+                // `ephemeral.VolumeClaimName` in `component-helpers/storage/ephemeral`.
+                .or_else(|| made.map(|_| format!("{pod}-{}", volume.name).into()))
+        });
+        let mut containers = status
+            .init_container_statuses
+            .iter()
+            .chain(&status.container_statuses);
+        let out_of_service = Taint {
+            key: OUT_OF_SERVICE.into(),
+            value: "nodeshutdown".into(),
+            effect: "NoExecute".into(),
+        };
+        let mut tolerations = wire.spec.tolerations.iter();
+        Ok(Self {
+            claims: claims.collect(),
+            stays_out_of_service: tolerations.any(|it| it.tolerates(&out_of_service)),
+            node: wire.spec.node_name.filter(|name| !name.is_empty()),
+            ready: is_true("Ready"),
+            mounted: is_true("PodReadyToStartContainers") || containers.any(Container::has_volumes),
+            unschedulable: scheduled
+                .filter(|it| it.status == "False")
+                .map(|it| it.message.clone()),
+            scheduled_at: scheduled.and_then(|it| it.last_transition_time),
+            phase: status.phase,
+            meta: wire.metadata,
+        })
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodWire {
+    metadata: Meta,
+    #[serde(deserialize_with = "nullable")]
+    spec: PodSpec,
+    #[serde(deserialize_with = "nullable")]
+    status: PodStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodSpec {
+    node_name: Option<Text>,
+    #[serde(deserialize_with = "nullable")]
+    volumes: Vec<PodVolume>,
+    #[serde(deserialize_with = "nullable")]
+    tolerations: Vec<Toleration>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodVolume {
+    name: Text,
+    persistent_volume_claim: Option<ClaimSource>,
+    ephemeral: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClaimSource {
+    claim_name: Text,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodStatus {
+    #[serde(deserialize_with = "nullable")]
+    phase: Text,
+    #[serde(deserialize_with = "nullable")]
+    conditions: Vec<Condition>,
+    #[serde(deserialize_with = "nullable")]
+    init_container_statuses: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
+    container_statuses: Vec<Container>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: Text,
+    status: Text,
+    #[serde(deserialize_with = "nullable")]
+    message: String,
+    #[serde(deserialize_with = "time")]
+    last_transition_time: Option<Timestamp>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Container {
+    #[serde(deserialize_with = "nullable")]
+    state: ContainerState,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ContainerState {
+    waiting: Option<ContainerWaiting>,
+    running: Option<serde::de::IgnoredAny>,
+    terminated: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ContainerWaiting {
+    #[serde(deserialize_with = "nullable")]
+    reason: Text,
+}
+
+impl Container {
+    /// The kubelet mounts all volumes before it starts the first container.
+    fn has_volumes(&self) -> bool {
+        let another_reason = |it: &ContainerWaiting| {
+            !matches!(
+                it.reason.as_str(),
+                "" | "ContainerCreating" | "PodInitializing"
+            )
+        };
+        self.state.running.is_some()
+            || self.state.terminated.is_some()
+            || self.state.waiting.as_ref().is_some_and(another_reason)
+    }
+}
