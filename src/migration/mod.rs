@@ -18,9 +18,11 @@ mod new_claim;
 mod plan;
 mod refusal;
 mod snapshot;
+mod standstill;
 mod step;
 mod steps;
 mod subject;
+mod suspension;
 mod target;
 mod users;
 

@@ -5,6 +5,9 @@ use serde_json::Value;
 /// What the words of a step begin with that the application does not outlast.
 pub(super) const STANDS_STILL: &str = "The application stands still";
 
+/// What the words of a step are that the application does not notice.
+pub(super) const RUNS: &str = "Blocks nothing.";
+
 /// A step.
 #[derive(Clone, Debug)]
 pub struct Step {

@@ -2,30 +2,29 @@
 
 use serde_json::json;
 
-use super::delivery::Delivery;
 use super::inputs::Inputs;
-use super::step::{Action, STANDS_STILL, Step};
+use super::standstill;
+use super::step::{Action, RUNS, STANDS_STILL, Step};
 use super::users::User;
-use super::{CopyBy, copy, new_claim, snapshot};
+use super::{CopyBy, copy, new_claim, snapshot, suspension};
 use crate::model::workload::WorkloadKind;
-
-const RUNS: &str = "Blocks nothing.";
-
-/// The annotation at which KEDA keeps a workload at a number (its documentation, "Pause
-/// autoscaling").
-const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
 
 /// All steps.
 pub(super) fn all(inputs: &Inputs<'_>) -> Vec<Step> {
     let by_snapshot = inputs.wanted.copy == CopyBy::Snapshot;
     let stops = inputs.copies() && inputs.subject.is_used();
     let mut steps = Vec::new();
-    steps.extend(inputs.subject.is_used().then(|| hold_back(inputs)));
+    steps.extend(
+        inputs
+            .subject
+            .is_used()
+            .then(|| suspension::hold_back(inputs)),
+    );
     steps.extend(keep_volume(inputs));
     if !by_snapshot {
         steps.push(claim(inputs, "10-claim.yaml", None));
     }
-    steps.extend(stops.then(|| stop(inputs)));
+    steps.extend(stops.then(|| standstill::stop(inputs)));
     match inputs.wanted.copy {
         CopyBy::Job => steps.push(copy_files(inputs)),
         CopyBy::Snapshot => {
@@ -40,66 +39,13 @@ pub(super) fn all(inputs: &Inputs<'_>) -> Vec<Step> {
     }
     if inputs.subject.is_used() {
         steps.push(change(inputs));
-        steps.extend(stops.then(|| start(inputs)));
+        steps.extend(stops.then(|| standstill::start(inputs)));
         steps.push(check(inputs));
-        steps.push(hand_over(inputs));
+        steps.push(suspension::hand_over(inputs));
         steps.extend(grow(inputs));
     }
     steps.push(clean_up(inputs));
     steps
-}
-
-/// Keeps whoever writes the manifests from undoing what comes next.
-fn hold_back(inputs: &Inputs<'_>) -> Step {
-    let consequence = if inputs.copies() {
-        "it would start the application in the middle of the copy"
-    } else {
-        "it would bring the old claim back"
-    };
-    let mut actions = Vec::new();
-    let mut text = String::new();
-    for delivery in inputs.deliveries {
-        if let Some([pause, _]) = delivery.pause() {
-            actions.push(inputs.kubectl(&pause));
-        } else {
-            text += &format!(
-                "Hold back upgrades of {} until this is done: one in between brings the old claim back. ",
-                delivery.shown()
-            );
-        }
-    }
-    if inputs.deliveries.is_empty() {
-        text += &format!(
-            "Nothing on these objects says that Argo CD, Flux or Helm manages them. If one of them does, suspend it now: {consequence}."
-        );
-    } else if !actions.is_empty() {
-        text += &format!(
-            "Otherwise {consequence}. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
-        );
-    }
-    for name in inputs.scaled_objects() {
-        actions.push(inputs.run(&[
-            "annotate",
-            &format!("scaledobjects.keda.sh/{name}"),
-            &format!("{PAUSED}=0"),
-            "--overwrite",
-        ]));
-        text += &format!(
-            " KEDA scales from 0 up, and is paused at 0: with its ScaledObject {name}, the application stops here already."
-        );
-    }
-    let stops = inputs.copies() && inputs.scaled_objects().next().is_some();
-    Step {
-        title: "Suspend what writes the manifests".to_owned(),
-        blocks: if stops {
-            format!("{STANDS_STILL} from here on.")
-        } else {
-            RUNS.to_owned()
-        },
-        text: text.trim().to_owned(),
-        actions,
-        then: String::new(),
-    }
 }
 
 /// Keeps the data whatever happens to the claim.
@@ -167,52 +113,6 @@ fn claim(inputs: &Inputs<'_>, file: &str, snapshot: Option<&str>) -> Step {
         actions,
         then: then.trim().to_owned(),
     }
-}
-
-/// Stops everything that may write to the old volume.
-fn stop(inputs: &Inputs<'_>) -> Step {
-    let mut actions = stop_actions(inputs);
-    actions.push(inputs.run(&["describe", &format!("pvc/{}", inputs.wanted.claim)]));
-    let mut text = strangers(inputs, "Stop");
-    if inputs.autoscalers().next().is_some() && inputs.scaled_objects().next().is_none() {
-        text +=
-            " A HorizontalPodAutoscaler leaves a workload at 0 alone, so it needs no change here.";
-    }
-    Step {
-        title: "Stop what uses the old claim".to_owned(),
-        blocks: format!("{STANDS_STILL} from here on."),
-        text: text.trim().to_owned(),
-        actions,
-        then: "The line `Used By` must say `<none>`. A pod that is still there may write, and what it writes may be missing from the copy.".to_owned(),
-    }
-}
-
-fn stop_actions(inputs: &Inputs<'_>) -> Vec<Action> {
-    let mut actions: Vec<Action> = inputs
-        .running()
-        .map(|user| inputs.run(&user.stop()))
-        .collect();
-    for pods in inputs.running().filter_map(User::pods) {
-        actions.push(inputs.run(&["wait", "--for=delete", "pod", "-l", &pods, "--timeout=10m"]));
-    }
-    actions
-}
-
-/// What there is to do about users that are not known here.
-fn strangers(inputs: &Inputs<'_>, verb: &str) -> String {
-    let shown: Vec<String> = inputs
-        .subject
-        .strangers
-        .iter()
-        .map(super::users::Stranger::shown)
-        .collect();
-    if shown.is_empty() {
-        return String::new();
-    }
-    format!(
-        "{verb} {} too, through its own controller.",
-        shown.join(" and ")
-    )
 }
 
 /// The copy, and its proof.
@@ -344,7 +244,7 @@ fn change_actions(inputs: &Inputs<'_>, from: &str, to: &str) -> Vec<Action> {
 
 /// What there is to do about users whose pods cannot be given another claim.
 fn unchangeable(inputs: &Inputs<'_>) -> String {
-    let mut text = strangers(inputs, "Change the claim of");
+    let mut text = standstill::strangers(inputs, "Change the claim of");
     let users = inputs.subject.users.iter();
     for user in users.filter(|user| !user.can_change()) {
         text += &format!(
@@ -354,33 +254,6 @@ fn unchangeable(inputs: &Inputs<'_>) -> String {
         );
     }
     text.trim().to_owned()
-}
-
-fn start(inputs: &Inputs<'_>) -> Step {
-    let mut text = strangers(inputs, "Start");
-    if inputs.subject.users.iter().any(|user| !user.runs()) {
-        text += " What had no pods before still has none.";
-    }
-    Step {
-        title: "Start it again".to_owned(),
-        blocks: format!("{STANDS_STILL} until its pods are ready, as after every start."),
-        text: text.trim().to_owned(),
-        actions: start_actions(inputs),
-        then: String::new(),
-    }
-}
-
-fn start_actions(inputs: &Inputs<'_>) -> Vec<Action> {
-    let mut actions: Vec<Action> = inputs
-        .running()
-        .filter_map(User::start)
-        .map(|arguments| inputs.run(&arguments))
-        .collect();
-    for name in inputs.scaled_objects() {
-        let target = format!("scaledobjects.keda.sh/{name}");
-        actions.push(inputs.run(&["annotate", &target, &format!("{PAUSED}-")]));
-    }
-    actions
 }
 
 fn check(inputs: &Inputs<'_>) -> Step {
@@ -406,44 +279,6 @@ fn check(inputs: &Inputs<'_>) -> Step {
             inputs.wanted.mode.short()
         ),
     }
-}
-
-/// The same in the place where the manifests are.
-fn hand_over(inputs: &Inputs<'_>) -> Step {
-    let actions = resume_actions(inputs);
-    let shown: Vec<String> = inputs.deliveries.iter().map(Delivery::shown).collect();
-    let by = if shown.is_empty() {
-        "where the manifests are".to_owned()
-    } else {
-        format!("where {} takes the manifests from", shown.join(" and "))
-    };
-    let resume = if actions.is_empty() {
-        "Then let the next delivery run."
-    } else {
-        "Only then resume:"
-    };
-    Step {
-        title: "Write it into the manifests, and resume".to_owned(),
-        blocks: RUNS.to_owned(),
-        text: format!(
-            "Add the new claim {by}, change claimName from {} to {} there, and commit both. Leave the old claim in: what is removed may be pruned, and the way back with it. {resume}",
-            inputs.wanted.claim, inputs.name
-        ),
-        actions,
-        then: format!(
-            "After the first sync, the workloads must still name claim {}.",
-            inputs.name
-        ),
-    }
-}
-
-/// Sets whoever writes the manifests to work again.
-fn resume_actions(inputs: &Inputs<'_>) -> Vec<Action> {
-    let deliveries = inputs.deliveries.iter();
-    deliveries
-        .filter_map(Delivery::pause)
-        .map(|[_, resume]| inputs.kubectl(&resume))
-        .collect()
 }
 
 /// More pods for autoscalers that were held at one, and rollouts for Deployments that were
@@ -534,14 +369,14 @@ fn clean_up(inputs: &Inputs<'_>) -> Step {
 pub(super) fn back(inputs: &Inputs<'_>) -> Step {
     let mut actions = Vec::new();
     if inputs.copies() {
-        actions.extend(stop_actions(inputs));
+        actions.extend(standstill::stop_actions(inputs));
     }
     actions.extend(change_actions(inputs, inputs.name, inputs.wanted.claim));
     actions.extend(growth(inputs, true));
     if inputs.copies() {
-        actions.extend(start_actions(inputs));
+        actions.extend(standstill::start_actions(inputs));
     }
-    actions.extend(resume_actions(inputs));
+    actions.extend(suspension::resume_actions(inputs));
     Step {
         title: "How to go back".to_owned(),
         blocks: format!("{STANDS_STILL} for one restart."),
