@@ -72,6 +72,13 @@ impl Inputs<'_> {
         self.subject.users.iter().filter(|user| user.runs())
     }
 
+    /// A sentence for each of the strangers: for none of them is there a command.
+    pub(super) fn of_strangers(&self, sentence: impl Fn(String) -> String) -> String {
+        let strangers = self.subject.strangers.iter();
+        let sentences: Vec<String> = strangers.map(|it| sentence(it.shown())).collect();
+        sentences.join(" ")
+    }
+
     pub(super) fn autoscalers(&self) -> impl Iterator<Item = &Autoscaler> {
         let users = self.subject.users.iter();
         users.flat_map(|user| user.autoscalers.iter().copied())

@@ -2,7 +2,7 @@
 
 use super::inputs::Inputs;
 use super::step::{Action, STANDS_STILL, Step};
-use super::users::{Stranger, User};
+use super::users::User;
 
 /// The annotation at which KEDA keeps a workload at a number (its documentation, "Pause
 /// autoscaling").
@@ -12,7 +12,11 @@ pub(super) const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
 pub(super) fn stop(inputs: &Inputs<'_>) -> Step {
     let mut actions = stop_actions(inputs);
     actions.push(inputs.run(&["describe", &format!("pvc/{}", inputs.wanted.claim)]));
-    let mut text = strangers(inputs, "Stop");
+    let mut text = inputs.of_strangers(|it| {
+        format!(
+            "Stop {it} as its documentation says, because its controller would undo a change to what it has made."
+        )
+    });
     if inputs.autoscalers().next().is_some() && inputs.scaled_objects().next().is_none() {
         text +=
             " A HorizontalPodAutoscaler leaves a workload at 0 alone, so it needs no change here.";
@@ -37,26 +41,9 @@ pub(super) fn stop_actions(inputs: &Inputs<'_>) -> Vec<Action> {
     actions
 }
 
-/// What there is to do about users that are not known here.
-pub(super) fn strangers(inputs: &Inputs<'_>, verb: &str) -> String {
-    let shown: Vec<String> = inputs
-        .subject
-        .strangers
-        .iter()
-        .map(Stranger::shown)
-        .collect();
-    if shown.is_empty() {
-        return String::new();
-    }
-    format!(
-        "{verb} {} too, through its own controller.",
-        shown.join(" and ")
-    )
-}
-
 /// Starts again what was stopped.
 pub(super) fn start(inputs: &Inputs<'_>) -> Step {
-    let mut text = strangers(inputs, "Start");
+    let mut text = inputs.of_strangers(|it| format!("Start {it} again."));
     if inputs.subject.users.iter().any(|user| !user.runs()) {
         text += " What had no pods before still has none.";
     }

@@ -244,13 +244,13 @@ fn change_actions(inputs: &Inputs<'_>, from: &str, to: &str) -> Vec<Action> {
 
 /// What there is to do about users whose pods cannot be given another claim.
 fn unchangeable(inputs: &Inputs<'_>) -> String {
-    let mut text = standstill::strangers(inputs, "Change the claim of");
+    let name = inputs.name;
+    let mut text = inputs.of_strangers(|it| format!("Give {it} claim {name} in its own manifest."));
     let users = inputs.subject.users.iter();
     for user in users.filter(|user| !user.can_change()) {
         text += &format!(
-            " {} cannot be changed: create it again with claim {} in its manifest.",
+            " {} cannot be changed: create it again with claim {name} in its manifest.",
             user.shown(),
-            inputs.name
         );
     }
     text.trim().to_owned()
@@ -367,20 +367,30 @@ fn clean_up(inputs: &Inputs<'_>) -> Step {
 
 /// The way back.
 pub(super) fn back(inputs: &Inputs<'_>) -> Step {
+    let claim = inputs.wanted.claim;
     let mut actions = Vec::new();
     if inputs.copies() {
         actions.extend(standstill::stop_actions(inputs));
     }
-    actions.extend(change_actions(inputs, inputs.name, inputs.wanted.claim));
+    actions.extend(change_actions(inputs, inputs.name, claim));
     actions.extend(growth(inputs, true));
     if inputs.copies() {
         actions.extend(standstill::start_actions(inputs));
     }
     actions.extend(suspension::resume_actions(inputs));
+    let strangers = inputs.of_strangers(|it| {
+        if inputs.copies() {
+            format!("Stop {it} first, give it claim {claim} again in its own manifest, and start it when the rest is done.")
+        } else {
+            format!("Give {it} claim {claim} again in its own manifest.")
+        }
+    });
     Step {
         title: "How to go back".to_owned(),
         blocks: format!("{STANDS_STILL} for one restart."),
-        text: "At any step, as long as the old claim is there: the old volume has everything up to the stop. What was written since is in the new one only. If the manifests were changed, change them back first. Where the workloads were not changed yet, their patches fail and harm nothing.".to_owned(),
+        text: format!(
+            "At any step, as long as the old claim is there: the old volume has everything up to the stop. What was written since is in the new one only. If the manifests were changed, change them back first. Where the workloads were not changed yet, their patches fail and harm nothing. {strangers}"
+        ),
         actions,
         then: format!(
             "Before another attempt, delete claim {}: existing files are never overwritten.",

@@ -23,9 +23,9 @@ pub(super) struct Subject<'a> {
     pub(super) size: Quantity,
     /// The node that has the volume.
     pub(super) node: Option<&'a NodeState>,
-    /// The workloads that use it.
+    /// The workloads that use it and that nothing else manages.
     pub(super) users: Vec<User<'a>>,
-    /// Pods that use it and belong to nothing that is known here.
+    /// What else has pods that use it.
     pub(super) strangers: Vec<Stranger>,
 }
 
@@ -43,14 +43,15 @@ impl<'a> Subject<'a> {
             return Err(Refusal::NotBound(wanted.claim.to_owned()));
         }
         let pods: Vec<&Pod> = pods_with(wanted, facts).collect();
-        let workloads = view.workloads_using(wanted.namespace, wanted.claim);
+        let mut workloads = view.workloads_using(wanted.namespace, wanted.claim);
+        workloads.retain(|workload| !workload.finished && !workload.metadata.deleting);
         let mut users: Vec<User<'a>> = workloads
-            .into_iter()
-            .filter(|workload| !workload.finished && !workload.metadata.deleting)
+            .iter()
+            .filter(|workload| workload.metadata.controller.is_none())
             .map(|workload| User::of(workload, wanted.claim, facts))
             .collect();
         users.sort_by_key(|user| (user.kind().name(), user.workload.metadata.name.clone()));
-        let strangers = Stranger::among(&pods, &users);
+        let strangers = Stranger::among(&pods, &workloads);
         let asked = claim.spec.resources.requests.storage;
         Ok(Self {
             driver: volume.map_or_else(Text::default, driver),

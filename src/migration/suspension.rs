@@ -34,6 +34,11 @@ pub(super) fn hold_back(inputs: &Inputs<'_>) -> Step {
             "Otherwise {consequence}. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
         );
     }
+    text += &inputs.of_strangers(|it| {
+        format!(
+            " It is not known what writes the manifest of {it}: if something does, suspend that too."
+        )
+    });
     for name in inputs.scaled_objects() {
         actions.push(inputs.run(&[
             "annotate",

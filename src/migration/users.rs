@@ -165,44 +165,55 @@ fn selector(value: Value) -> Value {
     json!({"spec": {"template": {"spec": {"nodeSelector": labels}}}})
 }
 
-/// Something that is not known here and has pods with the claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Something that is not known here and whose pods use the claim, be it through a workload
+/// that it owns: a Rollout and its ReplicaSets, what operators make of their own resources.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stranger {
     pub(super) kind: Text,
     pub(super) name: Text,
 }
 
 impl Stranger {
-    /// Those to which pods belong that are of no user.
-    pub(super) fn among(pods: &[&Pod], users: &[User<'_>]) -> Vec<Self> {
-        let mut strangers = Vec::new();
-        for pod in pods {
-            let (kind, name) = pod.workload();
-            let of_user = |user: &User<'_>| {
-                let workload = user.workload;
-                let is_own = user.kind().name() == kind && workload.metadata.name == name;
-                let labels = &workload.template.labels;
-                // The Jobs of a CronJob come and go, and are not kept.
-                let is_of_cron_job = user.kind() == WorkloadKind::CronJob
-                    && kind == "Job"
-                    && name.starts_with(workload.metadata.name.as_str());
-                is_own
-                    || is_of_cron_job
-                    || (!labels.is_empty() && labels.is_subset(&pod.meta.labels))
-            };
-            if users.iter().any(of_user) {
-                continue;
-            }
-            let stranger = Self { kind, name };
-            if !strangers.contains(&stranger) {
-                strangers.push(stranger);
-            }
-        }
+    /// The owners of the workloads, and those to which pods belong that are of no workload.
+    pub(super) fn among(pods: &[&Pod], workloads: &[&Workload]) -> Vec<Self> {
+        let owners = workloads.iter().filter_map(|it| Self::owner_of(it));
+        let unknown = pods
+            .iter()
+            .filter(|pod| !workloads.iter().any(|it| has(it, pod)))
+            .map(|pod| {
+                let (kind, name) = pod.workload();
+                Self { kind, name }
+            });
+        let mut strangers: Vec<Self> = owners.chain(unknown).collect();
+        strangers.sort();
+        strangers.dedup();
         strangers
+    }
+
+    /// Whose controller manages the workload, and would undo a change to it. Anybody may
+    /// write an owner reference; who does so misleads a reader here, and gains nothing.
+    fn owner_of(workload: &Workload) -> Option<Self> {
+        let owner = workload.metadata.controller.as_ref()?;
+        Some(Self {
+            kind: owner.kind.clone(),
+            name: owner.name.clone(),
+        })
     }
 
     /// `Rollout web`.
     pub(super) fn shown(&self) -> String {
         format!("{} {}", self.kind, self.name)
     }
+}
+
+/// Whether the pod is one of the workload's.
+fn has(workload: &Workload, pod: &Pod) -> bool {
+    let (kind, name) = pod.workload();
+    let is_own = workload.kind.name() == kind && workload.metadata.name == name;
+    let labels = &workload.template.labels;
+    // The Jobs of a CronJob come and go, and are not kept.
+    let is_of_cron_job = workload.kind == WorkloadKind::CronJob
+        && kind == "Job"
+        && name.starts_with(workload.metadata.name.as_str());
+    is_own || is_of_cron_job || (!labels.is_empty() && labels.is_subset(&pod.meta.labels))
 }

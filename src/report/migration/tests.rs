@@ -344,6 +344,53 @@ fn every_kind_of_user_has_its_own_commands() {
     }
 }
 
+/// What an owner's controller would undo is left to the owner.
+#[test]
+fn an_owner_is_named_in_the_place_of_what_it_manages() {
+    let owned_by = |version: &str, kind: &str, name: &str| {
+        json!({"metadata": {"ownerReferences": [
+            {"apiVersion": version, "kind": kind, "name": name, "controller": true}]}})
+    };
+    let cases = [
+        ("ReplicaSet", "Rollout"),
+        ("Deployment", "Grafana"),
+        ("StatefulSet", "Prometheus"),
+        ("CronJob", "Backup"),
+        ("Job", "ScaledJob"),
+        ("Pod", "Workflow"),
+    ];
+    for (kind, by) in cases {
+        let owned = but(
+            workload(kind, "web-a", &json!({})),
+            &owned_by("example.com/v1", by, "web"),
+        );
+        let version = owned["apiVersion"].as_str().unwrap();
+        let mut pod = but(
+            workload("Pod", "web-a-x", &json!({})),
+            &owned_by(version, kind, "web-a"),
+        );
+        if kind == "Pod" {
+            pod = owned.clone();
+        }
+        let told = longhorn().with(owned).with(pod).told(WANTED);
+        let told = words(&told);
+        for part in [
+            format!("- Used by: {by} web - Standstill: from step 4 to the end of step 7 "),
+            format!("It is not known what writes the manifest of {by} web:"),
+            format!("Stop {by} web as its documentation says"),
+            format!("Give {by} web claim data-rwx in its own manifest."),
+            format!("Start {by} web again."),
+            format!("Stop {by} web first, give it claim data again"),
+        ] {
+            assert!(
+                told.contains(&part),
+                "{kind}: {part:?} is missing in\n{told}"
+            );
+        }
+        assert!(!told.contains("/web"), "{kind}: {told}");
+    }
+}
+
 #[test]
 fn who_writes_the_manifests_is_suspended_and_resumed() {
     let labelled = |labels: Value| {
