@@ -33,10 +33,15 @@ impl Inputs<'_> {
 
     /// A command of kubectl about the claim's namespace.
     pub(super) fn run<S: AsRef<str>>(&self, arguments: &[S]) -> Action {
+        Action::Run(self.line(arguments))
+    }
+
+    /// The same as a part of another command.
+    pub(super) fn line<S: AsRef<str>>(&self, arguments: &[S]) -> String {
         let namespace = ["-n", self.wanted.namespace];
         let arguments = arguments.iter().map(AsRef::as_ref);
         let all: Vec<&str> = namespace.into_iter().chain(arguments).collect();
-        self.kubectl(&all)
+        command::line(self.facts.cluster.kubectl, &all)
     }
 
     pub(super) fn apply(file: &str, object: Value) -> Action {

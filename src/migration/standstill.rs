@@ -3,15 +3,22 @@
 use super::inputs::Inputs;
 use super::step::{Action, STANDS_STILL, Step};
 use super::users::User;
+use crate::model::workload::WorkloadKind;
 
 /// The annotation at which KEDA keeps a workload at a number (its documentation, "Pause
 /// autoscaling").
 pub(super) const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
 
+/// Pods whose containers may still write: a kubelet reports a terminal phase only when none
+/// of them runs any more (`mergePodStatus` in `pkg/kubelet/status/status_manager.go`).
+const UNFINISHED: &str = "--field-selector=status.phase!=Succeeded,status.phase!=Failed";
+
+/// The names of the pods that use one of `CLAIMS`. Field selectors know nothing of volumes,
+/// and filters of jsonpath take one value of each pod.
+const POD_NAMES: &str = "go-template={{range .items}}{{$pod := .metadata.name}}{{range .spec.volumes}}{{with .persistentVolumeClaim}}{{if eq .claimName CLAIMS}}{{println $pod}}{{end}}{{end}}{{end}}{{end}}";
+
 /// Stops everything that may write to the old volume.
 pub(super) fn stop(inputs: &Inputs<'_>) -> Step {
-    let mut actions = stop_actions(inputs);
-    actions.push(inputs.run(&["describe", &format!("pvc/{}", inputs.wanted.claim)]));
     let mut text = inputs.of_strangers(|it| {
         format!(
             "Stop {it} as its documentation says, because its controller would undo a change to what it has made."
@@ -21,24 +28,48 @@ pub(super) fn stop(inputs: &Inputs<'_>) -> Step {
         text +=
             " A HorizontalPodAutoscaler leaves a workload at 0 alone, so it needs no change here.";
     }
+    let cron_jobs = inputs
+        .running()
+        .filter(|user| user.kind() == WorkloadKind::CronJob);
+    for cron_job in cron_jobs {
+        text += &format!(
+            " {} starts no more Jobs, but one that has begun goes on to its end: delete it if you cannot wait.",
+            cron_job.shown()
+        );
+    }
     Step {
         title: "Stop what uses the old claim".to_owned(),
         blocks: format!("{STANDS_STILL} from here on."),
         text: text.trim().to_owned(),
-        actions,
-        then: "The line `Used By` must say `<none>`. A pod that is still there may write, and what it writes may be missing from the copy.".to_owned(),
+        actions: stop_actions(inputs, &[inputs.wanted.claim]),
+        then: "The last command ends when nothing uses the claim any more, and names what does until then. Finished pods (Succeeded or Failed) may stay: they write nothing. Do not go on before it ends: what is written now may be missing from the copy.".to_owned(),
     }
 }
 
-pub(super) fn stop_actions(inputs: &Inputs<'_>) -> Vec<Action> {
-    let mut actions: Vec<Action> = inputs
-        .running()
-        .map(|user| inputs.run(&user.stop()))
-        .collect();
-    for pods in inputs.running().filter_map(User::pods) {
-        actions.push(inputs.run(&["wait", "--for=delete", "pod", "-l", &pods, "--timeout=10m"]));
-    }
+/// Stops what uses the claims, and waits for the end of it.
+pub(super) fn stop_actions(inputs: &Inputs<'_>, claims: &[&str]) -> Vec<Action> {
+    let running = inputs.running();
+    let mut actions: Vec<Action> = running.map(|user| inputs.run(&user.stop())).collect();
+    actions.push(until_unused(inputs, claims));
     actions
+}
+
+/// Waits until no pod uses the claims, and no Job will make one. `kubectl wait
+/// --for=delete` would wait for pods that finish meanwhile and stay.
+fn until_unused(inputs: &Inputs<'_>, claims: &[&str]) -> Action {
+    let claims: Vec<String> = claims.iter().map(|claim| format!("\"{claim}\"")).collect();
+    let names = POD_NAMES.replace("CLAIMS", &claims.join(" "));
+    let pods = ["get", "pod", UNFINISHED, "-o", &names].map(str::to_owned);
+    let jobs = inputs.running().filter_map(User::active_jobs);
+    let questions: Vec<String> = std::iter::once(pods.to_vec())
+        .chain(jobs)
+        .map(|arguments| inputs.line(&arguments))
+        .collect();
+    // Where a question fails, nothing is known, and it is asked again.
+    Action::Run(format!(
+        "until left=$({}) && [ -z \"$left\" ]; do echo \"$left\"; sleep 5; done",
+        questions.join(" && ")
+    ))
 }
 
 /// Starts again what was stopped.

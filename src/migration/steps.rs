@@ -335,18 +335,28 @@ fn grow(inputs: &Inputs<'_>) -> Option<Step> {
     })
 }
 
+/// Deletes what made the copy. Its pods use both claims, and a snapshot that is left would
+/// be taken for that of the next attempt.
+fn delete_copy(inputs: &Inputs<'_>) -> Option<Action> {
+    let (made_by, how) = match inputs.wanted.copy {
+        CopyBy::Job => (
+            format!("job/{}", inputs.copy_name()),
+            "--cascade=foreground",
+        ),
+        // It may stay until a claim that is being restored from it is there.
+        CopyBy::Snapshot => (inputs.snapshot(), "--wait=false"),
+        CopyBy::Nothing => return None,
+    };
+    Some(inputs.run(&["delete", &made_by, how, "--ignore-not-found"]))
+}
+
 fn clean_up(inputs: &Inputs<'_>) -> Step {
-    let mut actions = Vec::new();
-    match inputs.wanted.copy {
-        CopyBy::Job => {
-            actions.push(inputs.run(&["delete", &format!("job/{}", inputs.copy_name())]));
-        }
-        CopyBy::Snapshot => {
-            actions.push(inputs.run(&["delete", &inputs.snapshot()]));
-        }
-        CopyBy::Nothing => {}
-    }
-    actions.push(inputs.run(&["delete", &format!("pvc/{}", inputs.wanted.claim)]));
+    // A pod that was given a node keeps the claim, whatever its phase
+    // (`podUsesPVCForDeletion` in `pkg/controller/volume/pvcprotection`).
+    let claim = format!("pvc/{}", inputs.wanted.claim);
+    let mut actions: Vec<Action> = delete_copy(inputs).into_iter().collect();
+    actions.push(inputs.run(&["describe", &claim]));
+    actions.push(inputs.run(&["delete", &claim]));
     let volume = inputs.subject.volume_name();
     let then = if volume.is_empty() || !inputs.copies() {
         String::new()
@@ -359,7 +369,7 @@ fn clean_up(inputs: &Inputs<'_>) -> Step {
     Step {
         title: "Clean up, days later".to_owned(),
         blocks: RUNS.to_owned(),
-        text: "When you are sure, and the new volume is in the backups. Without the old claim there is no way back. Remove it from the manifests first.".to_owned(),
+        text: "When you are sure, and the new volume is in the backups. Without the old claim there is no way back. Remove it from the manifests first. Kubernetes keeps a claim until the last pod that names it is gone, even if that has finished: delete those that `Used By` names, or the last command waits for them.".to_owned(),
         actions,
         then,
     }
@@ -368,9 +378,9 @@ fn clean_up(inputs: &Inputs<'_>) -> Step {
 /// The way back.
 pub(super) fn back(inputs: &Inputs<'_>) -> Step {
     let claim = inputs.wanted.claim;
-    let mut actions = Vec::new();
+    let mut actions: Vec<Action> = delete_copy(inputs).into_iter().collect();
     if inputs.copies() {
-        actions.extend(standstill::stop_actions(inputs));
+        actions.extend(standstill::stop_actions(inputs, &[claim, inputs.name]));
     }
     actions.extend(change_actions(inputs, inputs.name, claim));
     actions.extend(growth(inputs, true));
@@ -393,7 +403,7 @@ pub(super) fn back(inputs: &Inputs<'_>) -> Step {
         ),
         actions,
         then: format!(
-            "Before another attempt, delete claim {}: existing files are never overwritten.",
+            "Before another attempt, delete claim {}, and first the pods that its line `Used By` names: existing files are never overwritten.",
             inputs.name
         ),
     }

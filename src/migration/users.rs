@@ -119,13 +119,16 @@ impl<'a> User<'a> {
         self.patch("json", &Value::Array(patch))
     }
 
-    /// The labels of its pods, as kubectl selects them; `None` where they have none.
-    pub(super) fn pods(&self) -> Option<String> {
-        let labels = self.workload.template.labels.iter();
-        let pairs: Vec<String> = labels
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
-        (!pairs.is_empty()).then(|| pairs.join(","))
+    /// The arguments of kubectl that name the Jobs of a CronJob that have not finished:
+    /// suspending it does not stop them (`CronJobSpec` in `batch/v1`), and one whose pod
+    /// has failed makes another after a while (`pkg/controller/job/backoff_utils.go`).
+    pub(super) fn active_jobs(&self) -> Option<Vec<String>> {
+        (self.kind() == WorkloadKind::CronJob).then(|| {
+            let names = "jsonpath={.status.active[*].name}";
+            ["get", &self.target(), "-o", names]
+                .map(str::to_owned)
+                .to_vec()
+        })
     }
 
     /// Whether the pods of one revision have to be gone before those of the next come.

@@ -76,21 +76,45 @@ fn claim_of(stage: &Stage, deployment: &str) -> String {
     stage.kubectl(&["get", deployment, "-o", path])
 }
 
-/// Runs the copy as it is printed. A simulated node runs no containers, so that theirs
-/// end when they are told to, and have no logs.
+/// The labels of the pod of a Job, which is there.
+fn pod_of(stage: &Stage, job: &str) -> String {
+    let pod = format!("batch.kubernetes.io/job-name={job}");
+    stage.kubectl(&["wait", "--for=create", "pod", "-l", &pod, "--timeout=120s"]);
+    pod
+}
+
+fn until_is(stage: &Stage, pod: &str, phase: &str) {
+    let phase = format!("--for=jsonpath={{.status.phase}}={phase}");
+    stage.kubectl(&["wait", &phase, "pod", "-l", pod, "--timeout=120s"]);
+}
+
+/// Has a pod end soon: a simulated node runs no containers, so that theirs end when they
+/// are told to, and have no logs.
+fn end(stage: &Stage, pod: &str, seconds: u32) {
+    let ends = format!("{ENDS_AFTER}={seconds}");
+    stage.kubectl(&["annotate", "pod", "-l", pod, &ends]);
+}
+
+/// Runs CronJob `backup` once; answers with the labels of the pod, which runs.
+fn back_up(stage: &Stage, job: &str) -> String {
+    stage.kubectl(&["create", "job", job, "--from=cronjob/backup"]);
+    let pod = pod_of(stage, job);
+    until_is(stage, &pod, "Running");
+    pod
+}
+
+/// Runs the copy as it is printed.
 fn copy(stage: &Stage, plan: &str) {
     let commands = commands(plan, "Copy the files");
     let (apply, rest) = commands.split_once("kubectl -n").unwrap();
     stage.run(apply);
-    let pod = "batch.kubernetes.io/job-name=data-rwx-copy";
-    stage.kubectl(&["wait", "--for=create", "pod", "-l", pod, "--timeout=120s"]);
-    let ends = format!("{ENDS_AFTER}=1");
-    stage.kubectl(&["annotate", "pod", "-l", pod, &ends]);
+    let pod = pod_of(stage, "data-rwx-copy");
+    end(stage, &pod, 1);
     let (wait, logs) = rest.split_once('\n').unwrap();
     stage.run(&format!("kubectl -n{wait}"));
     assert!(logs.ends_with(" logs job/data-rwx-copy\n"), "{logs}");
     let node = "jsonpath={.items[0].spec.nodeName}";
-    let node = stage.kubectl(&["get", "pod", "-l", pod, "-o", node]);
+    let node = stage.kubectl(&["get", "pod", "-l", &pod, "-o", node]);
     assert!(stage.nodes.contains(&node), "{node}");
 }
 
@@ -106,7 +130,7 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
     stage.apply(&deployment("web", &recreate));
     stage.until_runs("web");
     let never = json!({"spec": {"schedule": "0 0 30 2 *", "jobTemplate": {"spec": {
-        "template": workload("batch/v1", "Job", "backup", &json!({}))["spec"]["template"]}}}});
+        "backoffLimit": 0, "template": workload("batch/v1", "Job", "backup", &json!({}))["spec"]["template"]}}}});
     stage.apply(&merged(
         json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "backup"}}),
         &never,
@@ -121,6 +145,15 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
         },
     }));
     let node = stage.node_of("web");
+    // Finished pods, which stay: one that ended by itself, and one that was evicted.
+    stage.kubectl(&["cordon", &stage.other_node(&node)]);
+    let ended = back_up(&stage, "ended");
+    end(&stage, &ended, 1);
+    until_is(&stage, &ended, "Succeeded");
+    let evicted = back_up(&stage, "evicted");
+    let name = stage.kubectl(&["get", "pod", "-l", &evicted, "-o", "name"]);
+    let failed = r#"{"status":{"phase":"Failed","reason":"Evicted"}}"#;
+    stage.kubectl(&["patch", name.trim(), "--subresource=status", "-p", failed]);
 
     let out = directory(&stage, "way");
     let out = out.to_str().unwrap();
@@ -141,7 +174,19 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
 
     follow(&stage, &plan, "Keep the old volume");
     follow(&stage, &plan, "Make the new claim");
+    let begun = back_up(&stage, "begun");
+    end(&stage, &begun, 10);
     follow(&stage, &plan, "Stop what uses the old claim");
+    let phases = "jsonpath={.items[*].status.phase}";
+    assert_eq!(
+        stage.kubectl(&["get", "pod", "-l", &begun, "-o", phases]),
+        "Succeeded"
+    );
+    let left = stage.kubectl(&["get", "pod", "-o", phases]);
+    let mut left: Vec<&str> = left.split(' ').collect();
+    left.sort_unstable();
+    assert_eq!(left, ["Failed", "Succeeded", "Succeeded"]);
+    stage.uncordon();
     copy(&stage, &plan);
     follow(&stage, &plan, "Let the workloads use the new claim");
     follow(&stage, &plan, "Start it again");
@@ -183,7 +228,15 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
     follow(&stage, &plan, "Let the workloads use the new claim");
     follow(&stage, &plan, "Start it again");
     stage.until_runs("web");
-    follow(&stage, &plan, "Clean up, days later");
+    std::thread::scope(|scope| {
+        scope.spawn(|| follow(&stage, &plan, "Clean up, days later"));
+        // The claim is kept for the pods that have finished.
+        let deleted = "--for=jsonpath={.metadata.deletionTimestamp}";
+        stage.kubectl(&["wait", deleted, "pvc/data", "--timeout=120s"]);
+        let gone = "wait --for=delete pvc/data --timeout=5s";
+        stage.run(&format!("! kubectl -n {} {gone}", stage.namespace));
+        stage.kubectl(&["delete", "pod", "--field-selector=status.phase!=Running"]);
+    });
     let volume = format!("pv/{}", stage.volume);
     let policy = "jsonpath={.status.phase} {.spec.persistentVolumeReclaimPolicy}";
     stage.kubectl(&[
