@@ -98,7 +98,12 @@ fn values_reach_the_objects() {
             "/spec/ingress/0/from",
             r#"[{"podSelector":{"matchLabels":{"app":"konnectivity-agent"}}}]"#,
         ),
-        (3, "webhookPort=9443", "/spec/ingress/0/ports/0/port", "9443"),
+        (
+            3,
+            "webhookPort=9443",
+            "/spec/ingress/0/ports/0/port",
+            "9443",
+        ),
         (
             0,
             "webhookPort=9443",
@@ -222,7 +227,10 @@ fn values_that_contradict_each_other_are_refused() {
         ("timeoutSeconds=60", "/timeoutSeconds"),
         ("stale=ignore", "/stale"),
         ("networkPolicyFrom={apiserver}", "/networkPolicyFrom"),
-        ("networkPolicyFrom[0].cidr=10.0.0.0/28", "/networkPolicyFrom"),
+        (
+            "networkPolicyFrom[0].cidr=10.0.0.0/28",
+            "/networkPolicyFrom",
+        ),
         ("webhookPort=443", "/webhookPort"),
         (r"podLabels.app\.kubernetes\.io/name=web", "/podLabels"),
         ("replicaCount=2", "replicaCount"),
