@@ -131,9 +131,7 @@ fn listed(words: &[String]) -> String {
     }
 }
 
-/// What was found, in a few words.
+/// What was found, in a few words on one line.
 pub(super) fn brief(finding: &Finding) -> String {
-    let warning = finding.warning();
-    let brief = warning.split_once(": ").map(|(_, brief)| brief.to_owned());
-    brief.unwrap_or(warning)
+    finding.brief.replace(char::is_control, " ")
 }
