@@ -242,13 +242,15 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
         plane.kubectl(&removed, Some(&rights)).success();
     }
     let chart = repository("manifests/chart");
-    let run = |arguments: &[&str]| {
+    let command = |arguments: &[&str]| {
         let mut helm = helm(programs);
         let kubeconfig = plane.kubeconfig();
         helm.args(arguments)
             .args(["--namespace=multi-attach-guard"]);
-        printed(helm.arg("--kubeconfig").arg(kubeconfig))
+        helm.arg("--kubeconfig").arg(kubeconfig);
+        helm
     };
+    let run = |arguments: &[&str]| printed(&mut command(arguments));
     let (name, chart) = ("multi-attach-guard", chart.to_str().unwrap());
     let all = "--set=monitoring.enabled=true,fencing.enabled=true,fenceAdvice=true";
     run(&["install", name, chart, all, "--dry-run=server"]);
@@ -258,6 +260,21 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     let get = ["get", "validatingwebhookconfiguration", name, "-o=json"];
     let stored: Value = serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
     assert_eq!(stored["webhooks"][0]["failurePolicy"], "Fail");
+
+    // The authority that the guard has written stays the guard's, unless Helm is told so.
+    let patch =
+        json!([{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Zm9v"}]);
+    let (patch, kind) = (patch.to_string(), "validatingwebhookconfiguration");
+    let manager = "--field-manager=multi-attach-guard";
+    let patch = ["patch", kind, name, "--type=json", manager, "-p", &patch];
+    plane.kubectl(&patch, None).success();
+    let files = "--set=certificates.source=files,certificates.caBundle=YmFy";
+    let switched = command(&["upgrade", name, chart, files]).output().unwrap();
+    let said = String::from_utf8_lossy(&switched.stderr);
+    assert!(said.contains("conflict"), "{switched:?}");
+    run(&["upgrade", name, chart, files, "--force-conflicts"]);
+    let stored: Value = serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
+    assert_eq!(stored["webhooks"][0]["clientConfig"]["caBundle"], "YmFy");
     run(&["uninstall", name]);
     let left = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,\
                 clusterrolebindings,roles,rolebindings,priorityclasses,deployments,services,secrets,podmonitors";
