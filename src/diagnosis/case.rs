@@ -1,12 +1,12 @@
 //! Pods that wait for the same volume for the same reason, and how that is told.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Facts;
-use super::cause::Cause;
+use super::cause::{Cause, Documents};
 use super::health::{Examined, Health};
 use super::index::Index;
 use super::observed::Pod;
@@ -15,7 +15,6 @@ use super::stuck::Stuck;
 use crate::model::Text;
 use crate::model::access_mode::AccessMode;
 use crate::model::object::{ObjectKind, ObjectRef};
-use crate::model::workload::WorkloadKind;
 
 /// Everything that is told of pods which wait for one volume for one reason.
 #[derive(Clone, Debug, Serialize)]
@@ -157,18 +156,20 @@ pub fn cases(
             }),
         }
     }
-    let wanted: Vec<_> = groups.iter().filter_map(Group::workload).collect();
-    let documents = documents(&wanted);
-    let found = wanted.into_iter().map(|(_, reference)| reference);
-    let found: HashMap<ObjectRef, Option<Value>> = found.zip(documents).collect();
+    let wanted = groups
+        .iter()
+        .flat_map(|group| group.cause.wants(&group.first));
+    let mut seen = HashSet::new();
+    let wanted: Vec<_> = wanted.filter(|it| seen.insert(it.clone())).collect();
+    let found = documents(&wanted);
+    let references = wanted.into_iter().map(|(_, reference)| reference);
+    let documents: Documents = references
+        .zip(found)
+        .filter_map(|(reference, document)| Some((reference, document?)))
+        .collect();
     let mut told: Vec<Told> = groups
         .into_iter()
-        .map(|group| {
-            let document = group
-                .workload()
-                .and_then(|(_, reference)| found.get(&reference)?.as_ref());
-            group.told(document)
-        })
+        .map(|group| group.told(&documents))
         .collect();
     told.sort_by_cached_key(|told| {
         (
@@ -193,17 +194,7 @@ impl Group<'_> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    fn workload(&self) -> Option<(ObjectKind, ObjectRef)> {
-        let workload = self.first.workload()?;
-        let kind = ObjectKind::Workload(workload.kind);
-        let is_patched = workload.kind == WorkloadKind::Deployment;
-        is_patched.then(|| {
-            let metadata = &workload.metadata;
-            (kind, kind.reference(&metadata.namespace, &metadata.name))
-        })
-    }
-
-    fn told(self, document: Option<&Value>) -> Told {
+    fn told(self, documents: &Documents) -> Told {
         let stuck = &self.first;
         let waits = |it: &Stuck<'_>| it.pod.meta.name.clone();
         let waiting: Vec<Text> = self.all().map(waits).collect();
@@ -228,7 +219,7 @@ impl Group<'_> {
             holders: holders.map(|pod| holder(pod)).collect(),
             attachments: stuck.attachments.iter().map(|it| attachment(it)).collect(),
             nodes: self.nodes(),
-            steps: self.cause.steps(stuck, document),
+            steps: self.cause.steps(stuck, documents),
             waiting: self.all().map(waiting_told).collect(),
         }
     }

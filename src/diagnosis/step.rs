@@ -8,6 +8,8 @@ use serde::Serialize;
 pub enum Purpose {
     /// To be looked at before anything is changed.
     Check,
+    /// To be done before any of the ways out.
+    Before,
     /// Ends the wait. Of several, one is enough.
     WayOut,
     /// To be done when it is over.

@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
-use super::delivery::Delivery;
 use super::step::{Action, Manifest};
 use super::subject::Subject;
 use super::target::Target;
 use super::users::User;
 use super::{CopyBy, Facts, Wanted, new_claim};
-use crate::diagnosis::command;
+use crate::diagnosis::{Delivery, command};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 
@@ -27,8 +26,7 @@ pub(super) struct Inputs<'a> {
 impl Inputs<'_> {
     /// A command of kubectl.
     pub(super) fn kubectl<S: AsRef<str>>(&self, arguments: &[S]) -> Action {
-        let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
-        Action::Run(command::line(self.facts.cluster.kubectl, &arguments))
+        Action::Run(command::line(self.facts.cluster.kubectl, arguments))
     }
 
     /// A command of kubectl about the claim's namespace.
@@ -92,9 +90,6 @@ impl Inputs<'_> {
     /// The objects of KEDA behind autoscalers: unlike an autoscaler itself, KEDA scales
     /// from 0 up.
     pub(super) fn scaled_objects(&self) -> impl Iterator<Item = &Text> {
-        self.autoscalers()
-            .filter_map(|it| it.metadata.controller.as_deref())
-            .filter(|owner| owner.kind == "ScaledObject")
-            .map(|owner| &owner.name)
+        self.autoscalers().filter_map(Autoscaler::scaled_object)
     }
 }

@@ -11,7 +11,6 @@
 //! is the way back. Nothing is changed here: a plan is for somebody to follow.
 
 mod copy;
-mod delivery;
 mod inputs;
 mod kept;
 mod new_claim;

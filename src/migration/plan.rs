@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::delivery::Delivery;
 use super::inputs::Inputs;
 use super::refusal::Refusal;
 use super::snapshot;
@@ -12,6 +11,7 @@ use super::subject::Subject;
 use super::target::Target;
 use super::users::{self, Stranger, User};
 use super::{CopyBy, Facts, Wanted, new_claim};
+use crate::diagnosis::Delivery;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::object::{ObjectKind, ObjectRef};

@@ -3,11 +3,8 @@
 use super::inputs::Inputs;
 use super::step::{Action, STANDS_STILL, Step};
 use super::users::User;
+use crate::diagnosis::scaled_object;
 use crate::model::workload::WorkloadKind;
-
-/// The annotation at which KEDA keeps a workload at a number (its documentation, "Pause
-/// autoscaling").
-pub(super) const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
 
 /// Pods whose containers may still write: a kubelet reports a terminal phase only when none
 /// of them runs any more (`mergePodStatus` in `pkg/kubelet/status/status_manager.go`).
@@ -94,8 +91,7 @@ pub(super) fn start_actions(inputs: &Inputs<'_>) -> Vec<Action> {
         .map(|arguments| inputs.run(&arguments))
         .collect();
     for name in inputs.scaled_objects() {
-        let target = format!("scaledobjects.keda.sh/{name}");
-        actions.push(inputs.run(&["annotate", &target, &format!("{PAUSED}-")]));
+        actions.push(inputs.run(&scaled_object::resume(name)));
     }
     actions
 }

@@ -1,10 +1,9 @@
 //! What writes the manifests into the cluster: suspended before anything is changed, and
 //! resumed when they name the new claim.
 
-use super::delivery::Delivery;
 use super::inputs::Inputs;
-use super::standstill::PAUSED;
 use super::step::{Action, RUNS, STANDS_STILL, Step};
+use crate::diagnosis::{Delivery, scaled_object};
 
 /// Keeps whoever writes the manifests from undoing what comes next.
 pub(super) fn hold_back(inputs: &Inputs<'_>) -> Step {
@@ -40,12 +39,7 @@ pub(super) fn hold_back(inputs: &Inputs<'_>) -> Step {
         )
     });
     for name in inputs.scaled_objects() {
-        actions.push(inputs.run(&[
-            "annotate",
-            &format!("scaledobjects.keda.sh/{name}"),
-            &format!("{PAUSED}=0"),
-            "--overwrite",
-        ]));
+        actions.push(inputs.run(&scaled_object::pause(name)));
         text += &format!(
             " KEDA scales from 0 up, and is paused at 0: with its ScaledObject {name}, the application stops here already."
         );

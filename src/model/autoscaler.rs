@@ -72,6 +72,15 @@ impl Autoscaler {
         }
     }
 
+    /// The ScaledObject of KEDA that writes the autoscaler, and writes it back where
+    /// somebody changes it (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
+    #[must_use]
+    pub fn scaled_object(&self) -> Option<&Text> {
+        let owner = self.metadata.controller.as_deref()?;
+        let is_keda = owner.group == "keda.sh" && owner.kind == "ScaledObject";
+        is_keda.then_some(&owner.name)
+    }
+
     /// The fewest replicas it leaves a workload that has any.
     #[must_use]
     pub fn fewest(&self) -> i64 {

@@ -1,7 +1,9 @@
 //! An autoscaler asks for more pods than the volume can have.
 
-use super::replicas;
-use super::{Cause, Purpose, Step, another_storage, limit, named, whereabouts};
+use serde_json::json;
+
+use super::target::{self, Target};
+use super::{Cause, Documents, Step, another_storage, limit, named, whereabouts};
 use crate::diagnosis::stuck::Stuck;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -9,7 +11,7 @@ pub(super) const CAUSE: Cause = Cause {
     title: "The autoscaler asks for more pods than the volume can have",
     passes: false,
     judge,
-    steps: |stuck, _| steps(stuck),
+    steps,
 };
 
 fn judge(stuck: &Stuck<'_>) -> Option<String> {
@@ -27,24 +29,26 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
 }
 
 /// The autoscaler brings the workload down to its maximum at once, whatever the load
-/// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`).
-fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
+/// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`). One of KEDA's is
+/// written by its ScaledObject, which refuses a minimum above the maximum
+/// (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`) and whose minimum may be
+/// 0: it is left alone where it is no more than 1.
+fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
     let Some(autoscaler) = stuck.autoscaler() else {
-        return replicas::CAUSE.steps(stuck, None);
+        return Vec::new();
     };
-    let target = format!("hpa/{}", autoscaler.metadata.name);
-    vec![
-        Step::new(
-            Purpose::WayOut,
-            stuck.in_namespace(&[
-                "patch",
-                &target,
-                "--type=merge",
-                "-p",
-                r#"{"spec":{"minReplicas":1,"maxReplicas":1}}"#,
-            ]),
-            "The autoscaler brings the workload down to one pod and adds none under load. The pod that runs goes on.",
-        ),
-        another_storage(stuck),
-    ]
+    let target = Target::scaling(autoscaler, documents);
+    let spec = match (autoscaler.scaled_object(), autoscaler.fewest()) {
+        (None, _) => json!({"minReplicas": 1, "maxReplicas": 1}),
+        (Some(_), ..=1) => json!({"maxReplicaCount": 1}),
+        (Some(_), _) => json!({"minReplicaCount": 1, "maxReplicaCount": 1}),
+    };
+    let patch = json!({"spec": spec}).to_string();
+    let way = target.change(
+        stuck.in_namespace(&["patch", &target.name, "--type=merge", "-p", &patch]),
+        "The autoscaler brings the workload down to one pod and adds none under load. The pod that runs goes on.",
+    );
+    let mut steps = target::kept(stuck, &[&target], vec![way]);
+    steps.push(another_storage(stuck));
+    steps
 }

@@ -13,16 +13,21 @@ mod replicas;
 mod rollout_overlap;
 mod shared_claim;
 mod stalled;
+mod target;
+
+use std::collections::HashMap;
 
 use serde_json::Value;
 
 use super::observed::Pod;
 use super::step::{Purpose, Step};
 use super::stuck::Stuck;
-use crate::model::workload::WorkloadKind;
-use crate::remedy;
-use crate::rules::codes;
+use crate::model::object::{ObjectKind, ObjectRef};
+use crate::model::workload::Workload;
 use crate::situation::Hold;
+
+/// Objects as the API server has them, for what their facts do not tell.
+pub(super) type Documents = HashMap<ObjectRef, Value>;
 
 /// Why a pod waits for a volume.
 pub struct Cause {
@@ -34,8 +39,8 @@ pub struct Cause {
     pub passes: bool,
     /// Why it is this cause: sentences; `None` where it is another.
     judge: fn(&Stuck<'_>) -> Option<String>,
-    /// What to do, the safest first; the document is that of the workload.
-    steps: fn(&Stuck<'_>, Option<&Value>) -> Vec<Step>,
+    /// What to do, the safest first.
+    steps: fn(&Stuck<'_>, &Documents) -> Vec<Step>,
 }
 
 /// Every cause, in the order in which they are tried. The last fits always.
@@ -67,8 +72,23 @@ impl Cause {
             .unwrap_or((&CAUSES[CAUSES.len() - 1], String::new()))
     }
 
-    pub(super) fn steps(&self, stuck: &Stuck<'_>, document: Option<&Value>) -> Vec<Step> {
-        (self.steps)(stuck, document)
+    /// The objects without whose documents some commands cannot be written.
+    pub(super) fn wants(&self, stuck: &Stuck<'_>) -> Vec<(ObjectKind, ObjectRef)> {
+        if self.passes {
+            return Vec::new();
+        }
+        let pods = std::iter::once(stuck.pod).chain(stuck.staying());
+        let workloads = pods.filter_map(|pod| stuck.workload_of(pod)).map(reference);
+        let autoscaler = stuck.autoscaler().map(|it| {
+            let kind = ObjectKind::Autoscaler;
+            let metadata = &it.metadata;
+            (kind, kind.reference(&metadata.namespace, &metadata.name))
+        });
+        workloads.chain(autoscaler).collect()
+    }
+
+    pub(super) fn steps(&self, stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
+        (self.steps)(stuck, documents)
     }
 }
 
@@ -76,6 +96,13 @@ impl std::fmt::Debug for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.code)
     }
+}
+
+/// What the API server calls the workload.
+fn reference(workload: &Workload) -> (ObjectKind, ObjectRef) {
+    let kind = ObjectKind::Workload(workload.kind);
+    let metadata = &workload.metadata;
+    (kind, kind.reference(&metadata.namespace, &metadata.name))
 }
 
 /// `pod web-1 of Deployment web`.
@@ -111,93 +138,6 @@ fn sentence(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()
     })
-}
-
-/// What helps against a rollout that cannot end: take it back, or have the old pod
-/// stopped first.
-fn end_rollout(stuck: &Stuck<'_>, document: Option<&Value>) -> Vec<Step> {
-    let target = Stuck::target_of(stuck.pod);
-    let mut steps = vec![Step::new(
-        Purpose::WayOut,
-        stuck.in_namespace(&["rollout", "undo", &target]),
-        "Nothing stops: the old pod keeps running. The new revision is taken back, and the next rollout ends in the same way until one of the following is done.",
-    )];
-    let (Some(workload), Some(document)) = (stuck.workload(), document) else {
-        return steps;
-    };
-    for name in ["recreate", "zero-surge"] {
-        let suited = remedy::named(name)
-            .filter(|remedy| remedy.suits(codes::ROLLING_UPDATE_OVERLAP, workload.kind));
-        let patch = suited.and_then(|remedy| Some((remedy, remedy.patch(workload, document)?)));
-        let Some((remedy, patch)) = patch else {
-            continue;
-        };
-        let Ok(patch) = serde_json::to_string(&patch) else {
-            continue;
-        };
-        steps.push(Step::new(
-            Purpose::WayOut,
-            stuck.in_namespace(&["patch", &target, "--type=json", "-p", &patch]),
-            &format!("The rollout goes on. {}", remedy.cost),
-        ));
-    }
-    steps.push(Step::told(
-        "Write the same strategy into the manifest: the next `kubectl apply`, Helm upgrade or GitOps sync brings the old one back otherwise.",
-    ));
-    steps
-}
-
-/// Fewer pods of the workload that waits.
-fn fewer_pods(stuck: &Stuck<'_>) -> Vec<Step> {
-    let (kind, name) = stuck.pod.workload();
-    let target = Stuck::target_of(stuck.pod);
-    let step = match WorkloadKind::from_name(&kind) {
-        Some(
-            WorkloadKind::Deployment
-            | WorkloadKind::ReplicaSet
-            | WorkloadKind::StatefulSet
-            | WorkloadKind::ReplicationController,
-        ) => Step::new(
-            Purpose::WayOut,
-            stuck.in_namespace(&["scale", &target, "--replicas=1"]),
-            "One pod is left. Controllers give up the pods first that are not ready, so that the one that runs goes on; a StatefulSet keeps the one with the lowest number.",
-        ),
-        Some(WorkloadKind::Job) => Step::new(
-            Purpose::WayOut,
-            stuck.in_namespace(&[
-                "patch",
-                &target,
-                "--type=merge",
-                "-p",
-                r#"{"spec":{"parallelism":1}}"#,
-            ]),
-            "One pod works at a time, and the Job takes longer.",
-        ),
-        Some(WorkloadKind::DaemonSet) => {
-            let attached = stuck.foreign_attachments().map(|it| it.node.clone());
-            let Some(node) = attached.chain(stuck.holding_nodes()).next() else {
-                return Vec::new();
-            };
-            let patch = serde_json::json!({"spec": {"template": {"spec": {"nodeSelector": {
-                "kubernetes.io/hostname": node.as_str(),
-            }}}}});
-            Step::new(
-                Purpose::WayOut,
-                stuck.in_namespace(&["patch", &target, "--type=merge", "-p", &patch.to_string()]),
-                &format!(
-                    "It runs on node {node} only, and restarts there once. A volume for each node is the better way: a generic ephemeral volume in the template."
-                ),
-            )
-        }
-        _ => Step::new(
-            Purpose::WayOut,
-            stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),
-            &format!(
-                "The pod goes. {kind} {name} may make another one, as only its controller knows how many it wants."
-            ),
-        ),
-    };
-    vec![step, another_storage(stuck)]
 }
 
 /// What lets several nodes have the data.

@@ -3,8 +3,8 @@
 //! As for `rollout-overlap`, but strategy and placement looked safe: both revisions are
 //! held on one node each, and not on the same one.
 
-use super::rollout_overlap::old_pod;
-use super::{Cause, end_rollout, limit, named, sentence};
+use super::rollout_overlap::{end_rollout, old_pod};
+use super::{Cause, limit, named, sentence};
 use crate::cluster::NodeHint;
 use crate::diagnosis::stuck::Stuck;
 use crate::model::Text;

@@ -1,14 +1,18 @@
 //! More pods of one workload than the volume can have on their nodes.
 
-use super::{Cause, fewer_pods, limit, named, whereabouts};
+use serde_json::json;
+
+use super::target::{self, Target};
+use super::{Cause, Documents, Purpose, Step, another_storage, limit, named, whereabouts};
 use crate::diagnosis::stuck::Stuck;
+use crate::model::workload::WorkloadKind;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "too-many-replicas",
     title: "More pods than the volume can have",
     passes: false,
     judge,
-    steps: |stuck, _| fewer_pods(stuck),
+    steps,
 };
 
 fn judge(stuck: &Stuck<'_>) -> Option<String> {
@@ -25,4 +29,56 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
         named(other),
         whereabouts(other),
     ))
+}
+
+fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
+    let target = Target::behind(stuck.pod, stuck, documents);
+    let way = match target.kind {
+        _ if target.scales() => target.change(
+            stuck.in_namespace(&["scale", &target.name, "--replicas=1"]),
+            "One pod is left. Controllers give up the pods first that are not ready, so that the one that runs goes on; a StatefulSet keeps the one with the lowest number.",
+        ),
+        Some(WorkloadKind::Job) => {
+            let patch = json!({"spec": {"parallelism": 1}}).to_string();
+            target.change(
+                stuck.in_namespace(&["patch", &target.name, "--type=merge", "-p", &patch]),
+                "One pod works at a time, and the Job takes longer.",
+            )
+        }
+        Some(WorkloadKind::DaemonSet) => {
+            let attached = stuck.foreign_attachments().map(|it| it.node.clone());
+            let Some(node) = attached.chain(stuck.holding_nodes()).next() else {
+                return Vec::new();
+            };
+            let patch = json!({"spec": {"template": {"spec": {"nodeSelector": {
+                "kubernetes.io/hostname": node.as_str(),
+            }}}}});
+            target.change(
+                stuck.in_namespace(&[
+                    "patch",
+                    &target.name,
+                    "--type=merge",
+                    "-p",
+                    &patch.to_string(),
+                ]),
+                &format!(
+                    "It runs on node {node} only, and restarts there once. A volume for each node is the better way: a generic ephemeral volume in the template."
+                ),
+            )
+        }
+        _ => {
+            let way = Step::new(
+                Purpose::WayOut,
+                stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),
+                &format!(
+                    "The pod goes. {} may make another one, as only its controller knows how many it wants.",
+                    target.shown
+                ),
+            );
+            return vec![way, another_storage(stuck)];
+        }
+    };
+    let mut steps = target::kept(stuck, &[&target], vec![way]);
+    steps.push(another_storage(stuck));
+    steps
 }

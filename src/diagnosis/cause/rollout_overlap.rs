@@ -1,11 +1,18 @@
 //! A rollout starts the new pod before the old one stops, and the old one keeps the volume.
 //!
 //! The new pod waits for the volume, and the Deployment controller waits for the new pod
-//! before it stops the old one: neither moves again.
+//! before it stops the old one: neither moves again. What makes ReplicaSets as a Deployment
+//! does, Argo's Rollout for example, does the same.
 
-use super::{Cause, end_rollout, limit, named, whereabouts};
+use serde_json::Value;
+
+use super::target::{self, Target};
+use super::{Cause, Documents, Step, limit, named, whereabouts};
+use crate::diagnosis::Pod;
 use crate::diagnosis::stuck::Stuck;
-use crate::model::workload::WorkloadKind;
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::remedy;
+use crate::rules::codes;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "rollout-overlap",
@@ -19,7 +26,7 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
     let old = old_pod(stuck)?;
     Some(format!(
         "The rollout of {} waits for pod {} before it stops {}, which is {} and has the volume; {}. Neither moves again.",
-        Stuck::target_of(stuck.pod),
+        rolled_out(stuck),
         stuck.pod.meta.name,
         named(old),
         whereabouts(old),
@@ -27,11 +34,22 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
     ))
 }
 
+/// What is rolled out, in words.
+fn rolled_out(stuck: &Stuck<'_>) -> String {
+    let workload = stuck.workload();
+    match workload.and_then(|it| it.metadata.controller.as_deref()) {
+        Some(owner) if workload.is_some_and(makes_a_revision) => {
+            format!("{} {}", owner.kind, owner.name)
+        }
+        _ => Stuck::target_of(stuck.pod),
+    }
+}
+
 /// The pod of another revision that has the volume and is kept until the new one is ready.
-pub(super) fn old_pod<'a>(stuck: &Stuck<'a>) -> Option<&'a crate::diagnosis::Pod> {
+pub(super) fn old_pod<'a>(stuck: &Stuck<'a>) -> Option<&'a Pod> {
     let (kind, _) = stuck.pod.workload();
     if kind != WorkloadKind::Deployment.name() {
-        return None;
+        return of_the_same_owner(stuck);
     }
     let own = stuck.pod.revision();
     // Where a pod like it is the one that has the volume, the rollout is not to blame.
@@ -45,4 +63,103 @@ pub(super) fn old_pod<'a>(stuck: &Stuck<'a>) -> Option<&'a crate::diagnosis::Pod
         }
     }
     stuck.siblings().find(|other| other.revision() != own)
+}
+
+/// A pod of another ReplicaSet of the same controller.
+fn of_the_same_owner<'a>(stuck: &Stuck<'a>) -> Option<&'a Pod> {
+    let own = stuck.workload().filter(|it| makes_a_revision(it))?;
+    if stuck.siblings().next().is_some() {
+        return None;
+    }
+    let mut others = stuck.staying();
+    others.find(|other| {
+        stuck.workload_of(other).is_some_and(|it| {
+            makes_a_revision(it) && it.metadata.controller == own.metadata.controller
+        })
+    })
+}
+
+/// Whether the pods of a workload are one revision of what something else rolls out.
+fn makes_a_revision(workload: &Workload) -> bool {
+    workload.metadata.controller.is_some()
+        && matches!(
+            workload.kind,
+            WorkloadKind::ReplicaSet | WorkloadKind::ReplicationController
+        )
+}
+
+/// What helps against a rollout that cannot end: take it back, or have the old pod
+/// stopped first.
+pub(super) fn end_rollout(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
+    let target = Target::behind(stuck.pod, stuck, documents);
+    if target.kind != Some(WorkloadKind::Deployment) {
+        return of_another_controller(stuck, &target);
+    }
+    let mut ways = vec![target.change(
+        stuck.in_namespace(&["rollout", "undo", &target.name]),
+        "Nothing stops: the old pod keeps running. The new revision is taken back, and the next rollout ends in the same way until one of the following is done.",
+    )];
+    if let Some(workload) = stuck.workload()
+        && let Some(document) = documents.get(&super::reference(workload).1)
+    {
+        ways.extend(other_strategies(stuck, &target, workload, document));
+    }
+    target::kept(stuck, &[&target], ways)
+}
+
+/// The strategies that stop the old pod first.
+fn other_strategies(
+    stuck: &Stuck<'_>,
+    target: &Target<'_>,
+    workload: &Workload,
+    document: &Value,
+) -> Vec<Step> {
+    let suited = ["recreate", "zero-surge"]
+        .into_iter()
+        .filter_map(remedy::named)
+        .filter(|remedy| remedy.suits(codes::ROLLING_UPDATE_OVERLAP, workload.kind));
+    suited
+        .filter_map(|remedy| {
+            let patch = serde_json::to_string(&remedy.patch(workload, document)?).ok()?;
+            Some(target.change(
+                stuck.in_namespace(&["patch", &target.name, "--type=json", "-p", &patch]),
+                &format!("The rollout goes on. {}", remedy.cost),
+            ))
+        })
+        .collect()
+}
+
+/// The same for what rolls ReplicaSets out itself. Argo's Rollout is taken back by its
+/// `status.abort` (`kubectl argo rollouts abort`): its pods are those of the revision before
+/// again, and its template stays as it is.
+fn of_another_controller(stuck: &Stuck<'_>, target: &Target<'_>) -> Vec<Step> {
+    if stuck.workload().and_then(target::rollout).is_none() {
+        return vec![
+            Step::told(&format!(
+                "Take the new revision back, or have the old pod stopped first, at {}: what is done to {} by hand, its controller may undo.",
+                rolled_out(stuck),
+                target.shown
+            )),
+            super::another_storage(stuck),
+        ];
+    }
+    let abort = r#"{"status":{"abort":true}}"#;
+    let ways = vec![
+        target.change(
+            stuck.in_namespace(&[
+                "patch",
+                &target.name,
+                "--subresource=status",
+                "--type=merge",
+                "-p",
+                abort,
+            ]),
+            "Nothing stops: the old pod keeps running. The rollout is aborted, and the Rollout is Degraded until its template is set back.",
+        ),
+        Step::told(
+            "A canary stops the old pod first with maxSurge 0 and maxUnavailable 1 in spec.strategy.canary, unless it routes traffic. The strategy blueGreen always runs both revisions at once, and so does a canary that routes traffic.",
+        ),
+        super::another_storage(stuck),
+    ];
+    target::kept(stuck, &[target], ways)
 }

@@ -2,9 +2,12 @@
 
 use serde_json::json;
 
-use super::{Cause, Purpose, Step, another_storage, limit, named, sentence, whereabouts};
-use crate::diagnosis::Pod;
+use super::target::{self, Target};
+use super::{
+    Cause, Documents, Purpose, Step, another_storage, limit, named, sentence, whereabouts,
+};
 use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::{Pod, scaled_object};
 use crate::model::pod::HOSTNAME;
 use crate::model::workload::WorkloadKind;
 use crate::situation::Hold;
@@ -14,7 +17,7 @@ pub(super) const CAUSE: Cause = Cause {
     title: "Another workload has the volume",
     passes: false,
     judge,
-    steps: |stuck, _| steps(stuck),
+    steps,
 };
 
 fn judge(stuck: &Stuck<'_>) -> Option<String> {
@@ -33,63 +36,85 @@ fn holder<'a>(stuck: &Stuck<'a>) -> Option<&'a Pod> {
     others.find(|other| other.workload() != own)
 }
 
-fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
+fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
     let Some(other) = holder(stuck) else {
         return Vec::new();
     };
-    let (own, theirs) = (shown(stuck.pod), shown(other));
-    let mut steps = vec![stop(
+    let own = Target::behind(stuck.pod, stuck, documents);
+    let theirs = Target::behind(other, stuck, documents);
+    let mut ways = vec![stop(
         stuck,
         stuck.pod,
+        &own,
         &format!(
-            "{own} does not run as long as {theirs} has the volume. Nothing that runs is stopped."
+            "{} does not run as long as {} has the volume. Nothing that runs is stopped.",
+            own.shown, theirs.shown
         ),
     )];
-    steps.extend(together(stuck, other));
-    steps.push(stop(
+    ways.extend(together(stuck, other, &own, &theirs));
+    ways.push(stop(
         stuck,
         other,
-        &format!("{theirs} stops, and {own} gets the volume once it is gone."),
+        &theirs,
+        &format!(
+            "{} stops, and {} gets the volume once it is gone.",
+            theirs.shown, own.shown
+        ),
     ));
+    let mut steps = target::kept(stuck, &[&own, &theirs], ways);
     steps.push(another_storage(stuck));
     steps
 }
 
-fn shown(pod: &Pod) -> String {
-    let (kind, name) = pod.workload();
-    format!("{kind} {name}")
+/// What makes the pods of a workload go away.
+fn stop(stuck: &Stuck<'_>, pod: &Pod, target: &Target<'_>, cost: &str) -> Step {
+    if let Some(name) = scaled_object_of(stuck, pod) {
+        let run = |arguments: &[String]| {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            stuck.in_namespace(&arguments)
+        };
+        let resume = run(&scaled_object::resume(name));
+        return target.change(
+            run(&scaled_object::pause(name)),
+            &format!(
+                "{cost} KEDA would scale it up from 0 again, and is paused there until `{resume}`."
+            ),
+        );
+    }
+    let delete = || stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)]);
+    match target.kind {
+        _ if target.scales() => target.change(
+            stuck.in_namespace(&["scale", &target.name, "--replicas=0"]),
+            cost,
+        ),
+        Some(WorkloadKind::Job) => {
+            let patch = json!({"spec": {"suspend": true}}).to_string();
+            target.change(
+                stuck.in_namespace(&["patch", &target.name, "--type=merge", "-p", &patch]),
+                cost,
+            )
+        }
+        Some(WorkloadKind::Pod) => Step::new(Purpose::WayOut, delete(), cost),
+        _ => Step::new(
+            Purpose::WayOut,
+            delete(),
+            &format!("{cost} {} may make another pod.", target.shown),
+        ),
+    }
 }
 
-/// What makes the pods of a workload go away.
-fn stop(stuck: &Stuck<'_>, pod: &Pod, cost: &str) -> Step {
-    let (kind, name) = pod.workload();
-    let target = Stuck::target_of(pod);
-    let command = match WorkloadKind::from_name(&kind) {
-        Some(
-            WorkloadKind::Deployment
-            | WorkloadKind::ReplicaSet
-            | WorkloadKind::StatefulSet
-            | WorkloadKind::ReplicationController,
-        ) => stuck.in_namespace(&["scale", &target, "--replicas=0"]),
-        Some(WorkloadKind::Job) => stuck.in_namespace(&[
-            "patch",
-            &target,
-            "--type=merge",
-            "-p",
-            r#"{"spec":{"suspend":true}}"#,
-        ]),
-        _ => stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)]),
-    };
-    let again = match WorkloadKind::from_name(&kind) {
-        Some(WorkloadKind::Pod | WorkloadKind::Job) => String::new(),
-        Some(WorkloadKind::DaemonSet) | None => format!(" {kind} {name} may make another pod."),
-        Some(_) => String::new(),
-    };
-    Step::new(Purpose::WayOut, command, &format!("{cost}{again}"))
+/// The ScaledObject of KEDA that scales the workload of a pod.
+fn scaled_object_of<'a>(stuck: &Stuck<'a>, pod: &Pod) -> Option<&'a str> {
+    let workload = stuck.workload_of(pod)?;
+    let metadata = &workload.metadata;
+    let view = stuck.index.facts.objects.view;
+    let autoscalers = view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name);
+    let mut scaled = autoscalers.into_iter().filter_map(|it| it.scaled_object());
+    Some(scaled.next()?.as_str())
 }
 
 /// Affinity that leads the pods of the workload that waits to those that have the volume.
-fn together(stuck: &Stuck<'_>, other: &Pod) -> Option<Step> {
+fn together(stuck: &Stuck<'_>, other: &Pod, own: &Target<'_>, theirs: &Target<'_>) -> Option<Step> {
     let workload = stuck.workload()?;
     let led = matches!(
         workload.kind,
@@ -110,19 +135,17 @@ fn together(stuck: &Stuck<'_>, other: &Pod) -> Option<Step> {
             "topologyKey": HOSTNAME,
         }],
     }}}}}});
-    Some(Step::new(
-        Purpose::WayOut,
+    Some(own.change(
         stuck.in_namespace(&[
             "patch",
-            &Stuck::target_of(stuck.pod),
+            &own.name,
             "--type=merge",
             "-p",
             &patch.to_string(),
         ]),
         &format!(
             "Both run, on one node: {} restarts beside {} if that node has room for it, and waits everywhere else.",
-            shown(stuck.pod),
-            shown(other)
+            own.shown, theirs.shown
         ),
     ))
 }

@@ -82,6 +82,7 @@ fn case(told: &Told) -> Markup {
 fn step(step: &Step) -> Markup {
     let title = match step.purpose {
         Purpose::Check => "First look",
+        Purpose::Before => "Before any change",
         Purpose::WayOut => "A way out",
         Purpose::Afterwards => "Afterwards",
         Purpose::Note => "To be known",

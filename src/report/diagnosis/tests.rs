@@ -10,6 +10,8 @@ use crate::model::object::{ObjectKind, ObjectRef};
 use crate::situation::{self, NodeAssumption};
 use crate::storage::Catalog;
 
+mod ways_out;
+
 /// The moment of which everything is told.
 const NOW: &str = "2026-03-01T12:00:00Z";
 

@@ -106,6 +106,7 @@ fn steps(case: &Told, out: &mut dyn Write) -> io::Result<()> {
         if last != Some(step.purpose) {
             let title = match step.purpose {
                 Purpose::Check => "First look:",
+                Purpose::Before => "Before any change:",
                 Purpose::WayOut if case.passes => "It passes by itself. What helps:",
                 Purpose::WayOut if several => "The way out, one of these, the safest first:",
                 Purpose::WayOut => "The way out:",

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// What keeps an object as a repository or a chart has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Delivery {
+pub enum Delivery {
     /// An Application of Argo CD.
     ArgoCd {
         /// Its namespace.
@@ -51,7 +51,8 @@ const FLUX: [(&str, &str); 2] = [
 impl Delivery {
     /// Who delivers the object of this document, where it shows. An HelmRelease of Flux is
     /// told before Helm itself, which it uses.
-    pub(super) fn of(document: &Value) -> Option<Self> {
+    #[must_use]
+    pub fn of(document: &Value) -> Option<Self> {
         let metadata = &document["metadata"];
         let label = |key: &str| text(&metadata["labels"][key]);
         let annotation = |key: &str| text(&metadata["annotations"][key]);
@@ -84,7 +85,8 @@ impl Delivery {
     }
 
     /// `Application shop of Argo CD`.
-    pub(super) fn shown(&self) -> String {
+    #[must_use]
+    pub fn shown(&self) -> String {
         match self {
             Self::ArgoCd { name, .. } => format!("Application {name} of Argo CD"),
             Self::Flux { resource, name, .. } if resource.starts_with("helm") => {
@@ -97,7 +99,8 @@ impl Delivery {
 
     /// The arguments of kubectl that make it leave its objects alone, and those that set
     /// it to work again; `None` where nobody works but by hand.
-    pub(super) fn pause(&self) -> Option<[Vec<String>; 2]> {
+    #[must_use]
+    pub fn pause(&self) -> Option<[Vec<String>; 2]> {
         let line = |namespace: &str, rest: &[&str]| {
             let words = ["-n", namespace].into_iter().chain(rest.iter().copied());
             words.map(str::to_owned).collect()

@@ -1,0 +1,155 @@
+//! The object that a way out changes, and who would undo the change.
+
+use super::{Documents, Purpose, Step, reference};
+use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::{Delivery, Pod, command, scaled_object};
+use crate::model::autoscaler::Autoscaler;
+use crate::model::metadata::Controller;
+use crate::model::object::ObjectKind;
+use crate::model::workload::{Workload, WorkloadKind};
+
+/// The object that a way out changes.
+pub(super) struct Target<'a> {
+    /// As kubectl takes it, `deployment/web`.
+    pub(super) name: String,
+    /// As sentences do, `Deployment web`.
+    pub(super) shown: String,
+    /// `None` where it is of no kind that is known here.
+    pub(super) kind: Option<WorkloadKind>,
+    /// Who made it, where a change would have to be made there.
+    controller: Option<&'a Controller>,
+    delivery: Option<Delivery>,
+}
+
+impl<'a> Target<'a> {
+    /// What a user would change to change the pod.
+    pub(super) fn behind(pod: &Pod, stuck: &Stuck<'a>, documents: &Documents) -> Self {
+        let workload = stuck.workload_of(pod);
+        if let Some(rollout) = workload.and_then(rollout) {
+            return Self {
+                name: format!("rollouts.argoproj.io/{}", rollout.name),
+                shown: format!("Rollout {}", rollout.name),
+                kind: None,
+                controller: None,
+                delivery: None,
+            };
+        }
+        let (kind, name) = pod.workload();
+        let document = workload.and_then(|it| documents.get(&reference(it).1));
+        Self {
+            name: Stuck::target_of(pod),
+            shown: format!("{kind} {name}"),
+            kind: WorkloadKind::from_name(&kind),
+            controller: workload.and_then(|it| it.metadata.controller.as_deref()),
+            delivery: document.and_then(Delivery::of),
+        }
+    }
+
+    /// What a user would change to change the autoscaler. KEDA writes the labels and
+    /// annotations of its ScaledObject on it, those of the delivery included
+    /// (`newHPAForScaledObject` in `controllers/keda/hpa.go`).
+    pub(super) fn scaling(autoscaler: &'a Autoscaler, documents: &Documents) -> Self {
+        let metadata = &autoscaler.metadata;
+        let kind = ObjectKind::Autoscaler;
+        let document = documents.get(&kind.reference(&metadata.namespace, &metadata.name));
+        let keda = autoscaler.scaled_object();
+        Self {
+            name: match keda {
+                Some(name) => scaled_object::target(name),
+                None => format!("hpa/{}", metadata.name),
+            },
+            shown: match keda {
+                Some(name) => format!("ScaledObject {name}"),
+                None => format!("{} {}", kind.name(), metadata.name),
+            },
+            kind: None,
+            controller: metadata.controller.as_deref().filter(|_| keda.is_none()),
+            delivery: document.and_then(Delivery::of),
+        }
+    }
+
+    /// Whether `kubectl scale` changes how many pods it has.
+    pub(super) fn scales(&self) -> bool {
+        match self.kind {
+            Some(kind) => matches!(
+                kind,
+                WorkloadKind::Deployment
+                    | WorkloadKind::ReplicaSet
+                    | WorkloadKind::StatefulSet
+                    | WorkloadKind::ReplicationController
+            ),
+            None => self.name.starts_with("rollouts."),
+        }
+    }
+
+    /// A way out that changes it.
+    pub(super) fn change(&self, command: String, cost: &str) -> Step {
+        let undone = self.controller.map(|owner| {
+            format!(
+                " {} belongs to {} {}, whose controller may undo this; the change that lasts is made there.",
+                self.shown, owner.kind, owner.name
+            )
+        });
+        let undone = undone.unwrap_or_default();
+        Step::new(Purpose::WayOut, command, &format!("{cost}{undone}"))
+    }
+}
+
+/// The Rollout of Argo that made a ReplicaSet. Like a Deployment it scales its ReplicaSets
+/// itself, whatever they were scaled to by hand.
+pub(super) fn rollout(workload: &Workload) -> Option<&Controller> {
+    let owner = workload.metadata.controller.as_deref()?;
+    let is_rollout = owner.group == "argoproj.io" && owner.kind == "Rollout";
+    is_rollout.then_some(owner)
+}
+
+/// Ways out that change `targets`, and what keeps those who deliver their manifests from
+/// undoing it.
+pub(super) fn kept(stuck: &Stuck<'_>, targets: &[&Target<'_>], ways: Vec<Step>) -> Vec<Step> {
+    let kubectl = stuck.index.facts.kubectl;
+    let mut before = Vec::new();
+    let mut after = Vec::new();
+    let deliveries = targets.iter().filter_map(|it| it.delivery.as_ref());
+    let mut told = Vec::new();
+    for delivery in deliveries {
+        if told.contains(&delivery) {
+            continue;
+        }
+        told.push(delivery);
+        let by = delivery.shown();
+        let of_it = targets
+            .iter()
+            .filter(|it| it.delivery.as_ref() == Some(delivery));
+        let shown: Vec<&str> = of_it.map(|it| it.shown.as_str()).collect();
+        let shown = shown.join(" and ");
+        let Some([pause, resume]) = delivery.pause() else {
+            after.push(Step::told(&format!(
+                "Make the same change in the values or the chart of {by}: its next upgrade undoes it otherwise."
+            )));
+            continue;
+        };
+        before.push(Step::new(
+            Purpose::Before,
+            command::line(kubectl, &pause),
+            &format!(
+                "Nothing stops. {by} delivers {shown} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
+            ),
+        ));
+        after.push(Step::new(
+            Purpose::Afterwards,
+            command::line(kubectl, &resume),
+            &format!(
+                "Nothing, once the same change is where {by} takes the manifests from. Before that, it may bring the old state back."
+            ),
+        ));
+    }
+    if targets
+        .iter()
+        .any(|it| it.delivery.is_none() && it.controller.is_none())
+    {
+        after.push(Step::told(
+            "Make the same change in the manifest: the next `kubectl apply`, Helm upgrade or GitOps sync undoes it otherwise.",
+        ));
+    }
+    before.into_iter().chain(ways).chain(after).collect()
+}

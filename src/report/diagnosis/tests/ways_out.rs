@@ -1,0 +1,220 @@
+//! What the ways out depend on beside the cause: who owns the objects that they change.
+
+use super::*;
+use crate::diagnosis::{Purpose, Step};
+
+/// The steps of the one case.
+fn steps(world: &World, cause: &str) -> Vec<Step> {
+    world.diagnosis(&[cause]).cases.remove(0).steps
+}
+
+/// The commands of that purpose, without what every one begins with.
+fn commands(steps: &[Step], purpose: Purpose) -> Vec<&str> {
+    let of_it = steps.iter().filter(|step| step.purpose == purpose);
+    of_it
+        .filter_map(|step| step.command.as_deref())
+        .map(|it| {
+            it.trim_start_matches("kubectl ")
+                .trim_start_matches("-n shop ")
+        })
+        .collect()
+}
+
+fn says(steps: &[Step], sentence: &str) -> bool {
+    steps.iter().any(|step| step.text.contains(sentence))
+}
+
+/// The object of that kind and name with something merged in.
+fn with(mut world: World, kind: &str, name: &str, further: &Value) -> World {
+    let found = world
+        .objects
+        .iter_mut()
+        .find(|it| it["kind"] == kind && it["metadata"]["name"] == name)
+        .unwrap();
+    json_patch::merge(found, further);
+    world
+}
+
+fn owned_by(api_version: &str, kind: &str, name: &str) -> Value {
+    json!({"metadata": {"ownerReferences": [
+        {"apiVersion": api_version, "kind": kind, "name": name, "uid": "1", "controller": true}]}})
+}
+
+fn case(cause: &str) -> World {
+    let mut every = every_cause().into_iter();
+    every.find(|(code, _)| *code == cause).unwrap().1
+}
+
+/// What a delivery would undo comes between suspending and resuming it.
+#[test]
+fn deliveries_are_suspended_first() {
+    let argo = json!({"metadata": {"annotations":
+        {"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:shop/web"}}});
+    let target = "-n argocd annotate applications.argoproj.io/shop";
+    for cause in [
+        "rollout-overlap",
+        "moved-pin",
+        "too-many-replicas",
+        "shared-claim",
+    ] {
+        let steps = steps(&with(case(cause), "Deployment", "web", &argo), cause);
+        assert_eq!(
+            commands(&steps, Purpose::Before),
+            [format!(
+                "{target} argocd.argoproj.io/skip-reconcile=true --overwrite"
+            )],
+            "{cause}"
+        );
+        assert_eq!(
+            commands(&steps, Purpose::Afterwards),
+            [format!("{target} argocd.argoproj.io/skip-reconcile-")],
+            "{cause}"
+        );
+        let purposes: Vec<_> = steps.iter().map(|it| it.purpose).collect();
+        assert_eq!(purposes[0], Purpose::Before, "{cause}");
+    }
+    let helm = json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "shop"}}});
+    let steps = steps(
+        &with(case("rollout-overlap"), "Deployment", "web", &helm),
+        "rollout-overlap",
+    );
+    assert!(commands(&steps, Purpose::Before).is_empty());
+    assert!(
+        says(&steps, "the Helm release shop: its next upgrade undoes it"),
+        "{steps:#?}"
+    );
+}
+
+/// Under every way out that an operator would undo stands who does.
+#[test]
+fn operators_are_named() {
+    let owner = owned_by("example.com/v1", "Shop", "main");
+    for (cause, ways) in [("rollout-overlap", 3), ("too-many-replicas", 1)] {
+        let steps = steps(&with(case(cause), "Deployment", "web", &owner), cause);
+        let told = steps.iter().filter(|step| {
+            step.text
+                .contains("Deployment web belongs to Shop main, whose controller may undo this")
+        });
+        assert_eq!(told.count(), ways, "{steps:#?}");
+    }
+}
+
+/// KEDA writes its autoscaler back, so that its ScaledObject is changed, and scales from 0 up.
+#[test]
+fn keda_is_asked_itself() {
+    let owner = owned_by("keda.sh/v1alpha1", "ScaledObject", "web");
+    let patch = |spec: &str| {
+        format!("patch scaledobjects.keda.sh/web --type=merge -p '{{\"spec\":{{{spec}}}}}'")
+    };
+    for (fewest, spec) in [
+        (Value::Null, r#""maxReplicaCount":1"#),
+        (json!(1), r#""maxReplicaCount":1"#),
+        (json!(2), r#""minReplicaCount":1,"maxReplicaCount":1"#),
+    ] {
+        let world = with(case("autoscaler"), "HorizontalPodAutoscaler", "web", &owner);
+        let fewest = json!({"spec": {"minReplicas": fewest}});
+        let world = with(world, "HorizontalPodAutoscaler", "web", &fewest);
+        let steps = steps(&world, "autoscaler");
+        assert_eq!(commands(&steps, Purpose::WayOut), [patch(spec)]);
+    }
+    let scaled = but(
+        json!({"kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v2",
+            "metadata": {"name": "keda-hpa-web", "namespace": "shop"},
+            "spec": {"maxReplicas": 1, "scaleTargetRef":
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}),
+        &owner,
+    );
+    let steps = steps(&case("shared-claim").with(scaled), "shared-claim");
+    assert_eq!(
+        commands(&steps, Purpose::WayOut)[2],
+        "annotate scaledobjects.keda.sh/web autoscaling.keda.sh/paused-replicas=0 --overwrite"
+    );
+    assert!(
+        says(
+            &steps,
+            "`kubectl -n shop annotate scaledobjects.keda.sh/web autoscaling.keda.sh/paused-replicas-`"
+        ),
+        "{steps:#?}"
+    );
+}
+
+/// A pod of a ReplicaSet that is not a Deployment's, and that ReplicaSet.
+fn of_replica_set(
+    world: World,
+    set: &str,
+    pod_name: &str,
+    node: &str,
+    phase: &str,
+    owner: &Value,
+) -> World {
+    let labels = json!({"metadata": {"name": pod_name, "labels": {"pod-template-hash": null},
+        "ownerReferences": [{"kind": "ReplicaSet", "name": set, "controller": true}]}});
+    let made = but(
+        json!({"kind": "ReplicaSet", "apiVersion": "apps/v1",
+            "metadata": {"name": set, "namespace": "shop"}, "spec": {"replicas": 1}}),
+        owner,
+    );
+    let world = world.without("ReplicaSet", set).with(made);
+    world.with(but(pod("web", "x", Some(node), phase), &labels))
+}
+
+/// ReplicaSets of one controller are revisions of one thing, and it is that which is changed.
+#[test]
+fn what_rolls_out_replica_sets_itself_is_known() {
+    let rollout = owned_by("argoproj.io/v1alpha1", "Rollout", "web");
+    let two = |owner: &Value| {
+        let world = World::new().with(attachment("n1", true));
+        let world = of_replica_set(world, "web-old", "web-old-x", "n1", "Running", owner);
+        of_replica_set(world, "web-new", "web-new-x", "n2", "Pending", owner)
+    };
+    let told = two(&rollout).told("rollout-overlap");
+    assert!(
+        told.contains("The rollout of Rollout web waits for pod web-new-x"),
+        "{told}"
+    );
+    let of_it = steps(&two(&rollout), "rollout-overlap");
+    assert_eq!(
+        commands(&of_it, Purpose::WayOut),
+        [
+            r#"patch rollouts.argoproj.io/web --subresource=status --type=merge -p '{"status":{"abort":true}}'"#
+        ]
+    );
+    let other = owned_by("example.com/v1", "Fleet", "web");
+    let of_it = steps(&two(&other), "rollout-overlap");
+    assert!(commands(&of_it, Purpose::WayOut).is_empty(), "{of_it:#?}");
+    assert!(
+        says(
+            &of_it,
+            "at Fleet web: what is done to ReplicaSet web-new by hand"
+        ),
+        "{of_it:#?}"
+    );
+    // More pods of one revision.
+    let world = of_replica_set(
+        two(&rollout).without("Pod", "web-old-x"),
+        "web-new",
+        "web-new-y",
+        "n1",
+        "Running",
+        &rollout,
+    );
+    assert_eq!(
+        commands(&steps(&world, "too-many-replicas"), Purpose::WayOut),
+        ["scale rollouts.argoproj.io/web --replicas=1"]
+    );
+    // Beside another workload.
+    let world = World::new()
+        .deployment("backup", &json!({}))
+        .with(attachment("n1", true));
+    let world = of_replica_set(world, "web-old", "web-old-x", "n1", "Running", &rollout).with(pod(
+        "backup",
+        "b",
+        Some("n2"),
+        "Pending",
+    ));
+    let of_it = steps(&world, "shared-claim");
+    assert_eq!(
+        commands(&of_it, Purpose::WayOut).last(),
+        Some(&"scale rollouts.argoproj.io/web --replicas=0")
+    );
+}
