@@ -20,24 +20,56 @@ use stage::{Stage, deployment, merged, workload};
 fn roll_out(stage: &Stage, revision: usize) {
     let node = stage.node_of("web");
     stage.kubectl(&["cordon", &node]);
+    set_image(stage, revision);
+}
+
+fn set_image(stage: &Stage, revision: usize) {
     let image = format!("app=example.com/app:{revision}");
     stage.kubectl(&["set", "image", "deployment/web", &image]);
 }
 
+/// Waits until a pod of that revision waits, and no other.
+fn until_waits(stage: &Stage, revision: usize) {
+    let image = format!("example.com/app:{revision}");
+    let path = "jsonpath={.items[*].spec.containers[0].image}";
+    let pending = [
+        "get",
+        "pods",
+        "--field-selector=status.phase=Pending",
+        "-o",
+        path,
+    ];
+    harness::wait_until("the next revision to wait", stage::PATIENCE, || {
+        let images = stage.kubectl(&pending);
+        (images == image).then_some(()).ok_or(images)
+    })
+    .unwrap();
+}
+
+/// What the Deployment asks for.
+fn image(stage: &Stage) -> String {
+    let path = "jsonpath={.spec.template.spec.containers[0].image}";
+    stage.kubectl(&["get", "deployment/web", "-o", path])
+}
+
 /// Each way out of a rollout that cannot end, one after the other.
-fn each_way_out(stage: &Stage, cause: &str, stick: impl Fn(usize), heal: impl Fn()) {
+fn each_way_out(stage: &Stage, cause: &str, stick: impl Fn(usize), heal: impl Fn(usize)) {
     for way in 0..3 {
         stick(way);
         let case = stage.until(cause);
         let ways = stage::ways_out(&case);
         assert_eq!(ways.len(), 3, "{case:#}");
+        for before in stage::commands(&case, "before") {
+            stage.run(&before);
+        }
         stage.run(&ways[way]);
         stage.until_nothing_waits();
         stage.kubectl(&["rollout", "status", "deployment/web", "--timeout=120s"]);
-        heal();
+        heal(way);
     }
 }
 
+/// Two rollouts get stuck, one after the other, and the second is paused.
 #[test]
 fn a_rollout_that_overlaps() {
     let Some(stage) = Stage::new("overlap") else {
@@ -49,8 +81,16 @@ fn a_rollout_that_overlaps() {
     each_way_out(
         &stage,
         "rollout-overlap",
-        |way| roll_out(&stage, way + 2),
-        || {
+        |way| {
+            roll_out(&stage, 10 * way + 2);
+            stage.until("rollout-overlap");
+            set_image(&stage, 10 * way + 3);
+            until_waits(&stage, 10 * way + 3);
+            stage.kubectl(&["rollout", "pause", "deployment/web"]);
+        },
+        |way| {
+            let expected = [1, 13, 23][way];
+            assert_eq!(image(&stage), format!("example.com/app:{expected}"));
             stage.uncordon();
             // The way out is undone, for the next one.
             let strategy =
@@ -102,7 +142,7 @@ fn an_update_that_moves_the_pod() {
             let elsewhere = stage.other_node(&stage.node_of("web"));
             stage.apply(&on(&elsewhere));
         },
-        || {
+        |_| {
             let strategy =
                 r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
             stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", strategy]);
@@ -412,6 +452,11 @@ fn what_may_not_be_seen_is_said_and_the_rest_is_told() {
     ]);
     let (status, told) = stage.until_told_to("developer", "rollout-overlap");
     assert_eq!(status, 1, "{told}");
+    let undo = told
+        .lines()
+        .find(|line| line.contains("rollout undo"))
+        .unwrap()
+        .to_owned();
     let told = words(&told);
     for part in [
         "kubectl -n",
@@ -423,6 +468,10 @@ fn what_may_not_be_seen_is_said_and_the_rest_is_told() {
     let (status, told) = stage.diagnose_as("nobody", &[]);
     assert_eq!(status, 2, "{told}");
     assert!(told.contains("as far as could be read"), "{told}");
+    // The number that was not seen is asked for by whoever runs the command.
+    stage.run(undo.trim());
+    stage.until_nothing_waits();
+    assert_eq!(image(&stage), "example.com/app:1");
     stage.uncordon();
 }
 

@@ -84,7 +84,8 @@ impl Cause {
             let metadata = &it.metadata;
             (kind, kind.reference(&metadata.namespace, &metadata.name))
         });
-        workloads.chain(autoscaler).collect()
+        let old = rollout_overlap::old_pod(stuck).and_then(rollout_overlap::replica_set);
+        workloads.chain(autoscaler).chain(old).collect()
     }
 
     pub(super) fn steps(&self, stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {

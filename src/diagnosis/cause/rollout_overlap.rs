@@ -7,9 +7,10 @@
 use serde_json::Value;
 
 use super::target::{self, Target};
-use super::{Cause, Documents, Step, limit, named, whereabouts};
+use super::{Cause, Documents, Purpose, Step, limit, named, whereabouts};
 use crate::diagnosis::Pod;
 use crate::diagnosis::stuck::Stuck;
+use crate::model::object::{ObjectKind, ObjectRef};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::remedy;
 use crate::rules::codes;
@@ -95,16 +96,88 @@ pub(super) fn end_rollout(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step>
     if target.kind != Some(WorkloadKind::Deployment) {
         return of_another_controller(stuck, &target);
     }
-    let mut ways = vec![target.change(
-        stuck.in_namespace(&["rollout", "undo", &target.name]),
-        "Nothing stops: the old pod keeps running. The new revision is taken back, and the next rollout ends in the same way until one of the following is done.",
-    )];
+    let mut ways = Vec::from_iter(undo(stuck, &target, documents));
     if let Some(workload) = stuck.workload()
         && let Some(document) = documents.get(&super::reference(workload).1)
     {
         ways.extend(other_strategies(stuck, &target, workload, document));
     }
-    target::kept(stuck, &[&target], ways)
+    let mut steps = target::kept(stuck, &[&target], ways);
+    if stuck.workload().is_some_and(|it| it.paused) {
+        steps.insert(0, resume(stuck, &target));
+    }
+    steps
+}
+
+/// A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
+/// `pkg/polymorphichelpers/rollback.go`), and rolls nothing out.
+fn resume(stuck: &Stuck<'_>, target: &Target<'_>) -> Step {
+    Step::new(
+        Purpose::Before,
+        stuck.in_namespace(&["rollout", "resume", &target.name]),
+        &format!(
+            "Nothing stops. {} is paused and does none of what follows until it is resumed; what was changed in its template meanwhile is rolled out.",
+            target.shown
+        ),
+    )
+}
+
+/// The annotation with which the Deployment controller numbers the ReplicaSets
+/// (`RevisionAnnotation` in `pkg/controller/deployment/util`).
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// Back to the revision whose pod runs. Without its number, kubectl goes to the second
+/// newest one, which has got stuck as well where more than one rollout has, and from there
+/// to the newest again (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
+fn undo(stuck: &Stuck<'_>, target: &Target<'_>, documents: &Documents) -> Option<Step> {
+    let (_, replica_set) = replica_set(old_pod(stuck)?)?;
+    let number = documents
+        .get(&replica_set)
+        .and_then(|it| it["metadata"]["annotations"][REVISION].as_str())
+        .and_then(|number| number.parse::<u64>().ok());
+    let name = &replica_set.name;
+    let undo = |revision: &str| stuck.in_namespace(&["rollout", "undo", &target.name, revision]);
+    let (command, back) = match number {
+        Some(number) => (
+            undo(&format!("--to-revision={number}")),
+            format!("to revision {number}, the one that runs"),
+        ),
+        None => {
+            let path = format!(
+                "jsonpath={{.metadata.annotations.{}}}",
+                REVISION.replace('.', r"\.")
+            );
+            let look = ["get", &format!("replicaset/{name}"), "-o", &path];
+            (
+                format!(
+                    "{}=\"$({})\"",
+                    undo("--to-revision"),
+                    stuck.in_namespace(&look)
+                ),
+                "to the revision that runs; its number could not be read here, so the command asks for it".to_owned(),
+            )
+        }
+    };
+    Some(target.change(
+        command,
+        &format!(
+            "Nothing stops: the old pod keeps running. The Deployment is taken back {back}. The next rollout ends in the same way until one of the following is done."
+        ),
+    ))
+}
+
+/// The ReplicaSet of a Deployment's pod, by whose name that Deployment was found.
+pub(super) fn replica_set(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
+    let (kind, name) = pod.workload();
+    let hash = pod.revision()?;
+    let kind_of_set = ObjectKind::Workload(WorkloadKind::ReplicaSet);
+    (kind == WorkloadKind::Deployment.name()).then(|| {
+        let name = format!("{name}-{hash}");
+        (
+            kind_of_set,
+            kind_of_set.reference(&pod.meta.namespace, &name),
+        )
+    })
 }
 
 /// The strategies that stop the old pod first.
@@ -144,7 +217,7 @@ fn of_another_controller(stuck: &Stuck<'_>, target: &Target<'_>) -> Vec<Step> {
         ];
     }
     let abort = r#"{"status":{"abort":true}}"#;
-    let ways = vec![
+    vec![
         target.change(
             stuck.in_namespace(&[
                 "patch",
@@ -160,6 +233,5 @@ fn of_another_controller(stuck: &Stuck<'_>, target: &Target<'_>) -> Vec<Step> {
             "A canary stops the old pod first with maxSurge 0 and maxUnavailable 1 in spec.strategy.canary, unless it routes traffic. The strategy blueGreen always runs both revisions at once, and so does a canary that routes traffic.",
         ),
         super::another_storage(stuck),
-    ];
-    target::kept(stuck, &[target], ways)
+    ]
 }

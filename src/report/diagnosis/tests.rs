@@ -193,6 +193,9 @@ fn unschedulable(message: &str) -> Value {
 fn rollout() -> World {
     World::new()
         .deployment("web", &json!({}))
+        .with(json!({"kind": "ReplicaSet", "apiVersion": "apps/v1",
+            "metadata": {"name": "web-old", "namespace": "shop",
+                "annotations": {"deployment.kubernetes.io/revision": "1"}}}))
         .with(pod("web", "old", Some("n1"), "Running"))
         .with(pod("web", "new", Some("n2"), "Pending"))
         .with(attachment("n1", true))
@@ -554,7 +557,7 @@ fn what_decides_between_causes() {
     reads(
         rollout().without("VolumeAttachment", "csi-n1"),
         "rollout-overlap",
-        "kubectl -n shop rollout undo deployment/web",
+        "kubectl -n shop rollout undo deployment/web --to-revision=1",
     );
     // Both texts of the attach-detach controller, and nothing else to be seen.
     reads(

@@ -1,4 +1,5 @@
-//! What the ways out depend on beside the cause: who owns the objects that they change.
+//! What the ways out depend on beside the cause: who owns the objects that
+//! they change, and what their controllers do.
 
 use super::*;
 use crate::diagnosis::{Purpose, Step};
@@ -43,6 +44,40 @@ fn owned_by(api_version: &str, kind: &str, name: &str) -> Value {
 fn case(cause: &str) -> World {
     let mut every = every_cause().into_iter();
     every.find(|(code, _)| *code == cause).unwrap().1
+}
+
+/// `kubectl rollout undo` goes to the revision that runs, and only where nothing is paused.
+#[test]
+fn a_rollout_is_taken_back_to_the_revision_that_runs() {
+    let undo = |world: World| {
+        let steps = steps(&world, "rollout-overlap");
+        let before = commands(&steps, Purpose::Before).join(" ");
+        (commands(&steps, Purpose::WayOut)[0].to_owned(), before)
+    };
+    let base = || case("rollout-overlap");
+    let revised = |revision: Value| {
+        let annotations = json!({"deployment.kubernetes.io/revision": revision});
+        let further = json!({"metadata": {"annotations": annotations}});
+        with(base(), "ReplicaSet", "web-old", &further)
+    };
+    let looked_up = r#"rollout undo deployment/web --to-revision="$(kubectl -n shop get replicaset/web-old -o 'jsonpath={.metadata.annotations.deployment\.kubernetes\.io/revision}')""#;
+    for (world, expected) in [
+        (
+            revised(json!("7")),
+            "rollout undo deployment/web --to-revision=7",
+        ),
+        (revised(json!("x; y")), looked_up),
+        (base().without("ReplicaSet", "web-old"), looked_up),
+    ] {
+        assert_eq!(undo(world), (expected.to_owned(), String::new()));
+    }
+    let paused = with(
+        base(),
+        "Deployment",
+        "web",
+        &json!({"spec": {"paused": true}}),
+    );
+    assert_eq!(undo(paused).1, "rollout resume deployment/web");
 }
 
 /// What a delivery would undo comes between suspending and resuming it.
