@@ -191,6 +191,39 @@ fn more_replicas_than_the_volume_can_have() {
     }
 }
 
+/// As long as pod 0 waits, the controller gives up none of the others.
+#[test]
+fn a_stateful_set_whose_first_pod_waits() {
+    let Some(stage) = Stage::new("ordinals") else {
+        return;
+    };
+    let two = json!({"spec": {"replicas": 2, "serviceName": "web"}});
+    stage.apply(&merged(
+        workload("apps/v1", "StatefulSet", "web", &two),
+        &apart(),
+    ));
+    stage.until("too-many-replicas");
+    let node = stage.node_of("web");
+    stage.kubectl(&["cordon", &node]);
+    stage.kubectl(&["delete", "pod", "web-0"]);
+    let running = "--for=jsonpath={.status.phase}=Running";
+    stage.kubectl(&["wait", running, "--timeout=120s", "pod/web-1"]);
+    stage.uncordon();
+    let case = harness::wait_until("web-0 to wait", stage::PATIENCE, || {
+        let case = stage.until("too-many-replicas");
+        match case["waiting"][0]["pod"] == "web-0" {
+            true => Ok(case),
+            false => Err(format!("{case:#}")),
+        }
+    })
+    .unwrap();
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+    let pods = stage.kubectl(&["get", "pods", "-o", "name"]);
+    assert_eq!(pods, "pod/web-0\n");
+}
+
 #[test]
 fn an_autoscaler_that_asks_for_more() {
     let Some(stage) = Stage::new("autoscaler") else {

@@ -11,6 +11,7 @@ mod moved_pin;
 pub(super) mod node_lost;
 mod replicas;
 mod rollout_overlap;
+mod scale;
 mod shared_claim;
 mod stalled;
 mod target;

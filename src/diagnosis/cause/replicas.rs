@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::scale;
 use super::target::{self, Target};
 use super::{Cause, Documents, Purpose, Step, another_storage, limit, named, whereabouts};
 use crate::diagnosis::stuck::Stuck;
@@ -35,8 +36,8 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
     let target = Target::behind(stuck.pod, stuck, documents);
     let way = match target.kind {
         _ if target.scales() => target.change(
-            stuck.in_namespace(&["scale", &target.name, "--replicas=1"]),
-            "One pod is left. Controllers give up the pods first that are not ready, so that the one that runs goes on; a StatefulSet keeps the one with the lowest number.",
+            scale::command(stuck, &target, stuck.pod, 1),
+            &left(stuck, &target),
         ),
         Some(WorkloadKind::Job) => {
             let patch = json!({"spec": {"parallelism": 1}}).to_string();
@@ -81,4 +82,23 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
     let mut steps = target::kept(stuck, &[&target], vec![way]);
     steps.push(another_storage(stuck));
     steps
+}
+
+/// Which pod is left of several.
+fn left(stuck: &Stuck<'_>, target: &Target<'_>) -> String {
+    if target.kind != Some(WorkloadKind::StatefulSet) {
+        return "One pod is left. The controller gives up those first that are not ready, so that the one that runs goes on.".to_owned();
+    }
+    let kept = scale::kept(stuck, stuck.pod, 1).concat();
+    let runs = scale::of_its_workload(stuck, stuck.pod).filter(|pod| pod.phase == "Running");
+    let running: Vec<&str> = runs.map(|pod| pod.meta.name.as_str()).collect();
+    let what_stops = match running[..] {
+        [one] if one != kept => {
+            format!("{one}, which runs, stops, and {kept} starts once it is gone")
+        }
+        _ => "the others go".to_owned(),
+    };
+    format!(
+        "Pod {kept} is left, as a StatefulSet keeps the pod with the lowest number: {what_stops}."
+    )
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::scale;
 use super::target::{self, Target};
 use super::{
     Cause, Documents, Purpose, Step, another_storage, limit, named, sentence, whereabouts,
@@ -83,10 +84,7 @@ fn stop(stuck: &Stuck<'_>, pod: &Pod, target: &Target<'_>, cost: &str) -> Step {
     }
     let delete = || stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)]);
     match target.kind {
-        _ if target.scales() => target.change(
-            stuck.in_namespace(&["scale", &target.name, "--replicas=0"]),
-            cost,
-        ),
+        _ if target.scales() => target.change(scale::command(stuck, target, pod, 0), cost),
         Some(WorkloadKind::Job) => {
             let patch = json!({"spec": {"suspend": true}}).to_string();
             target.change(

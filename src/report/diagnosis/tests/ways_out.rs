@@ -253,3 +253,73 @@ fn what_rolls_out_replica_sets_itself_is_known() {
         Some(&"scale rollouts.argoproj.io/web --replicas=0")
     );
 }
+
+/// A StatefulSet keeps the pod with the lowest number, and may never get to the others.
+#[test]
+fn the_pods_that_a_stateful_set_gives_up_are_deleted() {
+    let set = |start: i64| {
+        World::new().with(attachment("n1", true)).with(json!({
+            "kind": "StatefulSet", "apiVersion": "apps/v1",
+            "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"replicas": 3, "ordinals": {"start": start}, "template": {"spec": {"volumes": [
+                {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}}}))
+    };
+    let with_pod = |world: World, number: i64, node: &str, phase: &str| {
+        world.with(but(
+            pod("web", "x", Some(node), phase),
+            &json!({"metadata": {"name": format!("web-{number}"),
+                "labels": {"pod-template-hash": null},
+                "ownerReferences": [{"kind": "StatefulSet", "name": "web", "controller": true}]}}),
+        ))
+    };
+    let scale = "scale statefulset/web --replicas=1 && kubectl -n shop delete --ignore-not-found";
+    for (start, holder, others, deleted, said) in [
+        (
+            0,
+            0,
+            [1, 2],
+            "pod/web-1 pod/web-2",
+            "Pod web-0 is left, as a StatefulSet keeps the pod with the lowest number: the others go.",
+        ),
+        (
+            0,
+            1,
+            [0, 2],
+            "pod/web-1 pod/web-2",
+            "web-1, which runs, stops, and web-0 starts once it is gone",
+        ),
+        (
+            5,
+            6,
+            [5, 7],
+            "pod/web-6 pod/web-7",
+            "web-6, which runs, stops, and web-5 starts once it is gone",
+        ),
+    ] {
+        let world = with_pod(set(start), holder, "n1", "Running");
+        let world = others
+            .iter()
+            .fold(world, |world, it| with_pod(world, *it, "n2", "Pending"));
+        let steps = steps(&world, "too-many-replicas");
+        let mut ways = commands(&steps, Purpose::WayOut);
+        let way = ways.remove(0);
+        let mut pods: Vec<&str> = way
+            .strip_prefix(scale)
+            .unwrap()
+            .split_whitespace()
+            .collect();
+        pods.sort_unstable();
+        assert_eq!(pods.join(" "), deleted);
+        assert!(says(&steps, said), "{steps:#?}");
+    }
+    // Nor does it give up any where all are to go and one is not ready.
+    let world = set(0).deployment("app", &json!({}));
+    let world = world.with(pod("app", "a", Some("n2"), "Pending"));
+    let world = with_pod(with_pod(world, 0, "n1", "Running"), 1, "n1", "Running");
+    assert_eq!(
+        commands(&steps(&world, "shared-claim"), Purpose::WayOut).last(),
+        Some(
+            &"scale statefulset/web --replicas=0 && kubectl -n shop delete --ignore-not-found pod/web-0 pod/web-1"
+        )
+    );
+}
