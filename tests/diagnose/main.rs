@@ -273,6 +273,42 @@ fn a_claim_that_two_workloads_share() {
     }
 }
 
+/// Of what its controller does not replace by itself, the next pod runs beside the other.
+#[test]
+fn a_claim_that_is_shared_with_what_keeps_its_pods() {
+    let Some(stage) = Stage::new("kept") else {
+        return;
+    };
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    let one = json!({"spec": {"replicas": 1, "serviceName": "backup"}});
+    let set = workload("apps/v1", "StatefulSet", "backup", &one);
+    let job = workload("batch/v1", "Job", "backup", &json!({}));
+    let cron_job = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "backup"},
+        "spec": {"schedule": "0 0 1 1 *", "concurrencyPolicy": "Forbid",
+            "jobTemplate": {"spec": job["spec"]}}});
+    let run = |name: &str| stage.kubectl(&["create", "job", "--from=cronjob/backup", name]);
+    for object in [set, cron_job] {
+        let is_cron_job = object["kind"] == "CronJob";
+        stage.kubectl(&["cordon", &node]);
+        stage.apply(&object);
+        if is_cron_job {
+            run("backup-1");
+        }
+        let case = stage.until("shared-claim");
+        stage.uncordon();
+        stage.run(&stage::ways_out(&case)[1]);
+        stage.until_nothing_waits();
+        if is_cron_job {
+            run("backup-2");
+        }
+        stage.until_runs("backup");
+        assert_eq!(stage.node_of("backup"), node);
+        stage.delete(&object);
+    }
+}
+
 #[test]
 fn a_drain_that_the_scheduler_does_not_notice() {
     let Some(stage) = Stage::alone("drain") else {

@@ -24,7 +24,7 @@ use super::observed::Pod;
 use super::step::{Purpose, Step};
 use super::stuck::Stuck;
 use crate::model::object::{ObjectKind, ObjectRef};
-use crate::model::workload::Workload;
+use crate::model::workload::WorkloadKind;
 use crate::situation::Hold;
 
 /// Objects as the API server has them, for what their facts do not tell.
@@ -79,14 +79,30 @@ impl Cause {
             return Vec::new();
         }
         let pods = std::iter::once(stuck.pod).chain(stuck.staying());
-        let workloads = pods.filter_map(|pod| stuck.workload_of(pod)).map(reference);
+        let workloads = pods.filter_map(reference);
+        let view = stuck.index.facts.objects.view;
+        let users = view.workloads_using(&stuck.pod.meta.namespace, stuck.claim);
+        let cron_jobs = users
+            .into_iter()
+            .filter(|user| user.kind == WorkloadKind::CronJob)
+            .map(|user| {
+                let kind = ObjectKind::Workload(user.kind);
+                (
+                    kind,
+                    kind.reference(&user.metadata.namespace, &user.metadata.name),
+                )
+            });
         let autoscaler = stuck.autoscaler().map(|it| {
             let kind = ObjectKind::Autoscaler;
             let metadata = &it.metadata;
             (kind, kind.reference(&metadata.namespace, &metadata.name))
         });
         let old = rollout_overlap::old_pod(stuck).and_then(rollout_overlap::replica_set);
-        workloads.chain(autoscaler).chain(old).collect()
+        workloads
+            .chain(cron_jobs)
+            .chain(autoscaler)
+            .chain(old)
+            .collect()
     }
 
     pub(super) fn steps(&self, stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
@@ -100,11 +116,11 @@ impl std::fmt::Debug for Cause {
     }
 }
 
-/// What the API server calls the workload.
-fn reference(workload: &Workload) -> (ObjectKind, ObjectRef) {
-    let kind = ObjectKind::Workload(workload.kind);
-    let metadata = &workload.metadata;
-    (kind, kind.reference(&metadata.namespace, &metadata.name))
+/// What names the workload that made a pod, where it is of a kind that is known here.
+fn reference(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
+    let (kind, name) = pod.workload();
+    let kind = ObjectKind::Workload(WorkloadKind::from_name(&kind)?);
+    Some((kind, kind.reference(&pod.meta.namespace, &name)))
 }
 
 /// `pod web-1 of Deployment web`.

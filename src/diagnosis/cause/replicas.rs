@@ -1,6 +1,6 @@
 //! More pods of one workload than the volume can have on their nodes.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::scale;
 use super::target::{self, Target};
@@ -39,13 +39,10 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
             scale::command(stuck, &target, stuck.pod, 1),
             &left(stuck, &target),
         ),
-        Some(WorkloadKind::Job) => {
-            let patch = json!({"spec": {"parallelism": 1}}).to_string();
-            target.change(
-                stuck.in_namespace(&["patch", &target.name, "--type=merge", "-p", &patch]),
-                "One pod works at a time, and the Job takes longer.",
-            )
-        }
+        Some(WorkloadKind::Job | WorkloadKind::CronJob) => target.change(
+            one_at_a_time(stuck, &target),
+            "One pod works at a time, and the Job takes longer.",
+        ),
         Some(WorkloadKind::DaemonSet) => {
             let attached = stuck.foreign_attachments().map(|it| it.node.clone());
             let Some(node) = attached.chain(stuck.holding_nodes()).next() else {
@@ -82,6 +79,20 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
     let mut steps = target::kept(stuck, &[&target], vec![way]);
     steps.push(another_storage(stuck));
     steps
+}
+
+/// The Job that is there is changed, and the CronJob that makes the next one.
+fn one_at_a_time(stuck: &Stuck<'_>, target: &Target<'_>) -> String {
+    let one = json!({"spec": {"parallelism": 1}});
+    let patch = |name: &str, patch: &Value| {
+        stuck.in_namespace(&["patch", name, "--type=merge", "-p", &patch.to_string()])
+    };
+    let job = patch(&Stuck::target_of(stuck.pod), &one);
+    if target.kind == Some(WorkloadKind::Job) {
+        return job;
+    }
+    let next = json!({"spec": {"jobTemplate": one}});
+    format!("{job} && {}", patch(&target.name, &next))
 }
 
 /// Which pod is left of several.

@@ -7,7 +7,9 @@
 use serde_json::Value;
 
 use super::target::{self, Target};
-use super::{Cause, Documents, Purpose, Step, limit, named, whereabouts};
+use super::{
+    Cause, Documents, Purpose, Step, another_storage, limit, named, reference, whereabouts,
+};
 use crate::diagnosis::Pod;
 use crate::diagnosis::stuck::Stuck;
 use crate::model::object::{ObjectKind, ObjectRef};
@@ -98,7 +100,8 @@ pub(super) fn end_rollout(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step>
     }
     let mut ways = Vec::from_iter(undo(stuck, &target, documents));
     if let Some(workload) = stuck.workload()
-        && let Some(document) = documents.get(&super::reference(workload).1)
+        && let Some((_, reference)) = reference(stuck.pod)
+        && let Some(document) = documents.get(&reference)
     {
         ways.extend(other_strategies(stuck, &target, workload, document));
     }
@@ -213,7 +216,7 @@ fn of_another_controller(stuck: &Stuck<'_>, target: &Target<'_>) -> Vec<Step> {
                 rolled_out(stuck),
                 target.shown
             )),
-            super::another_storage(stuck),
+            another_storage(stuck),
         ];
     }
     let abort = r#"{"status":{"abort":true}}"#;
@@ -232,6 +235,6 @@ fn of_another_controller(stuck: &Stuck<'_>, target: &Target<'_>) -> Vec<Step> {
         Step::told(
             "A canary stops the old pod first with maxSurge 0 and maxUnavailable 1 in spec.strategy.canary, unless it routes traffic. The strategy blueGreen always runs both revisions at once, and so does a canary that routes traffic.",
         ),
-        super::another_storage(stuck),
+        another_storage(stuck),
     ]
 }

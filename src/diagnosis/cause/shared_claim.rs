@@ -1,11 +1,12 @@
 //! Two workloads use one claim, and their pods are on two nodes.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::scale;
 use super::target::{self, Target};
 use super::{
-    Cause, Documents, Purpose, Step, another_storage, limit, named, sentence, whereabouts,
+    Cause, Documents, Purpose, Step, another_storage, limit, named, reference, sentence,
+    whereabouts,
 };
 use crate::diagnosis::stuck::Stuck;
 use crate::diagnosis::{Pod, scaled_object};
@@ -52,7 +53,7 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
             own.shown, theirs.shown
         ),
     )];
-    ways.extend(together(stuck, other, &own, &theirs));
+    ways.extend(together(stuck, other, &own, &theirs, documents));
     ways.push(stop(
         stuck,
         other,
@@ -86,12 +87,23 @@ fn stop(stuck: &Stuck<'_>, pod: &Pod, target: &Target<'_>, cost: &str) -> Step {
     match target.kind {
         _ if target.scales() => target.change(scale::command(stuck, target, pod, 0), cost),
         Some(WorkloadKind::Job) => {
-            let patch = json!({"spec": {"suspend": true}}).to_string();
+            let suspend = |suspend: bool| {
+                let patch = json!({"spec": {"suspend": suspend}}).to_string();
+                stuck.in_namespace(&["patch", &target.name, "--type=merge", "-p", &patch])
+            };
             target.change(
-                stuck.in_namespace(&["patch", &target.name, "--type=merge", "-p", &patch]),
-                cost,
+                suspend(true),
+                &format!("{cost} It starts again with `{}`.", suspend(false)),
             )
         }
+        // Suspended, the Job would count as active, and with `concurrencyPolicy: Forbid` the
+        // CronJob would start no other (`syncCronJob` in
+        // `pkg/controller/cronjob/cronjob_controllerv2.go`).
+        Some(WorkloadKind::CronJob) => Step::new(
+            Purpose::WayOut,
+            stuck.in_namespace(&["delete", &Stuck::target_of(pod)]),
+            &format!("{cost} This run is lost, and the next one starts when it is due."),
+        ),
         Some(WorkloadKind::Pod) => Step::new(Purpose::WayOut, delete(), cost),
         _ => Step::new(
             Purpose::WayOut,
@@ -112,38 +124,81 @@ fn scaled_object_of<'a>(stuck: &Stuck<'a>, pod: &Pod) -> Option<&'a str> {
 }
 
 /// Affinity that leads the pods of the workload that waits to those that have the volume.
-fn together(stuck: &Stuck<'_>, other: &Pod, own: &Target<'_>, theirs: &Target<'_>) -> Option<Step> {
-    let workload = stuck.workload()?;
-    let led = matches!(
-        workload.kind,
-        WorkloadKind::Deployment | WorkloadKind::StatefulSet
-    );
-    let labels = stuck.common_labels(other);
-    let already = !workload.template.affinity.is_empty();
-    if !led || already || labels.is_empty() || matches!(stuck.used.hold, Hold::SinglePod) {
+fn together(
+    stuck: &Stuck<'_>,
+    other: &Pod,
+    own: &Target<'_>,
+    theirs: &Target<'_>,
+    documents: &Documents,
+) -> Option<Step> {
+    let (old, starts) = replaced(own, stuck.pod)?;
+    let already = !own.workload?.template.affinity.is_empty();
+    if already || matches!(stuck.used.hold, Hold::SinglePod) {
         return None;
     }
-    let labels: serde_json::Map<_, _> = labels
-        .iter()
-        .map(|(key, value)| (key.to_owned(), value.into()))
-        .collect();
-    let patch = json!({"spec": {"template": {"spec": {"affinity": {"podAffinity": {
+    let affinity = json!({"podAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [{
-            "labelSelector": {"matchLabels": labels},
+            "labelSelector": selector(stuck, other, theirs, documents)?,
             "topologyKey": HOSTNAME,
         }],
-    }}}}}});
+    }});
+    let pods = own.kind?.pod_spec_path().rsplit('.');
+    let patch = ["affinity"]
+        .into_iter()
+        .chain(pods)
+        .fold(affinity, |inner, field| json!({ field: inner }));
+    let patch = stuck.in_namespace(&["patch", &own.name, "--type=merge", "-p", &patch.to_string()]);
+    let command = match old {
+        Some(old) => format!("{patch} && {}", stuck.in_namespace(&["delete", &old])),
+        None => patch,
+    };
     Some(own.change(
-        stuck.in_namespace(&[
-            "patch",
-            &own.name,
-            "--type=merge",
-            "-p",
-            &patch.to_string(),
-        ]),
+        command,
         &format!(
-            "Both run, on one node: {} restarts beside {} if that node has room for it, and waits everywhere else.",
+            "Both run, on one node: {} {starts} beside {} if that node has room for it, and waits everywhere else.",
             own.shown, theirs.shown
         ),
     ))
+}
+
+/// What has to be deleted before pods of a template that was changed take the place of those
+/// that wait, and what the workload does then. A StatefulSet replaces no pod that is not ready
+/// (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and a Job keeps
+/// the template that it was made with.
+fn replaced(own: &Target<'_>, pod: &Pod) -> Option<(Option<String>, &'static str)> {
+    match own.kind? {
+        WorkloadKind::Deployment => Some((None, "restarts")),
+        WorkloadKind::StatefulSet => Some((Some(format!("pod/{}", pod.meta.name)), "restarts")),
+        WorkloadKind::CronJob => Some((
+            Some(Stuck::target_of(pod)),
+            "is given up, and the next run starts",
+        )),
+        _ => None,
+    }
+}
+
+/// What selects the pods that have the volume, today and after the next upgrade: labels of a
+/// template change with a chart's version, the selector of a workload never does. The pods of
+/// a Job end, and nothing would be beside them any more.
+fn selector(
+    stuck: &Stuck<'_>,
+    other: &Pod,
+    theirs: &Target<'_>,
+    documents: &Documents,
+) -> Option<Value> {
+    match theirs.kind? {
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
+            let document = documents.get(&reference(other)?.1)?;
+            document.pointer("/spec/selector").cloned()
+        }
+        WorkloadKind::Pod => {
+            let labels: Map<String, Value> = stuck
+                .common_labels(other)
+                .iter()
+                .map(|(key, value)| (key.to_owned(), value.into()))
+                .collect();
+            (!labels.is_empty()).then(|| json!({"matchLabels": labels}))
+        }
+        _ => None,
+    }
 }

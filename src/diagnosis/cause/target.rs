@@ -1,10 +1,13 @@
 //! The object that a way out changes, and who would undo the change.
 
+use serde::Deserialize;
+use serde_json::Value;
+
 use super::{Documents, Purpose, Step, reference};
 use crate::diagnosis::stuck::Stuck;
 use crate::diagnosis::{Delivery, Pod, command, scaled_object};
 use crate::model::autoscaler::Autoscaler;
-use crate::model::metadata::Controller;
+use crate::model::metadata::{Controller, Metadata};
 use crate::model::object::ObjectKind;
 use crate::model::workload::{Workload, WorkloadKind};
 
@@ -16,6 +19,8 @@ pub(super) struct Target<'a> {
     pub(super) shown: String,
     /// `None` where it is of no kind that is known here.
     pub(super) kind: Option<WorkloadKind>,
+    /// `None` where it could not be read either.
+    pub(super) workload: Option<&'a Workload>,
     /// Who made it, where a change would have to be made there.
     controller: Option<&'a Controller>,
     delivery: Option<Delivery>,
@@ -24,22 +29,38 @@ pub(super) struct Target<'a> {
 impl<'a> Target<'a> {
     /// What a user would change to change the pod.
     pub(super) fn behind(pod: &Pod, stuck: &Stuck<'a>, documents: &Documents) -> Self {
+        let (kind, name) = pod.workload();
+        let namespace = &pod.meta.namespace;
         let workload = stuck.workload_of(pod);
         if let Some(rollout) = workload.and_then(rollout) {
             return Self {
                 name: format!("rollouts.argoproj.io/{}", rollout.name),
                 shown: format!("Rollout {}", rollout.name),
                 kind: None,
+                workload: None,
                 controller: None,
                 delivery: None,
             };
         }
-        let (kind, name) = pod.workload();
-        let document = workload.and_then(|it| documents.get(&reference(it).1));
+        let document = reference(pod).and_then(|(_, it)| documents.get(&it));
+        if let Some(owner) = document.and_then(cron_job) {
+            let cron_job = WorkloadKind::CronJob;
+            let reference = ObjectKind::Workload(cron_job).reference(namespace, &owner.name);
+            let view = stuck.index.facts.objects.view;
+            return Self {
+                name: format!("cronjob/{}", owner.name),
+                shown: format!("{kind} {name} of {cron_job} {}", owner.name),
+                kind: Some(cron_job),
+                workload: view.workload(cron_job, namespace, &owner.name).found(),
+                controller: None,
+                delivery: documents.get(&reference).and_then(Delivery::of),
+            };
+        }
         Self {
             name: Stuck::target_of(pod),
             shown: format!("{kind} {name}"),
             kind: WorkloadKind::from_name(&kind),
+            workload,
             controller: workload.and_then(|it| it.metadata.controller.as_deref()),
             delivery: document.and_then(Delivery::of),
         }
@@ -63,6 +84,7 @@ impl<'a> Target<'a> {
                 None => format!("{} {}", kind.name(), metadata.name),
             },
             kind: None,
+            workload: None,
             controller: metadata.controller.as_deref().filter(|_| keda.is_none()),
             delivery: document.and_then(Delivery::of),
         }
@@ -101,6 +123,14 @@ pub(super) fn rollout(workload: &Workload) -> Option<&Controller> {
     let owner = workload.metadata.controller.as_deref()?;
     let is_rollout = owner.group == "argoproj.io" && owner.kind == "Rollout";
     is_rollout.then_some(owner)
+}
+
+/// The CronJob that made the Job of this document: Jobs of CronJobs are in no view.
+fn cron_job(document: &Value) -> Option<Controller> {
+    let metadata = Metadata::deserialize(&document["metadata"]).ok()?;
+    let owner = *metadata.controller?;
+    let is_cron_job = owner.group == "batch" && owner.kind == WorkloadKind::CronJob.name();
+    is_cron_job.then_some(owner)
 }
 
 /// Ways out that change `targets`, and what keeps those who deliver their manifests from

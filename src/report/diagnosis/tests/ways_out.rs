@@ -323,3 +323,93 @@ fn the_pods_that_a_stateful_set_gives_up_are_deleted() {
         )
     );
 }
+
+/// A workload of another kind that waits for what Deployment `web` has.
+fn beside_web(kind: &str, api_version: &str, owner: &Value) -> World {
+    let made = json!({"kind": kind, "apiVersion": api_version,
+        "metadata": {"name": "backup-1", "namespace": "shop"}, "spec": {"template": {"spec": {
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}}});
+    let metadata = json!({"metadata": {"name": "backup-1-0", "labels": {"pod-template-hash": null},
+        "ownerReferences": [{"kind": kind, "name": "backup-1", "controller": true}]}});
+    let version = json!({"template": {"metadata": {"labels": {"helm.sh/chart": "web-1.2.3"}}}});
+    let cron_job = json!({"kind": "CronJob", "apiVersion": "batch/v1",
+        "metadata": {"name": "backup", "namespace": "shop"},
+        "spec": {"jobTemplate": {"spec": made["spec"]}}});
+    World::new()
+        .deployment("web", &version)
+        .with(cron_job)
+        .with(but(made, owner))
+        .with(pod("web", "a", Some("n1"), "Running"))
+        .with(but(pod("backup", "b", Some("n2"), "Pending"), &metadata))
+        .with(attachment("n1", true))
+}
+
+/// Whatever makes the pods that wait, its next ones are not kept from running.
+#[test]
+fn what_shares_a_claim_is_stopped_or_led_as_its_kind_allows() {
+    let affinity = r#"{"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":{"matchLabels":{"app":"web"}},"topologyKey":"kubernetes.io/hostname"}]}}}"#;
+    let last = "scale deployment/web --replicas=0".to_owned();
+    let of_cron_job = owned_by("batch/v1", "CronJob", "backup");
+    for (kind, api_version, owner, ways) in [
+        (
+            "Job",
+            "batch/v1",
+            of_cron_job,
+            vec![
+                "delete job/backup-1".to_owned(),
+                format!(r#"patch cronjob/backup --type=merge -p '{{"spec":{{"jobTemplate":{{"spec":{{"template":{{"spec":{affinity}}}}}}}}}}}' && kubectl -n shop delete job/backup-1"#),
+            ],
+        ),
+        (
+            "Job",
+            "batch/v1",
+            json!({}),
+            vec![r#"patch job/backup-1 --type=merge -p '{"spec":{"suspend":true}}'"#.to_owned()],
+        ),
+        (
+            "StatefulSet",
+            "apps/v1",
+            json!({}),
+            vec![
+                "scale statefulset/backup-1 --replicas=0 && kubectl -n shop delete --ignore-not-found pod/backup-1-0".to_owned(),
+                format!(r#"patch statefulset/backup-1 --type=merge -p '{{"spec":{{"template":{{"spec":{affinity}}}}}}}' && kubectl -n shop delete pod/backup-1-0"#),
+            ],
+        ),
+    ] {
+        let steps = steps(&beside_web(kind, api_version, &owner), "shared-claim");
+        let expected: Vec<&str> = ways.iter().chain([&last]).map(String::as_str).collect();
+        assert_eq!(commands(&steps, Purpose::WayOut), expected, "{kind} {owner}");
+    }
+    let bare = steps(&beside_web("Job", "batch/v1", &json!({})), "shared-claim");
+    assert!(
+        says(
+            &bare,
+            "It starts again with `kubectl -n shop patch job/backup-1 --type=merge -p '{\"spec\":{\"suspend\":false}}'`."
+        ),
+        "{bare:#?}"
+    );
+}
+
+/// Nothing is led to the pods of a Job, which end.
+#[test]
+fn nothing_is_led_to_what_ends() {
+    let world = World::new().deployment("web", &json!({}));
+    let job = json!({"kind": "Job", "apiVersion": "batch/v1",
+        "metadata": {"name": "backup", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "1"}}}});
+    let of_job = json!({"metadata": {"labels": {"pod-template-hash": null},
+        "ownerReferences": [{"kind": "Job", "name": "backup", "controller": true}]}});
+    let world = world
+        .with(job)
+        .with(but(pod("backup", "b", Some("n1"), "Running"), &of_job))
+        .with(pod("web", "a", Some("n2"), "Pending"))
+        .with(attachment("n1", true));
+    let steps = steps(&world, "shared-claim");
+    assert_eq!(
+        commands(&steps, Purpose::WayOut),
+        [
+            "scale deployment/web --replicas=0",
+            r#"patch job/backup --type=merge -p '{"spec":{"suspend":true}}'"#
+        ]
+    );
+}
