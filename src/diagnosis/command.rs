@@ -22,6 +22,17 @@ pub fn kubectl(context: Option<&str>) -> String {
     }
 }
 
+/// A command of this program about the same cluster as commands that begin with `kubectl`:
+/// both take `--context` in the same way.
+#[must_use]
+pub fn own(kubectl: &str, subcommand: &str, arguments: &[&str]) -> String {
+    let context = kubectl.strip_prefix("kubectl").unwrap_or_default();
+    line(
+        &format!("multi-attach-guard {subcommand}{context}"),
+        arguments,
+    )
+}
+
 /// An argument as one word of a POSIX shell.
 #[must_use]
 pub fn quoted(argument: &str) -> Cow<'_, str> {
@@ -56,5 +67,23 @@ mod tests {
         assert_eq!(kubectl(None), "kubectl");
         assert_eq!(kubectl(Some("prod")), "kubectl --context=prod");
         assert_eq!(kubectl(Some("the lab")), "kubectl '--context=the lab'");
+    }
+
+    #[test]
+    fn its_own_commands_are_about_the_same_cluster() {
+        for (context, expected) in [
+            (None, "multi-attach-guard migrate -n shop data"),
+            (
+                Some("prod"),
+                "multi-attach-guard migrate --context=prod -n shop data",
+            ),
+            (
+                Some("the lab"),
+                "multi-attach-guard migrate '--context=the lab' -n shop data",
+            ),
+        ] {
+            let arguments = ["-n", "shop", "data"];
+            assert_eq!(own(&kubectl(context), "migrate", &arguments), expected);
+        }
     }
 }

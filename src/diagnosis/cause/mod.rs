@@ -20,6 +20,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::command;
 use super::observed::Pod;
 use super::step::{Purpose, Step};
 use super::stuck::Stuck;
@@ -160,9 +161,10 @@ fn sentence(text: &str) -> String {
 
 /// What lets several nodes have the data.
 fn another_storage(stuck: &Stuck<'_>) -> Step {
+    let arguments = ["-n", &stuck.pod.meta.namespace, stuck.claim];
+    let migrate = command::own(stuck.index.facts.kubectl, "migrate", &arguments);
     Step::told(&format!(
-        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `multi-attach-guard migrate -n {} {}` says which class of this cluster can give one, and writes out the whole way.",
-        stuck.pod.meta.namespace, stuck.claim
+        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{migrate}` says which class of this cluster can give one, and writes out the whole way."
     ))
 }
 
