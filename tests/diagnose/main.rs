@@ -11,6 +11,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 mod migrate;
+mod rights;
 mod stage;
 
 use serde_json::{Value, json};
@@ -462,89 +463,4 @@ fn a_volume_on_its_way() {
     assert!(text.contains("(delay)"), "{text}");
     assert!(text.ends_with("No pod waits for a volume.\n"), "{text}");
     stage.uncordon();
-}
-
-/// What a developer sees who may read no more than one namespace, and what is told of
-/// names that are not there.
-#[test]
-fn what_may_not_be_seen_is_said_and_the_rest_is_told() {
-    let Some(stage) = Stage::new("rights") else {
-        return;
-    };
-    stage.apply(&deployment("web", &json!({})));
-    stage.apply(&json!({
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "idle"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "none",
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
-    }));
-    stage.until_runs("web");
-    for (name, code, sentence) in [
-        ("web", 0, "web waits for no volume"),
-        ("pvc/data", 0, "No pod waits for claim data."),
-        (
-            "idle",
-            0,
-            "No pod uses claim idle, so nothing waits for it.",
-        ),
-        (
-            "absent",
-            2,
-            "There is no pod, no workload and no claim \"absent\"",
-        ),
-        ("secret/data", 2, "\"secret\" is no kind that uses volumes."),
-    ] {
-        let (status, told) = stage.diagnose(&[name]);
-        assert_eq!(status, code, "{name}: {told}");
-        assert!(told.contains(sentence), "{name}: {told}");
-    }
-    roll_out(&stage, 2);
-    stage.until("rollout-overlap");
-    // The Event is what is left to those who see no volume and no node.
-    stage.kubectl(&[
-        "create",
-        "role",
-        "reader",
-        "--verb=get,list",
-        "--resource=pods,persistentvolumeclaims,events,deployments.apps",
-    ]);
-    stage.kubectl(&[
-        "create",
-        "rolebinding",
-        "reader",
-        "--role=reader",
-        "--user=developer",
-    ]);
-    let (status, told) = stage.until_told_to("developer", "rollout-overlap");
-    assert_eq!(status, 1, "{told}");
-    let undo = told
-        .lines()
-        .find(|line| line.contains("rollout undo"))
-        .unwrap()
-        .to_owned();
-    let told = words(&told);
-    for part in [
-        "kubectl -n",
-        "It is not known whether the node that has a volume is alive, because the nodes could not be read: ",
-        "It is not known to which node a volume is attached",
-    ] {
-        assert!(told.contains(part), "{part:?} is missing in\n{told}");
-    }
-    let (status, told) = stage.diagnose_as("nobody", &[]);
-    assert_eq!(status, 2, "{told}");
-    assert!(told.contains("as far as could be read"), "{told}");
-    // The number that was not seen is asked for by whoever runs the command.
-    stage.run(undo.trim());
-    stage.until_nothing_waits();
-    assert_eq!(image(&stage), "example.com/app:1");
-    stage.uncordon();
-}
-
-/// The text without the ends of its lines.
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

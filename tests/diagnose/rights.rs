@@ -1,0 +1,131 @@
+//! What is told to those who may read little, and what it takes to be told everything.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::stage::{self, Stage, deployment};
+use crate::{image, roll_out};
+
+/// The role of docs/runbook.md is told everything, and may list nothing that is not read.
+#[test]
+fn the_role_of_the_runbook_is_told_everything() {
+    let Some(stage) = Stage::new("role") else {
+        return;
+    };
+    let runbook = include_str!("../../docs/runbook.md");
+    let yaml = runbook.split("```yaml\n").nth(1).unwrap();
+    let yaml = yaml.split_once("```").unwrap().0;
+    stage.world.plane.apply(&stage.namespace, yaml);
+    let role: Value = serde_saphyr::from_str(yaml).unwrap();
+    let name = role["metadata"]["name"].as_str().unwrap();
+    let (role_of_it, user) = (format!("--clusterrole={name}"), "--user=on-call");
+    stage.kubectl(&["create", "clusterrolebinding", name, &role_of_it, user]);
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    roll_out(&stage, 2);
+    stage.until("rollout-overlap");
+    let (_, told) = stage.diagnose_as("on-call", &["--format", "json"]);
+    let report: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(report["open"], json!([]), "{told}");
+    let ways = stage::ways_out(&report["cases"][0]);
+    assert_eq!(ways.len(), 3, "{told}");
+    assert!(ways[0].ends_with("--to-revision=1"), "{told}");
+    let (_, told) = stage.diagnose_as("nobody", &["--format", "json"]);
+    let report: Value = serde_json::from_str(&told).unwrap();
+    let unread = report["open"].as_array().unwrap().iter().map(|open| {
+        let (_, rest) = open.as_str().unwrap().split_once("because the ").unwrap();
+        rest.split_once(" could not be read").unwrap().0
+    });
+    let unread: BTreeSet<&str> = unread.collect();
+    let rules = role["rules"].as_array().unwrap().iter();
+    let granted = rules.flat_map(|rule| rule["resources"].as_array().unwrap());
+    let granted: BTreeSet<&str> = granted.map(|it| it.as_str().unwrap()).collect();
+    assert_eq!(granted, unread);
+    stage.uncordon();
+}
+
+/// What a developer sees who may read no more than one namespace, and what is told of
+/// names that are not there.
+#[test]
+fn what_may_not_be_seen_is_said_and_the_rest_is_told() {
+    let Some(stage) = Stage::new("rights") else {
+        return;
+    };
+    stage.apply(&deployment("web", &json!({})));
+    stage.apply(&json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "idle"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "none",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }));
+    stage.until_runs("web");
+    for (name, code, sentence) in [
+        ("web", 0, "web waits for no volume"),
+        ("pvc/data", 0, "No pod waits for claim data."),
+        (
+            "idle",
+            0,
+            "No pod uses claim idle, so nothing waits for it.",
+        ),
+        (
+            "absent",
+            2,
+            "There is no pod, no workload and no claim \"absent\"",
+        ),
+        ("secret/data", 2, "\"secret\" is no kind that uses volumes."),
+    ] {
+        let (status, told) = stage.diagnose(&[name]);
+        assert_eq!(status, code, "{name}: {told}");
+        assert!(told.contains(sentence), "{name}: {told}");
+    }
+    roll_out(&stage, 2);
+    stage.until("rollout-overlap");
+    // The Event is what is left to those who see no volume and no node.
+    stage.kubectl(&[
+        "create",
+        "role",
+        "reader",
+        "--verb=get,list",
+        "--resource=pods,persistentvolumeclaims,events,deployments.apps",
+    ]);
+    stage.kubectl(&[
+        "create",
+        "rolebinding",
+        "reader",
+        "--role=reader",
+        "--user=developer",
+    ]);
+    let (status, told) = stage.until_told_to("developer", "rollout-overlap");
+    assert_eq!(status, 1, "{told}");
+    let undo = told
+        .lines()
+        .find(|line| line.contains("rollout undo"))
+        .unwrap()
+        .to_owned();
+    let told = words(&told);
+    for part in [
+        "kubectl -n",
+        "It is not known whether the node that has a volume is alive, because the nodes could not be read: ",
+        "It is not known to which node a volume is attached",
+    ] {
+        assert!(told.contains(part), "{part:?} is missing in\n{told}");
+    }
+    let (status, told) = stage.diagnose_as("nobody", &[]);
+    assert_eq!(status, 2, "{told}");
+    assert!(told.contains("as far as could be read"), "{told}");
+    // The number that was not seen is asked for by whoever runs the command.
+    stage.run(undo.trim());
+    stage.until_nothing_waits();
+    assert_eq!(image(&stage), "example.com/app:1");
+    stage.uncordon();
+}
+
+/// The text without the ends of its lines.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
