@@ -155,6 +155,9 @@ fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
             stuck.kubectl(&["get", "node", name, "-o", "wide"]),
             "Nothing. Where the node is Ready again, the volume is released by itself.",
         ),
+        Step::told(
+            "If you can bring the machine back, do that: its kubelet ends the old pod and lets the volume go, and nothing can be lost. Only otherwise go on.",
+        ),
         Step::told(&power(&node)),
     ];
     let untaint = Step::new(
