@@ -2,6 +2,7 @@
 
 use multi_attach_guard::cluster::Lookup;
 use multi_attach_guard::model::access_mode::VolumeMode;
+use multi_attach_guard::model::storage_class::StorageClass;
 use multi_attach_guard::storage::{
     Attach, AttachSource, Catalog, ClassModes, ClassSummary, ProvisionerOverride,
 };
@@ -30,16 +31,12 @@ pub fn run(bytes: &[u8]) {
     for stated in overrides.iter().filter(|stated| !stated.name.contains('*')) {
         let entry = catalog.get(&stated.name).expect("who was stated is known");
         let attach = catalog.attach(&stated.name, |_| Lookup::Absent);
-        let parameters = [("type", "io2")];
-        let stated_of_class = ClassModes::default();
-        let _ = ClassSummary::new(
-            &catalog,
-            "class",
-            &stated.name,
-            parameters,
-            stated_of_class,
-            attach,
-        );
+        let class = StorageClass {
+            provisioner: stated.name.clone(),
+            parameters: [("type", "io2")].into_iter().collect(),
+            ..StorageClass::default()
+        };
+        let _ = ClassSummary::new(&catalog, &class, ClassModes::default(), attach);
         for (mode, modes) in [
             (VolumeMode::Filesystem, stated.filesystem),
             (VolumeMode::Block, stated.block),

@@ -116,17 +116,8 @@ fn summary(cluster: &Cluster, catalog: &Catalog, class: &StorageClass) -> ClassS
             Ok(stated) => (stated, None),
             Err(error) => (ClassModes::default(), Some(format!("{error}."))),
         };
-    let attach = catalog.attach(&class.provisioner, |driver| {
-        cluster.view().csi_driver(driver)
-    });
-    let mut summary = ClassSummary::new(
-        catalog,
-        &class.metadata.name,
-        &class.provisioner,
-        class.parameters.iter(),
-        stated,
-        attach,
-    );
+    let attach = catalog.attach(class.driver(), |driver| cluster.view().csi_driver(driver));
+    let mut summary = ClassSummary::new(catalog, class, stated, attach);
     summary.notes.extend(unreadable.map(Into::into));
     summary
 }

@@ -59,6 +59,10 @@ pub struct ClaimSpec {
         skip_serializing_if = "is_default"
     )]
     pub data_source_ref: bool,
+    /// The VolumeAttributesClass named, whose parameters take the place of the class's; empty:
+    /// none.
+    #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
+    pub volume_attributes_class_name: Text,
 }
 
 /// The resources of a claim.

@@ -14,6 +14,11 @@ use super::ser::is_default;
 /// documentation, "Storage Classes", "Local").
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
+/// The parameter in which classes of Huawei's cloud name the CSI driver, as all of them have one
+/// provisioner (Cloud Container Engine documentation, "StorageClass"). The
+/// external-provisioner of other drivers refuses it.
+const DRIVER: &str = "csi.storage.k8s.io/csi-driver-name";
+
 /// A storage class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -55,6 +60,16 @@ pub struct TopologyExpression {
 }
 
 impl StorageClass {
+    /// Who serves the volumes: the CSI driver that the class names beside its provisioner,
+    /// or else the provisioner.
+    #[must_use]
+    pub fn driver(&self) -> &str {
+        self.parameters
+            .get(DRIVER)
+            .filter(|name| !name.is_empty())
+            .unwrap_or(&self.provisioner)
+    }
+
     /// Whether claims are bound only when a pod that uses them is placed.
     #[must_use]
     pub fn binds_late(&self) -> bool {

@@ -48,7 +48,7 @@ use crate::model::storage_class::StorageClass;
 use crate::situation::binding;
 use crate::situation::hold::Missing;
 use crate::situation::{Facts, Grounds, Situation, users};
-use crate::storage::{ClaimFacts, ClassModes, Support, likely_classes};
+use crate::storage::{ClassModes, Support, likely_classes};
 
 pub(super) const RULE: Rule = Rule {
     code: "unsupported-access-mode",
@@ -137,14 +137,7 @@ fn unsupported(
 ) -> Option<Hazard> {
     let support = facts
         .catalog
-        .capability(
-            &class.provisioner,
-            class.parameters.iter(),
-            claim.spec.volume_mode,
-            Some(ClaimFacts {
-                has_data_source: claim.has_data_source(),
-            }),
-        )
+        .capability_of_claim(class.driver(), class.parameters.iter(), claim)
         .with_stated(stated)
         .judge(claim.spec.access_modes);
     match support {
@@ -190,7 +183,9 @@ fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, facts: Facts
     Hazard {
         what: format!(
             "it asks for {modes}, but StorageClass \"{}\" ({}) cannot give that for volumeMode {}, so the claim stays Pending, or gets a volume that does not keep the promise.",
-            class.metadata.name, class.provisioner, claim.spec.volume_mode
+            class.metadata.name,
+            class.driver(),
+            claim.spec.volume_mode
         ),
         advice: format!("Ask for an access mode the class can give, or use another class.{other}"),
         brief: format!(
@@ -210,7 +205,9 @@ fn not_as_configured(
     Hazard {
         what: format!(
             "it asks for {modes}, which StorageClass \"{}\" ({}) does not give for volumeMode {} as things are: {hint}.",
-            class.metadata.name, class.provisioner, claim.spec.volume_mode
+            class.metadata.name,
+            class.driver(),
+            claim.spec.volume_mode
         ),
         advice: "Ask for an access mode the class can give, or use a class that is set up for it."
             .to_owned(),
@@ -226,7 +223,9 @@ fn doubtful(claim: &Claim, class: &StorageClass, modes: AccessModes, hint: &str)
     Hazard {
         what: format!(
             "it asks for {modes}, and it is not certain that StorageClass \"{}\" ({}) gives that for volumeMode {}: {hint}.",
-            class.metadata.name, class.provisioner, claim.spec.volume_mode
+            class.metadata.name,
+            class.driver(),
+            claim.spec.volume_mode
         ),
         advice: "Check the class and the driver's documentation; if it gives that, say so on the StorageClass with the annotation multi-attach-guard.dev/access-modes.".to_owned(),
         brief: format!("StorageClass \"{}\" may not give {modes}", class.metadata.name),

@@ -265,7 +265,7 @@ pub(super) fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<St
         .filter(|class| {
             let capability = facts
                 .catalog
-                .capability(&class.provisioner, class.parameters.iter(), mode, None)
+                .capability(class.driver(), class.parameters.iter(), mode, None)
                 .with_stated(
                     ClassModes::from_annotations(|key| class.metadata.annotations.get(key))
                         .unwrap_or_default(),

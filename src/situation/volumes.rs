@@ -14,7 +14,7 @@ use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
-use crate::storage::{self, Attach, Reach};
+use crate::storage::{self, Attach, NodeLocal, Reach};
 
 /// A volume of a pod template, and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +217,7 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
             hold: Hold::SinglePod,
             modes: claim.spec.access_modes,
             driver: class_of(claim, facts)
-                .map_or_else(|_| Text::default(), |class| class.provisioner.clone()),
+                .map_or_else(|_| Text::default(), |class| class.driver().into()),
             ..blank
         };
     }
@@ -325,12 +325,19 @@ fn persistent(
             (Text::from(in_tree.field), attach_in_tree(in_tree, facts))
         }
         VolumeSource::Unknown => match class_of(claim, facts) {
-            Ok(class) => (class.provisioner.clone(), attach(&class.provisioner, facts)),
+            Ok(class) => (class.driver().into(), attach(class.driver(), facts)),
             Err(_) => (Text::default(), Attach::Unforeseen),
         },
     };
     let reach = reach(volume);
-    let stays = reach.is_some() && stays_on_its_node(&driver, facts);
+    let class = class_of(claim, facts)
+        .ok()
+        .filter(|it| it.driver() == driver);
+    let stays = match node_local(&driver, class, facts) {
+        NodeLocal::Pinned => reach.is_some(),
+        NodeLocal::Scheduled => true,
+        NodeLocal::No | NodeLocal::Unpinned | NodeLocal::Unknown => false,
+    };
     let modes = match &volume.spec.source {
         VolumeSource::InTree(in_tree) => in_tree.effective_modes(volume.spec.access_modes),
         VolumeSource::Csi(_) | VolumeSource::Unknown => volume.spec.access_modes,
@@ -365,7 +372,8 @@ fn by_class(
             ..blank
         };
     };
-    let attach = attach(&class.provisioner, facts);
+    let driver = class.driver();
+    let attach = attach(driver, facts);
     let hold = hold(modes, attach, basis, facts);
     if attach == Attach::Unforeseen && hold != Hold::Free {
         return UsedVolume {
@@ -376,12 +384,13 @@ fn by_class(
     UsedVolume {
         hold,
         modes,
-        driver: class.provisioner.clone(),
+        driver: driver.into(),
         reach: class.allowed_nodes().clone(),
-        stays_on_its_node: stays_on_its_node(&class.provisioner, facts),
-        stays_in_its_zone: facts
-            .catalog
-            .reach(&class.provisioner, class.parameters.iter())
+        stays_on_its_node: matches!(
+            node_local(driver, Some(class), facts),
+            NodeLocal::Pinned | NodeLocal::Scheduled
+        ),
+        stays_in_its_zone: facts.catalog.reach(driver, class.parameters.iter())
             == Some(Reach::Zone),
         ..blank
     }
@@ -392,7 +401,7 @@ fn unforeseen(class: &StorageClass) -> Missing {
     if class.provisioner == NO_PROVISIONER {
         Missing::FittingVolume
     } else {
-        Missing::Provisioner(class.provisioner.clone())
+        Missing::Provisioner(class.driver().into())
     }
 }
 
@@ -428,9 +437,8 @@ fn attach_in_tree(in_tree: &InTreeType, facts: Facts<'_>) -> Attach {
         .attach_in_tree(in_tree, |driver| facts.view.csi_driver(driver))
 }
 
-fn stays_on_its_node(driver: &str, facts: Facts<'_>) -> bool {
-    facts
-        .catalog
-        .get(driver)
-        .is_some_and(|entry| entry.node_local && entry.pv_node_affinity == Some(true))
+/// Whether such volumes live on one node, by the parameters of their class where it is known.
+fn node_local(driver: &str, class: Option<&StorageClass>, facts: Facts<'_>) -> NodeLocal {
+    let parameters = class.into_iter().flat_map(|it| it.parameters.iter());
+    facts.catalog.node_local(driver, parameters)
 }

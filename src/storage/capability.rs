@@ -1,11 +1,12 @@
 //! What one class can do for one volume mode.
 
 use super::catalog::Catalog;
-use super::condition::{ClaimFacts, Condition, State};
+use super::condition::{ClaimFacts, Claimant, Condition, State};
 use super::entry::{Confidence, Entry, Rwop};
 use super::modes::ClassModes;
 use super::reach::Reach;
 use crate::model::access_mode::{AccessModes, VolumeMode};
+use crate::model::claim::Claim;
 
 /// The access modes of a class for one volume mode, with the class parameters
 /// taken into account.
@@ -28,6 +29,8 @@ pub enum NodeLocal {
     No,
     /// Yes, and its volumes carry the node affinity that keeps pods there.
     Pinned,
+    /// Yes, and the driver's own scheduler keeps pods there; its volumes show nothing of it.
+    Scheduled,
     /// Yes, but nothing keeps pods there: elsewhere they find other data.
     Unpinned,
     /// Yes; whether the volumes carry a node affinity is not known.
@@ -47,6 +50,36 @@ impl Catalog {
         parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
         volume_mode: VolumeMode,
         claim: Option<ClaimFacts>,
+    ) -> Capability<'_> {
+        let claimant = Claimant {
+            facts: claim,
+            ..Claimant::default()
+        };
+        self.capability_for(provisioner, parameters, volume_mode, claimant)
+    }
+
+    /// What such a class can do for this claim.
+    pub fn capability_of_claim<'p>(
+        &self,
+        provisioner: &str,
+        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
+        claim: &Claim,
+    ) -> Capability<'_> {
+        let claimant = Claimant {
+            facts: Some(ClaimFacts {
+                has_data_source: claim.has_data_source(),
+            }),
+            has_attributes_class: !claim.spec.volume_attributes_class_name.is_empty(),
+        };
+        self.capability_for(provisioner, parameters, claim.spec.volume_mode, claimant)
+    }
+
+    fn capability_for<'p>(
+        &self,
+        provisioner: &str,
+        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
+        volume_mode: VolumeMode,
+        claim: Claimant,
     ) -> Capability<'_> {
         let parameters = parameters.into_iter();
         let mut capability = Capability {
@@ -83,10 +116,22 @@ impl Catalog {
     ) -> Option<Reach> {
         let entry = self.get(provisioner)?;
         let entry = self.successor(entry).unwrap_or(entry);
-        met(entry, &parameters.into_iter(), None)
+        met(entry, &parameters.into_iter(), Claimant::default())
             .filter_map(|condition| condition.reach)
             .last()
             .or(entry.reach)
+    }
+
+    /// Whether the volumes of a class with this provisioner and these parameters live
+    /// on one node.
+    pub fn node_local<'p>(
+        &self,
+        provisioner: &str,
+        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
+    ) -> NodeLocal {
+        self.get(provisioner).map_or(NodeLocal::No, |entry| {
+            node_local(entry, &parameters.into_iter(), Claimant::default())
+        })
     }
 
     /// The driver that took an in-tree provisioner over.
@@ -101,7 +146,7 @@ impl<'c> Capability<'c> {
         &mut self,
         entry: &'c Entry,
         parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
-        claim: Option<ClaimFacts>,
+        claim: Claimant,
     ) {
         let list = entry.modes(self.volume_mode);
         let mut set = None;
@@ -202,15 +247,16 @@ impl<'c> Capability<'c> {
 fn node_local<'p>(
     entry: &Entry,
     parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
-    claim: Option<ClaimFacts>,
+    claim: Claimant,
 ) -> NodeLocal {
-    let here = met(entry, parameters, claim)
-        .filter_map(|condition| condition.node_local)
+    let (here, affinity) = met(entry, parameters, claim)
+        .filter_map(|condition| Some((condition.node_local?, condition.pv_node_affinity)))
         .last()
-        .unwrap_or(entry.node_local);
-    match (here, entry.pv_node_affinity) {
+        .unwrap_or((entry.node_local, None));
+    match (here, affinity.or(entry.pv_node_affinity)) {
         (false, _) => NodeLocal::No,
         (true, Some(true)) => NodeLocal::Pinned,
+        (true, _) if entry.own_scheduler => NodeLocal::Scheduled,
         (true, Some(false)) => NodeLocal::Unpinned,
         (true, None) => NodeLocal::Unknown,
     }
@@ -220,7 +266,7 @@ fn node_local<'p>(
 fn met<'e, 'p>(
     entry: &'e Entry,
     parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
-    claim: Option<ClaimFacts>,
+    claim: Claimant,
 ) -> impl Iterator<Item = &'e Condition> {
     entry
         .conditions

@@ -17,6 +17,15 @@ pub struct ClaimFacts {
     pub has_data_source: bool,
 }
 
+/// The claim for which a condition is looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Claimant {
+    /// What it shows; `None`: there is no claim.
+    pub(super) facts: Option<ClaimFacts>,
+    /// Whether it names a VolumeAttributesClass, of which nothing is known.
+    pub(super) has_attributes_class: bool,
+}
+
 /// One condition of a catalog entry and what it brings about.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "RawCondition")]
@@ -25,6 +34,9 @@ pub(super) struct Condition {
     pub(super) when: When,
     /// Whether the volumes are bound to one node then; `None`: as without the condition.
     pub(super) node_local: Option<bool>,
+    /// Whether such volumes carry the node affinity that keeps pods there; `None`: as
+    /// without the condition.
+    pub(super) pv_node_affinity: Option<bool>,
     /// How far the volumes reach then; `None`: as without the condition.
     pub(super) reach: Option<Reach>,
     /// A sentence for whoever meets the condition.
@@ -58,10 +70,14 @@ pub(super) enum When {
     Parameter {
         /// The parameter's key.
         key: Text,
+        /// Its other keys.
+        aliases: Vec<Text>,
         /// What is asked of its value.
         test: Test,
         /// Whether the driver takes key and value without regard to case.
         ignore_case: bool,
+        /// Whether a VolumeAttributesClass that the claim names may set it too, and wins.
+        by_attributes_class: bool,
     },
     /// The claim names a snapshot or another claim to start from
     /// (`spec.dataSource` or `spec.dataSourceRef`).
@@ -84,6 +100,10 @@ pub(super) enum Test {
     Suffix(Text),
     /// A whole number, at least this large.
     AtLeast(u64),
+    /// A list of words, none of which is one of these.
+    Lacks(Vec<Text>),
+    /// Any spelling of this truth value (Go's `strconv.ParseBool`).
+    Bool(bool),
     /// Set to anything.
     Present,
     /// Not set.
@@ -97,7 +117,7 @@ pub(super) enum State {
     Met,
     /// It does not hold, and the objects at hand show it.
     NotMet,
-    /// The claim decides, and the claim (or this part of it) is not at hand.
+    /// The claim decides, and the claim, a part of it or what it names is not at hand.
     UpToClaim,
     /// No object shows it.
     Hidden,
@@ -117,20 +137,30 @@ impl Condition {
     pub(super) fn state<'p>(
         &self,
         mut parameters: impl Iterator<Item = (&'p str, &'p str)>,
-        claim: Option<ClaimFacts>,
+        claim: Claimant,
     ) -> State {
         let met = match &self.when {
             When::Parameter {
+                by_attributes_class: true,
+                ..
+            } if claim.has_attributes_class => return State::UpToClaim,
+            When::Parameter {
                 key,
+                aliases,
                 test,
                 ignore_case,
+                ..
             } => {
+                let is_key = |name| {
+                    let mut keys = std::iter::once(key).chain(aliases);
+                    keys.any(|key| same(key, name, *ignore_case))
+                };
                 let value = parameters
-                    .find(|(name, _)| same(key, name, *ignore_case))
+                    .find(|(name, _)| is_key(name))
                     .map(|(_, value)| value);
                 test.holds(value, *ignore_case)
             }
-            When::DataSource => match claim {
+            When::DataSource => match claim.facts {
                 Some(claim) => claim.has_data_source,
                 None => return State::UpToClaim,
             },
@@ -141,13 +171,18 @@ impl Condition {
     }
 }
 
+const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
+const FALSE: [&str; 6] = ["0", "f", "F", "FALSE", "false", "False"];
+
 impl Test {
     fn holds(&self, value: Option<&str>, ignore_case: bool) -> bool {
         let Some(value) = value else {
             return *self == Self::Absent;
         };
+        let is_one_of = |values: &[Text], it| values.iter().any(|each| same(each, it, ignore_case));
         match self {
-            Self::Is(values) => values.iter().any(|each| same(each, value, ignore_case)),
+            Self::Is(values) => is_one_of(values, value),
+            Self::Lacks(words) => !value.split_whitespace().any(|it| is_one_of(words, it)),
             Self::Prefix(text) => value
                 .get(..text.len())
                 .is_some_and(|head| same(text, head, ignore_case)),
@@ -160,6 +195,8 @@ impl Test {
                 .trim()
                 .parse()
                 .is_ok_and(|number: u64| number >= *least),
+            Self::Bool(true) => TRUE.contains(&value),
+            Self::Bool(false) => FALSE.contains(&value),
             Self::Present => true,
             Self::Absent => false,
         }
@@ -190,25 +227,26 @@ impl fmt::Display for When {
 
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Is(values) => {
-                f.write_str("is ")?;
-                for (at, value) in values.iter().enumerate() {
-                    let before = match at {
-                        0 => "",
-                        _ if at + 1 == values.len() => " or ",
-                        _ => ", ",
-                    };
-                    write!(f, "{before}{value:?}")?;
-                }
-                Ok(())
-            }
-            Self::Prefix(text) => write!(f, "starts with {text:?}"),
-            Self::Suffix(text) => write!(f, "ends with {text:?}"),
-            Self::AtLeast(number) => write!(f, "is {number} or more"),
-            Self::Present => f.write_str("is set"),
-            Self::Absent => f.write_str("is left out"),
+        let (verb, values) = match self {
+            Self::Is(values) => ("is", values),
+            Self::Lacks(words) => ("does not list", words),
+            Self::Prefix(text) => return write!(f, "starts with {text:?}"),
+            Self::Suffix(text) => return write!(f, "ends with {text:?}"),
+            Self::AtLeast(number) => return write!(f, "is {number} or more"),
+            Self::Bool(value) => return write!(f, "is \"{value}\""),
+            Self::Present => return f.write_str("is set"),
+            Self::Absent => return f.write_str("is left out"),
+        };
+        write!(f, "{verb} ")?;
+        for (at, value) in values.iter().enumerate() {
+            let before = match at {
+                0 => "",
+                _ if at + 1 == values.len() => " or ",
+                _ => ", ",
+            };
+            write!(f, "{before}{value:?}")?;
         }
+        Ok(())
     }
 }
 
@@ -228,6 +266,8 @@ struct RawCondition {
     #[serde(default)]
     node_local: Option<bool>,
     #[serde(default)]
+    pv_node_affinity: Option<bool>,
+    #[serde(default)]
     reach: Option<Reach>,
     #[serde(default)]
     note: Option<Text>,
@@ -237,12 +277,16 @@ struct RawCondition {
 #[serde(deny_unknown_fields, default)]
 struct RawWhen {
     parameter: Option<Text>,
+    aliases: Vec<Text>,
     is: Option<Vec<Text>>,
     prefix: Option<Text>,
     suffix: Option<Text>,
     at_least: Option<u64>,
+    lacks: Option<Vec<Text>>,
+    bool: Option<bool>,
     present: Option<bool>,
     ignore_case: bool,
+    by_attributes_class: bool,
     claim_has: Option<ClaimPart>,
     claim_asks: Option<Text>,
     setup: Option<Text>,
@@ -261,6 +305,7 @@ impl TryFrom<RawCondition> for Condition {
         Ok(Self {
             when: raw.when.try_into()?,
             node_local: raw.node_local,
+            pv_node_affinity: raw.pv_node_affinity,
             reach: raw.reach,
             note: raw.note,
             filesystem: Effect {
@@ -284,6 +329,8 @@ impl TryFrom<RawWhen> for When {
             raw.prefix.map(Test::Prefix),
             raw.suffix.map(Test::Suffix),
             raw.at_least.map(Test::AtLeast),
+            raw.lacks.map(Test::Lacks),
+            raw.bool.map(Test::Bool),
             raw.present
                 .map(|present| if present { Test::Present } else { Test::Absent }),
         ]
@@ -293,14 +340,23 @@ impl TryFrom<RawWhen> for When {
         let parameter = match (raw.parameter, <[Test; 1]>::try_from(tests)) {
             (Some(key), Ok([test])) => Some(Self::Parameter {
                 key,
+                aliases: raw.aliases,
                 test,
                 ignore_case: raw.ignore_case,
+                by_attributes_class: raw.by_attributes_class,
             }),
-            (None, Err(tests)) if tests.is_empty() && !raw.ignore_case => None,
+            (None, Err(tests))
+                if tests.is_empty()
+                    && raw.aliases.is_empty()
+                    && !raw.ignore_case
+                    && !raw.by_attributes_class =>
+            {
+                None
+            }
             _ => {
                 return Err(
                     "`parameter` goes with exactly one of `is`, `prefix`, `suffix`, \
-                            `at_least` and `present`"
+                            `at_least`, `lacks`, `bool` and `present`"
                         .to_owned(),
                 );
             }
@@ -377,6 +433,33 @@ mod tests {
                 Some("many"),
                 State::NotMet,
             ),
+            (
+                "{parameter: kind, aliases: [type, sort], is: [a]}",
+                Some("a"),
+                State::Met,
+            ),
+            (
+                "{parameter: kind, aliases: [sort], is: [a]}",
+                Some("a"),
+                State::NotMet,
+            ),
+            (
+                "{parameter: type, lacks: [drbd, nvme], ignore_case: true}",
+                Some("luks storage"),
+                State::Met,
+            ),
+            (
+                "{parameter: type, lacks: [drbd, nvme], ignore_case: true}",
+                Some("DRBD  storage"),
+                State::NotMet,
+            ),
+            ("{parameter: type, bool: true}", Some("True"), State::Met),
+            ("{parameter: type, bool: true}", Some("tRUE"), State::NotMet),
+            ("{parameter: type, bool: true}", Some("0"), State::NotMet),
+            ("{parameter: type, bool: false}", Some("0"), State::Met),
+            ("{parameter: type, bool: false}", None, State::NotMet),
+            ("{parameter: type, lacks: [a]}", Some("ab"), State::Met),
+            ("{parameter: type, lacks: [a]}", None, State::NotMet),
             ("{parameter: type, present: true}", Some(""), State::Met),
             ("{parameter: type, present: true}", None, State::NotMet),
             ("{parameter: type, present: false}", None, State::Met),
@@ -389,7 +472,9 @@ mod tests {
             let parameters = [("other", "io2")]
                 .into_iter()
                 .chain(value.map(|value| ("type", value)));
-            let state = condition(when).unwrap().state(parameters, None);
+            let state = condition(when)
+                .unwrap()
+                .state(parameters, Claimant::default());
             assert_eq!(state, expected, "{when} with {value:?}");
         }
     }
@@ -398,8 +483,31 @@ mod tests {
     fn a_data_source_is_the_claims_affair() {
         let condition = condition("{claim_has: data-source}").unwrap();
         for (has_data_source, expected) in [(true, State::Met), (false, State::NotMet)] {
-            let claim = Some(ClaimFacts { has_data_source });
+            let claim = Claimant {
+                facts: Some(ClaimFacts { has_data_source }),
+                ..Claimant::default()
+            };
             assert_eq!(condition.state(std::iter::empty(), claim), expected);
+        }
+    }
+
+    #[test]
+    fn what_an_attributes_class_may_set_is_up_to_the_claim_that_names_one() {
+        let settable = "{parameter: type, is: [io2], by_attributes_class: true}";
+        let cases = [
+            (settable, false, State::Met),
+            (settable, true, State::UpToClaim),
+            ("{parameter: type, is: [io2]}", true, State::Met),
+        ];
+        for (when, has_attributes_class, expected) in cases {
+            let claim = Claimant {
+                facts: Some(ClaimFacts::default()),
+                has_attributes_class,
+            };
+            let state = condition(when)
+                .unwrap()
+                .state([("type", "io2")].into_iter(), claim);
+            assert_eq!(state, expected, "{when} {has_attributes_class}");
         }
     }
 
@@ -427,7 +535,15 @@ mod tests {
                 r#"StorageClass parameter "n" ends with "z""#,
             ),
             (
-                "{parameter: n, present: true}",
+                "{parameter: n, lacks: [a, b]}",
+                r#"StorageClass parameter "n" does not list "a" or "b""#,
+            ),
+            (
+                "{parameter: n, bool: true}",
+                r#"StorageClass parameter "n" is "true""#,
+            ),
+            (
+                "{parameter: n, aliases: [m], present: true}",
                 r#"StorageClass parameter "n" is set"#,
             ),
             (
@@ -462,6 +578,8 @@ mod tests {
             ),
             ("{setup: x, claim_asks: RWX}", "exactly one of"),
             ("{setup: x, ignore_case: true}", "exactly one of"),
+            ("{setup: x, aliases: [a]}", "exactly one of"),
+            ("{setup: x, by_attributes_class: true}", "exactly one of"),
             ("{claim_asks: RWZ}", "no access mode"),
             ("{claim_has: owner}", "owner"),
             ("{colour: blue}", "colour"),

@@ -194,6 +194,12 @@ fn a_condition_changes_something_and_grants_only_what_it_is_asked_about() {
                 || condition.reach.is_some()
                 || condition.note.is_some();
             assert!(changes, "{}: {} does nothing", entry.name, condition.when);
+            assert!(
+                condition.pv_node_affinity.is_none() || condition.node_local == Some(true),
+                "{}: {} is of no node",
+                entry.name,
+                condition.when
+            );
             for (mode, effect) in BOTH.into_iter().zip(effects) {
                 let list = entry.modes(mode);
                 if effect != Effect::default() {
@@ -246,6 +252,12 @@ fn what_is_verified_says_where_and_from_what() {
 fn node_local_entries_reach_no_further_than_their_node() {
     let mut pinned = 0;
     for (entry, _) in entries() {
+        let scheduled = entry.own_scheduler;
+        assert!(
+            !scheduled || (entry.node_local && entry.pv_node_affinity == Some(false)),
+            "{}",
+            entry.name
+        );
         if entry.node_local {
             assert_eq!(entry.reach, Some(Reach::Node), "{}", entry.name);
             pinned += usize::from(entry.pv_node_affinity == Some(true));

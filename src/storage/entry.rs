@@ -28,6 +28,9 @@ pub struct Entry {
     /// For node-local data: whether the volumes carry the node affinity that
     /// keeps pods there; `None`: not known.
     pub pv_node_affinity: Option<bool>,
+    /// For node-local data without that affinity: whether a scheduler of the driver's own
+    /// keeps pods there.
+    pub(super) own_scheduler: bool,
     /// How far a ReadWriteOnce volume can follow its pod; `None`: not known.
     pub reach: Option<Reach>,
     /// A sentence worth showing.
@@ -156,6 +159,7 @@ impl Entry {
             attach_required: None,
             node_local: false,
             pv_node_affinity: None,
+            own_scheduler: false,
             reach: None,
             note: None,
             filesystem: ModeList::UNKNOWN,
@@ -187,6 +191,8 @@ pub(super) struct RawEntry {
     #[serde(default)]
     pv_node_affinity: Option<bool>,
     #[serde(default)]
+    own_scheduler: bool,
+    #[serde(default)]
     reach: Option<Reach>,
     confidence: Confidence,
     #[serde(default)]
@@ -216,6 +222,7 @@ impl RawEntry {
             attach_required: self.attach_required,
             node_local: self.node_local,
             pv_node_affinity: self.pv_node_affinity,
+            own_scheduler: self.own_scheduler,
             reach: self.reach,
             note: self.note,
             attach_stated: false,

@@ -70,6 +70,10 @@ impl ProvisionerOverride {
         if let Some(node_local) = self.node_local {
             entry.node_local = node_local;
             entry.pv_node_affinity = node_local.then_some(true);
+            // A user's word holds whatever the parameters.
+            for condition in &mut entry.conditions {
+                condition.node_local = None;
+            }
         }
     }
 
@@ -140,7 +144,7 @@ impl Catalog {
 mod tests {
     use super::*;
     use crate::model::access_mode::AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce};
-    use crate::storage::Confidence;
+    use crate::storage::{Confidence, NodeLocal};
 
     fn overrides(text: &str) -> Vec<ProvisionerOverride> {
         serde_saphyr::from_str(text).unwrap()
@@ -225,6 +229,15 @@ mod tests {
             assert_eq!(entry.node_local, node_local, "{case}");
         }
         assert_eq!(catalog.get("disk.example.org"), None);
+    }
+
+    #[test]
+    fn a_word_on_node_local_data_holds_whatever_the_parameters() {
+        let catalog = catalog("- {name: rancher.io/local-path, nodeLocal: true}");
+        let rack = [("nodeAffinityKey", "rack")];
+        let local = |catalog: &Catalog| catalog.node_local("rancher.io/local-path", rack);
+        assert_eq!(local(&catalog), NodeLocal::Pinned);
+        assert_eq!(local(Catalog::embedded().unwrap()), NodeLocal::No);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::condition::State;
 use super::modes::ClassModes;
 use crate::model::Text;
 use crate::model::access_mode::{AccessModes, VolumeMode};
+use crate::model::storage_class::StorageClass;
 
 /// What one StorageClass can do, in words ready to be laid out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,20 +57,18 @@ pub struct ConditionalModes {
 }
 
 impl ClassSummary {
-    /// Sums up a class: `parameters` are its own, `stated` is what its
-    /// annotations say, `attach` is what is known of its volumes' attachment.
-    pub fn new<'p>(
+    /// Sums up a class: `stated` is what its annotations say, `attach` is what is
+    /// known of its volumes' attachment.
+    #[must_use]
+    pub fn new(
         catalog: &Catalog,
-        class: &str,
-        provisioner: &str,
-        parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
+        class: &StorageClass,
         stated: ClassModes,
         attach: Attach,
     ) -> Self {
-        let parameters = parameters.into_iter();
         let capability = |mode| {
             catalog
-                .capability(provisioner, parameters.clone(), mode, None)
+                .capability(class.driver(), class.parameters.iter(), mode, None)
                 .with_stated(stated)
         };
         let filesystem = capability(VolumeMode::Filesystem);
@@ -87,8 +86,8 @@ impl ClassSummary {
             }
         }
         Self {
-            class: class.into(),
-            provisioner: provisioner.into(),
+            class: class.metadata.name.clone(),
+            provisioner: class.provisioner.clone(),
             title: entry.map(|entry| entry.title.clone()),
             attach: attach.text(),
             node_local: filesystem.node_local().text(),
@@ -132,6 +131,7 @@ impl NodeLocal {
         match self {
             Self::No => "no",
             Self::Pinned => "yes, and its volumes keep pods on their node",
+            Self::Scheduled => "yes, and the driver's own scheduler keeps pods on their node",
             Self::Unpinned => "yes, but nothing keeps pods on the node",
             Self::Unknown => "yes; whether its volumes keep pods on their node is not known",
         }
@@ -145,17 +145,21 @@ mod tests {
     use crate::model::access_mode::AccessMode::{
         ReadOnlyMany, ReadWriteMany, ReadWriteOnce, ReadWriteOncePod,
     };
+    use crate::model::metadata::Metadata;
 
     fn summary(provisioner: &str, parameters: &[(&str, &str)], stated: ClassModes) -> ClassSummary {
         let catalog = Catalog::embedded().unwrap();
-        ClassSummary::new(
-            catalog,
-            "fast",
-            provisioner,
-            parameters.iter().copied(),
-            stated,
-            catalog.attach(provisioner, |_| Lookup::Absent),
-        )
+        let class = StorageClass {
+            metadata: Metadata {
+                name: "fast".into(),
+                ..Metadata::default()
+            },
+            provisioner: provisioner.into(),
+            parameters: parameters.iter().copied().collect(),
+            ..StorageClass::default()
+        };
+        let attach = catalog.attach(class.driver(), |_| Lookup::Absent);
+        ClassSummary::new(catalog, &class, stated, attach)
     }
 
     #[test]

@@ -105,6 +105,9 @@ impl Capability<'_> {
 
     /// Modes a provisioner turns on because the claim asks for them.
     fn granted_on_request(&self, requested: AccessModes) -> AccessModes {
+        if self.is_set() {
+            return AccessModes::EMPTY;
+        }
         self.conditions()
             .iter()
             .filter(
@@ -117,11 +120,25 @@ impl Capability<'_> {
     /// Modes that some condition grants of which the objects at hand do not show
     /// whether it holds.
     fn grants_unseen(&self) -> AccessModes {
+        let is_set = self.is_set();
         self.conditions()
             .iter()
             .filter(|(_, state)| matches!(state, State::Hidden | State::UpToClaim))
-            .map(|(condition, _)| condition.effect(self.volume_mode()).grants())
+            .map(|(condition, _)| {
+                let effect = condition.effect(self.volume_mode());
+                match is_set {
+                    true => effect.set.unwrap_or_default(),
+                    false => effect.grants(),
+                }
+            })
             .fold(AccessModes::EMPTY, AccessModes::union)
+    }
+
+    /// Whether a condition that holds says what is given, so that nothing adds to it.
+    fn is_set(&self) -> bool {
+        self.conditions().iter().any(|(condition, state)| {
+            *state == State::Met && condition.effect(self.volume_mode()).set.is_some()
+        })
     }
 
     /// What stands between the class and these modes; `None` if no condition
@@ -160,10 +177,17 @@ impl Capability<'_> {
 
 fn joined(clauses: &[(&When, State)]) -> String {
     let mut text = String::new();
-    for (at, (clause, _)) in clauses.iter().enumerate() {
+    for (at, (clause, state)) in clauses.iter().enumerate() {
         let before = if at == 0 { "" } else { ", or " };
+        let by_attributes_class =
+            matches!(clause, When::Parameter { .. }) && *state == State::UpToClaim;
+        let after = if by_attributes_class {
+            " or the claim's VolumeAttributesClass makes it so"
+        } else {
+            ""
+        };
         // Writing to a String cannot fail.
-        let _ = write!(text, "{before}{clause}");
+        let _ = write!(text, "{before}{clause}{after}");
     }
     text
 }

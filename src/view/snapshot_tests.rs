@@ -133,6 +133,7 @@ fn cluster() -> impl Strategy<Value = Vec<(ObjectKind, Value)>> {
                 "ownerReferences": there(json!([{"kind": "Shop", "name": word, "controller": true}]))},
                 "spec": {"accessModes": modes, "storageClassName": class, "volumeName": word,
                     "resources": {"requests": {"storage": "10Gi"}}, "dataSource": there(json!({"name": "d"})),
+                    "volumeAttributesClassName": there(json!(word)),
                     "selector": there(json!({"matchExpressions": expressions, "matchLabels": {"a": word}}))},
                 "status": {"accessModes": modes}})
         },

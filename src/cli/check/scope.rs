@@ -259,16 +259,16 @@ impl<'g> Scopes<'g> {
         let Some(name) = claim.class() else {
             return facts.default_storage_class().found().is_some();
         };
-        let is_of = |provisioner: &str| {
+        let is_of = |driver: &str| {
             classes.iter().any(|it| match self.members[*it].object {
                 Object::StorageClass(class) => {
-                    csi_driver_of(&class.provisioner) == csi_driver_of(provisioner)
+                    csi_driver_of(class.driver()) == csi_driver_of(driver)
                 }
                 _ => false,
             })
         };
         facts.storage_class(name).found().is_some()
-            || likely_classes(name).iter().any(|it| is_of(&it.provisioner))
+            || likely_classes(name).iter().any(|it| is_of(it.driver()))
     }
 
     /// What definitions stand for that are equally near.

@@ -167,6 +167,7 @@ const CLAIM_SPEC: &[Field] = &[
     text(6, "volumeMode"),
     object(7, "dataSource", PRESENT),
     object(8, "dataSourceRef", PRESENT),
+    text(9, "volumeAttributesClassName"),
 ];
 
 const VOLUME: &[Field] = &[
