@@ -83,6 +83,9 @@ const CASES: &[Case] = &[
     case(GOOGLE_PD, Block, &[("type", "pd-ssd")], "SPSS"),
     case(GOOGLE_PD, Block, &[("type", "hyperdisk-balanced")], "SPSS"),
     cloned(case(GOOGLE_PD, Block, &[("type", "hyperdisk-balanced-high-availability")], "SPSS")),
+    case(GOOGLE_PD, Block, &[("type", "dynamic")], "SPSS"),
+    case(GOOGLE_PD, Filesystem, &[("type", "dynamic")], "SPRS"),
+    case(GOOGLE_PD, Filesystem, &[("type", "dynamic"), ("hyperdisk-type", "hyperdisk-ml")], "SSRS"),
     case(GOOGLE_PD, Block, &[("type", "hyperdisk-throughput")], "SPPS"),
     case(GOOGLE_PD, Block, &[("type", "hyperdisk-ml")], "SSPS"),
     case("kubernetes.io/gce-pd", Filesystem, &[("type", "pd-ssd")], "SSRS"),
@@ -102,16 +105,35 @@ const CASES: &[Case] = &[
     case("iscsi.csi.k8s.io", Block, &[], "????"),
     // Longhorn.
     case(LONGHORN, Filesystem, &[], "SRSS"),
-    case(LONGHORN, Filesystem, &[("migratable", "true")], "SRSS"),
+    case(LONGHORN, Filesystem, &[("migratable", "true")], "SRPS"),
+    case(LONGHORN, Filesystem, &[("migratable", "false")], "SRSS"),
     case(LONGHORN, Block, &[], "SRPS"),
     case(LONGHORN, Block, &[("migratable", "false")], "SRPS"),
     case(LONGHORN, Block, &[("migratable", "true")], "SRSS"),
+    case(LONGHORN, Block, &[("migratable", "True")], "SRSS"),
     // local-path: a shared directory stands in its configuration, not in the class.
     case("rancher.io/local-path", Filesystem, &[], "SUUS"),
     case("rancher.io/local-path", Block, &[], "RRRR"),
     // OpenEBS cStor.
     case("cstor.csi.openebs.io", Filesystem, &[], "SRRS"),
     case("cstor.csi.openebs.io", Block, &[], "SRRS"),
+];
+
+/// What parameters do to other back ends, read in their drivers' code.
+#[rustfmt::skip]
+const PARAMETERS: &[Case] = &[
+    case("csi.huawei.com", Block, &[("volumeType", "dtree")], "PPPP"),
+    case("csi.huawei.com", Filesystem, &[("volumeType", "dtree")], "SSSS"),
+    case("diskplugin.csi.alibabacloud.com", Block, &[("multiAttach", "Enabled")], "SSSS"),
+    case("diskplugin.csi.alibabacloud.com", Block, &[("multiAttach", "no")], "SPPS"),
+    case("csi.san.synology.com", Filesystem, &[("protocol", "NFS")], "SRSS"),
+    case("spectrumscale.csi.ibm.com", Filesystem, &[], "SPSS"),
+    cloned(case("spectrumscale.csi.ibm.com", Filesystem, &[], "SSSS")),
+    case("spectrumscale.csi.ibm.com", Filesystem, &[("volumeType", "cache")], "SSSS"),
+    case("csi.juicefs.com", Filesystem, &[], "SRSS"),
+    case("csi.vsphere.vmware.com", Filesystem, &[("csi.storage.k8s.io/fstype", "nfs4")], "PSSP"),
+    case("csi.hpe.com", Filesystem, &[], "SPPU"),
+    case("csi.hpe.com", Filesystem, &[("accessProtocol", "nfs")], "SSSU"),
 ];
 
 fn letter(support: &Support) -> char {
@@ -127,7 +149,7 @@ fn letter(support: &Support) -> char {
 #[test]
 fn every_mode_on_every_back_end() {
     let catalog = Catalog::embedded().unwrap();
-    for case in CASES {
+    for case in CASES.iter().chain(PARAMETERS) {
         let claim = ClaimFacts {
             has_data_source: case.data_source,
         };

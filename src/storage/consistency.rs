@@ -178,7 +178,7 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
         });
     assert_eq!(
         digest,
-        0xa0cd_7f45_43ef_b528,
+        0xbdae_b578_5fc8_b12d,
         "{digest:#x}\n{}",
         lines.join("\n")
     );

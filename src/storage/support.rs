@@ -196,6 +196,7 @@ fn joined(clauses: &[(&When, State)]) -> String {
 mod tests {
     use super::*;
     use crate::model::access_mode::VolumeMode;
+    use crate::model::claim::{Claim, ClaimSpec};
     use crate::storage::{Catalog, ClaimFacts, ClassModes, ProvisionerOverride};
     use AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce, ReadWriteOncePod};
     use VolumeMode::{Block, Filesystem};
@@ -234,7 +235,8 @@ mod tests {
                 "the claim or the class",
                 capability("pd.csi.storage.gke.io", &[], Filesystem).judge(rox),
                 "possible only when the claim names a snapshot or another claim as its data source, \
-                 or StorageClass parameter \"type\" is \"hyperdisk-ml\"",
+                 or StorageClass parameter \"type\" is \"hyperdisk-ml\", or StorageClass parameter \
+                 \"hyperdisk-type\" is \"hyperdisk-ml\"",
             ),
             (
                 "ruled out by a parameter",
@@ -357,12 +359,59 @@ mod tests {
             portworx.granted(),
             Some(AccessModes::of(&[ReadWriteOnce, ReadWriteOncePod]))
         );
+        for mode in [ReadWriteMany, ReadOnlyMany] {
+            let support = portworx.judge(AccessModes::of(&[mode]));
+            assert_eq!(support, Support::Supported, "{mode}");
+        }
+    }
+
+    #[test]
+    fn a_mode_asked_for_is_not_turned_on_where_a_parameter_sets_what_is_given() {
+        let judge = |backend, volume_mode, mode| {
+            capability("pxd.portworx.com", &[("backend", backend)], volume_mode)
+                .judge(AccessModes::of(&[mode]))
+        };
+        let ruled_out = |support| hint(support).starts_with("ruled out while");
+        assert!(ruled_out(judge("pure_block", Filesystem, ReadWriteMany)));
+        assert!(ruled_out(judge("pure_block", Filesystem, ReadOnlyMany)));
         assert_eq!(
-            portworx.judge(AccessModes::of(&[ReadWriteMany])),
+            judge("pure_block", Block, ReadWriteMany),
             Support::Supported
         );
-        let read_only = portworx.judge(AccessModes::of(&[ReadOnlyMany]));
-        assert!(hint(read_only).contains("\"sharedv4\""));
+        assert_eq!(
+            judge("pure_file", Filesystem, ReadWriteMany),
+            Support::Supported
+        );
+        assert!(ruled_out(judge("pure_file", Block, ReadWriteMany)));
+    }
+
+    #[test]
+    fn what_a_volume_attributes_class_may_set_stays_open() {
+        let judge = |attributes_class: &str, parameters: &[(&str, &str)]| {
+            let claim = Claim {
+                spec: ClaimSpec {
+                    volume_mode: Block,
+                    volume_attributes_class_name: attributes_class.into(),
+                    ..ClaimSpec::default()
+                },
+                ..Claim::default()
+            };
+            Catalog::embedded()
+                .unwrap()
+                .capability_of_claim("ebs.csi.aws.com", parameters.iter().copied(), &claim)
+                .judge(AccessModes::of(&[ReadWriteMany]))
+        };
+        let rwx = AccessModes::of(&[ReadWriteMany]);
+        assert_eq!(judge("", &[("type", "io2")]), Support::Supported);
+        assert!(matches!(judge("", &[]), Support::NotAsConfigured { .. }));
+        let open = Support::Unproven {
+            modes: rwx,
+            hint: "possible only when StorageClass parameter \"type\" is \"io2\" or the claim's \
+                   VolumeAttributesClass makes it so"
+                .to_owned(),
+        };
+        assert_eq!(judge("fast", &[]), open);
+        assert_eq!(judge("fast", &[("type", "io2")]), open);
     }
 
     #[test]
