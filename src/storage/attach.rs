@@ -170,7 +170,14 @@ mod tests {
             ("stated.example.com", None, not_required(Policy)),
             ("stated.example.com", Some(true), required(ByObject)),
             // The catalog knows the driver but not whether it attaches.
-            ("rook-ceph.cephfs.csi.ceph.com", None, Attach::Assumed),
+            ("csi.cubefs.com", None, Attach::Assumed),
+            ("rook-ceph.cephfs.csi.ceph.com", None, required(ByCatalog)),
+            (
+                "rook-ceph.cephfs.csi.ceph.com",
+                Some(false),
+                not_required(ByObject),
+            ),
+            ("disk.csi.everest.io", Some(false), not_required(ByObject)),
             ("unheard.example.com", None, Attach::Assumed),
             ("example.com/unheard", None, Attach::Unforeseen),
             ("kubernetes.io/no-provisioner", None, Attach::Unforeseen),

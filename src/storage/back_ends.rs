@@ -43,6 +43,7 @@ const EBS: &str = "ebs.csi.aws.com";
 const AZURE_DISK: &str = "disk.csi.azure.com";
 const GOOGLE_PD: &str = "pd.csi.storage.gke.io";
 const LONGHORN: &str = "driver.longhorn.io";
+const LINSTOR: &str = "linstor.csi.linbit.com";
 
 #[rustfmt::skip]
 const CASES: &[Case] = &[
@@ -122,6 +123,12 @@ const CASES: &[Case] = &[
 /// What parameters do to other back ends, read in their drivers' code.
 #[rustfmt::skip]
 const PARAMETERS: &[Case] = &[
+    case(LINSTOR, Block, &[], "SSSS"),
+    case(LINSTOR, Block, &[("layerList", "luks storage")], "SSPS"),
+    case(LINSTOR, Block, &[("linstor.csi.linbit.com/layerlist", "storage")], "SSPS"),
+    case(LINSTOR, Block, &[("layerList", "drbd luks storage")], "SSSS"),
+    case(LINSTOR, Filesystem, &[], "SSUS"),
+    case(LINSTOR, Filesystem, &[("layerList", "storage")], "SSPS"),
     case("csi.huawei.com", Block, &[("volumeType", "dtree")], "PPPP"),
     case("csi.huawei.com", Filesystem, &[("volumeType", "dtree")], "SSSS"),
     case("diskplugin.csi.alibabacloud.com", Block, &[("multiAttach", "Enabled")], "SSSS"),

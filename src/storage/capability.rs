@@ -298,6 +298,8 @@ mod tests {
                 &[("replication-type", "regional-pd")],
                 Some(Reach::Region),
             ),
+            ("cinder.csi.openstack.org", &[], None),
+            ("kubernetes.io/cinder", &[], None),
             ("unheard.example.com", &[], None),
         ];
         for (name, parameters, expected) in cases {
@@ -317,7 +319,49 @@ mod tests {
                 NodeLocal::No,
             ),
             ("k8s.io/minikube-hostpath", &[], NodeLocal::Unpinned),
-            ("hostpath.csi.k8s.io", &[], NodeLocal::Unknown),
+            ("hostpath.csi.k8s.io", &[], NodeLocal::Pinned),
+            ("docker.io/hostpath", &[], NodeLocal::Unknown),
+            ("lvm.hwameistor.io", &[], NodeLocal::Scheduled),
+            ("linstor.csi.linbit.com", &[], NodeLocal::No),
+            (
+                "linstor.csi.linbit.com",
+                &[("layerList", "drbd storage")],
+                NodeLocal::No,
+            ),
+            (
+                "linstor.csi.linbit.com",
+                &[("layerlist", "storage")],
+                NodeLocal::Pinned,
+            ),
+            (
+                "linstor.csi.linbit.com",
+                &[
+                    ("linstor.csi.linbit.com/layerList", "storage"),
+                    ("linstor.csi.linbit.com/autoPlace", "2"),
+                ],
+                NodeLocal::No,
+            ),
+            (
+                "linstor.csi.linbit.com",
+                &[
+                    ("layerList", "storage"),
+                    ("allowRemoteVolumeAccess", "true"),
+                ],
+                NodeLocal::No,
+            ),
+            (
+                "linstor.csi.linbit.com",
+                &[("allowRemoteVolumeAccess", "False")],
+                NodeLocal::Pinned,
+            ),
+            (
+                "linstor.csi.linbit.com",
+                &[
+                    ("allowRemoteVolumeAccess", "false"),
+                    ("placementCount", "2"),
+                ],
+                NodeLocal::No,
+            ),
             ("ebs.csi.aws.com", &[], NodeLocal::No),
             ("unheard.example.com", &[], NodeLocal::No),
         ];
