@@ -100,7 +100,7 @@ fn the_file_holds_every_provisioner_once() {
         *kinds.entry(provenance.kind).or_insert(0) += 1;
     }
     let expected = [
-        (Kind::Csi, 192),
+        (Kind::Csi, 200),
         (Kind::External, 18),
         (Kind::InTree, 16),
         (Kind::PvSource, 6),
@@ -178,7 +178,7 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
         });
     assert_eq!(
         digest,
-        0xc9fd_f249_b515_40a3,
+        0xea10_7449_d417_e1a1,
         "{digest:#x}\n{}",
         lines.join("\n")
     );
@@ -265,7 +265,7 @@ fn node_local_entries_reach_no_further_than_their_node() {
             assert_eq!(entry.pv_node_affinity, None, "{}", entry.name);
         }
     }
-    assert_eq!(pinned, 20);
+    assert_eq!(pinned, 21);
 }
 
 #[test]
