@@ -6,7 +6,8 @@
 //! that cannot even be assumed: there is no such claim; its volume is not there,
 //! or has to be created manually (class `""` or `kubernetes.io/no-provisioner`) and
 //! none fits; the class's provisioner is neither a CSI driver nor in the catalog;
-//! or, in a live cluster, the class does not exist. It is reported once for each
+//! in a live cluster, the class does not exist; or, among files, it is not there, and
+//! its name says NFS, which most drivers do not attach and some do. It is reported once for each
 //! workload. The outcome is `unknown`, and it is never denied by default. The same
 //! is said of an object that has to do with so many others that the guard stopped judging it.
 //!
@@ -38,7 +39,7 @@
 //! Workloads for which the answer makes no difference: one pod that is never
 //! replaced while it runs, pods that cannot be on two nodes, no replicas. A class
 //! that is not among the checked files: its volumes are taken for what its name
-//! says, or else for attached ones, and what follows is reported as likely or
+//! says for sure, or else for attached ones, and what follows is reported as likely or
 //! assumed under its own rule.
 
 use std::collections::HashSet;
@@ -195,6 +196,9 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
         }
         Missing::Claim(_) => "Create the claim.",
         Missing::FittingVolume | Missing::Volume(..) => "Create the volume.",
+        Missing::Class(..) if partial => {
+            "Check the class's manifest together with this one, or add it to the facts about the cluster."
+        }
         Missing::Class(..) => "Create the class, or name another one in the claim.",
         Missing::DefaultClass(_) => "Name a class in the claim.",
         Missing::Provisioner(_) => "Describe it under `provisioners` in the policy.",

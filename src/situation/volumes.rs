@@ -257,8 +257,8 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
 }
 
 /// A claim whose class is not in view. Where there may be more in the cluster
-/// than is in view, the name of the class may tell what it is; else the volume is
-/// taken for one that is attached, as most are.
+/// than is in view, the name of the class may tell what it is, or that either may be
+/// so; else the volume is taken for one that is attached, as most are.
 fn without_class(
     claim: &Claim,
     missing: Missing,
@@ -273,9 +273,10 @@ fn without_class(
         return unknown(missing, blank);
     }
     let grounds = match missing {
-        Missing::Class(name, _) => match likely(claim, &name, &blank, facts) {
-            Some(likely) => return likely,
-            None => Grounds::UnknownClass(name),
+        Missing::Class(name, absence) => match likely(claim, &name, &blank, facts) {
+            Likely::This(volume) => return volume,
+            Likely::Either => return unknown(Missing::Class(name, absence), blank),
+            Likely::Anything => Grounds::UnknownClass(name),
         },
         Missing::DefaultClass(_) => Grounds::UnknownDefaultClass,
         other => return unknown(other, blank),
@@ -289,27 +290,48 @@ fn without_class(
     }
 }
 
-/// What the name of the claim's class tells, where all its meanings agree.
-fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> Option<UsedVolume> {
-    let mut meanings = storage::supposed_classes(class)
+/// What the name of a class tells of a volume.
+enum Likely {
+    /// All that it means agrees.
+    This(UsedVolume),
+    /// By one meaning the volume is attached, by another it is not: to suppose either
+    /// would be a false alarm or none where one is due.
+    Either,
+    /// Nothing.
+    Anything,
+}
+
+/// What the name of the claim's class tells.
+fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> Likely {
+    let meanings: Vec<UsedVolume> = storage::supposed_classes(class)
         .iter()
-        .map(|class| by_class(claim, Some(class), blank.clone(), facts));
-    let first = meanings.next()?;
-    let agrees = |other: UsedVolume| {
+        .map(|class| by_class(claim, Some(class), blank.clone(), facts))
+        .collect();
+    let Some((first, others)) = meanings.split_first() else {
+        return Likely::Anything;
+    };
+    let agrees = |other: &UsedVolume| {
         other.hold == first.hold && other.stays_on_its_node == first.stays_on_its_node
     };
-    if !meanings.all(agrees) {
-        return None;
+    if !others.iter().all(agrees) {
+        let is_free = |volume: &UsedVolume| volume.hold == Hold::Free;
+        return match meanings.iter().any(is_free) {
+            true => Likely::Either,
+            false => Likely::Anything,
+        };
     }
-    let hold = match first.hold {
+    let hold = match &first.hold {
         Hold::Free => Hold::Free,
         Hold::Exclusive { basis, .. } => Hold::Exclusive {
-            basis,
+            basis: *basis,
             grounds: Grounds::ClassName(class.clone()),
         },
-        Hold::SinglePod | Hold::Unknown(_) => return None,
+        Hold::SinglePod | Hold::Unknown(_) => return Likely::Anything,
     };
-    Some(UsedVolume { hold, ..first })
+    Likely::This(UsedVolume {
+        hold,
+        ..first.clone()
+    })
 }
 
 fn persistent(

@@ -18,56 +18,77 @@ struct Group {
     provisioner: Text,
     classes: Vec<Text>,
     #[serde(default)]
+    words: Vec<Text>,
+    #[serde(default)]
     parameters: HashMap<Text, Text>,
+}
+
+/// What names mean: whole ones, and words of any other.
+#[derive(Default)]
+struct Names {
+    whole: HashMap<Text, Vec<StorageClass>>,
+    words: HashMap<Text, Vec<StorageClass>>,
+}
+
+fn names() -> &'static Names {
+    static NAMES: LazyLock<Names> = LazyLock::new(|| read(EMBEDDED).unwrap_or_default());
+    &NAMES
 }
 
 /// The classes that installations create under `name`, as these make them: one
 /// for each meaning of the name; none where the name means nothing.
 #[must_use]
 pub fn likely_classes(name: &str) -> &'static [StorageClass] {
-    static CLASSES: LazyLock<HashMap<Text, Vec<StorageClass>>> =
-        LazyLock::new(|| read(EMBEDDED).unwrap_or_default());
-    CLASSES.get(name).map_or(&[], Vec::as_slice)
+    names().whole.get(name).map_or(&[], Vec::as_slice)
 }
 
-/// The classes that `name` means, or, where it means nothing by itself and NFS is a word of
-/// it (`team-nfs-data`), one of NFS: whoever serves that, no node holds such a volume.
+/// The classes that `name` means, or, where it means nothing by itself, those that its
+/// first word with a meaning does (`team-nfs-data`).
 #[must_use]
 pub fn supposed_classes(name: &str) -> &'static [StorageClass] {
-    let mut words = name.split(|it: char| !it.is_ascii_alphanumeric());
+    let by_word = || {
+        name.split(|it: char| !it.is_ascii_alphanumeric())
+            .find_map(|word| names().words.get(word.to_ascii_lowercase().as_str()))
+            .map_or(&[][..], Vec::as_slice)
+    };
     match likely_classes(name) {
-        [] if words.any(|word| word.eq_ignore_ascii_case("nfs")) => likely_classes("nfs-csi"),
+        [] => by_word(),
         classes => classes,
     }
 }
 
 /// A file that cannot be read is a build that went wrong, which a test rules out.
-fn read(text: &str) -> Result<HashMap<Text, Vec<StorageClass>>, serde_saphyr::Error> {
+fn read(text: &str) -> Result<Names, serde_saphyr::Error> {
     #[derive(Deserialize)]
     struct File {
         groups: Vec<Group>,
     }
     let file: File = serde_saphyr::from_str(text)?;
-    let mut classes: HashMap<Text, Vec<StorageClass>> = HashMap::new();
+    let mut names = Names::default();
     for group in file.groups {
-        for name in group.classes {
-            let class = StorageClass {
-                metadata: Metadata {
-                    name: name.clone(),
-                    ..Metadata::default()
-                },
-                provisioner: group.provisioner.clone(),
-                parameters: group
-                    .parameters
-                    .iter()
-                    .map(|(key, value)| (key.as_str(), value.as_str()))
-                    .collect(),
-                ..StorageClass::default()
-            };
-            classes.entry(name).or_default().push(class);
+        let class = |name: &Text| StorageClass {
+            metadata: Metadata {
+                name: name.clone(),
+                ..Metadata::default()
+            },
+            provisioner: group.provisioner.clone(),
+            parameters: group
+                .parameters
+                .iter()
+                .map(|(key, value)| (key.as_str(), value.as_str()))
+                .collect(),
+            ..StorageClass::default()
+        };
+        for (table, keys) in [
+            (&mut names.whole, &group.classes),
+            (&mut names.words, &group.words),
+        ] {
+            for name in keys {
+                table.entry(name.clone()).or_default().push(class(name));
+            }
         }
     }
-    Ok(classes)
+    Ok(names)
 }
 
 #[cfg(test)]
@@ -78,12 +99,12 @@ mod tests {
     #[test]
     fn every_class_is_of_a_provisioner_that_the_catalog_knows() {
         let catalog = Catalog::embedded().unwrap();
-        let classes = read(EMBEDDED).unwrap();
-        for class in classes.values().flatten() {
-            let known = catalog.get(&class.provisioner).is_some();
-            assert!(known, "{}: {}", class.metadata.name, class.provisioner);
+        let Names { whole, words } = read(EMBEDDED).unwrap();
+        for class in whole.values().chain(words.values()).flatten() {
+            let known = catalog.get(class.driver()).is_some();
+            assert!(known, "{}: {}", class.metadata.name, class.driver());
         }
-        assert!(classes.len() >= 60, "{}", classes.len());
+        assert!(whole.len() >= 60, "{}", whole.len());
     }
 
     #[test]
@@ -93,6 +114,8 @@ mod tests {
         struct Row {
             provisioner: String,
             classes: Vec<String>,
+            #[serde(default)]
+            words: Vec<String>,
             #[serde(default)]
             parameters: HashMap<String, String>,
             source: String,
@@ -110,6 +133,8 @@ mod tests {
             assert!(!row.classes.is_empty(), "{}", row.provisioner);
             let empty = row.parameters.values().any(String::is_empty);
             assert!(!empty, "{}", row.provisioner);
+            let lower = row.words.iter().all(|it| *it == it.to_ascii_lowercase());
+            assert!(lower, "{:?}", row.words);
         }
     }
 
@@ -130,18 +155,32 @@ mod tests {
     }
 
     #[test]
-    fn nfs_as_a_word_of_a_name_means_nfs() {
-        let provisioner = |name| {
+    fn nfs_as_a_word_of_a_name_means_every_driver_of_nfs() {
+        let drivers = |name| -> Vec<&str> {
             let classes = supposed_classes(name);
-            classes.first().map(|class| class.provisioner.as_str())
+            classes.iter().map(StorageClass::driver).collect()
         };
+        let nfs = [
+            "org.democratic-csi.nfs",
+            "csi-powerstore.dellemc.com",
+            "nfs.csi.k8s.io",
+        ];
         for name in ["nfs", "team-nfs-data", "NFS.slow"] {
-            assert_eq!(provisioner(name), Some("nfs.csi.k8s.io"), "{name}");
+            let mut drivers = drivers(name);
+            drivers.sort_by_key(|it| nfs.iter().position(|each| each == it));
+            assert_eq!(drivers, nfs, "{name}");
         }
         for name in ["infsight", "standard", ""] {
-            assert_eq!(provisioner(name), None, "{name}");
+            assert!(drivers(name).is_empty(), "{name}");
         }
-        let known = Some("pd.csi.storage.gke.io");
-        assert_eq!(provisioner("standard-rwo"), known);
+        let named = [
+            ("powerstore-nfs", "csi-powerstore.dellemc.com"),
+            ("freenas-nfs-csi", "org.democratic-csi.nfs"),
+            ("nfs-csi", "nfs.csi.k8s.io"),
+            ("csi-disk", "disk.csi.everest.io"),
+        ];
+        for (name, driver) in named {
+            assert_eq!(drivers(name), [driver], "{name}");
+        }
     }
 }
