@@ -65,7 +65,7 @@ impl Kept {
         let protocol = class.parameters.get("protocol").unwrap_or_default();
         let is_nfs = protocol.eq_ignore_ascii_case("nfs");
         let found = LESS.iter().find(|(provisioner, unless_nfs, _)| {
-            class.provisioner == *provisioner && !(*unless_nfs && is_nfs)
+            class.driver() == *provisioner && !(*unless_nfs && is_nfs)
         });
         found.map_or(&ALL, |(_, _, kept)| kept)
     }

@@ -12,7 +12,6 @@ use super::target::Target;
 use super::users::{self, Stranger, User};
 use super::{CopyBy, Facts, Wanted, new_claim};
 use crate::diagnosis::Delivery;
-use crate::model::Text;
 use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::object::{ObjectKind, ObjectRef};
 use crate::model::workload::WorkloadKind;
@@ -152,7 +151,7 @@ fn told(inputs: &Inputs<'_>, steps: &[Step]) -> Vec<Fact> {
         subject, target, ..
     } = inputs;
     let size = new_claim::size(subject.size);
-    let driver = |driver: &Text| match driver.as_str() {
+    let driver = |driver: &str| match driver {
         "" => String::new(),
         name => format!(" ({name})"),
     };
@@ -190,7 +189,7 @@ fn told(inputs: &Inputs<'_>, steps: &[Step]) -> Vec<Fact> {
     let others: Vec<String> = target
         .others
         .iter()
-        .map(|it| format!("{}{}", it.metadata.name, driver(&it.provisioner)))
+        .map(|it| format!("{}{}", it.metadata.name, driver(it.driver())))
         .collect();
     if !others.is_empty() {
         facts.push(Fact {

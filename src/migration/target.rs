@@ -66,7 +66,7 @@ impl<'a> Candidate<'a> {
         let catalog = facts.cluster.objects.catalog;
         let parameters = class.parameters.iter();
         let capability = catalog
-            .capability(&class.provisioner, parameters, mode, Some(claim))
+            .capability(class.driver(), parameters, mode, Some(claim))
             .with_stated(stated.unwrap_or_default());
         Self {
             support: capability.judge(AccessModes::of(&[wanted.mode])),
@@ -82,7 +82,7 @@ impl<'a> Candidate<'a> {
             && self.capability.node_local() == NodeLocal::No
             && class.provisioner != NO_PROVISIONER
             && !Kept::of(class).is_bucket
-            && (wanted.copy != CopyBy::Snapshot || class.provisioner == subject.driver)
+            && (wanted.copy != CopyBy::Snapshot || class.driver() == subject.driver)
     }
 }
 
@@ -106,7 +106,7 @@ impl<'a> Target<'a> {
         candidates.sort_by_key(|it| {
             (
                 own != Some(it.class.metadata.name.as_str()),
-                it.class.provisioner != subject.driver,
+                it.class.driver() != subject.driver,
                 !it.class.is_default(),
                 it.capability.confidence(),
             )
@@ -135,12 +135,12 @@ impl<'a> Target<'a> {
                 return Err(cannot(found, "", &candidates, subject, wanted));
             }
         };
-        let (class, driver) = (&found.class.metadata.name, &found.class.provisioner);
+        let (class, driver) = (&found.class.metadata.name, found.class.driver());
         let is_other =
             |it: &&Candidate<'a>| it.is_suited(subject, wanted) && it.class.metadata.name != *class;
         Ok(Self {
             class: class.clone(),
-            driver: driver.clone(),
+            driver: driver.into(),
             binds_late: found.class.binds_late(),
             sure,
             unproven,
@@ -194,7 +194,7 @@ fn cannot(
 ) -> Refusal {
     Refusal::ClassCannot {
         class: found.class.metadata.name.to_string(),
-        driver: found.class.provisioner.to_string(),
+        driver: found.class.driver().to_owned(),
         mode: wanted.mode,
         volume_mode: subject.claim.spec.volume_mode,
         hint: hint.to_owned(),
@@ -205,7 +205,7 @@ fn cannot(
 /// The classes of the cluster that can, or might; and what would where there is none.
 fn instead(candidates: &[Candidate<'_>], subject: &Subject<'_>, wanted: Wanted<'_>) -> String {
     let named =
-        |it: &Candidate<'_>| format!("\"{}\" ({})", it.class.metadata.name, it.class.provisioner);
+        |it: &Candidate<'_>| format!("\"{}\" ({})", it.class.metadata.name, it.class.driver());
     let suited: Vec<String> = candidates
         .iter()
         .filter(|it| it.is_suited(subject, wanted))
