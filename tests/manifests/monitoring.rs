@@ -192,8 +192,12 @@ fn named(expression: &str) -> impl Iterator<Item = &str> {
         .filter(|it| it.starts_with("multi_attach_guard_") || it.starts_with("apiserver_"))
 }
 
-/// Of the API server; the test of what is asked sees them there.
-pub(crate) const OF_THE_API_SERVER: [&str; 1] = ["apiserver_admission_webhook_fail_open_count"];
+/// Of the API server; the test of what is asked sees them there. With `failurePolicy: Ignore`
+/// the first one counts, with `Fail` the second.
+pub(crate) const OF_THE_API_SERVER: [&str; 2] = [
+    "apiserver_admission_webhook_fail_open_count",
+    "apiserver_admission_webhook_rejection_count",
+];
 
 #[test]
 fn every_metric_that_is_asked_for_exists() {
