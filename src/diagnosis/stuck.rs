@@ -130,7 +130,7 @@ impl<'a> Stuck<'a> {
             .own_attachment()
             .is_some_and(VolumeAttachment::is_settled)
         {
-            return self.mount_failed();
+            return self.told(&MOUNT);
         }
         self.told(&[ATTACH]).or_else(|| {
             self.told(&MOUNT)
@@ -153,9 +153,11 @@ impl<'a> Stuck<'a> {
 
     /// What the kubelet says where the volume is attached to the pod's node and cannot be
     /// mounted there. Some drivers refuse a second node only then, Ceph's RBD for example.
+    /// A claim for one pod that another one has is no fault of a driver.
     pub(super) fn mount_failed(&self) -> Option<&'a str> {
         let own = self.own_attachment()?;
-        self.told(&MOUNT).filter(|_| own.is_settled())
+        self.told(&MOUNT)
+            .filter(|said| own.is_settled() && !said.contains(IN_USE_BY_ANOTHER_POD))
     }
 
     /// Whether a pod that is on a node waits until the volume is attached there, or until
@@ -208,7 +210,11 @@ impl<'a> Stuck<'a> {
     /// or another. For how many seconds, too.
     pub(super) fn overdue_pod(&self) -> Option<(&'a Pod, i64)> {
         let own = self.stranded.then_some(self.pod);
-        let mut pods = own.into_iter().chain(self.holders.iter().copied());
+        // Only of a volume for a single pod are those of its own node in the way.
+        let is_in_the_way =
+            |pod: &&Pod| self.used.hold == Hold::SinglePod || pod.node != self.pod.node;
+        let holders = self.holders.iter().copied().filter(is_in_the_way);
+        let mut pods = own.into_iter().chain(holders);
         pods.find_map(|pod| Some((pod, self.overdue(pod)?)))
     }
 

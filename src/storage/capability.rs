@@ -116,10 +116,8 @@ impl Catalog {
     ) -> Option<Reach> {
         let entry = self.get(provisioner)?;
         let entry = self.successor(entry).unwrap_or(entry);
-        met(entry, &parameters.into_iter(), Claimant::default())
-            .filter_map(|condition| condition.reach)
-            .last()
-            .or(entry.reach)
+        let parameters = parameters.into_iter();
+        last_met(entry, &parameters, Claimant::default(), |it| it.reach).or(entry.reach)
     }
 
     /// Whether the volumes of a class with this provisioner and these parameters live
@@ -249,10 +247,10 @@ fn node_local<'p>(
     parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
     claim: Claimant,
 ) -> NodeLocal {
-    let (here, affinity) = met(entry, parameters, claim)
-        .filter_map(|condition| Some((condition.node_local?, condition.pv_node_affinity)))
-        .last()
-        .unwrap_or((entry.node_local, None));
+    let (here, affinity) = last_met(entry, parameters, claim, |it| {
+        Some((it.node_local?, it.pv_node_affinity))
+    })
+    .unwrap_or((entry.node_local, None));
     match (here, affinity.or(entry.pv_node_affinity)) {
         (false, _) => NodeLocal::No,
         (true, Some(true)) => NodeLocal::Pinned,
@@ -262,16 +260,18 @@ fn node_local<'p>(
     }
 }
 
-/// The conditions of the entry that hold.
-fn met<'e, 'p>(
-    entry: &'e Entry,
+/// What `says` takes from the last condition of the entry that has it and holds. Few have
+/// it, so that few are looked at.
+fn last_met<'p, T>(
+    entry: &Entry,
     parameters: &(impl Iterator<Item = (&'p str, &'p str)> + Clone),
     claim: Claimant,
-) -> impl Iterator<Item = &'e Condition> {
-    entry
-        .conditions
-        .iter()
-        .filter(move |condition| condition.state(parameters.clone(), claim) == State::Met)
+    says: impl Fn(&Condition) -> Option<T>,
+) -> Option<T> {
+    entry.conditions.iter().rev().find_map(|condition| {
+        let said = says(condition)?;
+        (condition.state(parameters.clone(), claim) == State::Met).then_some(said)
+    })
 }
 
 #[cfg(test)]

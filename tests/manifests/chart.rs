@@ -153,6 +153,12 @@ fn values_reach_the_objects() {
             "/webhooks/0/namespaceSelector/matchExpressions/0/values",
             r#"["multi-attach-guard"]"#,
         ),
+        (
+            2,
+            "webhookLabels=null",
+            "/metadata/labels",
+            r#"{"app.kubernetes.io/name":"multi-attach-guard"}"#,
+        ),
         (1, "policy=null", "/data/policy.yaml", r#""{}\n""#),
     ];
     for (kind, value, pointer, expected) in cases {
@@ -232,6 +238,8 @@ fn values_that_contradict_each_other_are_refused() {
             "/networkPolicyFrom",
         ),
         ("webhookPort=443", "/webhookPort"),
+        ("webhookPort=null", "webhookPort"),
+        ("webhookPort=8443,adminPort=8443", "/adminPort"),
         (r"podLabels.app\.kubernetes\.io/name=web", "/podLabels"),
         ("replicaCount=2", "replicaCount"),
         ("fencing=true", "/fencing"),

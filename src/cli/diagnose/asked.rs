@@ -86,7 +86,7 @@ impl Asked {
         if let Some(pod) = meant.clone().find(|pod| pod.is_starting()) {
             return Ok(match facts.observed.said_of(pod) {
                 Some(said) => format!(
-                    "Pod {} has not started, but no other node has a volume of it. Kubernetes says: \"{}\"",
+                    "Pod {} has not started, and as far as can be seen not because another node has a volume of it. Kubernetes says: \"{}\"",
                     pod.meta.name,
                     said.trim()
                 ),

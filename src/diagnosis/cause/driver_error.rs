@@ -69,11 +69,20 @@ fn fault<'a>(stuck: &Stuck<'a>) -> Option<Fault<'a>> {
     // attach-detach controller tries all the same (`GenerateDetachVolumeFunc` in
     // `pkg/volume/util/operationexecutor`), and the driver refuses.
     let own = stuck.own_attachment();
+    // An attachment that fails elsewhere counts where nobody has the volume: it is the one
+    // that Kubernetes tries.
+    let elsewhere = || {
+        let mut foreign = stuck.foreign_attachments();
+        foreign
+            .find_map(attach)
+            .filter(|_| stuck.holders.is_empty())
+    };
     let leaving = own.filter(|it| it.meta.deleted.is_some());
     let mut detached = stuck.foreign_attachments().chain(leaving);
     detached
         .find_map(detach)
         .or_else(|| own.and_then(attach))
+        .or_else(elsewhere)
         .or_else(|| {
             Some(Fault {
                 verb: MOUNT,
@@ -103,6 +112,8 @@ fn told_by_event<'a>(stuck: &Stuck<'a>) -> Option<Fault<'a>> {
 struct Known {
     /// Parts of their texts, in lower case.
     parts: &'static [&'static str],
+    /// What failed.
+    verbs: &'static [&'static str],
     advice: &'static str,
 }
 
@@ -116,10 +127,10 @@ static KNOWN: [Known; 2] = [
             "attached to a different",
             "still has volumeattachments",
             "dangling",
-            "in use by another",
             "is still being used",
             "resource_in_use",
         ],
+        verbs: &[ATTACH, MOUNT],
         advice: "The disk is on another machine, which Kubernetes does not know of. Find that machine in the console of your storage or cloud. Once nothing there writes to the disk, detach it there; the driver does not do so by itself.",
     },
     Known {
@@ -128,10 +139,13 @@ static KNOWN: [Known; 2] = [
             "resourceexhausted",
             "attachment limit",
             "attachmentlimitexceeded",
-            "max number of",
-            "maximum number of",
+            "max number of volumes",
+            "max number of attachments",
+            "maximum number of volumes",
+            "maximum number of data disks",
             "maximum_persistent_disks",
         ],
+        verbs: &[ATTACH],
         advice: "The node has as many volumes as it may have. Cordon it and delete the pod, which has not started: its controller makes another one, which goes elsewhere.",
     },
 ];
@@ -164,6 +178,7 @@ fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
     let message = fault.message.to_lowercase();
     let known = KNOWN
         .iter()
+        .filter(|known| known.verbs.contains(&fault.verb))
         .find(|known| known.parts.iter().any(|part| message.contains(part)));
     let orphaned = orphaned(stuck, &fault);
     let driver = stuck.driver();

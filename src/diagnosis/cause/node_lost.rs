@@ -28,8 +28,11 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
     let name = &node.name;
     // What Kubernetes has let go of is with the driver, and what that says comes first.
     let mut attachments = stuck.attachments.iter();
-    if attachments
-        .any(|it| it.node == *name && it.meta.deleted.is_some() && it.detach_error.is_some())
+    let mut staying = stuck.staying();
+    let is_let_go = !staying.any(|pod| pod.node.as_deref() == Some(name));
+    if is_let_go
+        && attachments
+            .any(|it| it.node == *name && it.meta.deleted.is_some() && it.detach_error.is_some())
     {
         return None;
     }
@@ -57,7 +60,7 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
         return Some(silent(&node, age));
     }
     Some(format!(
-        "{} No pod of it is left, so that Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it.",
+        "{} No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it; where its controller manager runs with --disable-force-detach-on-timeout, it never does.",
         unheard(&node, age)
     ))
 }

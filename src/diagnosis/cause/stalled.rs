@@ -9,9 +9,15 @@ use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::observed::Pod;
 use crate::diagnosis::span;
 use crate::diagnosis::stuck::Stuck;
+use crate::model::node::OUT_OF_SERVICE;
 
 /// For so many seconds nobody wonders.
 const SLOW: i64 = 300;
+
+/// After so many the attach-detach controller has detached by force from a node that is not
+/// Ready: 6 minutes (`ReconcilerMaxWaitForUnmountDuration` in
+/// `pkg/controller/volume/attachdetach`), and one for the driver.
+const FORCED: i64 = 420;
 
 /// What the attach-detach controller says of pods whose namespace is not the waiting one's
 /// (`reportMultiAttachError` in `pkg/controller/volume/attachdetach/reconciler`). A claim
@@ -40,6 +46,8 @@ enum Stalled<'a> {
     },
     /// A healthy node keeps what no pod of it uses.
     Node(&'a VolumeAttachment),
+    /// A node that is not Ready keeps it longer than until it is detached by force.
+    UnreadyNode(&'a VolumeAttachment),
 }
 
 fn judge(stuck: &Stuck<'_>) -> Option<String> {
@@ -76,6 +84,10 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
             "No pod uses the volume on node {0}, but the kubelet of {0} has not unmounted it, and Kubernetes never detaches by force from a healthy node.",
             attachment.node
         ),
+        Stalled::UnreadyNode(attachment) => format!(
+            "No pod uses the volume on node {}, which is not Ready, and Kubernetes should have detached it by force by now. Its controller manager may run with --disable-force-detach-on-timeout: then it never does.",
+            attachment.node
+        ),
     })
 }
 
@@ -95,34 +107,37 @@ fn stalled<'a>(stuck: &Stuck<'a>) -> Option<Stalled<'a>> {
     let now = stuck.index.facts.now.as_second();
     let silent = |attachment: &'a VolumeAttachment| {
         let meta = &attachment.meta;
+        let is_told = attachment.attach_error.is_some() || attachment.detach_error.is_some();
         let since = match (meta.deleted, attachment.attached) {
             (Some(deleted), _) => deleted,
             (None, false) => meta.made?,
             (None, true) => return None,
         };
         let for_seconds = now - since.as_second();
-        (for_seconds > SLOW).then_some(Stalled::Driver {
+        (for_seconds > SLOW && !is_told).then_some(Stalled::Driver {
             attachment,
             attaches: meta.deleted.is_none(),
             for_seconds,
         })
     };
-    let mut foreign = stuck.foreign_attachments();
+    let foreign = stuck.foreign_attachments();
     let own = stuck.own_attachment();
     if let Some(stalled) = stuck.foreign_attachments().chain(own).find_map(silent) {
         return Some(stalled);
     }
-    let waited = stuck.pod.waits_since()?;
-    let is_late = now - waited.as_second() > SLOW;
-    let kept = foreign.find(|it| it.is_settled() && is_kept(stuck, it));
-    kept.filter(|_| is_late).map(Stalled::Node)
+    let waited = now - stuck.pod.waits_since()?.as_second();
+    let mut kept = foreign.filter(|it| it.is_settled() && !is_used(stuck, it));
+    kept.find_map(|it| match Examined::of(stuck.index, &it.node).health {
+        Health::Alive if waited > SLOW => Some(Stalled::Node(it)),
+        Health::NotReady if waited > FORCED => Some(Stalled::UnreadyNode(it)),
+        _ => None,
+    })
 }
 
-/// Whether a healthy node has the volume, and no pod of it uses it.
-fn is_kept(stuck: &Stuck<'_>, attachment: &VolumeAttachment) -> bool {
+/// Whether a pod of its node uses the volume.
+fn is_used(stuck: &Stuck<'_>, attachment: &VolumeAttachment) -> bool {
     let mut users = stuck.users();
-    !users.any(|user| user.node.as_ref() == Some(&attachment.node))
-        && Examined::of(stuck.index, &attachment.node).health == Health::Alive
+    users.any(|user| user.node.as_ref() == Some(&attachment.node))
 }
 
 fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
@@ -159,6 +174,17 @@ fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
                 "Nothing. Where neither status.attachError nor status.detachError is there, nobody works on it.",
             ),
             format!("Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease, which its log tells. Do not delete the VolumeAttachment: the disk may still be attached."),
+        ),
+        Stalled::UnreadyNode(attachment) => (
+            Step::new(
+                Purpose::Check,
+                stuck.kubectl(&["describe", "node", &attachment.node]),
+                "Nothing. Its conditions say what it lacks.",
+            ),
+            format!(
+                "Bring node {0} back to Ready: its kubelet then lets the volume go. If that is not to be, power the machine off and see that it is off; after that, the taint {OUT_OF_SERVICE} on {0} has its pods deleted and its volumes detached.",
+                attachment.node
+            ),
         ),
         Stalled::Node(attachment) => (
             Step::new(

@@ -684,7 +684,71 @@ fn what_decides_between_causes() {
         "stalled",
         "another PersistentVolume stands for the same disk",
     );
+    // Somebody has taken the attachment away by hand, and the pod still runs there.
+    reads(
+        rollout()
+            .without("Node", "n1")
+            .without("Lease", "n1")
+            .without("VolumeAttachment", "csi-n1")
+            .with(node("n1", "Unknown"))
+            .with(lease("n1", "2026-03-01T11:45:00Z"))
+            .with(refused()),
+        "node-lost",
+        "must be powered off",
+    );
+    // A claim for one pod that another of the node has, as the kubelet says it.
+    let alone = rollout()
+        .without("PersistentVolumeClaim", "data")
+        .claim("data", "ReadWriteOncePod")
+        .without("Pod", "web-old-x")
+        .with(pod("web", "old", Some("n2"), "Running"));
+    let mut in_use = event(
+        "web-new-x",
+        "MountVolume.SetUp failed for volume \"pv-data\" : volume uses the ReadWriteOncePod access mode and is already in use by another pod",
+    );
+    in_use["reason"] = "FailedMount".into();
+    reads(
+        alone
+            .without("VolumeAttachment", "csi-n1")
+            .with(attachment("n2", true))
+            .with(in_use),
+        "rollout-overlap",
+        "for one pod at a time",
+    );
+    // Longer than Kubernetes waits before it detaches by force.
+    reads(
+        rollout()
+            .without("Pod", "web-old-x")
+            .without("Pod", "web-new-x")
+            .without("Node", "n1")
+            .with(node("n1", "False"))
+            .with(but(
+                pod("web", "new", Some("n2"), "Pending"),
+                &json!({"metadata": {"creationTimestamp": "2026-02-27T12:00:00Z"}}),
+            )),
+        "stalled",
+        "--disable-force-detach-on-timeout",
+    );
+    // A pod that ends late on the node that the new one is on keeps nothing from it.
+    reads(
+        World::new()
+            .with(but(
+                pod("web", "old", Some("n2"), "Running"),
+                &json!({"metadata": {"deletionTimestamp": "2026-03-01T11:50:00Z"}}),
+            ))
+            .with(pod("web", "new", Some("n2"), "Pending"))
+            .with(but(
+                attachment("n1", true),
+                &json!({"metadata": {"deletionTimestamp": "2026-03-01T11:59:40Z"}}),
+            )),
+        "delay",
+        "So far the pod has waited",
+    );
     for (message, advice) in [
+        (
+            "rpc error: code = Internal desc = exceeded maximum number of attempts, 3, RequestLimitExceeded",
+            "A controller that does not run",
+        ),
         (
             "rpc error: code = ResourceExhausted desc = max number of volumes reached",
             "Cordon it and delete the pod",
