@@ -63,17 +63,6 @@ impl<'a> User<'a> {
         !matches!(self.kind(), WorkloadKind::Job | WorkloadKind::Pod)
     }
 
-    /// Whether its pods are counted by a field of their own.
-    const fn scales(&self) -> bool {
-        matches!(
-            self.kind(),
-            WorkloadKind::Deployment
-                | WorkloadKind::StatefulSet
-                | WorkloadKind::ReplicaSet
-                | WorkloadKind::ReplicationController
-        )
-    }
-
     /// Whether it has pods, or may have some at any moment.
     pub(super) fn runs(&self) -> bool {
         self.workload.has_pods()
@@ -82,7 +71,7 @@ impl<'a> User<'a> {
     /// The arguments of kubectl that make its pods go away.
     pub(super) fn stop(&self) -> Vec<String> {
         match self.kind() {
-            _ if self.scales() => self.scale(0),
+            kind if kind.scales() => self.scale(0),
             WorkloadKind::DaemonSet => self.merge(&selector(json!("true"))),
             WorkloadKind::CronJob | WorkloadKind::Job => {
                 self.merge(&json!({"spec": {"suspend": true}}))
@@ -94,7 +83,7 @@ impl<'a> User<'a> {
     /// The arguments of kubectl that bring them back; `None` where it has to be created anew.
     pub(super) fn start(&self) -> Option<Vec<String>> {
         match self.kind() {
-            _ if self.scales() => Some(self.scale(self.workload.replicas)),
+            kind if kind.scales() => Some(self.scale(self.workload.replicas)),
             WorkloadKind::DaemonSet => Some(self.merge(&selector(Value::Null))),
             WorkloadKind::CronJob => Some(self.merge(&json!({"spec": {"suspend": false}}))),
             _ => None,

@@ -108,6 +108,17 @@ impl WorkloadKind {
         }
     }
 
+    /// Whether it has the subresource `scale`, with which `kubectl scale` changes how many
+    /// pods it has (`pkg/registry/apps/rest/storage_apps.go` and
+    /// `pkg/registry/core/rest/storage_core.go`).
+    #[must_use]
+    pub const fn scales(self) -> bool {
+        matches!(
+            self,
+            Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::ReplicationController
+        )
+    }
+
     /// The label that tells the pods of one revision from those of the next.
     #[must_use]
     pub const fn revision_label(self) -> Option<&'static str> {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::target::{self, Target};
+use super::changed::{self, Changed};
 use super::{Cause, Documents, Step, another_storage, limit, named, whereabouts};
 use crate::diagnosis::stuck::Stuck;
 
@@ -37,18 +37,18 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
     let Some(autoscaler) = stuck.autoscaler() else {
         return Vec::new();
     };
-    let target = Target::scaling(autoscaler, documents);
+    let changed = Changed::scaling(autoscaler, documents);
     let spec = match (autoscaler.scaled_object(), autoscaler.fewest()) {
         (None, _) => json!({"minReplicas": 1, "maxReplicas": 1}),
         (Some(_), ..=1) => json!({"maxReplicaCount": 1}),
         (Some(_), _) => json!({"minReplicaCount": 1, "maxReplicaCount": 1}),
     };
     let patch = json!({"spec": spec}).to_string();
-    let way = target.change(
-        stuck.in_namespace(&["patch", &target.name, "--type=merge", "-p", &patch]),
+    let way = changed.change(
+        stuck.in_namespace(&["patch", &changed.name, "--type=merge", "-p", &patch]),
         "The autoscaler brings the workload down to one pod and adds none under load. The pod that runs goes on.",
     );
-    let mut steps = target::kept(stuck, &[&target], vec![way]);
+    let mut steps = changed::kept(stuck, &[&changed], vec![way]);
     steps.push(another_storage(stuck));
     steps
 }

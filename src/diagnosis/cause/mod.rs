@@ -4,6 +4,7 @@
 //! must be dealt with first comes first.
 
 mod autoscaler;
+mod changed;
 mod delay;
 mod drain;
 mod driver_error;
@@ -14,7 +15,6 @@ mod rollout_overlap;
 mod scale;
 mod shared_claim;
 mod stalled;
-mod target;
 
 use std::collections::HashMap;
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::changed::{self, Changed};
 use super::scale;
-use super::target::{self, Target};
 use super::{Cause, Documents, Purpose, Step, another_storage, limit, named, whereabouts};
 use crate::diagnosis::stuck::Stuck;
 use crate::model::workload::WorkloadKind;
@@ -33,14 +33,14 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
 }
 
 fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
-    let target = Target::behind(stuck.pod, stuck, documents);
-    let way = match target.kind {
-        _ if target.scales() => target.change(
-            scale::command(stuck, &target, stuck.pod, 1),
-            &left(stuck, &target),
+    let changed = Changed::behind(stuck.pod, stuck, documents);
+    let way = match changed.kind {
+        _ if changed.scales() => changed.change(
+            scale::command(stuck, &changed, stuck.pod, 1),
+            &left(stuck, &changed),
         ),
-        Some(WorkloadKind::Job | WorkloadKind::CronJob) => target.change(
-            one_at_a_time(stuck, &target),
+        Some(WorkloadKind::Job | WorkloadKind::CronJob) => changed.change(
+            one_at_a_time(stuck, &changed),
             "One pod works at a time, and the Job takes longer.",
         ),
         Some(WorkloadKind::DaemonSet) => {
@@ -51,10 +51,10 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
             let patch = json!({"spec": {"template": {"spec": {"nodeSelector": {
                 "kubernetes.io/hostname": node.as_str(),
             }}}}});
-            target.change(
+            changed.change(
                 stuck.in_namespace(&[
                     "patch",
-                    &target.name,
+                    &changed.name,
                     "--type=merge",
                     "-p",
                     &patch.to_string(),
@@ -70,34 +70,34 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
                 stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),
                 &format!(
                     "The pod goes. {} may make another one, as only its controller knows how many it wants.",
-                    target.shown
+                    changed.shown
                 ),
             );
             return vec![way, another_storage(stuck)];
         }
     };
-    let mut steps = target::kept(stuck, &[&target], vec![way]);
+    let mut steps = changed::kept(stuck, &[&changed], vec![way]);
     steps.push(another_storage(stuck));
     steps
 }
 
 /// The Job that is there is changed, and the CronJob that makes the next one.
-fn one_at_a_time(stuck: &Stuck<'_>, target: &Target<'_>) -> String {
+fn one_at_a_time(stuck: &Stuck<'_>, changed: &Changed<'_>) -> String {
     let one = json!({"spec": {"parallelism": 1}});
     let patch = |name: &str, patch: &Value| {
         stuck.in_namespace(&["patch", name, "--type=merge", "-p", &patch.to_string()])
     };
     let job = patch(&Stuck::target_of(stuck.pod), &one);
-    if target.kind == Some(WorkloadKind::Job) {
+    if changed.kind == Some(WorkloadKind::Job) {
         return job;
     }
     let next = json!({"spec": {"jobTemplate": one}});
-    format!("{job} && {}", patch(&target.name, &next))
+    format!("{job} && {}", patch(&changed.name, &next))
 }
 
 /// Which pod is left of several.
-fn left(stuck: &Stuck<'_>, target: &Target<'_>) -> String {
-    if target.kind != Some(WorkloadKind::StatefulSet) {
+fn left(stuck: &Stuck<'_>, changed: &Changed<'_>) -> String {
+    if changed.kind != Some(WorkloadKind::StatefulSet) {
         return "One pod is left. The controller gives up those first that are not ready, so that the one that runs goes on.".to_owned();
     }
     let kept = scale::kept(stuck, stuck.pod, 1).concat();

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::target::{self, Target};
+use super::changed::{self, Changed};
 use super::{
     Cause, Documents, Purpose, Step, another_storage, limit, named, reference, whereabouts,
 };
@@ -94,33 +94,33 @@ fn makes_a_revision(workload: &Workload) -> bool {
 /// What helps against a rollout that cannot end: take it back, or have the old pod
 /// stopped first.
 pub(super) fn end_rollout(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
-    let target = Target::behind(stuck.pod, stuck, documents);
-    if target.kind != Some(WorkloadKind::Deployment) {
-        return of_another_controller(stuck, &target);
+    let changed = Changed::behind(stuck.pod, stuck, documents);
+    if changed.kind != Some(WorkloadKind::Deployment) {
+        return of_another_controller(stuck, &changed);
     }
-    let mut ways = Vec::from_iter(undo(stuck, &target, documents));
+    let mut ways = Vec::from_iter(undo(stuck, &changed, documents));
     if let Some(workload) = stuck.workload()
         && let Some((_, reference)) = reference(stuck.pod)
         && let Some(document) = documents.get(&reference)
     {
-        ways.extend(other_strategies(stuck, &target, workload, document));
+        ways.extend(other_strategies(stuck, &changed, workload, document));
     }
-    let mut steps = target::kept(stuck, &[&target], ways);
+    let mut steps = changed::kept(stuck, &[&changed], ways);
     if stuck.workload().is_some_and(|it| it.paused) {
-        steps.insert(0, resume(stuck, &target));
+        steps.insert(0, resume(stuck, &changed));
     }
     steps
 }
 
 /// A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
 /// `pkg/polymorphichelpers/rollback.go`), and rolls nothing out.
-fn resume(stuck: &Stuck<'_>, target: &Target<'_>) -> Step {
+fn resume(stuck: &Stuck<'_>, changed: &Changed<'_>) -> Step {
     Step::new(
         Purpose::Before,
-        stuck.in_namespace(&["rollout", "resume", &target.name]),
+        stuck.in_namespace(&["rollout", "resume", &changed.name]),
         &format!(
             "Nothing stops. {} is paused and does none of what follows until it is resumed; what was changed in its template meanwhile is rolled out.",
-            target.shown
+            changed.shown
         ),
     )
 }
@@ -132,14 +132,14 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// Back to the revision whose pod runs. Without its number, kubectl goes to the second
 /// newest one, which has got stuck as well where more than one rollout has, and from there
 /// to the newest again (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
-fn undo(stuck: &Stuck<'_>, target: &Target<'_>, documents: &Documents) -> Option<Step> {
+fn undo(stuck: &Stuck<'_>, changed: &Changed<'_>, documents: &Documents) -> Option<Step> {
     let (_, replica_set) = replica_set(old_pod(stuck)?)?;
     let number = documents
         .get(&replica_set)
         .and_then(|it| it["metadata"]["annotations"][REVISION].as_str())
         .and_then(|number| number.parse::<u64>().ok());
     let name = &replica_set.name;
-    let undo = |revision: &str| stuck.in_namespace(&["rollout", "undo", &target.name, revision]);
+    let undo = |revision: &str| stuck.in_namespace(&["rollout", "undo", &changed.name, revision]);
     let (command, back) = match number {
         Some(number) => (
             undo(&format!("--to-revision={number}")),
@@ -161,7 +161,7 @@ fn undo(stuck: &Stuck<'_>, target: &Target<'_>, documents: &Documents) -> Option
             )
         }
     };
-    Some(target.change(
+    Some(changed.change(
         command,
         &format!(
             "Nothing stops: the old pod keeps running. The Deployment is taken back {back}. The next rollout ends in the same way until one of the following is done."
@@ -186,7 +186,7 @@ pub(super) fn replica_set(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
 /// The strategies that stop the old pod first.
 fn other_strategies(
     stuck: &Stuck<'_>,
-    target: &Target<'_>,
+    changed: &Changed<'_>,
     workload: &Workload,
     document: &Value,
 ) -> Vec<Step> {
@@ -197,8 +197,8 @@ fn other_strategies(
     suited
         .filter_map(|remedy| {
             let patch = serde_json::to_string(&remedy.patch(workload, document)?).ok()?;
-            Some(target.change(
-                stuck.in_namespace(&["patch", &target.name, "--type=json", "-p", &patch]),
+            Some(changed.change(
+                stuck.in_namespace(&["patch", &changed.name, "--type=json", "-p", &patch]),
                 &format!("The rollout goes on. {}", remedy.cost),
             ))
         })
@@ -208,23 +208,23 @@ fn other_strategies(
 /// The same for what rolls ReplicaSets out itself. Argo's Rollout is taken back by its
 /// `status.abort` (`kubectl argo rollouts abort`): its pods are those of the revision before
 /// again, and its template stays as it is.
-fn of_another_controller(stuck: &Stuck<'_>, target: &Target<'_>) -> Vec<Step> {
-    if stuck.workload().and_then(target::rollout).is_none() {
+fn of_another_controller(stuck: &Stuck<'_>, changed: &Changed<'_>) -> Vec<Step> {
+    if stuck.workload().and_then(changed::rollout).is_none() {
         return vec![
             Step::told(&format!(
                 "Take the new revision back, or have the old pod stopped first, at {}: what is done to {} by hand, its controller may undo.",
                 rolled_out(stuck),
-                target.shown
+                changed.shown
             )),
             another_storage(stuck),
         ];
     }
     let abort = r#"{"status":{"abort":true}}"#;
     vec![
-        target.change(
+        changed.change(
             stuck.in_namespace(&[
                 "patch",
-                &target.name,
+                &changed.name,
                 "--subresource=status",
                 "--type=merge",
                 "-p",

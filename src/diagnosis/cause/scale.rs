@@ -1,6 +1,6 @@
 //! Fewer pods of a workload, and which of them its controller gives up.
 
-use super::target::Target;
+use super::changed::Changed;
 use crate::diagnosis::Pod;
 use crate::diagnosis::stuck::Stuck;
 use crate::model::workload::WorkloadKind;
@@ -14,13 +14,13 @@ use crate::model::workload::WorkloadKind;
 /// that may be never, and the command deletes them itself.
 pub(super) fn command(
     stuck: &Stuck<'_>,
-    target: &Target<'_>,
+    changed: &Changed<'_>,
     pod: &Pod,
     replicas: usize,
 ) -> String {
     let count = format!("--replicas={replicas}");
-    let scale = stuck.in_namespace(&["scale", &target.name, &count]);
-    if target.kind != Some(WorkloadKind::StatefulSet) {
+    let scale = stuck.in_namespace(&["scale", &changed.name, &count]);
+    if changed.kind != Some(WorkloadKind::StatefulSet) {
         return scale;
     }
     let kept = kept(stuck, pod, replicas);

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::changed::{self, Changed};
 use super::scale;
-use super::target::{self, Target};
 use super::{
     Cause, Documents, Purpose, Step, another_storage, limit, named, reference, sentence,
     whereabouts,
@@ -42,8 +42,8 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
     let Some(other) = holder(stuck) else {
         return Vec::new();
     };
-    let own = Target::behind(stuck.pod, stuck, documents);
-    let theirs = Target::behind(other, stuck, documents);
+    let own = Changed::behind(stuck.pod, stuck, documents);
+    let theirs = Changed::behind(other, stuck, documents);
     let mut ways = vec![stop(
         stuck,
         stuck.pod,
@@ -63,20 +63,20 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
             theirs.shown, own.shown
         ),
     ));
-    let mut steps = target::kept(stuck, &[&own, &theirs], ways);
+    let mut steps = changed::kept(stuck, &[&own, &theirs], ways);
     steps.push(another_storage(stuck));
     steps
 }
 
 /// What makes the pods of a workload go away.
-fn stop(stuck: &Stuck<'_>, pod: &Pod, target: &Target<'_>, cost: &str) -> Step {
+fn stop(stuck: &Stuck<'_>, pod: &Pod, changed: &Changed<'_>, cost: &str) -> Step {
     if let Some(name) = scaled_object_of(stuck, pod) {
         let run = |arguments: &[String]| {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             stuck.in_namespace(&arguments)
         };
         let resume = run(&scaled_object::resume(name));
-        return target.change(
+        return changed.change(
             run(&scaled_object::pause(name)),
             &format!(
                 "{cost} KEDA would scale it up from 0 again, and is paused there until `{resume}`."
@@ -84,14 +84,14 @@ fn stop(stuck: &Stuck<'_>, pod: &Pod, target: &Target<'_>, cost: &str) -> Step {
         );
     }
     let delete = || stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)]);
-    match target.kind {
-        _ if target.scales() => target.change(scale::command(stuck, target, pod, 0), cost),
+    match changed.kind {
+        _ if changed.scales() => changed.change(scale::command(stuck, changed, pod, 0), cost),
         Some(WorkloadKind::Job) => {
             let suspend = |suspend: bool| {
                 let patch = json!({"spec": {"suspend": suspend}}).to_string();
-                stuck.in_namespace(&["patch", &target.name, "--type=merge", "-p", &patch])
+                stuck.in_namespace(&["patch", &changed.name, "--type=merge", "-p", &patch])
             };
-            target.change(
+            changed.change(
                 suspend(true),
                 &format!("{cost} It starts again with `{}`.", suspend(false)),
             )
@@ -108,7 +108,7 @@ fn stop(stuck: &Stuck<'_>, pod: &Pod, target: &Target<'_>, cost: &str) -> Step {
         _ => Step::new(
             Purpose::WayOut,
             delete(),
-            &format!("{cost} {} may make another pod.", target.shown),
+            &format!("{cost} {} may make another pod.", changed.shown),
         ),
     }
 }
@@ -127,8 +127,8 @@ fn scaled_object_of<'a>(stuck: &Stuck<'a>, pod: &Pod) -> Option<&'a str> {
 fn together(
     stuck: &Stuck<'_>,
     other: &Pod,
-    own: &Target<'_>,
-    theirs: &Target<'_>,
+    own: &Changed<'_>,
+    theirs: &Changed<'_>,
     documents: &Documents,
 ) -> Option<Step> {
     let (old, starts) = replaced(own, stuck.pod)?;
@@ -165,7 +165,7 @@ fn together(
 /// that wait, and what the workload does then. A StatefulSet replaces no pod that is not ready
 /// (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and a Job keeps
 /// the template that it was made with.
-fn replaced(own: &Target<'_>, pod: &Pod) -> Option<(Option<String>, &'static str)> {
+fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static str)> {
     match own.kind? {
         WorkloadKind::Deployment => Some((None, "restarts")),
         WorkloadKind::StatefulSet => Some((Some(format!("pod/{}", pod.meta.name)), "restarts")),
@@ -183,7 +183,7 @@ fn replaced(own: &Target<'_>, pod: &Pod) -> Option<(Option<String>, &'static str
 fn selector(
     stuck: &Stuck<'_>,
     other: &Pod,
-    theirs: &Target<'_>,
+    theirs: &Changed<'_>,
     documents: &Documents,
 ) -> Option<Value> {
     match theirs.kind? {

@@ -12,7 +12,7 @@ use crate::model::object::ObjectKind;
 use crate::model::workload::{Workload, WorkloadKind};
 
 /// The object that a way out changes.
-pub(super) struct Target<'a> {
+pub(super) struct Changed<'a> {
     /// As kubectl takes it, `deployment/web`.
     pub(super) name: String,
     /// As sentences do, `Deployment web`.
@@ -26,7 +26,7 @@ pub(super) struct Target<'a> {
     delivery: Option<Delivery>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> Changed<'a> {
     /// What a user would change to change the pod.
     pub(super) fn behind(pod: &Pod, stuck: &Stuck<'a>, documents: &Documents) -> Self {
         let (kind, name) = pod.workload();
@@ -93,13 +93,7 @@ impl<'a> Target<'a> {
     /// Whether `kubectl scale` changes how many pods it has.
     pub(super) fn scales(&self) -> bool {
         match self.kind {
-            Some(kind) => matches!(
-                kind,
-                WorkloadKind::Deployment
-                    | WorkloadKind::ReplicaSet
-                    | WorkloadKind::StatefulSet
-                    | WorkloadKind::ReplicationController
-            ),
+            Some(kind) => kind.scales(),
             None => self.name.starts_with("rollouts."),
         }
     }
@@ -133,13 +127,13 @@ fn cron_job(document: &Value) -> Option<Controller> {
     is_cron_job.then_some(owner)
 }
 
-/// Ways out that change `targets`, and what keeps those who deliver their manifests from
+/// Ways out that change `objects`, and what keeps those who deliver their manifests from
 /// undoing it.
-pub(super) fn kept(stuck: &Stuck<'_>, targets: &[&Target<'_>], ways: Vec<Step>) -> Vec<Step> {
+pub(super) fn kept(stuck: &Stuck<'_>, objects: &[&Changed<'_>], ways: Vec<Step>) -> Vec<Step> {
     let kubectl = stuck.index.facts.kubectl;
     let mut before = Vec::new();
     let mut after = Vec::new();
-    let deliveries = targets.iter().filter_map(|it| it.delivery.as_ref());
+    let deliveries = objects.iter().filter_map(|it| it.delivery.as_ref());
     let mut told = Vec::new();
     for delivery in deliveries {
         if told.contains(&delivery) {
@@ -147,7 +141,7 @@ pub(super) fn kept(stuck: &Stuck<'_>, targets: &[&Target<'_>], ways: Vec<Step>) 
         }
         told.push(delivery);
         let by = delivery.shown();
-        let of_it = targets
+        let of_it = objects
             .iter()
             .filter(|it| it.delivery.as_ref() == Some(delivery));
         let shown: Vec<&str> = of_it.map(|it| it.shown.as_str()).collect();
@@ -173,7 +167,7 @@ pub(super) fn kept(stuck: &Stuck<'_>, targets: &[&Target<'_>], ways: Vec<Step>) 
             ),
         ));
     }
-    if targets
+    if objects
         .iter()
         .any(|it| it.delivery.is_none() && it.controller.is_none())
     {
