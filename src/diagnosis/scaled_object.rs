@@ -6,7 +6,8 @@
 const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
 
 /// The object, as kubectl takes it.
-pub(super) fn target(name: &str) -> String {
+#[must_use]
+pub fn target(name: &str) -> String {
     format!("scaledobjects.keda.sh/{name}")
 }
 

@@ -25,10 +25,11 @@ pub(super) fn stop(inputs: &Inputs<'_>) -> Step {
         text +=
             " A HorizontalPodAutoscaler leaves a workload at 0 alone, so it needs no change here.";
     }
-    let cron_jobs = inputs
-        .running()
-        .filter(|user| user.kind() == WorkloadKind::CronJob);
-    for cron_job in cron_jobs {
+    for name in inputs.scaled_objects() {
+        text += &format!(" KEDA scales from 0 up, so that its ScaledObject {name} is paused at 0.");
+    }
+    let users = inputs.subject.users.iter();
+    for cron_job in users.filter(|user| user.kind() == WorkloadKind::CronJob) {
         text += &format!(
             " {} starts no more Jobs, but one that has begun goes on to its end: delete it if you cannot wait.",
             cron_job.shown()
@@ -43,10 +44,12 @@ pub(super) fn stop(inputs: &Inputs<'_>) -> Step {
     }
 }
 
-/// Stops what uses the claims, and waits for the end of it.
+/// Stops what uses the claims, and waits for the end of it. What would start it again comes
+/// first.
 pub(super) fn stop_actions(inputs: &Inputs<'_>, claims: &[&str]) -> Vec<Action> {
-    let running = inputs.running();
-    let mut actions: Vec<Action> = running.map(|user| inputs.run(&user.stop())).collect();
+    let pauses = inputs.scaled_objects().map(|it| scaled_object::pause(it));
+    let mut actions: Vec<Action> = pauses.map(|pause| inputs.run(&pause)).collect();
+    actions.extend(inputs.running().map(|user| inputs.run(&user.stop())));
     actions.push(until_unused(inputs, claims));
     actions
 }
@@ -57,7 +60,9 @@ fn until_unused(inputs: &Inputs<'_>, claims: &[&str]) -> Action {
     let claims: Vec<String> = claims.iter().map(|claim| format!("\"{claim}\"")).collect();
     let names = POD_NAMES.replace("CLAIMS", &claims.join(" "));
     let pods = ["get", "pod", UNFINISHED, "-o", &names].map(str::to_owned);
-    let jobs = inputs.running().filter_map(User::active_jobs);
+    // A CronJob that was suspended before may have Jobs all the same.
+    let users = inputs.subject.users.iter();
+    let jobs = users.filter_map(User::active_jobs);
     let questions: Vec<String> = std::iter::once(pods.to_vec())
         .chain(jobs)
         .map(|arguments| inputs.line(&arguments))

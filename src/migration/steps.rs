@@ -7,6 +7,7 @@ use super::standstill;
 use super::step::{Action, RUNS, STANDS_STILL, Step};
 use super::users::User;
 use super::{CopyBy, copy, new_claim, snapshot, suspension};
+use crate::diagnosis::scaled_object;
 use crate::model::workload::WorkloadKind;
 
 /// All steps.
@@ -288,8 +289,12 @@ fn growth(inputs: &Inputs<'_>, back: bool) -> Vec<Action> {
     for autoscaler in inputs.autoscalers() {
         if autoscaler.spec.max_replicas == 1 {
             let most = if back { 1 } else { 3 };
-            let patch = json!({"spec": {"maxReplicas": most}}).to_string();
-            let target = format!("hpa/{}", autoscaler.metadata.name);
+            // KEDA would write its autoscaler back.
+            let (target, field) = match autoscaler.scaled_object() {
+                Some(name) => (scaled_object::target(name), "maxReplicaCount"),
+                None => (format!("hpa/{}", autoscaler.metadata.name), "maxReplicas"),
+            };
+            let patch = json!({"spec": {field: most}}).to_string();
             actions.push(inputs.run(&["patch", &target, "--type=merge", "-p", &patch]));
         }
     }

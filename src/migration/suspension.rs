@@ -2,8 +2,8 @@
 //! resumed when they name the new claim.
 
 use super::inputs::Inputs;
-use super::step::{Action, RUNS, STANDS_STILL, Step};
-use crate::diagnosis::{Delivery, scaled_object};
+use super::step::{Action, RUNS, Step};
+use crate::diagnosis::Delivery;
 
 /// Keeps whoever writes the manifests from undoing what comes next.
 pub(super) fn hold_back(inputs: &Inputs<'_>) -> Step {
@@ -38,20 +38,9 @@ pub(super) fn hold_back(inputs: &Inputs<'_>) -> Step {
             " It is not known what writes the manifest of {it}: if something does, suspend that too."
         )
     });
-    for name in inputs.scaled_objects() {
-        actions.push(inputs.run(&scaled_object::pause(name)));
-        text += &format!(
-            " KEDA scales from 0 up, and is paused at 0: with its ScaledObject {name}, the application stops here already."
-        );
-    }
-    let stops = inputs.copies() && inputs.scaled_objects().next().is_some();
     Step {
         title: "Suspend what writes the manifests".to_owned(),
-        blocks: if stops {
-            format!("{STANDS_STILL} from here on.")
-        } else {
-            RUNS.to_owned()
-        },
+        blocks: RUNS.to_owned(),
         text: text.trim().to_owned(),
         actions,
         then: String::new(),

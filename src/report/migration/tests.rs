@@ -399,16 +399,6 @@ fn who_writes_the_manifests_is_suspended_and_resumed() {
     };
     let flux = labelled(json!({"kustomize.toolkit.fluxcd.io/name": "shop",
         "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}));
-    let keda = longhorn()
-        .with(workload("Deployment", "web", &json!({})))
-        .with(
-            json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
-            "metadata": {"name": "keda-hpa-web", "namespace": "shop", "ownerReferences": [
-                {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "web",
-                    "controller": true}]},
-            "spec": {"maxReplicas": 1, "scaleTargetRef":
-                {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}),
-        );
     let cases = [
         (
             labelled(json!({})),
@@ -421,14 +411,6 @@ fn who_writes_the_manifests_is_suspended_and_resumed() {
                 r#"kubectl -n flux-system patch kustomizations.kustomize.toolkit.fluxcd.io/shop --type=merge -p '{"spec":{"suspend":false}}'"#,
             ],
         ),
-        (
-            keda,
-            vec![
-                "kubectl -n shop annotate scaledobjects.keda.sh/web autoscaling.keda.sh/paused-replicas=0 --overwrite",
-                "kubectl -n shop annotate scaledobjects.keda.sh/web autoscaling.keda.sh/paused-replicas-",
-                "*The application stands still from here on.*",
-            ],
-        ),
     ];
     for (world, parts) in cases {
         let told = world.told(WANTED);
@@ -436,6 +418,65 @@ fn who_writes_the_manifests_is_suspended_and_resumed() {
             assert!(told.contains(part), "{part:?} is missing in\n{told}");
         }
     }
+}
+
+/// KEDA is paused as long as the workload has to stand still and no longer, there and back,
+/// and its ScaledObject is what lets it have more pods.
+#[test]
+fn keda_is_paused_only_while_all_stands_still() {
+    let world = longhorn()
+        .with(workload("Deployment", "web", &json!({})))
+        .with(
+            json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "keda-hpa-web", "namespace": "shop", "ownerReferences": [
+                {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "web",
+                    "controller": true}]},
+            "spec": {"maxReplicas": 1, "scaleTargetRef":
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}),
+        );
+    let object = "scaledobjects.keda.sh/web";
+    let annotate =
+        |change: &str| format!("annotate {object} autoscaling.keda.sh/paused-replicas{change}");
+    let limit = |most: u8| {
+        format!("patch {object} --type=merge -p '{{\"spec\":{{\"maxReplicaCount\":{most}}}}}'")
+    };
+    let scale = |count: u8| format!("scale deployment/web --replicas={count}");
+    let (pause, resume) = (annotate("=0 --overwrite"), annotate("-"));
+    let stop = [pause, scale(0)];
+    let start = [scale(1), resume];
+    let there = [&stop[..], &start, &[limit(3)]].concat();
+    let back = [&stop[..], &[limit(1)], &start].concat();
+    for (copy, there, back) in [
+        (CopyBy::Job, there, back),
+        (CopyBy::Nothing, vec![limit(3)], vec![limit(1)]),
+    ] {
+        let plan = world.planned(by(copy), Result::unwrap);
+        let scaling = |steps: &[Step]| {
+            let actions = steps.iter().flat_map(|step| &step.actions);
+            let commands = actions.filter_map(|action| match action {
+                Action::Run(command) => command.strip_prefix("kubectl -n shop "),
+                Action::Apply(_) => None,
+            });
+            let of_it = |it: &&str| it.contains("keda") || it.starts_with("scale ");
+            let commands = commands.filter(of_it).map(str::to_owned);
+            commands.collect::<Vec<String>>()
+        };
+        assert_eq!(scaling(&plan.steps), there, "{copy:?}");
+        assert_eq!(scaling(&[plan.back]), back, "{copy:?}");
+    }
+}
+
+/// A CronJob that is suspended already may have a Job that makes another pod.
+#[test]
+fn the_jobs_of_a_suspended_cron_job_are_waited_for() {
+    let suspended = json!({"suspend": true});
+    let told = longhorn()
+        .with(workload("CronJob", "web", &suspended))
+        .told(WANTED);
+    assert!(
+        told.contains("get cronjob/web -o 'jsonpath={.status.active[*].name}'"),
+        "{told}"
+    );
 }
 
 /// Where something may not be read, the rest is told, and what stays open.
