@@ -3,7 +3,7 @@
 //! As for `rollout-overlap`, but strategy and placement looked safe: both revisions are
 //! held on one node each, and not on the same one.
 
-use super::rollout_overlap::{end_rollout, old_pod};
+use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
 use super::{Cause, limit, named, sentence};
 use crate::cluster::NodeHint;
 use crate::diagnosis::stuck::Stuck;
@@ -29,7 +29,7 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
     }
     Some(format!(
         "The template of {} no longer lets its pods on node {node}, where {} has the volume; pod {} must be on node {new}. {}, and the rollout stops the old pod only when the new one is ready.",
-        Stuck::target_of(stuck.pod),
+        rolled_out(stuck),
         named(old),
         stuck.pod.meta.name,
         sentence(&limit(stuck)),

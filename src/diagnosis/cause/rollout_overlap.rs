@@ -38,7 +38,7 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
 }
 
 /// What is rolled out, in words.
-fn rolled_out(stuck: &Stuck<'_>) -> String {
+pub(super) fn rolled_out(stuck: &Stuck<'_>) -> String {
     let workload = stuck.workload();
     match workload.and_then(|it| it.metadata.controller.as_deref()) {
         Some(owner) if workload.is_some_and(makes_a_revision) => {
@@ -107,7 +107,9 @@ pub(super) fn end_rollout(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step>
     }
     let mut steps = changed::kept(stuck, &[&changed], ways);
     if stuck.workload().is_some_and(|it| it.paused) {
-        steps.insert(0, resume(stuck, &changed));
+        // Where the manifest says so, whoever delivers it would pause it again.
+        let suspended = steps.iter().take_while(|it| it.purpose == Purpose::Before);
+        steps.insert(suspended.count(), resume(stuck, &changed));
     }
     steps
 }

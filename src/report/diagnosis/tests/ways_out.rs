@@ -71,13 +71,17 @@ fn a_rollout_is_taken_back_to_the_revision_that_runs() {
     ] {
         assert_eq!(undo(world), (expected.to_owned(), String::new()));
     }
-    let paused = with(
-        base(),
-        "Deployment",
-        "web",
-        &json!({"spec": {"paused": true}}),
+    let paused = || {
+        let paused = json!({"spec": {"paused": true}});
+        with(base(), "Deployment", "web", &paused)
+    };
+    assert_eq!(undo(paused()).1, "rollout resume deployment/web");
+    let delivered = json!({"metadata": {"annotations":
+        {"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:shop/web"}}});
+    assert_eq!(
+        undo(with(paused(), "Deployment", "web", &delivered)).1,
+        "-n argocd annotate applications.argoproj.io/shop argocd.argoproj.io/skip-reconcile=true --overwrite rollout resume deployment/web"
     );
-    assert_eq!(undo(paused).1, "rollout resume deployment/web");
 }
 
 /// What a delivery would undo comes between suspending and resuming it.
@@ -223,6 +227,14 @@ fn what_rolls_out_replica_sets_itself_is_known() {
             "at Fleet web: what is done to ReplicaSet web-new by hand"
         ),
         "{of_it:#?}"
+    );
+    // The same where the template moved.
+    let moved = json!({"spec": {"template": {"spec": {
+        "nodeSelector": {"kubernetes.io/hostname": "n2"}}}}});
+    let told = with(two(&rollout), "ReplicaSet", "web-new", &moved).told("moved-pin");
+    assert!(
+        told.contains("The template of Rollout web no longer lets its pods on node n1"),
+        "{told}"
     );
     // More pods of one revision.
     let world = of_replica_set(
