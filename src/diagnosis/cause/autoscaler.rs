@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Cause, Documents, Step, another_storage, limit, named, whereabouts};
+use super::{Cause, Documents, Step, another_storage, limit, named, scale, whereabouts};
 use crate::diagnosis::stuck::Stuck;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -44,9 +44,13 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
         (Some(_), _) => json!({"minReplicaCount": 1, "maxReplicaCount": 1}),
     };
     let patch = json!({"spec": spec}).to_string();
+    let patch = stuck.in_namespace(&["patch", &changed.name, "--type=merge", "-p", &patch]);
     let way = changed.change(
-        stuck.in_namespace(&["patch", &changed.name, "--type=merge", "-p", &patch]),
-        "The autoscaler brings the workload down to one pod and adds none under load. The pod that runs goes on.",
+        scale::and_delete(stuck, patch, stuck.pod, 1),
+        &format!(
+            "The autoscaler brings the workload down to one pod and adds none under load. {}",
+            scale::left(stuck)
+        ),
     );
     let mut steps = changed::kept(stuck, &[&changed], vec![way]);
     steps.push(another_storage(stuck));

@@ -37,7 +37,7 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
     let way = match changed.kind {
         _ if changed.scales() => changed.change(
             scale::command(stuck, &changed, stuck.pod, 1),
-            &left(stuck, &changed),
+            &scale::left(stuck),
         ),
         Some(WorkloadKind::Job | WorkloadKind::CronJob) => changed.change(
             one_at_a_time(stuck, &changed),
@@ -93,23 +93,4 @@ fn one_at_a_time(stuck: &Stuck<'_>, changed: &Changed<'_>) -> String {
     }
     let next = json!({"spec": {"jobTemplate": one}});
     format!("{job} && {}", patch(&changed.name, &next))
-}
-
-/// Which pod is left of several.
-fn left(stuck: &Stuck<'_>, changed: &Changed<'_>) -> String {
-    if changed.kind != Some(WorkloadKind::StatefulSet) {
-        return "One pod is left. The controller gives up those first that are not ready, so that the one that runs goes on.".to_owned();
-    }
-    let kept = scale::kept(stuck, stuck.pod, 1).concat();
-    let runs = scale::of_its_workload(stuck, stuck.pod).filter(|pod| pod.phase == "Running");
-    let running: Vec<&str> = runs.map(|pod| pod.meta.name.as_str()).collect();
-    let what_stops = match running[..] {
-        [one] if one != kept => {
-            format!("{one}, which runs, stops, and {kept} starts once it is gone")
-        }
-        _ => "the others go".to_owned(),
-    };
-    format!(
-        "Pod {kept} is left, as a StatefulSet keeps the pod with the lowest number: {what_stops}."
-    )
 }

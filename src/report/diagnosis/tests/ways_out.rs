@@ -266,73 +266,122 @@ fn what_rolls_out_replica_sets_itself_is_known() {
     );
 }
 
+/// A pod of StatefulSet `web`. With no more than its phase it is not ready.
+fn of_stateful_set(number: i64, node: &str, state: &str) -> Value {
+    let (phase, ready) = match state {
+        "Ready" => ("Running", "True"),
+        phase => (phase, "False"),
+    };
+    but(
+        pod("web", "x", Some(node), phase),
+        &json!({"metadata": {"name": format!("web-{number}"),
+            "labels": {"pod-template-hash": null},
+            "ownerReferences": [{"kind": "StatefulSet", "name": "web", "controller": true}]},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]}}),
+    )
+}
+
+/// StatefulSet `web` with pods in these states, from its first number on: those that wait
+/// are on a node without the volume.
+fn stateful_set(first: i64, states: &[&str]) -> World {
+    let world = World::new().with(attachment("n1", true)).with(json!({
+        "kind": "StatefulSet", "apiVersion": "apps/v1",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"replicas": 3, "ordinals": {"start": first}, "template": {"spec": {"volumes": [
+            {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}}}));
+    let pods = (first..).zip(states).map(|(number, state)| {
+        let node = if *state == "Pending" { "n2" } else { "n1" };
+        of_stateful_set(number, node, state)
+    });
+    pods.fold(world, World::with)
+}
+
 /// A StatefulSet keeps the pod with the lowest number, and may never get to the others.
 #[test]
-fn the_pods_that_a_stateful_set_gives_up_are_deleted() {
-    let set = |start: i64| {
-        World::new().with(attachment("n1", true)).with(json!({
-            "kind": "StatefulSet", "apiVersion": "apps/v1",
-            "metadata": {"name": "web", "namespace": "shop"},
-            "spec": {"replicas": 3, "ordinals": {"start": start}, "template": {"spec": {"volumes": [
-                {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}}}))
-    };
-    let with_pod = |world: World, number: i64, node: &str, phase: &str| {
-        world.with(but(
-            pod("web", "x", Some(node), phase),
-            &json!({"metadata": {"name": format!("web-{number}"),
-                "labels": {"pod-template-hash": null},
-                "ownerReferences": [{"kind": "StatefulSet", "name": "web", "controller": true}]}}),
-        ))
-    };
-    let scale = "scale statefulset/web --replicas=1 && kubectl -n shop delete --ignore-not-found";
-    for (start, holder, others, deleted, said) in [
+fn the_pods_that_a_stateful_set_does_not_get_to_are_deleted() {
+    let autoscaler = json!({"kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v2",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"maxReplicas": 5, "scaleTargetRef":
+            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}}});
+    let delete = " && kubectl -n shop delete --ignore-not-found";
+    for (first, states, deleted, said) in [
         (
             0,
-            0,
-            [1, 2],
-            "pod/web-1 pod/web-2",
+            ["Running", "Pending", "Pending"],
+            " pod/web-1 pod/web-2",
             "Pod web-0 is left, as a StatefulSet keeps the pod with the lowest number: the others go.",
         ),
         (
             0,
-            1,
-            [0, 2],
-            "pod/web-1 pod/web-2",
+            ["Ready", "Pending", "Pending"],
+            " pod/web-1 pod/web-2",
+            ": the others go.",
+        ),
+        (0, ["Ready", "Ready", "Pending"], "", ": the others go."),
+        (
+            0,
+            ["Pending", "Ready", "Pending"],
+            " pod/web-1 pod/web-2",
             "web-1, which runs, stops, and web-0 starts once it is gone",
         ),
         (
+            0,
+            ["Pending", "Ready", "Ready"],
+            " pod/web-1 pod/web-2",
+            "all that run stop, and web-0 starts once they are gone",
+        ),
+        (
             5,
-            6,
-            [5, 7],
-            "pod/web-6 pod/web-7",
+            ["Pending", "Ready", "Pending"],
+            " pod/web-6 pod/web-7",
             "web-6, which runs, stops, and web-5 starts once it is gone",
         ),
     ] {
-        let world = with_pod(set(start), holder, "n1", "Running");
-        let world = others
-            .iter()
-            .fold(world, |world, it| with_pod(world, *it, "n2", "Pending"));
-        let steps = steps(&world, "too-many-replicas");
-        let mut ways = commands(&steps, Purpose::WayOut);
-        let way = ways.remove(0);
-        let mut pods: Vec<&str> = way
-            .strip_prefix(scale)
-            .unwrap()
-            .split_whitespace()
-            .collect();
-        pods.sort_unstable();
-        assert_eq!(pods.join(" "), deleted);
-        assert!(says(&steps, said), "{steps:#?}");
+        let world = stateful_set(first, &states);
+        let scale = "scale statefulset/web --replicas=1";
+        let limit = r#"patch hpa/web --type=merge -p '{"spec":{"minReplicas":1,"maxReplicas":1}}'"#;
+        for (world, cause, command) in [
+            (stateful_set(first, &states), "too-many-replicas", scale),
+            (world.with(autoscaler.clone()), "autoscaler", limit),
+        ] {
+            let steps = steps(&world, cause);
+            let expected = match deleted {
+                "" => command.to_owned(),
+                pods => format!("{command}{delete}{pods}"),
+            };
+            assert_eq!(commands(&steps, Purpose::WayOut), [expected], "{states:?}");
+            assert!(says(&steps, said), "{steps:#?}");
+        }
     }
-    // Nor does it give up any where all are to go and one is not ready.
-    let world = set(0).deployment("app", &json!({}));
-    let world = world.with(pod("app", "a", Some("n2"), "Pending"));
-    let world = with_pod(with_pod(world, 0, "n1", "Running"), 1, "n1", "Running");
-    assert_eq!(
-        commands(&steps(&world, "shared-claim"), Purpose::WayOut).last(),
-        Some(
-            &"scale statefulset/web --replicas=0 && kubectl -n shop delete --ignore-not-found pod/web-0 pod/web-1"
-        )
+    // Where all are to go, those that are ready go in their order.
+    for (states, deleted) in [
+        (["Ready", "Ready", "Ready"], ""),
+        (["Ready", "Ready", "Running"], ""),
+        (["Running", "Ready", "Running"], " pod/web-0 pod/web-2"),
+    ] {
+        let world = stateful_set(0, &states).deployment("app", &json!({}));
+        let world = world.with(pod("app", "a", Some("n2"), "Pending"));
+        let scale = "scale statefulset/web --replicas=0";
+        let expected = match deleted {
+            "" => scale.to_owned(),
+            pods => format!("{scale}{delete}{pods}"),
+        };
+        let steps = steps(&world, "shared-claim");
+        let ways = commands(&steps, Purpose::WayOut);
+        assert_eq!(ways.last(), Some(&expected.as_str()), "{states:?}");
+    }
+}
+
+/// Numbers that no API server lets through end nothing.
+#[test]
+fn a_stateful_set_may_start_at_any_number() {
+    let mut world = stateful_set(0, &["Ready", "Pending"]);
+    let start = json!({"spec": {"ordinals": {"start": i64::MAX}}});
+    world = with(world, "StatefulSet", "web", &start);
+    let steps = steps(&world, "too-many-replicas");
+    assert!(
+        says(&steps, &format!("Pod web-{} is left", i64::MAX)),
+        "{steps:#?}"
     );
 }
 
@@ -369,7 +418,9 @@ fn what_shares_a_claim_is_stopped_or_led_as_its_kind_allows() {
             of_cron_job,
             vec![
                 "delete job/backup-1".to_owned(),
-                format!(r#"patch cronjob/backup --type=merge -p '{{"spec":{{"jobTemplate":{{"spec":{{"template":{{"spec":{affinity}}}}}}}}}}}' && kubectl -n shop delete job/backup-1"#),
+                format!(
+                    r#"patch cronjob/backup --type=merge -p '{{"spec":{{"jobTemplate":{{"spec":{{"template":{{"spec":{affinity}}}}}}}}}}}' && kubectl -n shop delete job/backup-1"#
+                ),
             ],
         ),
         (
@@ -383,14 +434,20 @@ fn what_shares_a_claim_is_stopped_or_led_as_its_kind_allows() {
             "apps/v1",
             json!({}),
             vec![
-                "scale statefulset/backup-1 --replicas=0 && kubectl -n shop delete --ignore-not-found pod/backup-1-0".to_owned(),
-                format!(r#"patch statefulset/backup-1 --type=merge -p '{{"spec":{{"template":{{"spec":{affinity}}}}}}}' && kubectl -n shop delete pod/backup-1-0"#),
+                "scale statefulset/backup-1 --replicas=0".to_owned(),
+                format!(
+                    r#"patch statefulset/backup-1 --type=merge -p '{{"spec":{{"template":{{"spec":{affinity}}}}}}}' && kubectl -n shop delete pod/backup-1-0"#
+                ),
             ],
         ),
     ] {
         let steps = steps(&beside_web(kind, api_version, &owner), "shared-claim");
         let expected: Vec<&str> = ways.iter().chain([&last]).map(String::as_str).collect();
-        assert_eq!(commands(&steps, Purpose::WayOut), expected, "{kind} {owner}");
+        assert_eq!(
+            commands(&steps, Purpose::WayOut),
+            expected,
+            "{kind} {owner}"
+        );
     }
     let bare = steps(&beside_web("Job", "batch/v1", &json!({})), "shared-claim");
     assert!(
