@@ -52,7 +52,7 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
             scale::left(stuck)
         ),
     );
-    let mut steps = changed::kept(stuck, &[&changed], vec![way]);
+    let mut steps = changed::kept(stuck, vec![way]);
     steps.push(another_storage(stuck));
     steps
 }

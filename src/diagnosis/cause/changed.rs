@@ -17,6 +17,8 @@ pub(super) struct Changed<'a> {
     pub(super) name: String,
     /// As sentences do, `Deployment web`.
     pub(super) shown: String,
+    /// As sentences call what is in the manifests, where that is another: the CronJob of a Job.
+    made_by: Option<String>,
     /// `None` where it is of no kind that is known here.
     pub(super) kind: Option<WorkloadKind>,
     /// `None` where it could not be read either.
@@ -36,6 +38,7 @@ impl<'a> Changed<'a> {
             return Self {
                 name: format!("rollouts.argoproj.io/{}", rollout.name),
                 shown: format!("Rollout {}", rollout.name),
+                made_by: None,
                 kind: None,
                 workload: None,
                 controller: None,
@@ -50,6 +53,7 @@ impl<'a> Changed<'a> {
             return Self {
                 name: format!("cronjob/{}", owner.name),
                 shown: format!("{kind} {name} of {cron_job} {}", owner.name),
+                made_by: Some(format!("{cron_job} {}", owner.name)),
                 kind: Some(cron_job),
                 workload: view.workload(cron_job, namespace, &owner.name).found(),
                 controller: None,
@@ -59,6 +63,7 @@ impl<'a> Changed<'a> {
         Self {
             name: Stuck::target_of(pod),
             shown: format!("{kind} {name}"),
+            made_by: None,
             kind: WorkloadKind::from_name(&kind),
             workload,
             controller: workload.and_then(|it| it.metadata.controller.as_deref()),
@@ -83,6 +88,7 @@ impl<'a> Changed<'a> {
                 Some(name) => format!("ScaledObject {name}"),
                 None => format!("{} {}", kind.name(), metadata.name),
             },
+            made_by: None,
             kind: None,
             workload: None,
             controller: metadata.controller.as_deref().filter(|_| keda.is_none()),
@@ -99,7 +105,7 @@ impl<'a> Changed<'a> {
     }
 
     /// A way out that changes it.
-    pub(super) fn change(&self, command: String, cost: &str) -> Step {
+    pub(super) fn change(&self, command: String, cost: &str) -> Way<'_> {
         let undone = self.controller.map(|owner| {
             format!(
                 " {} belongs to {} {}, whose controller may undo this; the change that lasts is made there.",
@@ -107,7 +113,33 @@ impl<'a> Changed<'a> {
             )
         });
         let undone = undone.unwrap_or_default();
-        Step::new(Purpose::WayOut, command, &format!("{cost}{undone}"))
+        Way {
+            changed: Some(self),
+            ..Way::of(command, &format!("{cost}{undone}"))
+        }
+    }
+
+    /// What is in the manifests, as sentences call it.
+    fn delivered(&self) -> &str {
+        self.made_by.as_ref().unwrap_or(&self.shown)
+    }
+}
+
+/// A way out.
+pub(super) struct Way<'a> {
+    pub(super) step: Step,
+    /// `None` where no manifest says what is changed: whoever delivers the CronJob of a Job
+    /// brings back no Job.
+    changed: Option<&'a Changed<'a>>,
+}
+
+impl Way<'_> {
+    /// A way out that changes nothing which a manifest says.
+    pub(super) fn of(command: String, cost: &str) -> Self {
+        Self {
+            step: Step::new(Purpose::WayOut, command, cost),
+            changed: None,
+        }
     }
 }
 
@@ -127,10 +159,16 @@ fn cron_job(document: &Value) -> Option<Controller> {
     is_cron_job.then_some(owner)
 }
 
-/// Ways out that change `objects`, and what keeps those who deliver their manifests from
-/// undoing it.
-pub(super) fn kept(stuck: &Stuck<'_>, objects: &[&Changed<'_>], ways: Vec<Step>) -> Vec<Step> {
+/// Ways out, and what keeps those who deliver the manifests of what they change from undoing
+/// it.
+pub(super) fn kept(stuck: &Stuck<'_>, ways: Vec<Way<'_>>) -> Vec<Step> {
     let kubectl = stuck.index.facts.kubectl;
+    let mut objects: Vec<&Changed<'_>> = Vec::new();
+    for changed in ways.iter().filter_map(|way| way.changed) {
+        if objects.iter().all(|it| it.name != changed.name) {
+            objects.push(changed);
+        }
+    }
     let mut before = Vec::new();
     let mut after = Vec::new();
     let deliveries = objects.iter().filter_map(|it| it.delivery.as_ref());
@@ -144,7 +182,7 @@ pub(super) fn kept(stuck: &Stuck<'_>, objects: &[&Changed<'_>], ways: Vec<Step>)
         let of_it = objects
             .iter()
             .filter(|it| it.delivery.as_ref() == Some(delivery));
-        let shown: Vec<&str> = of_it.map(|it| it.shown.as_str()).collect();
+        let shown: Vec<&str> = of_it.map(|it| it.delivered()).collect();
         let shown = shown.join(" and ");
         let Some([pause, resume]) = delivery.pause() else {
             after.push(Step::told(&format!(
@@ -175,5 +213,6 @@ pub(super) fn kept(stuck: &Stuck<'_>, objects: &[&Changed<'_>], ways: Vec<Step>)
             "Make the same change in the manifest: the next `kubectl apply`, Helm upgrade or GitOps sync undoes it otherwise.",
         ));
     }
+    let ways = ways.into_iter().map(|way| way.step);
     before.into_iter().chain(ways).chain(after).collect()
 }

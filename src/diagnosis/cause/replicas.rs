@@ -76,7 +76,7 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
             return vec![way, another_storage(stuck)];
         }
     };
-    let mut steps = changed::kept(stuck, &[&changed], vec![way]);
+    let mut steps = changed::kept(stuck, vec![way]);
     steps.push(another_storage(stuck));
     steps
 }

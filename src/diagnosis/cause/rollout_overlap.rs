@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::changed::{self, Changed};
+use super::changed::{self, Changed, Way};
 use super::{
     Cause, Documents, Purpose, Step, another_storage, limit, named, reference, whereabouts,
 };
@@ -105,7 +105,7 @@ pub(super) fn end_rollout(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step>
     {
         ways.extend(other_strategies(stuck, &changed, workload, document));
     }
-    let mut steps = changed::kept(stuck, &[&changed], ways);
+    let mut steps = changed::kept(stuck, ways);
     if stuck.workload().is_some_and(|it| it.paused) {
         // Where the manifest says so, whoever delivers it would pause it again.
         let suspended = steps.iter().take_while(|it| it.purpose == Purpose::Before);
@@ -134,7 +134,7 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// Back to the revision whose pod runs. Without its number, kubectl goes to the second
 /// newest one, which has got stuck as well where more than one rollout has, and from there
 /// to the newest again (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
-fn undo(stuck: &Stuck<'_>, changed: &Changed<'_>, documents: &Documents) -> Option<Step> {
+fn undo<'a>(stuck: &Stuck<'_>, changed: &'a Changed<'_>, documents: &Documents) -> Option<Way<'a>> {
     let (_, replica_set) = replica_set(old_pod(stuck)?)?;
     let number = documents
         .get(&replica_set)
@@ -186,12 +186,12 @@ pub(super) fn replica_set(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
 }
 
 /// The strategies that stop the old pod first.
-fn other_strategies(
+fn other_strategies<'a>(
     stuck: &Stuck<'_>,
-    changed: &Changed<'_>,
+    changed: &'a Changed<'_>,
     workload: &Workload,
     document: &Value,
-) -> Vec<Step> {
+) -> Vec<Way<'a>> {
     let suited = ["recreate", "zero-surge"]
         .into_iter()
         .filter_map(remedy::named)
@@ -222,18 +222,19 @@ fn of_another_controller(stuck: &Stuck<'_>, changed: &Changed<'_>) -> Vec<Step> 
         ];
     }
     let abort = r#"{"status":{"abort":true}}"#;
+    let way = Way::of(
+        stuck.in_namespace(&[
+            "patch",
+            &changed.name,
+            "--subresource=status",
+            "--type=merge",
+            "-p",
+            abort,
+        ]),
+        "Nothing stops: the old pod keeps running. The rollout is aborted, and the Rollout is Degraded until its template is set back.",
+    );
     vec![
-        changed.change(
-            stuck.in_namespace(&[
-                "patch",
-                &changed.name,
-                "--subresource=status",
-                "--type=merge",
-                "-p",
-                abort,
-            ]),
-            "Nothing stops: the old pod keeps running. The rollout is aborted, and the Rollout is Degraded until its template is set back.",
-        ),
+        way.step,
         Step::told(
             "A canary stops the old pod first with maxSurge 0 and maxUnavailable 1 in spec.strategy.canary, unless it routes traffic. The strategy blueGreen always runs both revisions at once, and so does a canary that routes traffic.",
         ),

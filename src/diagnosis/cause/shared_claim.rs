@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::changed::{self, Changed};
+use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{
-    Cause, Documents, Purpose, Step, another_storage, limit, named, reference, sentence,
-    whereabouts,
+    Cause, Documents, Step, another_storage, limit, named, reference, sentence, whereabouts,
 };
 use crate::diagnosis::stuck::Stuck;
 use crate::diagnosis::{Pod, scaled_object};
@@ -63,13 +62,13 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
             theirs.shown, own.shown
         ),
     ));
-    let mut steps = changed::kept(stuck, &[&own, &theirs], ways);
+    let mut steps = changed::kept(stuck, ways);
     steps.push(another_storage(stuck));
     steps
 }
 
 /// What makes the pods of a workload go away.
-fn stop(stuck: &Stuck<'_>, pod: &Pod, changed: &Changed<'_>, cost: &str) -> Step {
+fn stop<'a>(stuck: &Stuck<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
     if let Some(name) = scaled_object_of(stuck, pod) {
         let run = |arguments: &[String]| {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -99,14 +98,12 @@ fn stop(stuck: &Stuck<'_>, pod: &Pod, changed: &Changed<'_>, cost: &str) -> Step
         // Suspended, the Job would count as active, and with `concurrencyPolicy: Forbid` the
         // CronJob would start no other (`syncCronJob` in
         // `pkg/controller/cronjob/cronjob_controllerv2.go`).
-        Some(WorkloadKind::CronJob) => Step::new(
-            Purpose::WayOut,
+        Some(WorkloadKind::CronJob) => Way::of(
             stuck.in_namespace(&["delete", &Stuck::target_of(pod)]),
             &format!("{cost} This run is lost, and the next one starts when it is due."),
         ),
-        Some(WorkloadKind::Pod) => Step::new(Purpose::WayOut, delete(), cost),
-        _ => Step::new(
-            Purpose::WayOut,
+        Some(WorkloadKind::Pod) => changed.change(delete(), cost),
+        _ => Way::of(
             delete(),
             &format!("{cost} {} may make another pod.", changed.shown),
         ),
@@ -124,13 +121,13 @@ fn scaled_object_of<'a>(stuck: &Stuck<'a>, pod: &Pod) -> Option<&'a str> {
 }
 
 /// Affinity that leads the pods of the workload that waits to those that have the volume.
-fn together(
+fn together<'a>(
     stuck: &Stuck<'_>,
     other: &Pod,
-    own: &Changed<'_>,
+    own: &'a Changed<'_>,
     theirs: &Changed<'_>,
     documents: &Documents,
-) -> Option<Step> {
+) -> Option<Way<'a>> {
     let (old, starts) = replaced(own, stuck.pod)?;
     let already = !own.workload?.template.affinity.is_empty();
     if already || matches!(stuck.used.hold, Hold::SinglePod) {

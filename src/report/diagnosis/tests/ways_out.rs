@@ -459,6 +459,37 @@ fn what_shares_a_claim_is_stopped_or_led_as_its_kind_allows() {
     );
 }
 
+/// Who delivers a CronJob brings back no Job that was deleted: it is suspended where the
+/// CronJob itself is changed.
+#[test]
+fn a_cron_job_is_delivered_and_not_its_job() {
+    let tracked = json!({"metadata": {"annotations":
+        {"argocd.argoproj.io/tracking-id": "shop:batch/CronJob:shop/backup"}}});
+    let of_cron_job = owned_by("batch/v1", "CronJob", "backup");
+    let world = || {
+        let world = beside_web("Job", "batch/v1", &of_cron_job);
+        with(world, "CronJob", "backup", &tracked)
+    };
+    let led = steps(&world(), "shared-claim");
+    assert!(
+        says(
+            &led,
+            "Application shop of Argo CD delivers CronJob backup and"
+        ),
+        "{led:#?}"
+    );
+    // Nothing is led to pods whose selector could not be read.
+    let only_deleted = steps(&world().without("Deployment", "web"), "shared-claim");
+    assert_eq!(
+        commands(&only_deleted, Purpose::WayOut),
+        ["delete job/backup-1", "scale deployment/web --replicas=0"]
+    );
+    assert!(
+        commands(&only_deleted, Purpose::Before).is_empty(),
+        "{only_deleted:#?}"
+    );
+}
+
 /// Nothing is led to the pods of a Job, which end.
 #[test]
 fn nothing_is_led_to_what_ends() {
