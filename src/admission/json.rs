@@ -29,7 +29,7 @@ pub(super) struct Read<T> {
 ///
 /// # Errors
 /// When it is not JSON or not of that shape, without a word on where; and also where a
-/// `RawValue` or an enum is wanted. Of a list or an object that is not wanted, only quotation
+/// `RawValue` or an enum is wanted, and for a list in place of a struct. Of a list or an object that is not wanted, only quotation
 /// marks and brackets must match.
 pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str, room: usize) -> Result<Read<T>> {
     let mut reader = Reader {
@@ -69,6 +69,15 @@ impl<'de> Reader<'de> {
     /// The next byte that is not space; it is not read yet.
     #[inline]
     fn peek(&mut self) -> Option<u8> {
+        match self.text.as_bytes().get(self.at) {
+            // API servers write no space.
+            Some(byte) if *byte > b' ' => Some(*byte),
+            _ => self.peek_behind_space(),
+        }
+    }
+
+    #[cold]
+    fn peek_behind_space(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\n' | b'\t' | b'\r') = bytes.get(self.at) {
             self.at += 1;
@@ -111,9 +120,13 @@ impl<'de> Reader<'de> {
         let start = self.at;
         match self.plain()? {
             Some(plain) => visitor.visit_borrowed_str(plain),
-            None => serde_json::Deserializer::from_str(&self.text[start..self.at])
-                .deserialize_str(visitor),
+            None => self.escaped(start, visitor),
         }
+    }
+
+    #[cold]
+    fn escaped<V: Visitor<'de>>(&self, start: usize, visitor: V) -> Result<V::Value> {
+        serde_json::Deserializer::from_str(&self.text[start..self.at]).deserialize_str(visitor)
     }
 
     fn number<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
@@ -128,6 +141,16 @@ impl<'de> Reader<'de> {
         Ok(value)
     }
 
+    #[inline]
+    fn map<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        self.within(b'}', |reader| visitor.visit_map(Items::of(reader)))
+    }
+
+    #[inline]
+    fn seq<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value> {
+        self.within(b']', |reader| visitor.visit_seq(Items::of(reader)))
+    }
+
     /// Reads what stands between two brackets.
     #[inline]
     fn within<T>(&mut self, end: u8, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
@@ -140,15 +163,28 @@ impl<'de> Reader<'de> {
     }
 }
 
+/// Methods that read one shape, and begin with one byte: code for all the others would stand
+/// between what is read.
+macro_rules! of_one_shape {
+    ($($method:ident($($name:ident: $type:ty),*) $first:literal $read:ident;)*) => {$(
+        #[inline]
+        fn $method<V: Visitor<'de>>(self, $($name: $type,)* visitor: V) -> Result<V::Value> {
+            match self.peek() {
+                Some($first) => self.$read(visitor),
+                _ => Err(unexpected()),
+            }
+        }
+    )*};
+}
+
 impl<'de> Deserializer<'de> for &mut Reader<'de> {
     type Error = Error;
 
-    #[inline]
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         match self.peek() {
             Some(b'"') => self.text(visitor),
-            Some(b'{') => self.within(b'}', |reader| visitor.visit_map(Items::of(reader))),
-            Some(b'[') => self.within(b']', |reader| visitor.visit_seq(Items::of(reader))),
+            Some(b'{') => self.map(visitor),
+            Some(b'[') => self.seq(visitor),
             Some(b'n') => {
                 self.word("null")?;
                 visitor.visit_unit()
@@ -189,9 +225,18 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         visitor.visit_unit()
     }
 
+    of_one_shape! {
+        deserialize_str() b'"' text;
+        deserialize_string() b'"' text;
+        deserialize_identifier() b'"' text;
+        deserialize_seq() b'[' seq;
+        deserialize_map() b'{' map;
+        deserialize_struct(_name: &'static str, _fields: &'static [&'static str]) b'{' map;
+    }
+
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct seq tuple tuple_struct map struct enum identifier
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf
+        unit unit_struct tuple tuple_struct enum
     }
 }
 
@@ -280,6 +325,8 @@ impl<'de> MapAccess<'de> for Items<'_, 'de> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
     use proptest::sample::Index;
     use serde::Deserialize;
@@ -371,6 +418,38 @@ mod tests {
         ];
         for (text, b) in cases {
             assert_eq!(read::<Wanted>(text).ok(), b.map(|b| Wanted { b }), "{text}");
+        }
+    }
+
+    #[test]
+    fn another_shape_than_the_wanted_one_is_an_error() {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Wanted {
+            list: Vec<String>,
+            map: BTreeMap<String, u8>,
+            inner: Option<Box<Wanted>>,
+            truth: bool,
+        }
+        let cases = [
+            (r#"{"list":[],"map":{},"inner":{},"truth":true}"#, true),
+            (
+                r#"{ "list" : [ "a" ] , "map" : { "a" : 1 } , "inner" : null }"#,
+                true,
+            ),
+            (r#"{"list":{}}"#, false),
+            (r#"{"list":[1]}"#, false),
+            (r#"{"list":null}"#, false),
+            (r#"{"map":[]}"#, false),
+            (r#"{"map":{"a":"1"}}"#, false),
+            (r#"{"inner":[]}"#, false),
+            (r#"{"inner":"a"}"#, false),
+            (r#"{"truth":1}"#, false),
+            (r#"[[],{},{},true]"#, false),
+            (r#""a""#, false),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read::<Wanted>(text).is_ok(), expected, "{text}");
         }
     }
 

@@ -112,6 +112,12 @@ fn length(json: &[u8]) -> Option<usize> {
             outside = !outside;
         }
         in_text = outside >> (u64::BITS - 1) == 0;
+        let closed = (closing & outside).count_ones();
+        if depth > closed {
+            // It does not end in this block, in whatever order they stand.
+            depth = depth - closed + (opening & outside).count_ones();
+            continue;
+        }
         let mut brackets = (opening | closing) & outside;
         while brackets != 0 {
             let first = brackets & brackets.wrapping_neg();
