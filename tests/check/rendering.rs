@@ -446,6 +446,10 @@ fn what_is_not_rendered_is_told_and_counted() {
             "app.yaml",
             "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\n",
         ),
+        (
+            "scaled.yaml",
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: s}\n",
+        ),
     ]);
     let output = check(&folder, bin.path(), &["."]);
     let text = out(&output);
@@ -459,7 +463,7 @@ fn what_is_not_rendered_is_told_and_counted() {
         "The kustomization gone was not rendered: kustomize says: ",
         "The kustomization inflated was not rendered: it inflates the chart \"redis\"",
         "No findings in what was looked at.",
-        "Not looked into: 1 Application, 1 HelmRelease, 2 charts and 5 kustomizations.",
+        "Not looked into: 1 Application, 1 HelmRelease, 1 ScaledObject, 2 charts and 5 kustomizations.",
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }
