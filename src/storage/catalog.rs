@@ -130,7 +130,7 @@ mod tests {
             ("org.democratic-csi.truenas", Some("org.democratic-csi.*")),
             (
                 "cluster.local/prod-nfs-subdir-external-provisioner",
-                Some("cluster.local/*nfs-subdir-external-provisioner"),
+                Some("*nfs-subdir-external-provisioner"),
             ),
             ("EBS.csi.aws.com", None),
             ("example.com/unheard-of", None),

@@ -178,7 +178,7 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
         });
     assert_eq!(
         digest,
-        0xea10_7449_d417_e1a1,
+        0xde87_973a_1e0d_5021,
         "{digest:#x}\n{}",
         lines.join("\n")
     );
