@@ -62,6 +62,18 @@ pub(super) fn list(items: &[String]) -> String {
         .collect()
 }
 
+/// So many are named; of the rest only the number is told.
+const NAMED: usize = 3;
+
+/// `a, b, c and 2 more`.
+pub(super) fn some(mut items: Vec<String>) -> String {
+    if items.len() > NAMED {
+        let more = items.split_off(NAMED).len();
+        items.push(format!("{more} more"));
+    }
+    list(&items)
+}
+
 /// All that [`predicate`] depends on.
 fn told_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>) {
     let of_hold = match &volume.hold {

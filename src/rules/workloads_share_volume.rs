@@ -18,7 +18,10 @@
 //! The classic is an application and its backup job: each is fine alone, but
 //! as soon as the job's pod lands on another node it waits for the volume for
 //! as long as the application runs. For ReadWriteOncePod even the same node
-//! does not help.
+//! does not help. Nor does affinity of the job that matches its own pods as well: while
+//! none of either is there, in a first installation or between two pods of the
+//! application, the job's pod goes to any node, and which of the two gets the volume is
+//! chance.
 //!
 //! # Example
 //!
@@ -40,10 +43,10 @@
 //!
 //! # What to do
 //!
-//! Give the job required pod affinity to the application's pods, and not to its
-//! own, on `kubernetes.io/hostname`, so that it runs where the volume is; or pin both
-//! to the same node; or back up from a snapshot; or use a volume that many
-//! nodes can have.
+//! Give the job required pod affinity to the application's pods, and neither to its
+//! own nor to those of anything else, on `kubernetes.io/hostname`, so that it runs where
+//! the volume is; or pin both to the same node; or back up from a snapshot; or use a
+//! volume that many nodes can have.
 //!
 //! # Silent on
 //!
@@ -59,16 +62,14 @@ use std::collections::HashSet;
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, words};
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::situation::{Hold, Situation, UsedVolume, users, volumes};
+use crate::situation::affinity::{self, POD_NAME, Strays};
+use crate::situation::{Facts, Hold, Situation, UsedVolume, users, volumes};
 
 pub(super) const RULE: Rule = Rule {
     code: "workloads-share-volume",
     source: include_str!("workloads_share_volume.rs"),
     on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
-
-/// So many other workloads are named; of the rest only the number is told.
-const NAMED: usize = 3;
 
 /// Without pods it held nothing so far. Autoscalers leave it at 0.
 fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
@@ -112,24 +113,18 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         Hold::Free | Hold::Unknown(_) => return None,
     };
     let single_pod = volume.hold == Hold::SinglePod;
+    let workload = situation.workload;
     // Whoever runs to an end waits for its like, and no longer.
-    let passing = situation.workload.ends() && apart.iter().all(|it| it.ends());
+    let passing = workload.ends() && apart.iter().all(|it| it.ends());
     if passing && single_pod {
         return None;
     }
-    let mut others: Vec<String> = apart
-        .iter()
-        .map(|other| format!("{} {}", other.kind, other.metadata.shown_name()))
-        .collect();
-    let first = others.first()?.clone();
+    let shown = |other: &&Workload| format!("{} {}", other.kind, other.metadata.shown_name());
+    let first = shown(apart.first()?);
+    let mut others: Vec<String> = apart.iter().map(shown).collect();
     others.sort_unstable();
     others.dedup();
     let count = others.len();
-    if count > NAMED {
-        others.truncate(NAMED);
-        others.push(format!("{} more", count - NAMED));
-    }
-    let others = words::list(&others);
     let (consequence, brief) = if single_pod {
         (
             "one pod in the whole cluster may use it, so the later one stays Pending",
@@ -146,6 +141,10 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
             "apart, one of them never starts",
         )
     };
+    let (led_astray, way) = match pair(workload, &apart) {
+        Some((follower, leader)) if !single_pod => follow(follower, leader, claim, situation.facts),
+        _ => (String::new(), PIN.to_owned()),
+    };
     Some(Hazard {
         rule: RULE.code,
         outcome: if passing {
@@ -158,44 +157,106 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         volumes: vec![claim.into()],
         extent: i64::try_from(count).unwrap_or(i64::MAX),
         what: format!(
-            "{} and is also used by {others}; {consequence}.",
-            words::volumes(std::iter::once(volume))
+            "{} and is also used by {}; {led_astray}{consequence}.",
+            words::volumes(std::iter::once(volume)),
+            words::some(others),
         ),
         advice: if single_pod {
             "Give each workload a claim of its own, or use another access mode.".to_owned()
         } else {
-            format!(
-                "{}, or give each workload a claim of its own.{}",
-                keep_together(situation.workload, &apart, claim),
-                words::shared_class(situation)
-            )
+            let class = words::shared_class(situation);
+            format!("{way}, or give each workload a claim of its own.{class}")
         },
         brief: format!("claim \"{claim}\" is also used by {first}; {brief}"),
     })
 }
 
-/// What keeps the pods of `workload` and those of the others on one node: who
-/// comes and goes follows who stays.
-fn keep_together(workload: &Workload, others: &[&Workload], claim: &str) -> String {
-    let pair = if workload.ends() {
-        let stays = others.iter().find(|other| !other.ends());
-        stays.map(|leader| (workload, *leader))
-    } else {
-        let passes = others.iter().find(|other| other.ends());
-        passes.map(|follower| (*follower, workload))
-    };
-    match pair.and_then(|(follower, leader)| Some((follower, users::marks(leader, claim)?))) {
-        Some((follower, labels)) => {
-            let (pods, run) = match follower.kind {
-                WorkloadKind::Pod => ("", "it runs"),
-                _ => ("the pods of ", "they run"),
-            };
-            format!(
-                "Give {pods}{} {} required pod affinity on kubernetes.io/hostname to pods with {labels}, so that {run} where the volume is",
-                follower.kind,
-                follower.metadata.shown_name()
-            )
+const PIN: &str = "Pin all of their pods to one node";
+
+/// So many labels are named in a sentence.
+const MOST_LABELS: usize = 3;
+
+/// Who follows whom, to be on one node: who comes and goes follows who stays.
+fn pair<'a>(
+    workload: &'a Workload,
+    others: &[&'a Workload],
+) -> Option<(&'a Workload, &'a Workload)> {
+    let other = others.iter().find(|it| it.ends() != workload.ends())?;
+    Some(match workload.ends() {
+        true => (workload, other),
+        false => (other, workload),
+    })
+}
+
+/// Where the affinity that `follower` has leads it beside `leader`, as the beginning of a
+/// sentence or an empty text; and how it would be where `leader` is.
+fn follow(
+    follower: &Workload,
+    leader: &Workload,
+    claim: &str,
+    facts: Facts<'_>,
+) -> (String, String) {
+    // Its pods never meet the scheduler, which alone looks at affinity.
+    if follower.template.node_name.is_some() {
+        return (String::new(), PIN.to_owned());
+    }
+    let name = format!("{} {}", follower.kind, follower.metadata.shown_name());
+    let (they, leading) = (pods_of(follower), pods_of(leader));
+    let marks = users::marks(leader, claim);
+    let is_led = affinity::strays(follower, leader, facts);
+    let (led_astray, strays) = match is_led {
+        None => (String::new(), Vec::new()),
+        Some(Strays { leaders, .. }) if !leaders.is_empty() => {
+            let whom = words::some(leaders.iter().copied().map(pods_of).collect());
+            let text = format!(
+                "the required pod affinity of {name} also matches {whom}, so it may run where those are; "
+            );
+            (text, leaders)
         }
-        None => "Pin all of their pods to one node".to_owned(),
+        Some(Strays { own: true, .. }) => {
+            let text = format!(
+                "the required pod affinity of {name} also matches its own pods, so it may go to any node while none of these pods is there yet; "
+            );
+            (text, Vec::new())
+        }
+        Some(_) if marks.get(POD_NAME).is_none() => {
+            let way = format!("Keep {leading} on one node, as {they} go to any of them");
+            return (String::new(), way);
+        }
+        Some(_) => (String::new(), Vec::new()),
+    };
+    let found_too = std::iter::once(follower).chain(strays);
+    let found_too: Vec<String> = found_too
+        .filter(|it| marks.is_subset(&it.template.labels))
+        .map(pods_of)
+        .collect();
+    let few = (1..=MOST_LABELS).contains(&marks.iter().count());
+    let labels = marks.iter().map(|(key, value)| format!("{key}={value}"));
+    let labels = labels.collect::<Vec<_>>().join(",");
+    let run = match follower.kind {
+        WorkloadKind::Pod => "it runs",
+        _ => "they run",
+    };
+    let to = format!("{they} required pod affinity on kubernetes.io/hostname to pods with");
+    let way = if few && found_too.is_empty() {
+        format!("Give {to} {labels}, so that {run} where the volume is")
+    } else {
+        let why = match few {
+            true => format!(" ({labels} is also on {})", words::some(found_too)),
+            false => String::new(),
+        };
+        format!(
+            "Give {leading} a label that no other pods have{why}, and {to} that label, so that {run} where the volume is"
+        )
+    };
+    (led_astray, way)
+}
+
+/// `the pods of Job fill`, or `Pod shell`.
+fn pods_of(workload: &Workload) -> String {
+    let (kind, name) = (workload.kind, workload.metadata.shown_name());
+    match kind {
+        WorkloadKind::Pod => format!("{kind} {name}"),
+        _ => format!("the pods of {kind} {name}"),
     }
 }

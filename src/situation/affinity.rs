@@ -90,22 +90,35 @@ pub fn in_one_place(workload: &Workload, others: &[&Workload], facts: Facts<'_>)
     found
 }
 
-/// Whether `follower`'s pods wait for those of `leader` and go to their node, or
-/// to that of workloads in the same place, and to no other.
+/// Where the pods of a follower may be instead of beside those of one leader.
+#[derive(Debug, Default)]
+pub struct Strays<'a> {
+    /// Whether its terms match its own pods, so that the first may start anywhere.
+    pub own: bool,
+    /// The other leaders, as far as nothing keeps them in one place with that one.
+    pub leaders: Vec<&'a Workload>,
+}
+
+/// Where the terms of `follower` lead its pods beside those of `leader`; `None` where
+/// they do not lead to those.
 #[must_use]
-pub fn follows(follower: &Workload, leader: &Workload, facts: Facts<'_>) -> bool {
-    if !is_follower(follower, facts) || !has_leader(follower, leader, facts) {
-        return false;
+pub fn strays<'a>(follower: &Workload, leader: &Workload, facts: Facts<'a>) -> Option<Strays<'a>> {
+    if !binds(follower, facts) || !has_leader(follower, leader, facts) {
+        return None;
     }
-    let mut others = Vec::new();
+    let mut leaders = Vec::new();
     all_leaders(follower, facts, &mut |other| {
         if !same(other, leader) {
-            others.push(other);
+            leaders.push(other);
         }
         true
     });
-    let mut kept = in_one_place(leader, &others, facts).into_iter();
-    kept.all(|kept| kept)
+    let mut kept = in_one_place(leader, &leaders, facts).into_iter();
+    leaders.retain(|_| kept.next() != Some(true));
+    Some(Strays {
+        own: matches_its_own_terms(follower, facts),
+        leaders,
+    })
 }
 
 /// Whether `follower`'s pods go to the node of the StatefulSet's pod of that name,

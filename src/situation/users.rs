@@ -1,9 +1,10 @@
 //! Who else uses a volume, and whether they are on the same node.
 
-use super::affinity::{POD_NAME, follows, follows_pod, in_one_place, same};
+use super::affinity::{POD_NAME, follows_pod, in_one_place, same, strays};
 use super::range::{OneNode, Range};
 use super::{Facts, Placement, Situation, UsedVolume, volumes};
 use crate::cluster::Turn;
+use crate::model::labels::Labels;
 use crate::model::workload::{Workload, WorkloadKind};
 
 /// So many claims of a StatefulSet's pods are looked up: a bound to the work that
@@ -85,6 +86,9 @@ fn is_on_the_node(situation: &Situation<'_>, other: &Workload) -> bool {
 /// the pod that has the volume, or with all pods, which are in one place.
 fn one_follows(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume) -> bool {
     let (own, facts) = (situation.workload, situation.facts);
+    let follows = |follower: &Workload, leader: &Workload| {
+        strays(follower, leader, facts).is_some_and(|it| it.leaders.is_empty() && !it.own)
+    };
     let they_stay_together = || {
         let placement = || Placement::of(other, None, &volumes::of(other, facts), facts);
         other.replicas <= 1 || placement().pins_replicas()
@@ -92,22 +96,17 @@ fn one_follows(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume)
     let we_stay_together = || own.replicas <= 1 || situation.placement.pins_replicas();
     (own.ends() && follows_maker(own, other, volume, facts))
         || (other.ends() && follows_maker(other, own, volume, facts))
-        || (own.ends() && they_stay_together() && follows(own, other, facts))
-        || (other.ends() && we_stay_together() && follows(other, own, facts))
+        || (own.ends() && they_stay_together() && follows(own, other))
+        || (other.ends() && we_stay_together() && follows(other, own))
 }
 
-/// The labels by which the pods of `workload` that hold `claim` are found, as text;
-/// `None` where they have none, or too many for a sentence.
+/// The labels by which the pods of `workload` that hold `claim` are found.
 #[must_use]
-pub fn marks(workload: &Workload, claim: &str) -> Option<String> {
-    if let Some(pod) = pod_of_claim(workload, claim) {
-        return Some(format!("{POD_NAME}={pod}"));
+pub fn marks(workload: &Workload, claim: &str) -> Labels {
+    match pod_of_claim(workload, claim) {
+        Some(pod) => [(POD_NAME, pod)].into_iter().collect(),
+        None => workload.template.labels.clone(),
     }
-    let labels = workload.template.labels.iter();
-    let labels: Vec<String> = labels
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
-    (1..=3).contains(&labels.len()).then(|| labels.join(","))
 }
 
 /// The pod for which the StatefulSet `set` makes `claim`.
