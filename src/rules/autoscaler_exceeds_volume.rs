@@ -40,6 +40,7 @@
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, words};
 use crate::cluster::Turn;
+use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::Workload;
 use crate::situation::Situation;
 use crate::situation::constraints::{Contradiction, Together, contradiction};
@@ -83,17 +84,7 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     if !workload.has_pods() || situation.volumes.is_empty() {
         return;
     }
-    let view = situation.facts.view;
-    let autoscaler = view
-        .autoscalers_of(
-            workload.kind,
-            &workload.metadata.namespace,
-            &workload.metadata.name,
-        )
-        .into_iter()
-        .filter(|autoscaler| view.autoscaler_turn(autoscaler) == Turn::Never)
-        .max_by_key(|autoscaler| autoscaler.most(workload.replicas));
-    let Some(autoscaler) = autoscaler else {
+    let Some(autoscaler) = highest(situation) else {
         return;
     };
     let scaled = Workload {
@@ -101,7 +92,13 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         ..workload.clone()
     };
     found.extend(find(
-        &Situation::of(&scaled, None, situation.facts),
+        // With the volumes as they are taken to be, where they are not known.
+        &Situation {
+            workload: &scaled,
+            facts: situation.facts,
+            volumes: situation.volumes.clone(),
+            placement: situation.placement.clone(),
+        },
         workload.replicas,
         words::pods_field(workload.kind),
         &format!(
@@ -113,6 +110,16 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
             _ => "Set minReplicas and maxReplicas of the HorizontalPodAutoscaler to 1",
         },
     ));
+}
+
+/// The autoscaler, there before the workload, that allows it the most pods.
+pub(super) fn highest<'a>(situation: &Situation<'a>) -> Option<&'a Autoscaler> {
+    let (workload, view) = (situation.workload, situation.facts.view);
+    let metadata = &workload.metadata;
+    view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
+        .into_iter()
+        .filter(|autoscaler| view.autoscaler_turn(autoscaler) == Turn::Never)
+        .max_by_key(|autoscaler| autoscaler.most(workload.replicas))
 }
 
 /// What the number of replicas in `situation` brings about that `before` did

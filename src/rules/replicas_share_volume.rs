@@ -46,7 +46,6 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, words};
-use crate::model::workload::WorkloadKind;
 use crate::situation::Situation;
 
 pub(super) const RULE: Rule = Rule {
@@ -59,12 +58,7 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     if !situation.replicas_share_exclusive() {
         return;
     }
-    let (kind, pods) = (situation.workload.kind, situation.pods());
-    let wanted = match kind {
-        WorkloadKind::DaemonSet => "runs a pod on each of its nodes".to_owned(),
-        WorkloadKind::Job | WorkloadKind::CronJob => format!("runs {pods} pods at a time"),
-        _ => format!("asks for {pods} replicas"),
-    };
+    let kind = situation.workload.kind;
     let (outcome, consequence) = if situation.workload.ends() {
         (
             Outcome::Delay,
@@ -84,8 +78,9 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         volumes: words::names(situation.exclusive()),
         extent: words::pods_extent(situation),
         what: format!(
-            "{} and the {kind} {wanted}; {}, so {consequence}.",
+            "{} and the {kind} {}; {}, so {consequence}.",
             words::volumes(situation.exclusive()),
+            words::pods_wanted(situation),
             situation.placement.eligible,
         ),
         advice: format!(

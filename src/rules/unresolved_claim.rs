@@ -45,11 +45,15 @@
 use std::collections::HashSet;
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, Scaling, judge_scaling, judge_workload, words};
+use super::{
+    Certainty, On, Outcome, Rule, Scaling, autoscaler_exceeds_volume, codes, judge_scaling,
+    judge_workload, words,
+};
 use crate::cluster::Absence;
 use crate::model::Text;
+use crate::model::autoscaler::Autoscaler;
 use crate::situation::hold::Missing;
-use crate::situation::{Hold, Situation, UsedVolume};
+use crate::situation::{Hold, Situation, UsedVolume, users};
 
 pub(super) const RULE: Rule = Rule {
     code: "unresolved-claim",
@@ -59,26 +63,83 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     if let Some(assumed) = situation.with_unknown_as_exclusive() {
-        found.extend(unresolved(situation, &judge_workload(&assumed), None));
+        let hazards = judge_workload(&assumed);
+        let autoscaler = autoscaler_exceeds_volume::highest(situation);
+        let why = why(&hazards, &assumed, autoscaler);
+        let need = format!("this {} needs{why}", situation.workload.kind);
+        found.extend(unresolved(situation, &hazards, &need, None));
     }
 }
 
 fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     if let Some(situation) = scaling.situation.with_unknown_as_exclusive() {
-        let hazards = judge_scaling(&Scaling {
+        let assumed = Scaling {
             situation,
             ..*scaling
-        });
+        };
+        let hazards = judge_scaling(&assumed);
+        let why = why(&hazards, &assumed.situation, scaling.autoscaler);
+        let workload = assumed.situation.workload;
+        let need = format!("{} {} needs{why}", workload.kind, workload.metadata.name);
         let field = hazards.first().map(|hazard| hazard.field_path.clone());
-        found.extend(unresolved(&scaling.situation, &hazards, field));
+        found.extend(unresolved(&scaling.situation, &hazards, &need, field));
     }
 }
 
-/// What cannot be told of the volumes on which `hazards` rest. `field` is the
-/// field at fault, where it is not the one that names the volume.
+/// What brings `hazards` about, as the end of a sentence or an empty text.
+fn why(hazards: &[Hazard], situation: &Situation<'_>, autoscaler: Option<&Autoscaler>) -> String {
+    let mut told = HashSet::new();
+    let new = hazards.iter().filter(|hazard| told.insert(hazard.rule));
+    let reasons: Vec<String> = new
+        .filter_map(|hazard| reason(hazard, situation, autoscaler))
+        .collect();
+    match reasons.is_empty() {
+        true => String::new(),
+        false => format!(", as {}", words::list(&reasons)),
+    }
+}
+
+fn reason(
+    hazard: &Hazard,
+    situation: &Situation<'_>,
+    autoscaler: Option<&Autoscaler>,
+) -> Option<String> {
+    Some(match hazard.rule {
+        codes::ROLLING_UPDATE_OVERLAP => {
+            "a rolling update starts new pods before the old ones are gone".to_owned()
+        }
+        codes::REPLICAS_SHARE_VOLUME => format!("it {}", words::pods_wanted(situation)),
+        codes::AUTOSCALER_EXCEEDS_VOLUME => match autoscaler {
+            Some(autoscaler) => format!(
+                "maxReplicas of HorizontalPodAutoscaler {} allows it {} pods",
+                autoscaler.metadata.name,
+                autoscaler.most(situation.workload.replicas)
+            ),
+            None => format!("it is scaled to {} pods", situation.pods()),
+        },
+        codes::WORKLOADS_SHARE_VOLUME => {
+            let mut volumes = situation.volumes.iter();
+            let volume = volumes.find(|it| hazard.volumes.contains(it.shown_name()))?;
+            let others = users::apart(situation, volume.claim.as_deref()?, volume);
+            let first = others.first()?;
+            let first = format!("{} {}", first.kind, first.metadata.shown_name());
+            let claim = words::quoted(volume);
+            match others.len() - 1 {
+                0 => format!("{first} uses {claim} too"),
+                more => format!("{first} and {more} more use {claim} too"),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// What cannot be told of the volumes on which `hazards` rest. `need` says who needs to
+/// know, and why. `field` is the field at fault, where it is not the one that names the
+/// volume.
 fn unresolved(
     situation: &Situation<'_>,
     hazards: &[Hazard],
+    need: &str,
     field: Option<String>,
 ) -> Option<Hazard> {
     let concerned: HashSet<&Text> = hazards.iter().flat_map(|it| &it.volumes).collect();
@@ -122,9 +183,8 @@ fn unresolved(
             .collect(),
         extent: 0,
         what: format!(
-            "{}, so it could not be verified that several nodes may have {volumes} at once, which this {} needs.",
+            "{}, so it could not be verified that several nodes may have {volumes} at once, which {need}.",
             words::list(&seen),
-            situation.workload.kind
         ),
         advice: advice.join(" "),
         brief: format!("{}{more}", about(&words::quoted(first), missing, partial).0),

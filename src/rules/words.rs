@@ -217,6 +217,16 @@ pub(super) const fn pods_field(kind: WorkloadKind) -> &'static str {
     }
 }
 
+/// How many pods a workload wants, as the end of a sentence about it.
+pub(super) fn pods_wanted(situation: &Situation<'_>) -> String {
+    let pods = situation.pods();
+    match situation.workload.kind {
+        WorkloadKind::DaemonSet => "runs a pod on each of its nodes".to_owned(),
+        WorkloadKind::Job | WorkloadKind::CronJob => format!("runs {pods} pods at a time"),
+        _ => format!("asks for {pods} replicas"),
+    }
+}
+
 /// How many pods there are, as far as the object's author chose it: the number
 /// of nodes, which a DaemonSet follows, is no choice of theirs.
 pub(super) fn pods_extent(situation: &Situation<'_>) -> i64 {
