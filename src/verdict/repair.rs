@@ -102,6 +102,10 @@ impl<'a> Judged<'a> {
         // What the request said beside the object counts for the patched one too.
         workload.metadata.namespace = self.workload.metadata.namespace.clone();
         workload.metadata.name = self.workload.metadata.name.clone();
+        // So do the containers, which no patch touches and a document may be without.
+        let (patched, whole) = (&mut workload.template, &self.workload.template);
+        patched.takes_host_port = whole.takes_host_port;
+        patched.extended_resources = whole.extended_resources.clone();
         let workload = capped(Cow::Owned(workload), self.facts);
         let situation = Situation::of(&workload, self.previous, self.facts);
         if !remedy.works(&situation) {

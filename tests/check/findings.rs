@@ -54,6 +54,24 @@ fn a_proposed_patch_keeps_every_label() {
     assert_eq!(patch["value"][0]["labelSelector"]["matchLabels"], labels);
 }
 
+/// Containers are the bulk of most documents, which is not kept for remedies.
+#[test]
+fn what_containers_take_of_their_node_counts_for_remedies() {
+    for taken in [
+        "ports: [{hostPort: 80}]",
+        "resources: {limits: {x.io/gpu: 1}}",
+    ] {
+        let containers = format!("      containers: [{{name: app, image: app, {taken}}}]\n");
+        let deployment = DEPLOYMENT.to_owned() + &containers;
+        let input = [CLASS, CLAIM, &deployment].join("---\n");
+        let folder = repository(&[("all.yaml", &input)]);
+        let findings = findings(&run(&folder, &["check", ".", "--format", "json"]));
+        let remedies = findings[0]["remedies"].as_array().unwrap();
+        let names: Vec<&Value> = remedies.iter().map(|it| &it["name"]).collect();
+        assert_eq!(names, ["recreate", "zero-surge"], "{taken}");
+    }
+}
+
 /// Whatever comes later in the input counts as much as what comes before.
 #[test]
 fn every_kind_of_object_in_the_input_counts() {
