@@ -155,7 +155,8 @@ fn find(
                 situation.placement.eligible,
             ),
             advice: format!(
-                "{fewer}, or keep the pods on one node with required pod affinity on kubernetes.io/hostname, or use a volume that many nodes can have.{}",
+                "{fewer}{}, or use a volume that many nodes can have.{}",
+                words::or_together(situation),
                 words::shared_class(situation)
             ),
             brief: format!(

@@ -48,7 +48,8 @@
 //! short downtime at each rollout. Or, with one replica, keep `RollingUpdate` with
 //! `maxSurge: 0` and `maxUnavailable: 1`, which does the same with a short wait. Or keep the
 //! pods on one node with required pod affinity to themselves on
-//! `kubernetes.io/hostname`. Or use a volume that many nodes can have.
+//! `kubernetes.io/hostname`, where nothing of their own keeps them apart. Or use a
+//! volume that many nodes can have.
 //!
 //! # Silent on
 //!
@@ -61,6 +62,7 @@ use super::{Certainty, On, Outcome, Rule, words};
 use crate::model::strategy::Room;
 use crate::model::workload::WorkloadKind;
 use crate::situation::Situation;
+use crate::situation::constraints::affinity_would_hold;
 use crate::situation::moved::Move;
 
 pub(super) const RULE: Rule = Rule {
@@ -112,10 +114,11 @@ fn deadlock(situation: &Situation<'_>, room: Room) -> Hazard {
             // What helps one pod through a rollout leaves several stuck.
             words::advice_for_several_pods(situation)
         } else {
-            format!(
-                "{}, or keep the pods on one node with required pod affinity.",
-                way_out(situation)
-            )
+            let or_together = match affinity_would_hold(situation) {
+                true => ", or keep the pods on one node with required pod affinity",
+                false => "",
+            };
+            format!("{}{or_together}.", way_out(situation))
         },
         brief: format!(
             "{}: a rollout to another node never ends; {}",
@@ -161,9 +164,10 @@ fn way_out(situation: &Situation<'_>) -> &'static str {
 fn brief_way_out(situation: &Situation<'_>) -> &'static str {
     match (situation.workload.kind, situation.workload.replicas) {
         (WorkloadKind::StatefulSet, _) => "scale to 0 first",
-        (_, 2..) if situation.replicas_share_exclusive() => {
-            "use one replica and Recreate, or keep the pods on one node"
-        }
+        (_, 2..) if situation.replicas_share_exclusive() => match affinity_would_hold(situation) {
+            true => "use one replica and Recreate, or keep the pods on one node",
+            false => "use one replica and Recreate",
+        },
         (_, 2..) => "use Recreate",
         _ => "use Recreate or maxSurge 0",
     }
@@ -231,7 +235,11 @@ fn delay(situation: &Situation<'_>) -> Hazard {
             words::volumes(situation.exclusive()),
             situation.placement.eligible
         ),
-        advice: "Nothing breaks; to spare the wait, keep the pods on one node with required pod affinity.".to_owned(),
+        advice: match affinity_would_hold(situation) {
+            true => "Nothing breaks; to spare the wait, keep the pods on one node with required pod affinity.",
+            false => "Nothing breaks.",
+        }
+        .to_owned(),
         brief: format!(
             "{}: a new pod on another node waits until the old pod is gone",
             words::first_of(situation.exclusive())

@@ -6,6 +6,7 @@ use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::workload::WorkloadKind;
 use crate::situation::Basis;
+use crate::situation::constraints::affinity_would_hold;
 use crate::situation::{Facts, Grounds, Hold, Situation, UsedVolume};
 use crate::storage::ClassModes;
 
@@ -236,31 +237,50 @@ pub(super) fn pods_extent(situation: &Situation<'_>) -> i64 {
     }
 }
 
+/// What required affinity can do for several pods, as a part of a sentence; an empty text
+/// where it can do nothing.
+pub(super) fn or_together(situation: &Situation<'_>) -> &'static str {
+    match affinity_would_hold(situation) {
+        true => {
+            ", or keep the pods on one node with required pod affinity on kubernetes.io/hostname"
+        }
+        false => "",
+    }
+}
+
 /// What to do where several pods of one workload want one exclusive volume. It
 /// helps through rollouts as well.
 pub(super) fn advice_for_several_pods(situation: &Situation<'_>) -> String {
-    let workload = situation.workload;
-    match workload.kind {
+    let one = match situation.workload.kind {
         WorkloadKind::DaemonSet => {
-            "Use a volume that many nodes can have, or limit the DaemonSet to the one node that needs it."
-        }
-        WorkloadKind::Job | WorkloadKind::CronJob => {
-            "Set parallelism to 1, or keep the pods on one node with required pod affinity on kubernetes.io/hostname, or use a volume that many nodes can have."
+            return "Use a volume that many nodes can have, or limit the DaemonSet to the one node that needs it.".to_owned();
         }
         WorkloadKind::StatefulSet => {
-            "Move the claim to volumeClaimTemplates so that each pod has its own, or set replicas to 1, or use a volume that many nodes can have."
+            return "Move the claim to volumeClaimTemplates so that each pod has its own, or set replicas to 1, or use a volume that many nodes can have.".to_owned();
+        }
+        WorkloadKind::Job | WorkloadKind::CronJob => {
+            return format!(
+                "Set parallelism to 1{}, or use a volume that many nodes can have.",
+                or_together(situation)
+            );
         }
         WorkloadKind::Deployment if situation.rolling_update().is_some() => {
-            "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set replicas to 1 and spec.strategy to Recreate, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."
+            "replicas to 1 and spec.strategy to Recreate"
         }
         WorkloadKind::Deployment
         | WorkloadKind::ReplicaSet
         | WorkloadKind::ReplicationController
-        | WorkloadKind::Pod => {
-            "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set replicas to 1, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."
+        | WorkloadKind::Pod => "replicas to 1",
+    };
+    let set = match affinity_would_hold(situation) {
+        true => {
+            "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set"
         }
-    }
-    .to_owned()
+        false => "Set",
+    };
+    format!(
+        "{set} {one}, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."
+    )
 }
 
 /// A sentence that names a class of the cluster whose volumes many nodes can

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::affinity::{every_node_has, matches_itself, matches_other_revision};
+use super::affinity::{self, every_node_has, matches_itself, matches_other_revision};
 use super::eligibility::Eligibility;
-use super::{Hold, NodeAssumption, Situation, UsedVolume};
+use super::{Hold, NodeAssumption, Placement, Situation, UsedVolume};
 use crate::model::Text;
 use crate::model::node::Node;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm, TopologySpread};
@@ -67,6 +67,29 @@ pub fn contradiction(situation: &Situation<'_>) -> Option<Contradiction> {
         pods: Together::Rollout,
         constraint,
     })
+}
+
+/// Whether required affinity of the pods to each other would hold them on one node, as
+/// nothing of their own forbids that. How many devices a node has left is not known.
+#[must_use]
+pub fn affinity_would_hold(situation: &Situation<'_>) -> bool {
+    let (workload, template) = (situation.workload, &situation.workload.template);
+    let held = Situation {
+        placement: Placement {
+            affinity: affinity::Together {
+                replicas: true,
+                rollouts: true,
+            },
+            ..situation.placement.clone()
+        },
+        volumes: situation.volumes.clone(),
+        ..*situation
+    };
+    workload.kind != WorkloadKind::DaemonSet
+        && template.node_name.is_none()
+        && template.extended_resources.is_empty()
+        && held.pins_replicas()
+        && contradiction(&held).is_none()
 }
 
 /// Whose pods are counted together.

@@ -69,6 +69,8 @@ fn what_containers_take_of_their_node_counts_for_remedies() {
         let remedies = findings[0]["remedies"].as_array().unwrap();
         let names: Vec<&Value> = remedies.iter().map(|it| &it["name"]).collect();
         assert_eq!(names, ["recreate", "zero-surge"], "{taken}");
+        let message = findings[0]["message"].as_str().unwrap();
+        assert!(!message.contains("affinity"), "{message}");
     }
 }
 

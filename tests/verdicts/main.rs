@@ -276,6 +276,39 @@ fn every_case_gets_its_verdict() {
 }
 
 #[test]
+fn deployments_are_told_to_stay_together_where_that_is_a_remedy() {
+    let mut told = [0, 0];
+    for case in cases() {
+        let raw = cluster::manifest(&case.judge);
+        // A term more does not mend the one that leads the pods elsewhere.
+        let is_led = raw.pointer("/spec/template/spec/affinity/podAffinity");
+        if raw["kind"] != "Deployment" || is_led.is_some() {
+            continue;
+        }
+        let verdict = judge(&raw, None, &case.cluster, &case.policy, Aim::Propose);
+        let rules = ["rolling-update-overlap", "replicas-share-volume"];
+        for finding in verdict.findings {
+            if !rules.contains(&finding.rule) {
+                continue;
+            }
+            let mut remedies = finding.remedies.iter();
+            let helps = remedies.any(|it| it.remedy.name == "colocate");
+            let message = &finding.message;
+            let is_told = message.contains("required pod affinity");
+            assert_eq!(is_told, helps, "{}: {message}", case.name);
+            assert!(
+                helps || !finding.brief.contains("on one node"),
+                "{}: {}",
+                case.name,
+                finding.brief
+            );
+            told[usize::from(helps)] += 1;
+        }
+    }
+    assert!(told.iter().all(|count| *count > 5), "{told:?}");
+}
+
+#[test]
 fn every_message_is_whole_and_every_warning_short() {
     for case in cases() {
         let raw = cluster::manifest(&case.judge);
