@@ -3,11 +3,32 @@
 //! The fields are those of `kustomize.config.k8s.io/v1beta1` `Kustomization` and
 //! `v1alpha1` `Component`, as kustomize's api/types/kustomization.go declares them.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 /// The names under which kustomize looks for it in a folder.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+/// Fields that add objects or label them, but leave alone what decides about their volumes:
+/// annotations may silence a rule, and under another name a claim may be bound.
+const HARMLESS: [&str; 14] = [
+    "buildMetadata",
+    "commonLabels",
+    "configMapGenerator",
+    "crds",
+    "generatorOptions",
+    "generators",
+    "helmGlobals",
+    "images",
+    "labels",
+    "metadata",
+    "openapi",
+    "secretGenerator",
+    "sortOptions",
+    "validators",
+];
 
 /// A `kustomization.yaml`, as far as it names other files and folders. The names
 /// stand as they are written: relative paths, URLs, or, for patches, YAML.
@@ -25,6 +46,9 @@ pub struct Kustomization {
     pub patches: Vec<String>,
     /// The charts it would inflate, by name.
     pub charts: Vec<String>,
+    /// It may change what decides about the volumes of the objects it takes, their
+    /// namespace aside.
+    pub changes: bool,
 }
 
 #[derive(Deserialize)]
@@ -43,6 +67,8 @@ struct Fields {
     patches_json6902: Option<Vec<Patch>>,
     helm_charts: Option<Vec<Chart>>,
     helm_chart_inflation_generator: Option<Vec<IgnoredAny>>,
+    #[serde(flatten)]
+    others: BTreeMap<String, IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -91,13 +117,19 @@ impl Kustomization {
                 .flatten()
                 .map(|_| String::new()),
         );
+        let components = fields.components.unwrap_or_default();
+        let mut others = fields.others.keys();
+        let changes = !patches.is_empty()
+            || !components.is_empty()
+            || others.any(|field| !HARMLESS.contains(&field.as_str()));
         Some(Self {
             is_component: fields.kind == "Component",
             namespace: fields.namespace,
             resources,
-            components: fields.components.unwrap_or_default(),
+            components,
             patches,
             charts,
+            changes,
         })
     }
 }
@@ -139,6 +171,27 @@ images: [{name: web, newTag: \"2\"}]
         assert_eq!(read.patches.len(), 4);
         assert!(read.patches.contains(&"ops.json".to_owned()));
         assert!(!read.is_component);
+    }
+
+    #[test]
+    fn what_only_adds_and_names_changes_nothing() {
+        for (text, changes) in [
+            ("resources: [a.yaml]\nnamespace: shop\n", false),
+            ("labels: [{pairs: {a: b}}]\nimages: [{name: a}]\n", false),
+            ("generators: [secrets.yaml]\nsecretGenerator: []\n", false),
+            ("helmCharts: [{name: redis}]\npatches: []\n", false),
+            ("patches: [{path: size.yaml}]\n", true),
+            ("namePrefix: dev-\n", true),
+            ("commonAnnotations: {a: b}\n", true),
+            ("patchesJson6902: [{path: ops.json}]\n", true),
+            ("components: [../tls]\n", true),
+            ("transformers: [t.yaml]\n", true),
+            ("replicas: [{name: web, count: 2}]\n", true),
+            ("replacements: [{path: r.yaml}]\n", true),
+        ] {
+            let read = Kustomization::read(text).unwrap();
+            assert_eq!(read.changes, changes, "{text}");
+        }
     }
 
     #[test]

@@ -85,6 +85,8 @@ pub struct Located {
     /// Whether an earlier report lacks it; `None` where there is none. What is not new
     /// is told to programs only.
     pub is_new: Option<bool>,
+    /// Whether it hangs on what was not rendered, so that facts cannot settle it.
+    pub is_unrendered: bool,
 }
 
 impl Located {
@@ -97,6 +99,7 @@ impl Located {
             fix: None,
             users: Vec::new(),
             is_new: None,
+            is_unrendered: false,
         }
     }
 }

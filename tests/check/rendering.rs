@@ -489,6 +489,80 @@ fn what_is_not_rendered_is_told_and_counted() {
     );
 }
 
+/// A patch may change what the files of a kustomization say, and what it does not list is
+/// not deployed with it.
+#[test]
+fn what_was_not_rendered_is_certain_only_where_nothing_changes_it() {
+    let Some(bin) = tools(&["kustomize"]) else {
+        return;
+    };
+    let patch = "patches: [{path: recreate.yaml}]\n";
+    let recreate = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {strategy: {type: Recreate, rollingUpdate: null}}\n";
+    let old = WEB
+        .replace("name: web\nspec", "name: old\nspec")
+        .replace("RollingUpdate", "Recreate");
+    let claim = class_and_claim();
+    let gone = "resources: [../base, absent.yaml]\n";
+    let denied = &["deny verified rolling-update-overlap"][..];
+    let warned = &["warn assumed rolling-update-overlap"][..];
+    type Case<'c> = (&'c str, &'c str, &'c str, &'c [&'c str]);
+    let moved = format!("namespace: shop\n{gone}");
+    let patched = format!("{gone}{patch}");
+    let generated = format!("resources: [../base]\n{patch}generators: [absent.yaml]\n");
+    let rendered = format!("resources: [../base]\n{patch}");
+    let table: [Case<'_>; 6] = [
+        ("only lists", gone, "", denied),
+        ("moves to a namespace", &moved, "", warned),
+        ("patches", &patched, "", warned),
+        ("patches and generates", &generated, "", warned),
+        ("is rendered", &rendered, "", &[]),
+        (
+            "is rendered elsewhere",
+            &patched,
+            "resources: [../base]\n",
+            denied,
+        ),
+    ];
+    for (name, prod, dev, expected) in table {
+        let mut files = vec![
+            (
+                "base/kustomization.yaml",
+                "resources: [web.yaml, claim.yaml]\n",
+            ),
+            ("base/web.yaml", WEB),
+            ("base/claim.yaml", &claim),
+            ("base/old.yaml", &old),
+            ("prod/kustomization.yaml", prod),
+            ("prod/recreate.yaml", recreate),
+        ];
+        if !dev.is_empty() {
+            files.push(("dev/kustomization.yaml", dev));
+        }
+        let folder = repository(&files);
+        let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+        let report = report(&output);
+        let findings = report["findings"].as_array().unwrap();
+        let found: Vec<String> = findings
+            .iter()
+            .map(|it| {
+                format!("{} {} {}", it["action"], it["certainty"], it["rule"]).replace('"', "")
+            })
+            .collect();
+        assert_eq!(found, expected, "{name}: {report:#}");
+        assert_eq!(code(&output), i32::from(expected == denied), "{name}");
+        if expected == warned {
+            let message = findings[0]["message"].as_str().unwrap();
+            let why = " The kustomization prod, which was not rendered, may change this.";
+            assert!(message.ends_with(why), "{name}: {message}");
+            let told = check(&folder, bin.path(), &["."]);
+            assert!(!out(&told).contains("--facts FILE"), "{name}: {told:?}");
+            check(&folder, bin.path(), &[".", "--fix"]);
+            let web = fs::read_to_string(folder.path().join("base/web.yaml")).unwrap();
+            assert_eq!(web, WEB, "{name}: an assumption is not repaired");
+        }
+    }
+}
+
 #[test]
 fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
     let bin = tempfile::tempdir().unwrap();
@@ -501,9 +575,12 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
     let all = class_and_claim();
     let folder = repository(&[
         ("chart/Chart.yaml", CHART),
-        ("app/kustomization.yaml", "resources: [web.yaml]\n"),
+        (
+            "app/kustomization.yaml",
+            "resources: [web.yaml, claim.yaml]\n",
+        ),
         ("app/web.yaml", WEB),
-        ("claim.yaml", &all),
+        ("app/claim.yaml", &all),
     ]);
     // What it starts holds the pipe open for as long as it runs.
     let pipe = bin.path().join("pipe");

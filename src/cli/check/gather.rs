@@ -1,16 +1,16 @@
 //! From files to objects to judge and the facts they are for each other.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::known::Known;
 use super::namespace::Namespaces;
 use super::progress::Progress;
-use super::render::roots::{Root, RootKind};
-use super::render::{self, Opened, RenderOptions};
+use super::render::roots::Root;
+use super::render::{self, Opened, RenderOptions, Unrendered};
 use super::repository::Repository;
-use super::scope::{Member, Scopes};
+use super::scope::{Member, Scopes, Surroundings};
 use crate::cluster::Cluster;
 use crate::manifest::error::ReadError;
 use crate::manifest::find::{Exclude, Found, find};
@@ -34,6 +34,8 @@ pub(super) struct Gathered {
     not_rendered: Vec<Unread>,
     /// How many were not rendered, by kind.
     counts: BTreeMap<String, usize>,
+    /// The files, without links, of kustomizations that were not rendered.
+    unrendered: HashMap<PathBuf, Unrendered>,
     /// In the order of the sources and of their text.
     pub(super) objects: Vec<Known>,
     /// What is known beside the files.
@@ -57,14 +59,14 @@ pub(super) struct Reading<'a> {
 }
 
 impl Gathered {
-    /// Reads everything under `paths`, with what there is of these `kinds` rendered.
-    /// `facts` are known beside it.
+    /// Reads everything under `paths`, rendered where it is meant to be. `facts` are
+    /// known beside it.
     ///
     /// # Errors
     /// Nothing can be rendered on this machine, or not with these options.
     pub(super) fn read(
         paths: &[PathBuf],
-        kinds: &[RootKind],
+        kustomizations: render::Kustomizations,
         reading: Reading<'_>,
         facts: Cluster,
     ) -> io::Result<Self> {
@@ -82,11 +84,11 @@ impl Gathered {
             links,
             ..Summary::default()
         };
-        let opened = render::open(sources, kinds, reading.namespace, reading.render)?;
+        let opened = render::open(sources, kustomizations, reading.namespace, reading.render)?;
         Ok(Self::of_opened(opened, unread, summary, reading, facts))
     }
 
-    /// Reads the same files again, after they were changed, and renders the
+    /// Reads the same files again, after they were changed in place, and renders the
     /// kustomizations that they make. What charts were rendered to stays.
     ///
     /// # Errors
@@ -98,8 +100,13 @@ impl Gathered {
         };
         let first = self.sources.len() - self.roots.len();
         let charts = self.sources.split_off(first);
-        let kinds = [RootKind::Kustomization];
-        let mut opened = render::open(self.sources, &kinds, reading.namespace, reading.render)?;
+        let kustomizations = render::Kustomizations::Opened;
+        let mut opened = render::open(
+            self.sources,
+            kustomizations,
+            reading.namespace,
+            reading.render,
+        )?;
         opened.sources.extend(charts);
         opened.roots.extend(self.roots);
         opened.unopened.splice(..0, self.unopened);
@@ -119,6 +126,18 @@ impl Gathered {
     pub(super) fn root(&self, source: usize) -> Option<&Root> {
         let first = self.sources.len() - self.roots.len();
         self.roots.get(source.checked_sub(first)?)
+    }
+
+    /// The folder of a kustomization that was not rendered and may change what decides
+    /// about the object in these surroundings.
+    pub(super) fn changed_by(&self, known: &Known, surroundings: &Surroundings) -> Option<&Path> {
+        let sources = [known.place.source];
+        let mut sources = sources.iter().chain(&surroundings.sources);
+        sources.find_map(|source| self.unrendered_at(*source)?.changed_by.as_deref())
+    }
+
+    fn unrendered_at(&self, source: usize) -> Option<&Unrendered> {
+        self.unrendered.get(self.sources[source].real_path()?)
     }
 
     fn of_opened(
@@ -174,6 +193,7 @@ impl Gathered {
             unopened: opened.unopened,
             not_rendered: opened.unread,
             counts: opened.counts,
+            unrendered: opened.unrendered,
             objects,
             facts,
             whole,
@@ -211,7 +231,9 @@ impl Gathered {
             hook: known.hook,
             judged: known.is_judged(),
         });
-        Scopes::new(members.collect(), &self.sources, &self.facts)
+        let of_source = |number| self.unrendered_at(number).map_or(&[][..], |it| &it.roots);
+        let unrendered = (0..self.sources.len()).map(of_source).collect();
+        Scopes::new(members.collect(), &self.sources, unrendered, &self.facts)
     }
 }
 

@@ -95,6 +95,8 @@ pub(super) fn verdict(
 /// What there is to tell of one object, and where each of it stands.
 struct Told {
     number: usize,
+    /// Whether the findings hang on what was not rendered.
+    is_unrendered: bool,
     findings: Vec<(Finding, Spot)>,
     notices: Vec<(String, Spot)>,
 }
@@ -172,16 +174,19 @@ fn tell(
     };
     // What has no pods yet may need it as soon as it has, and another overlay may now.
     let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
-    let unused = if unused.is_empty() || asleep || is_taken_twice(gathered, known) {
-        Vec::new()
-    } else {
-        unused
-    };
+    let changed_by = gathered.changed_by(known, surroundings);
+    let unused =
+        if unused.is_empty() || asleep || changed_by.is_some() || is_taken_twice(gathered, known) {
+            Vec::new()
+        } else {
+            unused
+        };
     if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
         return None;
     }
     let mut told = Told {
         number,
+        is_unrendered: changed_by.is_some(),
         findings: Vec::new(),
         notices: Vec::new(),
     };
@@ -214,14 +219,18 @@ fn tell(
             if !finding.volumes.contains(&assumed.claim) {
                 continue;
             }
-            finding.certainty = Certainty::Assumed;
-            if matches!(finding.action, Action::Deny | Action::Fix) {
-                finding.action = Action::Warn;
-            }
+            assume(&mut finding);
             let notice = (assumed.text.clone(), document.spot(""));
             if !told.notices.contains(&notice) {
                 told.notices.push(notice);
             }
+        }
+        if let Some(folder) = changed_by {
+            assume(&mut finding);
+            finding.message += &format!(
+                " The kustomization {}, which was not rendered, may change this.",
+                folder.display()
+            );
         }
         let spot = document.spot(&finding.field_path);
         match as_notice(known, &finding) {
@@ -230,6 +239,14 @@ fn tell(
         }
     }
     Some(told)
+}
+
+/// Makes the finding an assumption, which is no more than warned of.
+fn assume(finding: &mut Finding) {
+    finding.certainty = Certainty::Assumed;
+    if matches!(finding.action, Action::Deny | Action::Fix) {
+        finding.action = Action::Warn;
+    }
 }
 
 /// Whether several kustomizations take an object of its kind from the same file.
@@ -338,6 +355,7 @@ fn of_file(
         findings.extend(located.map(|(finding, spot)| {
             let place = place(&finding.field_path, spot);
             let mut located = Located::new(finding, place);
+            located.is_unrendered = told.is_unrendered;
             let finding = &located.finding;
             let first = finding.remedies.first();
             located.fix = first.and_then(|first| match parts.get(known.place.part) {

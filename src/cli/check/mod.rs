@@ -36,7 +36,7 @@ use crate::report::{Format, Report};
 use crate::verdict::Aim;
 use crate::view::facts::{self, FactsError};
 use gather::{Gathered, Reading};
-use render::roots::RootKind;
+use render::Kustomizations;
 pub use render::{Render, RenderOptions};
 use repository::Repository;
 
@@ -169,12 +169,12 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     };
     let edits = options.fix || options.diff;
     // Files that a kustomization takes as they are can be edited where they stand.
-    let kinds: &[RootKind] = if edits {
-        &[RootKind::Chart]
+    let kustomizations = if edits {
+        Kustomizations::InPlace
     } else {
-        &[RootKind::Chart, RootKind::Kustomization]
+        Kustomizations::Opened
     };
-    let mut gathered = Gathered::read(&options.paths, kinds, reading, facts(options)?)
+    let mut gathered = Gathered::read(&options.paths, kustomizations, reading, facts(options)?)
         .map_err(CheckError::Render)?;
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         eprintln!("The policy is {}.", policy.display());

@@ -79,9 +79,14 @@ pub(super) fn repair(
     edits
 }
 
-/// Whether what is known of a claim that the object uses is only assumed.
+/// Whether what is known of a claim that the object uses is only assumed, or a
+/// kustomization that was not rendered may change the object.
 fn rests_on_an_assumption(surroundings: &Surroundings, gathered: &Gathered, number: usize) -> bool {
-    let Object::Workload(workload) = &gathered.objects[number].object else {
+    let known = &gathered.objects[number];
+    if gathered.changed_by(known, surroundings).is_some() {
+        return true;
+    }
+    let Object::Workload(workload) = &known.object else {
         return false;
     };
     let mut assumed = surroundings.assumed_of(number, &workload.metadata.namespace);

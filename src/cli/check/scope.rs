@@ -3,8 +3,9 @@
 //! One repository holds the manifests of many clusters, environments and examples,
 //! and they share names. An object is looked up from where it is named: in the same
 //! file first, then in the same folder, in those inside it, in the folder above, in
-//! those inside that, and so on. What was rendered together is a scope of its own, from
-//! which the others are seen only for a claim, or what its storage is decided by, that is
+//! those inside that, and so on. What was rendered together is a scope of its own, and
+//! so is what a kustomization takes that could not be rendered. From there the others
+//! are seen only for a claim, or what its storage is decided by, that is
 //! not there, and only where all of them agree on it. Of a class or a volume that nobody
 //! names, only those count that lie in the same folder, or above, or inside; of several
 //! with one name, and of default classes, the nearest. A claim in a folder apart, such as
@@ -70,17 +71,32 @@ pub(super) struct Scopes<'g> {
 struct Scope {
     /// `None` for standard input and pipes, which are everywhere.
     folder: Option<PathBuf>,
-    /// Its number where it was rendered; `None` for plain files.
+    /// Its number where it was rendered; `None` for files.
     rendered: Option<usize>,
+    /// The numbers of the kustomizations that take it and were not rendered.
+    unrendered: Vec<usize>,
 }
 
 impl Scope {
-    fn of(number: usize, source: &Source) -> Self {
+    fn of(number: usize, source: &Source, unrendered: &[usize]) -> Self {
         let folder = source.real_path().and_then(Path::parent);
         Self {
             folder: folder.map(Path::to_owned),
             rendered: source.rendered.then_some(number),
+            unrendered: unrendered.to_vec(),
         }
+    }
+
+    fn sees(&self, other: &Self) -> bool {
+        self.rendered == other.rendered
+            && (self.unrendered.is_empty() && other.unrendered.is_empty()
+                || self.is_taken_with(other))
+    }
+
+    /// Whether a kustomization that was not rendered takes both.
+    fn is_taken_with(&self, other: &Self) -> bool {
+        let mut roots = self.unrendered.iter();
+        roots.any(|root| other.unrendered.contains(root))
     }
 }
 
@@ -93,11 +109,19 @@ enum Answer {
 }
 
 impl<'g> Scopes<'g> {
-    pub(super) fn new(members: Vec<Member<'g>>, sources: &'g [Source], facts: &'g Cluster) -> Self {
-        let places = sources.iter().enumerate();
+    /// `unrendered`: for each source, the numbers of the kustomizations that take it and
+    /// were not rendered.
+    pub(super) fn new(
+        members: Vec<Member<'g>>,
+        sources: &'g [Source],
+        unrendered: Vec<&[usize]>,
+        facts: &'g Cluster,
+    ) -> Self {
+        let places = sources.iter().zip(unrendered).enumerate();
+        let places = places.map(|(number, (source, roots))| Scope::of(number, source, roots));
         let mut scopes = Self {
             members,
-            places: places.map(|(number, it)| Scope::of(number, it)).collect(),
+            places: places.collect(),
             names: sources.iter().map(|source| source.name.as_str()).collect(),
             facts,
             definitions: HashMap::new(),
@@ -156,7 +180,7 @@ impl<'g> Scopes<'g> {
     /// see the other.
     fn nearness(&self, from: usize, to: usize) -> Option<usize> {
         let (here, there) = (&self.places[from], &self.places[to]);
-        if here.rendered != there.rendered {
+        if !here.sees(there) {
             return None;
         }
         if from == to {
@@ -176,7 +200,7 @@ impl<'g> Scopes<'g> {
     /// Whether one of two sources lies in the folder of the other.
     fn is_beside(&self, from: usize, to: usize) -> bool {
         let (here, there) = (&self.places[from], &self.places[to]);
-        here.rendered == there.rendered
+        here.sees(there)
             && match (&here.folder, &there.folder) {
                 (Some(here), Some(there)) => here.starts_with(there) || there.starts_with(here),
                 _ => true,
@@ -184,10 +208,13 @@ impl<'g> Scopes<'g> {
     }
 
     /// Whether two sources lie in folders apart: neither in the folder of the other, nor
-    /// in two folders side by side.
+    /// in two folders side by side, nor taken by one kustomization.
     fn is_apart(&self, from: usize, to: usize) -> bool {
-        let (here, there) = (&self.places[from].folder, &self.places[to].folder);
-        let (Some(here), Some(there)) = (here, there) else {
+        let (here, there) = (&self.places[from], &self.places[to]);
+        if here.is_taken_with(there) {
+            return false;
+        }
+        let (Some(here), Some(there)) = (&here.folder, &there.folder) else {
             return false;
         };
         let shared = here.components().zip(there.components());

@@ -36,7 +36,8 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
         .iter()
         .filter(|located| {
             let finding = &located.finding;
-            finding.outcome == Outcome::Unknown || finding.certainty == Certainty::Assumed
+            let is_unknown = finding.outcome == Outcome::Unknown;
+            (is_unknown || finding.certainty == Certainty::Assumed) && !located.is_unrendered
         })
         .count();
     if unknown > 0 && options.facts.is_empty() && !options.cluster {

@@ -10,7 +10,7 @@ pub(super) mod origin;
 mod program;
 pub(super) mod roots;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -81,16 +81,37 @@ pub(super) struct Opened {
     pub(super) unread: Vec<Unread>,
     /// How many roots were not rendered, by kind.
     pub(super) counts: BTreeMap<String, usize>,
+    /// The files, without links, of kustomizations that were not rendered.
+    pub(super) unrendered: HashMap<PathBuf, Unrendered>,
+}
+
+/// What is known of a file that only kustomizations take which were not rendered.
+#[derive(Default)]
+pub(super) struct Unrendered {
+    /// The numbers of those.
+    pub(super) roots: Vec<usize>,
+    /// The folder of one that may change what is in the file.
+    pub(super) changed_by: Option<PathBuf>,
+}
+
+/// What becomes of kustomizations that can be rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kustomizations {
+    /// What they are rendered to is read.
+    Opened,
+    /// Their files are read, so that they can be edited. What cannot be rendered is
+    /// known, and told only where the others are opened.
+    InPlace,
 }
 
 /// Renders what is to be rendered among `sources`. The files of a chart are never
-/// read as manifests, those of a kustomization only where it is not rendered.
+/// read as manifests, those of a kustomization where it is not rendered, or `InPlace`.
 ///
 /// # Errors
 /// See [`render`].
 pub(super) fn open(
     sources: Vec<Source>,
-    kinds: &[RootKind],
+    kustomizations: Kustomizations,
     namespace: Option<&str>,
     options: &RenderOptions,
 ) -> io::Result<Opened> {
@@ -98,9 +119,7 @@ pub(super) fn open(
         .iter()
         .filter_map(|source| source.path().map(Path::to_owned))
         .collect();
-    let (wanted, other): (Vec<Root>, Vec<Root>) = roots::find(&files)
-        .into_iter()
-        .partition(|root| kinds.contains(&root.kind));
+    let wanted = roots::find(&files);
     let mut opened = Opened {
         sources: Vec::new(),
         parts: HashSet::new(),
@@ -108,8 +127,10 @@ pub(super) fn open(
         unopened: Vec::new(),
         unread: Vec::new(),
         counts: BTreeMap::new(),
+        unrendered: HashMap::new(),
     };
     let mut held: Vec<Root> = Vec::new();
+    let (mut rendered_in_place, mut unrendered) = (Vec::new(), Vec::new());
     let mut texts = Vec::new();
     let outcomes = if options.render == Render::Never {
         let reason = || Err(String::new());
@@ -125,6 +146,14 @@ pub(super) fn open(
     };
     for Outcome { root, text } in outcomes {
         let folder = root.folder.to_string_lossy().into_owned();
+        let is_kustomization = root.kind == RootKind::Kustomization;
+        if is_kustomization && kustomizations == Kustomizations::InPlace {
+            match text {
+                Ok(_) => rendered_in_place.push(root),
+                Err(_) => unrendered.push(root),
+            }
+            continue;
+        }
         match text {
             Ok(text) => {
                 texts.push(Source::rendered(&folder, text));
@@ -149,15 +178,21 @@ pub(super) fn open(
             .counts
             .entry(root.kind.name().to_owned())
             .or_default() += 1;
-        if root.kind == RootKind::Chart {
+        if is_kustomization {
+            unrendered.push(root);
+        } else {
             held.push(root);
         }
     }
-    held.extend(
-        other
-            .into_iter()
-            .filter(|root| root.kind == RootKind::Chart),
-    );
+    for (number, root) in unrendered.into_iter().enumerate() {
+        for (file, changed_by) in root.files {
+            if rendered_in_place.iter().all(|root| !root.holds(&file)) {
+                let known: &mut Unrendered = opened.unrendered.entry(file).or_default();
+                known.roots.push(number);
+                known.changed_by = known.changed_by.take().or(changed_by);
+            }
+        }
+    }
     let is_free = |source: &Source| {
         let real = source.real_path();
         !real.is_some_and(|path| held.iter().any(|root| root.holds(path)))

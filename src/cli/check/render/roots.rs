@@ -1,5 +1,6 @@
 //! What there is to render: charts, and the kustomizations that no other names.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -41,8 +42,9 @@ pub(in crate::cli::check) struct Root {
     pub(super) release: String,
     /// What cannot be rendered without asking a network, if anything.
     pub(super) remote: Option<String>,
-    /// The files, without links, that are parts of it and no manifests by themselves.
-    files: BTreeSet<PathBuf>,
+    /// The files, without links, that are parts of it and no manifests by themselves,
+    /// each with the folder of a kustomization that may change what is in it.
+    pub(super) files: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
 impl Root {
@@ -62,7 +64,7 @@ impl Root {
     pub(in crate::cli::check) fn holds(&self, file: &Path) -> bool {
         match self.kind {
             RootKind::Chart => file.starts_with(&self.real),
-            RootKind::Kustomization => self.files.contains(file),
+            RootKind::Kustomization => self.files.contains_key(file),
         }
     }
 }
@@ -140,7 +142,7 @@ fn chart(file: &Path, folder: &Path) -> Option<Root> {
             release(&chart.name)
         },
         remote: None,
-        files: BTreeSet::new(),
+        files: BTreeMap::new(),
     })
 }
 
@@ -160,6 +162,7 @@ fn release(chart: &str) -> String {
 }
 
 /// A kustomization and where what it names is.
+#[derive(Clone)]
 struct Named {
     folder: PathBuf,
     is_component: bool,
@@ -168,6 +171,10 @@ struct Named {
     /// Folders of other kustomizations that it names.
     folders: BTreeSet<PathBuf>,
     remote: Option<String>,
+    /// It may change what decides about the volumes of the objects it takes.
+    changes: bool,
+    /// It puts them into a namespace.
+    moves: bool,
 }
 
 impl Named {
@@ -186,6 +193,8 @@ impl Named {
                 .charts
                 .first()
                 .map(|chart| format!("it inflates the chart {chart:?}")),
+            changes: read.changes,
+            moves: read.namespace.is_some(),
         };
         for name in read.resources.iter().chain(&read.components) {
             match real(&real_folder.join(name)) {
@@ -220,40 +229,58 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>) -> Vec<Root> {
         if it.is_component || reached.contains(real) {
             continue;
         }
-        let mut root = Root {
+        let parts = reached_from(all, real);
+        let mut files = BTreeMap::new();
+        for (_, part) in &parts {
+            files.extend(part.files.iter().map(|file| (file.clone(), None)));
+        }
+        let changing = parts.iter().filter(|(_, part)| part.changes || part.moves);
+        for (folder, part) in changing.rev() {
+            for (inner, changed) in reached_from(all, folder) {
+                // Files beside a kustomization are read with its namespace.
+                if part.changes || inner != *folder {
+                    let files_of_it = changed.files.iter().cloned();
+                    files.extend(files_of_it.map(|file| (file, Some(part.folder.clone()))));
+                }
+            }
+        }
+        roots.push(Root {
             kind: RootKind::Kustomization,
             folder: it.folder.clone(),
             real: real.clone(),
             release: String::new(),
-            remote: None,
-            files: BTreeSet::new(),
-        };
-        let mut seen = BTreeSet::new();
-        let mut waiting = vec![real.clone()];
-        while let Some(folder) = waiting.pop() {
-            if !seen.insert(folder.clone()) {
-                continue;
-            }
-            let outside;
-            let part = match all.get(&folder) {
-                Some(part) => part,
-                // A base beside the folders that were asked for.
-                None => match Named::read(&folder, &folder) {
-                    Some(part) => {
-                        outside = part;
-                        &outside
-                    }
-                    None => continue,
-                },
-            };
-            root.files.extend(part.files.iter().cloned());
-            root.remote = root.remote.or_else(|| part.remote.clone());
-            waiting.extend(part.folders.iter().cloned());
-        }
-        reached.extend(seen);
-        roots.push(root);
+            remote: parts.iter().find_map(|(_, part)| part.remote.clone()),
+            files,
+        });
+        reached.extend(parts.into_iter().map(|(folder, _)| folder));
     }
     roots
+}
+
+/// The kustomization in the folder `from` and all that it names, directly or not.
+fn reached_from<'a>(
+    all: &'a BTreeMap<PathBuf, Named>,
+    from: &Path,
+) -> Vec<(PathBuf, Cow<'a, Named>)> {
+    let mut parts = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut waiting = vec![from.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        if !seen.insert(folder.clone()) {
+            continue;
+        }
+        let part = match all.get(&folder) {
+            Some(part) => Cow::Borrowed(part),
+            // A base beside the folders that were asked for.
+            None => match Named::read(&folder, &folder) {
+                Some(part) => Cow::Owned(part),
+                None => continue,
+            },
+        };
+        waiting.extend(part.folders.iter().cloned());
+        parts.push((folder, part));
+    }
+    parts
 }
 
 /// What kustomize fetches: a URL, `git@host:…`, or `host.name/owner/repository`.
@@ -353,6 +380,45 @@ mod tests {
             far.remote.as_deref(),
             Some("it names github.com/owner/repo//deploy?ref=v1")
         );
+    }
+
+    #[test]
+    fn what_a_kustomization_may_change_is_all_that_it_reaches() {
+        let (folder, found) = roots(&[
+            (
+                "all/kustomization.yaml",
+                "resources: [../db, ../web, x.yaml]\n",
+            ),
+            ("all/x.yaml", ""),
+            ("db/kustomization.yaml", "resources: [db.yaml]\n"),
+            ("db/db.yaml", ""),
+            (
+                "web/kustomization.yaml",
+                "namespace: web\nresources: [base, web.yaml]\n",
+            ),
+            ("web/web.yaml", ""),
+            (
+                "web/base/kustomization.yaml",
+                "resources: [in, base.yaml]\npatches: [{patch: a}]\n",
+            ),
+            ("web/base/base.yaml", ""),
+            ("web/base/in/kustomization.yaml", "resources: [in.yaml]\n"),
+            ("web/base/in/in.yaml", ""),
+        ]);
+        let [root] = &found[..] else {
+            panic!("{found:#?}");
+        };
+        let real = fs::canonicalize(folder.path()).unwrap();
+        for (file, changed_by) in [
+            ("all/x.yaml", None),
+            ("db/db.yaml", None),
+            ("web/web.yaml", None),
+            ("web/base/base.yaml", Some("web")),
+            ("web/base/in/in.yaml", Some("web")),
+        ] {
+            let expected = changed_by.map(|it| folder.path().join(it));
+            assert_eq!(root.files[&real.join(file)], expected, "{file}");
+        }
     }
 
     #[test]

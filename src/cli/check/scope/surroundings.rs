@@ -1,7 +1,7 @@
 //! The objects that speak for those of one file, gathered from where they are named.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{Answer, Key, Member, Scopes, global, key, stems, target};
 use crate::cluster::{BatchOrder, Cluster};
@@ -22,6 +22,8 @@ const MAX_ORDINALS: i64 = 16;
 pub(in crate::cli::check) struct Surroundings {
     pub(in crate::cli::check) cluster: Cluster,
     pub(in crate::cli::check) order: BatchOrder,
+    /// Where the workloads, claims and autoscalers among them are, by the number.
+    pub(in crate::cli::check) sources: BTreeSet<usize>,
     /// Claims of workloads that stand for nothing, as several definitions are equally near.
     ambiguous: Vec<(usize, ClaimNote)>,
     /// Claims of workloads that are defined in a folder apart.
@@ -93,10 +95,12 @@ impl Scopes<'_> {
         for number in &taken {
             cluster.apply(self.members[*number].object.clone());
         }
-        let judged = taken.iter().filter(|number| self.members[**number].judged);
+        taken.retain(|number| self.members[*number].judged);
+        let judged = taken.iter().map(|it| (*it, self.members[*it].object));
         Surroundings {
             cluster,
-            order: BatchOrder::of(judged.map(|number| (*number, self.members[*number].object))),
+            order: BatchOrder::of(judged),
+            sources: taken.iter().map(|it| self.members[*it].source).collect(),
             ambiguous: walk.ambiguous,
             assumed: walk.assumed,
             classless: walk.classless,
