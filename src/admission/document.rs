@@ -205,21 +205,17 @@ enum Part {
     All,
     /// All but for what is said of these fields.
     Fields(&'static [(&'static str, Part)]),
-    /// These fields, in each entry of a list; entries without any are left out.
-    Only(&'static [&'static str]),
 }
 
-/// What the facts of a container are read from.
-const CONTAINERS: Part = Part::Only(&["ports", "resources", "restartPolicy"]);
 const TEMPLATE: Part = Part::Fields(&[(
     "spec",
     Part::Fields(&[
-        ("containers", CONTAINERS),
-        ("initContainers", CONTAINERS),
+        ("containers", Part::Nothing),
+        ("initContainers", Part::Nothing),
         ("ephemeralContainers", Part::Nothing),
     ]),
 )]);
-/// Of a workload: what its facts and the repairs read.
+/// Of a workload: what the repairs read.
 const WORKLOAD: Part = Part::Fields(&[
     (
         "metadata",
@@ -264,8 +260,6 @@ impl Kept<'_> {
                 .iter()
                 .find(|(field, _)| *field == name)
                 .map_or(Part::All, |(_, part)| *part),
-            Part::Only(fields) if fields.contains(&name) => Part::All,
-            Part::Only(_) => Part::Nothing,
         };
         Self { part, ..self }
     }
@@ -316,13 +310,7 @@ impl<'de> Visitor<'de> for Kept<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
         while let Some(value) = seq.next_element_seed(self)? {
-            let is_empty = value.as_object().is_some_and(Map::is_empty);
-            if is_empty && matches!(self.part, Part::Only(_)) {
-                // It takes no memory.
-                self.left.set(self.left.get() + 1);
-            } else {
-                list.push(value);
-            }
+            list.push(value);
         }
         Ok(Value::Array(list))
     }
@@ -360,17 +348,17 @@ mod tests {
 
     #[test]
     fn what_no_repair_reads_is_left_out() {
-        let pod = |containers: Value| {
-            json!({"metadata": {"labels": {"status": "kept", "containers": "kept"}},
-                "spec": {"containers": containers, "volumes": [{"name": "data", "emptyDir": {}}],
-                    "affinity": null}})
-        };
+        let pod = json!({
+            "metadata": {"labels": {"status": "kept", "containers": "kept"}},
+            "spec": {"volumes": [{"name": "data", "emptyDir": {}}], "affinity": null},
+        });
+        let mut with_containers = pod.clone();
+        with_containers["spec"]["containers"] = json!([{"name": "c", "args": ["", ""]}]);
         let whole = json!({
             "metadata": {"name": "web", "managedFields": [{"a": 1}], "annotations": {"status": "x"}},
             "spec": {
                 "replicas": 1, "strategy": {"type": "Recreate"},
-                "template": pod(json!([{"name": "c", "args": ["", ""]},
-                    {"name": "d", "ports": [{"hostPort": 80}], "restartPolicy": "Always"}])),
+                "template": with_containers,
             },
             "status": {"replicas": 1},
         });
@@ -378,7 +366,7 @@ mod tests {
             "metadata": {"name": "web", "annotations": {"status": "x"}},
             "spec": {
                 "replicas": 1, "strategy": {"type": "Recreate"},
-                "template": pod(json!([{"ports": [{"hostPort": 80}], "restartPolicy": "Always"}])),
+                "template": pod,
             },
         });
         let body = review(&whole, &Value::Null);
@@ -390,7 +378,7 @@ mod tests {
         let containers = vec![json!({"name": "c"}); MOST_VALUES];
         let dense = json!({"spec": {"template": {"spec": {"containers": containers}}}});
         let body = review(&dense, &Value::Null);
-        let kept = json!({"spec": {"template": {"spec": {"containers": []}}}});
+        let kept = json!({"spec": {"template": {"spec": {}}}});
         assert_eq!(documents(&body).object(), Some(&kept));
 
         let dense = json!({"spec": {"volumes": vec![0; MOST_VALUES]}});
