@@ -74,22 +74,33 @@ pub fn contradiction(situation: &Situation<'_>) -> Option<Contradiction> {
 #[must_use]
 pub fn affinity_would_hold(situation: &Situation<'_>) -> bool {
     let (workload, template) = (situation.workload, &situation.workload.template);
-    let held = Situation {
-        placement: Placement {
-            affinity: affinity::Together {
-                replicas: true,
-                rollouts: true,
+    if workload.kind == WorkloadKind::DaemonSet
+        || template.node_name.is_some()
+        || !template.extended_resources.is_empty()
+    {
+        return false;
+    }
+    // Most pods have nothing that could keep them apart.
+    let is_free = template.anti_affinity.is_empty()
+        && template.spread.is_empty()
+        && !template.takes_host_port
+        && !situation.placement.kept_off
+        && !situation.volumes.iter().any(|it| it.one_pod_a_node);
+    is_free || {
+        let together = affinity::Together {
+            replicas: true,
+            rollouts: true,
+        };
+        let held = Situation {
+            placement: Placement {
+                affinity: together,
+                ..situation.placement.clone()
             },
-            ..situation.placement.clone()
-        },
-        volumes: situation.volumes.clone(),
-        ..*situation
-    };
-    workload.kind != WorkloadKind::DaemonSet
-        && template.node_name.is_none()
-        && template.extended_resources.is_empty()
-        && held.pins_replicas()
-        && contradiction(&held).is_none()
+            volumes: situation.volumes.clone(),
+            ..*situation
+        };
+        held.pins_replicas() && contradiction(&held).is_none()
+    }
 }
 
 /// Whose pods are counted together.
