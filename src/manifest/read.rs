@@ -105,6 +105,11 @@ fn read_source<T: Send>(
         }
     };
     let parts = parts(&text);
+    // Nothing is left to fill in where something was rendered.
+    if !source.rendered && template::is_ytt(&text) {
+        all.templates = parts.iter().filter(|part| !part.is_blank()).count();
+        return all;
+    }
     let one = |(number, part)| read_part(source, at, number, part, each);
     if parts.len() > MANY {
         let readings: Vec<Reading<T>> = parts.par_iter().enumerate().map(one).collect();
@@ -374,6 +379,17 @@ mod tests {
             assert_eq!((read.templates, read.others), (1, 0), "{text}");
             assert!(read.errors.is_empty(), "{text}: {:?}", read.errors);
         }
+    }
+
+    #[test]
+    fn a_template_of_ytt_is_one_as_a_whole() {
+        let pod = format!("{HEAD}metadata: {{name: a}}\n");
+        let template = format!(
+            "#@ load(\"@ytt:data\", \"data\")\n---\n{pod}---\n{pod}spec: #@ data.values.spec\n"
+        );
+        let read = reading(&[&template, &pod]);
+        assert_eq!((read.templates, read.others, read.errors.len()), (2, 0, 0));
+        assert_eq!(objects(&read), [(1, 0, &[][..], "v1 Pod a")]);
     }
 
     #[test]

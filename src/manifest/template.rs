@@ -24,6 +24,23 @@ fn starts_with_a_mark(text: &str) -> bool {
     })
 }
 
+/// Whether the file is a template of ytt, whose code stands in comments, so that it is YAML
+/// before it is filled in too: `#@ code` or an annotation such as `#@overlay/match`, on a line
+/// of its own or in the place of a value. All documents of such a file are to be filled in, as
+/// an `#@ if` in one may hold for the next (<https://carvel.dev/ytt/docs/latest/lang/>).
+pub(super) fn is_ytt(text: &str) -> bool {
+    let is_code = |line: &str| {
+        line.split_once("#@").is_some_and(|(before, code)| {
+            let key = before.trim_end();
+            let stands = key.is_empty() || (key != before && key.ends_with([':', '-']));
+            let word = code.split_once('/').map_or("", |(word, _)| word);
+            let is_annotation = !word.is_empty() && word.bytes().all(|it| it.is_ascii_lowercase());
+            stands && (code.starts_with(' ') || is_annotation)
+        })
+    };
+    text.contains("#@") && text.lines().any(is_code)
+}
+
 /// Whether somebody is to put another text in place of this one: `${N}`, `$N`,
 /// `{{ .Values.n }}`, `<N>`, `@N@`, `__N__`, `ENC[…]`.
 pub(super) fn is_placeholder(text: &str) -> bool {
@@ -151,6 +168,30 @@ mod tests {
         }
         for text in ["a: [\n", "%YAML 1.1\n---\na: [", "a: b: c"] {
             assert!(!is_template(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn code_of_ytt_is_told_from_comments() {
+        for text in [
+            "#@ load(\"@ytt:data\", \"data\")\n---\na: 1\n",
+            "a:\n  b: #@ data.values.b\n",
+            "a:\n  - #@ data.values.b\n",
+            "a:\n  #@ if/end data.values.b:\n  b: 1\n",
+            "#@data/values\n---\na: 1\n",
+            "a:\n  #@overlay/match missing_ok=True\n  b: 1\n",
+        ] {
+            assert!(is_ytt(text), "{text}");
+        }
+        for text in [
+            "a: 1 # @ here\n",
+            "#@author: me\na: 1\n",
+            "a:#@ b\n",
+            "a: 'b #@ c'\n",
+            "a: b#@c/d\n",
+            "#@/a/b\n",
+        ] {
+            assert!(!is_ytt(text), "{text}");
         }
     }
 

@@ -294,6 +294,24 @@ fn other_kinds_are_counted_and_skipped() {
     assert_eq!(report["summary"]["others"], 1);
 }
 
+/// Their code stands in comments, so that they are YAML and say something else.
+#[test]
+fn templates_of_ytt_are_passed_over() {
+    let web = DEPLOYMENT
+        .replace("replicas: 1", "replicas: #@ data.values.replicas")
+        .replace(
+            "  strategy:   # we like it rolling\n    type: RollingUpdate\n",
+            "  strategy: #@ data.values.strategy\n",
+        );
+    let text = format!("#@ load(\"@ytt:data\", \"data\")\n---\n{CLASS}---\n{CLAIM}---\n{web}");
+    let folder = repository(&[("web.yaml", &text)]);
+    let output = run(&folder, &["check", ".", "--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", err(&output));
+    let report: Value = serde_json::from_str(out(&output)).unwrap();
+    assert_eq!(report["summary"]["templates"], 3, "{report:#}");
+    assert_eq!(out(&run(&folder, &["check", ".", "--diff"])), "");
+}
+
 #[test]
 fn a_suppression_needs_a_reason_and_is_counted() {
     let annotated = |annotations: &str| {
