@@ -112,14 +112,30 @@ spec:
         "{}",
         err(&piped)
     );
-    let values = folder.path().join("shop/values.yaml");
-    fs::create_dir(values.parent().unwrap()).unwrap();
-    fs::write(values, "web:\n  strategy: {}\n").unwrap();
-    let diff = run_with(
-        folder.path(),
-        &["check", "-", "facts.yaml", "--diff"],
-        &rendered,
+    let chart = folder.path().join("shop");
+    fs::create_dir_all(chart.join("templates")).unwrap();
+    fs::write(
+        chart.join("values.yaml"),
+        "db:\n  strategy: {}\nweb:\n  strategy: {}\n",
+    )
+    .unwrap();
+    let template = |value: &str| {
+        let text =
+            format!("kind: Deployment\nspec:\n  strategy: {{{{ toYaml .Values.{value} }}}}\n");
+        fs::write(chart.join("templates/web.yaml"), text).unwrap();
+        run_with(
+            folder.path(),
+            &["check", "-", "facts.yaml", "--diff"],
+            &rendered,
+        )
+    };
+    let other = template("how");
+    assert!(
+        err(&other).contains("change the value that becomes the field, if the chart has one,"),
+        "{}",
+        err(&other)
     );
+    let diff = template("web.strategy");
     assert!(
         out(&diff).starts_with("--- a/-\n+++ b/-\n@@ "),
         "{}",
@@ -127,7 +143,7 @@ spec:
     );
     assert!(
         err(&diff).starts_with(
-            "Deployment web is rendered from shop/templates/web.yaml: change the value web.strategy (shop/values.yaml:2),"
+            "Deployment web is rendered from shop/templates/web.yaml: change the value web.strategy (shop/values.yaml:4),"
         ),
         "{}",
         err(&diff)

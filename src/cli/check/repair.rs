@@ -114,6 +114,11 @@ impl Repairable<'_> {
         )
     }
 
+    fn changes_the_strategy(&self) -> bool {
+        let mut changes = self.patch.iter();
+        changes.any(|change| change.path().as_str().starts_with("/spec/strategy"))
+    }
+
     fn repaired(&self) -> Value {
         let mut after = self.document.value().clone();
         // The patch was made for this very object.
@@ -136,21 +141,22 @@ fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
     } else {
         Path::new(template.split('/').next().unwrap_or_default())
     };
-    let settings = values::that_set_a_strategy(chart);
-    let file = chart.join("values.yaml");
-    let named: Vec<String> = settings
-        .iter()
-        .map(|it| format!("{} ({}:{})", it.path, file.display(), it.line))
-        .collect();
-    match named.as_slice() {
-        [] => format!(
-            "{object} is rendered from {template}: change the value that becomes the field, if the chart has one, else apply the patch."
+    let inner = Path::new(template);
+    let inner = inner.strip_prefix(chart).unwrap_or(inner);
+    let setting = repairable
+        .changes_the_strategy()
+        .then(|| values::that_sets_the_strategy(chart, inner, &object.kind))
+        .flatten();
+    let value = match setting {
+        Some(it) => format!(
+            "the value {} ({}:{})",
+            it.path,
+            chart.join("values.yaml").display(),
+            it.line
         ),
-        named => format!(
-            "{object} is rendered from {template}: change the value {}, else apply the patch.",
-            named.join(" or ")
-        ),
-    }
+        None => "the value that becomes the field, if the chart has one".to_owned(),
+    };
+    format!("{object} is rendered from {template}: change {value}, else apply the patch.")
 }
 
 impl Edits {
