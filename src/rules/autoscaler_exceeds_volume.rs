@@ -39,8 +39,6 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, words};
-use crate::cluster::Turn;
-use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::Workload;
 use crate::situation::Situation;
 use crate::situation::constraints::{Contradiction, Together, contradiction};
@@ -84,7 +82,7 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     if !workload.has_pods() || situation.volumes.is_empty() {
         return;
     }
-    let Some(autoscaler) = highest(situation) else {
+    let Some(autoscaler) = situation.highest_autoscaler() else {
         return;
     };
     let scaled = Workload {
@@ -110,16 +108,6 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
             _ => "Set minReplicas and maxReplicas of the HorizontalPodAutoscaler to 1",
         },
     ));
-}
-
-/// The autoscaler, there before the workload, that allows it the most pods.
-pub(super) fn highest<'a>(situation: &Situation<'a>) -> Option<&'a Autoscaler> {
-    let (workload, view) = (situation.workload, situation.facts.view);
-    let metadata = &workload.metadata;
-    view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
-        .into_iter()
-        .filter(|autoscaler| view.autoscaler_turn(autoscaler) == Turn::Never)
-        .max_by_key(|autoscaler| autoscaler.most(workload.replicas))
 }
 
 /// What the number of replicas in `situation` brings about that `before` did

@@ -45,10 +45,7 @@
 use std::collections::HashSet;
 
 use super::hazard::Hazard;
-use super::{
-    Certainty, On, Outcome, Rule, Scaling, autoscaler_exceeds_volume, codes, judge_scaling,
-    judge_workload, words,
-};
+use super::{Certainty, On, Outcome, Rule, Scaling, codes, judge_scaling, judge_workload, words};
 use crate::cluster::Absence;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
@@ -64,7 +61,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     if let Some(assumed) = situation.with_unknown_as_exclusive() {
         let hazards = judge_workload(&assumed);
-        let autoscaler = autoscaler_exceeds_volume::highest(situation);
+        let autoscaler = situation.highest_autoscaler();
         let why = why(&hazards, &assumed, autoscaler);
         let need = format!("this {} needs{why}", situation.workload.kind);
         found.extend(unresolved(situation, &hazards, &need, None));

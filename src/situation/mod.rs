@@ -17,7 +17,8 @@ mod reach;
 pub mod users;
 pub mod volumes;
 
-use crate::cluster::View;
+use crate::cluster::{Turn, View};
+use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::Workload;
 use crate::storage::Catalog;
 
@@ -154,6 +155,17 @@ impl<'a> Situation<'a> {
     #[must_use]
     pub fn pins_rollouts(&self) -> bool {
         self.placement.pins_rollouts() && !self.exclusive().any(|volume| volume.one_pod_a_node)
+    }
+
+    /// The autoscaler, there before the workload, that allows it the most pods.
+    #[must_use]
+    pub fn highest_autoscaler(&self) -> Option<&'a Autoscaler> {
+        let (workload, view) = (self.workload, self.facts.view);
+        let metadata = &workload.metadata;
+        view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
+            .into_iter()
+            .filter(|autoscaler| view.autoscaler_turn(autoscaler) == Turn::Never)
+            .max_by_key(|autoscaler| autoscaler.most(workload.replicas))
     }
 
     /// The field of the object that names a volume, `spec.template.spec.volumes[0]`.
