@@ -91,7 +91,7 @@ pub fn in_one_place(workload: &Workload, others: &[&Workload], facts: Facts<'_>)
 }
 
 /// Where the pods of a follower may be instead of beside those of one leader.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Strays<'a> {
     /// Whether its terms match its own pods, so that the first may start anywhere.
     pub own: bool,
@@ -157,7 +157,8 @@ pub fn has_only_leaders(
         && any
 }
 
-fn is_follower(workload: &Workload, facts: Facts<'_>) -> bool {
+/// Whether the workload's pods wait for pods of others: its terms match none of its own.
+pub(super) fn is_follower(workload: &Workload, facts: Facts<'_>) -> bool {
     binds(workload, facts) && !matches_its_own_terms(workload, facts)
 }
 

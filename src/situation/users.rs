@@ -1,6 +1,6 @@
 //! Who else uses a volume, and whether they are on the same node.
 
-use super::affinity::{POD_NAME, follows_pod, in_one_place, same, strays};
+use super::affinity::{POD_NAME, follows_pod, in_one_place, is_follower, same, strays};
 use super::range::{OneNode, Range};
 use super::{Facts, Placement, Situation, UsedVolume, volumes};
 use crate::cluster::Turn;
@@ -87,7 +87,8 @@ fn is_on_the_node(situation: &Situation<'_>, other: &Workload) -> bool {
 fn one_follows(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume) -> bool {
     let (own, facts) = (situation.workload, situation.facts);
     let follows = |follower: &Workload, leader: &Workload| {
-        strays(follower, leader, facts).is_some_and(|it| it.leaders.is_empty() && !it.own)
+        is_follower(follower, facts)
+            && strays(follower, leader, facts).is_some_and(|it| it.leaders.is_empty())
     };
     let they_stay_together = || {
         let placement = || Placement::of(other, None, &volumes::of(other, facts), facts);
