@@ -29,8 +29,8 @@ pub(super) struct Read<T> {
 ///
 /// # Errors
 /// When it is not JSON or not of that shape, without a word on where; and also where a
-/// `RawValue` or an enum is wanted, and for a list in place of a struct. Of a list or an object that is not wanted, only quotation
-/// marks and brackets must match.
+/// `RawValue` or an enum is wanted, and for a list in place of a struct. Of a list or an
+/// object that is not wanted, only quotation marks and brackets must match.
 pub(super) fn read<'de, T: Deserialize<'de>>(text: &'de str, room: usize) -> Result<Read<T>> {
     let mut reader = Reader {
         text,

@@ -251,36 +251,38 @@ pub(super) fn or_together(situation: &Situation<'_>) -> &'static str {
 /// What to do where several pods of one workload want one exclusive volume. It
 /// helps through rollouts as well.
 pub(super) fn advice_for_several_pods(situation: &Situation<'_>) -> String {
-    let one = match situation.workload.kind {
+    match situation.workload.kind {
         WorkloadKind::DaemonSet => {
-            return "Use a volume that many nodes can have, or limit the DaemonSet to the one node that needs it.".to_owned();
+            "Use a volume that many nodes can have, or limit the DaemonSet to the one node that needs it."
+                .to_owned()
         }
         WorkloadKind::StatefulSet => {
-            return "Move the claim to volumeClaimTemplates so that each pod has its own, or set replicas to 1, or use a volume that many nodes can have.".to_owned();
+            "Move the claim to volumeClaimTemplates so that each pod has its own, or set replicas to 1, or use a volume that many nodes can have."
+                .to_owned()
         }
-        WorkloadKind::Job | WorkloadKind::CronJob => {
-            return format!(
-                "Set parallelism to 1{}, or use a volume that many nodes can have.",
-                or_together(situation)
-            );
-        }
-        WorkloadKind::Deployment if situation.rolling_update().is_some() => {
-            "replicas to 1 and spec.strategy to Recreate"
-        }
+        WorkloadKind::Job | WorkloadKind::CronJob => format!(
+            "Set parallelism to 1{}, or use a volume that many nodes can have.",
+            or_together(situation)
+        ),
         WorkloadKind::Deployment
         | WorkloadKind::ReplicaSet
         | WorkloadKind::ReplicationController
-        | WorkloadKind::Pod => "replicas to 1",
-    };
-    let set = match affinity_would_hold(situation) {
-        true => {
-            "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set"
+        | WorkloadKind::Pod => {
+            let set = match affinity_would_hold(situation) {
+                true => {
+                    "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set"
+                }
+                false => "Set",
+            };
+            let and_recreate = match situation.rolling_update() {
+                Some(_) => " and spec.strategy to Recreate",
+                None => "",
+            };
+            format!(
+                "{set} replicas to 1{and_recreate}, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."
+            )
         }
-        false => "Set",
-    };
-    format!(
-        "{set} {one}, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."
-    )
+    }
 }
 
 /// A sentence that names a class of the cluster whose volumes many nodes can
