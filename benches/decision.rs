@@ -16,22 +16,22 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use multi_attach_guard::admission::{Decision, Endpoint, Received};
 use multi_attach_guard::cli::policy_file;
-use multi_attach_guard::cluster::Cluster;
+use multi_attach_guard::snapshot::Snapshot;
 use multi_attach_guard::verdict::EffectivePolicy;
 use shared::cluster::{LARGE, SMALL, Size};
 use shared::reviews::{Sample, samples, skim};
 
 const ROUNDS: usize = 41;
 
-fn cluster(size: Size) -> Cluster {
-    let mut cluster = Cluster::complete();
+fn cluster(size: Size) -> Snapshot {
+    let mut cluster = Snapshot::complete();
     for manifest in size.manifests() {
         cluster.apply(manifest.read());
     }
     cluster
 }
 
-fn answer(sample: &Sample, cluster: &Cluster, effective: &EffectivePolicy) -> Decision {
+fn answer(sample: &Sample, cluster: &Snapshot, effective: &EffectivePolicy) -> Decision {
     let received = Received::read(sample.body.as_bytes(), Timestamp::UNIX_EPOCH).unwrap();
     let verdict = received.judge(Endpoint::Validate, cluster.view(), effective);
     let answer = received.answer(Endpoint::Validate, &verdict);

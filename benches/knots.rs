@@ -13,8 +13,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use multi_attach_guard::cli::policy_file;
-use multi_attach_guard::cluster::Cluster;
 use multi_attach_guard::model::object::{Object, ObjectRef};
+use multi_attach_guard::snapshot::Snapshot;
 use multi_attach_guard::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
 use serde_json::Value;
 use shared::knots::{GOAL, Knot, Lot};
@@ -38,7 +38,7 @@ impl Submission for NoDocument {
     }
 }
 
-fn judge(knot: &Knot, cluster: &Cluster, effective: &EffectivePolicy) -> Verdict {
+fn judge(knot: &Knot, cluster: &Snapshot, effective: &EffectivePolicy) -> Verdict {
     let Object::Workload(workload) = &knot.judged else {
         unreachable!("knots are of workloads")
     };
@@ -78,7 +78,7 @@ fn main() {
         let mut given_up = 0;
         for _ in 0..WORLDS {
             let mut knot = Knot::draw(&mut lot, sizes);
-            let mut cluster = Cluster::complete();
+            let mut cluster = Snapshot::complete();
             for object in knot.objects.drain(..) {
                 cluster.apply(object);
             }

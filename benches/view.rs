@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use multi_attach_guard::cluster::{Cluster, NodeHint, View};
 use multi_attach_guard::model::labels::Labels;
 use multi_attach_guard::model::workload::WorkloadKind;
+use multi_attach_guard::snapshot::{NodeHint, Snapshot, View};
 use shared::cluster::{
     LARGE, Manifest, claim, claim_name, claim_of, namespace, node, volume, workload,
 };
@@ -32,7 +32,7 @@ fn resident() -> usize {
     pages * 4096
 }
 
-fn memory_of(what: &str, count: usize, cluster: &mut Cluster, make: fn(usize) -> Manifest) {
+fn memory_of(what: &str, count: usize, cluster: &mut Snapshot, make: fn(usize) -> Manifest) {
     let before = resident();
     for number in 0..count {
         cluster.apply(make(number).read());
@@ -90,7 +90,7 @@ fn time_of(view: View<'_>, objects: usize) -> Duration {
 
 /// The median and the 99th percentile of one decision, each with the lock held
 /// once, while another thread makes a change every `pause`.
-fn beside_a_writer(cluster: &RwLock<Cluster>, pause: Option<Duration>) -> [Duration; 2] {
+fn beside_a_writer(cluster: &RwLock<Snapshot>, pause: Option<Duration>) -> [Duration; 2] {
     const DECISIONS: usize = 100_000;
     let done = AtomicBool::new(false);
     let mut times = Vec::with_capacity(DECISIONS);
@@ -122,13 +122,13 @@ fn beside_a_writer(cluster: &RwLock<Cluster>, pause: Option<Duration>) -> [Durat
 }
 
 fn main() {
-    let mut large = Cluster::complete();
+    let mut large = Snapshot::complete();
     memory_of("claim", LARGE.claims, &mut large, claim);
     memory_of("persistent volume", LARGE.claims, &mut large, volume);
     memory_of("workload", LARGE.workloads, &mut large, workload);
     memory_of("node", LARGE.nodes, &mut large, node);
 
-    let mut small = Cluster::complete();
+    let mut small = Snapshot::complete();
     for number in 0..10 {
         small.apply(claim(number).read());
         small.apply(volume(number).read());

@@ -1,7 +1,7 @@
 //! Keeps Kubernetes rollouts from ending in a Multi-Attach error.
 //!
 //! The layers, each of which knows only those before it in this list: [`model`]
-//! objects, [`cluster`] the facts of a cluster, [`storage`] what storage can do,
+//! objects, [`snapshot`] the facts of a cluster, [`storage`] what storage can do,
 //! [`situation`] one workload in its cluster, [`rules`] what can go wrong,
 //! [`remedy`] what helps, [`policy`] what is done about it, [`verdict`] the
 //! engine, [`diagnosis`] what has already happened, [`migration`] the way to a volume that
@@ -17,8 +17,6 @@
 pub mod admission;
 pub mod certs;
 pub mod cli;
-#[deny(clippy::disallowed_methods, clippy::disallowed_types)]
-pub mod cluster;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod diagnosis;
 pub mod events;
@@ -38,6 +36,8 @@ pub mod rules;
 pub mod server;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod situation;
+#[deny(clippy::disallowed_methods, clippy::disallowed_types)]
+pub mod snapshot;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod storage;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]

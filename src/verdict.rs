@@ -28,13 +28,13 @@ use serde_json::Value;
 pub(crate) use finding::shortened;
 pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};
 
-use crate::cluster::{Steps, View};
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::WorkloadKind;
 use crate::policy::{Action, Policy, RemedyChoice, Resolved, Target};
 use crate::rules::Hazard;
 use crate::situation::Facts;
+use crate::snapshot::{View, WorkBudget};
 use crate::storage::{Catalog, OverrideError};
 
 /// Of what is ignored in an object's annotations, so many parts are told one by one.
@@ -182,7 +182,7 @@ impl EffectivePolicy {
 /// Judges one object in a cluster.
 #[must_use]
 pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy) -> Verdict {
-    let steps = Steps::new(given_up::STEPS);
+    let steps = WorkBudget::new(given_up::STEPS);
     let facts = Facts {
         view: view.within(&steps),
         catalog: &effective.catalog,

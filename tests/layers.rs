@@ -95,7 +95,7 @@ fn imports_point_downwards_only() {
                         || matches!(module, "cli" | "main" | "lib")
                         || DOORS
                             .iter()
-                            .any(|(door, beside)| *door == module && beside.contains(&target))
+                            .any(|(door, overlay)| *door == module && overlay.contains(&target))
                 }
             };
             if !allowed {

@@ -112,7 +112,7 @@ async fn costs(
     print!("  {protocol} {:16}", sample.name);
     let medians: Vec<Duration> = costs.into_iter().map(median).collect();
     for (server, cost) in servers.iter().zip(&medians) {
-        print!("  {}", beside(server, *cost, medians[1]));
+        print!("  {}", overlay(server, *cost, medians[1]));
     }
     println!();
     Ok(())
@@ -148,7 +148,7 @@ async fn half_load(
     for ((server, mut latencies), cost) in servers.iter().zip(latencies).zip(&medians) {
         latencies.sort_unstable();
         let at = |share: usize| latencies[latencies.len() * share / 100].as_micros();
-        let cost = beside(server, *cost, medians[1]);
+        let cost = overlay(server, *cost, medians[1]);
         print!("  {cost} p50 {} p99 {}", at(50), at(99));
     }
     println!();
@@ -156,7 +156,7 @@ async fn half_load(
 }
 
 /// A server's CPU time per review in microseconds, and beside the uid-only one's.
-fn beside(server: &ServerProcess, cost: Duration, uid_only: Duration) -> String {
+fn overlay(server: &ServerProcess, cost: Duration, uid_only: Duration) -> String {
     let (cost, uid_only) = (cost.as_secs_f64(), uid_only.as_secs_f64());
     format!("{} {:.1} ({:.2})", server.name, cost * 1e6, cost / uid_only)
 }

@@ -1,8 +1,8 @@
 //! A policy's own provisioners, as they correct the catalog.
 
-use multi_attach_guard::cluster::Lookup;
 use multi_attach_guard::model::access_mode::VolumeMode;
 use multi_attach_guard::model::storage_class::StorageClass;
+use multi_attach_guard::snapshot::Lookup;
 use multi_attach_guard::storage::{
     Attach, AttachSource, Catalog, ClassModes, ClassSummary, ProvisionerOverride,
 };

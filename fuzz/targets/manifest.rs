@@ -1,7 +1,6 @@
 //! A manifest's bytes, as `check --fix` takes them: read, judged, edited, read again.
 
 use json_patch::Patch;
-use multi_attach_guard::cluster::Cluster;
 use multi_attach_guard::manifest::edit::apply_each;
 use multi_attach_guard::manifest::find::{Exclude, find};
 use multi_attach_guard::manifest::items::{Item, Objects, read_objects};
@@ -12,6 +11,7 @@ use multi_attach_guard::manifest::tree::Tree;
 use multi_attach_guard::model::object::Object;
 use multi_attach_guard::model::workload::WorkloadKind;
 use multi_attach_guard::policy::{Policy, RemedyChoice};
+use multi_attach_guard::snapshot::Snapshot;
 use multi_attach_guard::storage::Catalog;
 use multi_attach_guard::verdict::{
     Aim, EffectivePolicy, Finding, Review, Submission, Verdict, evaluate,
@@ -119,8 +119,8 @@ pub fn run(bytes: &[u8]) {
 }
 
 /// A cluster of what was read, as `audit` would see it.
-fn cluster_of(objects: &Objects) -> Cluster {
-    let mut cluster = Cluster::complete();
+fn cluster_of(objects: &Objects) -> Snapshot {
+    let mut cluster = Snapshot::complete();
     for item in &objects.items {
         if !item.reference.name.is_empty() {
             cluster.apply(item.object.clone());
@@ -129,7 +129,7 @@ fn cluster_of(objects: &Objects) -> Cluster {
     cluster
 }
 
-fn verdict(item: &Item, cluster: &Cluster, aim: Aim) -> Verdict {
+fn verdict(item: &Item, cluster: &Snapshot, aim: Aim) -> Verdict {
     let outline = item.outline.as_ref().expect("outlines were asked for");
     let scaled = matches!(item.object, Object::Scale(_)).then_some(WorkloadKind::Deployment);
     let review = Review {

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use json_patch::Patch;
 use multi_attach_guard::admission::{Answer, Decision, Endpoint, Received};
-use multi_attach_guard::cluster::Cluster;
 use multi_attach_guard::policy::Policy;
+use multi_attach_guard::snapshot::Snapshot;
 use multi_attach_guard::storage::Catalog;
 use multi_attach_guard::verdict::{EffectivePolicy, WARNING_LENGTH};
 use multi_attach_guard::view::facts;
@@ -24,7 +24,7 @@ const FACTS: &str = concat!(
 /// Repairs whatever can be repaired.
 const REPAIRING: &str = "defaults:\n  outcomes: {deadlock: fix, stuck: fix, refused: fix, delay: fix}\n  certainty: {assumed: fix}\n";
 
-static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| {
+static CLUSTER: LazyLock<Snapshot> = LazyLock::new(|| {
     facts::load(&["-".into()], &mut FACTS.as_bytes()).expect("the facts can be read")
 });
 
@@ -37,7 +37,7 @@ static POLICIES: LazyLock<[EffectivePolicy; 2]> = LazyLock::new(|| {
 });
 
 /// The cluster that reviews are judged in.
-pub fn cluster() -> &'static Cluster {
+pub fn cluster() -> &'static Snapshot {
     &CLUSTER
 }
 

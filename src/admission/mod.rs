@@ -15,12 +15,12 @@ pub use request::{Malformed, Operation, Request};
 
 use jiff::Timestamp;
 
-use crate::cluster::View;
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::model::uid::Uid;
 use crate::policy::Action;
 use crate::rules::Outcome;
+use crate::snapshot::View;
 use crate::verdict::{self, Aim, EffectivePolicy, Finding, Review, Verdict};
 use document::Documents;
 use response::{AuditAnnotations, Response};

@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::cluster::{self, ClusterError};
 use super::output::print;
 use super::policy_file::{self, PolicyFileError};
-use crate::cluster::Cluster;
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::object::ObjectKind;
 use crate::model::storage_class::StorageClass;
+use crate::snapshot::Snapshot;
 use crate::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
 use crate::view::facts::{self, FactsError};
 
@@ -62,7 +62,7 @@ enum CapabilitiesError {
     Facts(#[from] FactsError),
     /// The cluster cannot be read.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
+    Snapshot(#[from] ClusterError),
     /// They cannot be put as JSON.
     #[error("The capabilities could not be written: {0}.")]
     Json(#[from] serde_json::Error),
@@ -101,7 +101,7 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesErr
     })
 }
 
-fn summaries(cluster: &Cluster, catalog: &Catalog) -> Vec<ClassSummary> {
+fn summaries(cluster: &Snapshot, catalog: &Catalog) -> Vec<ClassSummary> {
     cluster
         .view()
         .storage_classes()
@@ -110,7 +110,7 @@ fn summaries(cluster: &Cluster, catalog: &Catalog) -> Vec<ClassSummary> {
         .collect()
 }
 
-fn summary(cluster: &Cluster, catalog: &Catalog, class: &StorageClass) -> ClassSummary {
+fn summary(cluster: &Snapshot, catalog: &Catalog, class: &StorageClass) -> ClassSummary {
     let (stated, unreadable) =
         match ClassModes::from_annotations(|key| class.metadata.annotations.get(key)) {
             Ok(stated) => (stated, None),

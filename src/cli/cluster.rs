@@ -8,9 +8,9 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
-use crate::cluster::Cluster;
 use crate::migration::SnapshotClass;
 use crate::model::object::{ObjectKind, ObjectRef};
+use crate::snapshot::Snapshot;
 use crate::view::connect::{Access, ConnectError, reach};
 use crate::view::document;
 use crate::view::live::{LiveView, SyncError};
@@ -66,7 +66,10 @@ impl Connection {
 
     /// What is known of the cluster. Only the `kinds` that are asked for are read, so
     /// that no more rights are needed than for those.
-    pub(super) fn read(&self, kinds: impl Fn(ObjectKind) -> bool) -> Result<Cluster, ClusterError> {
+    pub(super) fn read(
+        &self,
+        kinds: impl Fn(ObjectKind) -> bool,
+    ) -> Result<Snapshot, ClusterError> {
         self.runtime.block_on(async {
             let live = LiveView::with_config(self.config.clone(), kinds);
             let synced = async {
@@ -122,7 +125,7 @@ impl Connection {
 pub(super) fn read(
     context: Option<&str>,
     kinds: impl Fn(ObjectKind) -> bool,
-) -> Result<Cluster, ClusterError> {
+) -> Result<Snapshot, ClusterError> {
     Connection::open(context)?.read(kinds)
 }
 

@@ -171,10 +171,10 @@ mod tests {
     use serde_json::{Value, from_value, json};
 
     use super::*;
-    use crate::cluster::Cluster;
     use crate::diagnosis::Observed;
     use crate::model::object::ObjectKind;
     use crate::situation::{self, NodeAssumption};
+    use crate::snapshot::Snapshot;
     use crate::storage::Catalog;
 
     const NOW: &str = "2026-03-01T12:00:00Z";
@@ -204,7 +204,7 @@ mod tests {
         }
 
         fn advice(self) -> Vec<FenceAdvice> {
-            let mut cluster = Cluster::complete();
+            let mut cluster = Snapshot::complete();
             let mut apply = |kind: ObjectKind, object: Value| {
                 cluster.apply(kind.deserialize(object).unwrap());
             };

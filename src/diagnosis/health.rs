@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::index::Index;
-use crate::cluster::Lookup;
 use crate::model::node::{OUT_OF_SERVICE, Taint};
 use crate::situation::{Heartbeat, Life};
+use crate::snapshot::Lookup;
 
 /// Whether a node is alive, as far as the cluster knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

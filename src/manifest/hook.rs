@@ -12,7 +12,7 @@ pub enum Hook {
     /// When somebody runs `helm test`.
     Test,
     /// While the release is there, for a time.
-    Beside,
+    Overlay,
 }
 
 impl Hook {
@@ -26,7 +26,7 @@ impl Hook {
         } else if hooks.all(|it| matches!(it, "pre-install" | "post-delete" | "crd-install")) {
             Self::Apart
         } else {
-            Self::Beside
+            Self::Overlay
         })
     }
 }
@@ -40,8 +40,8 @@ mod tests {
         for (hooks, expected) in [
             ("pre-install", Some(Hook::Apart)),
             ("pre-install, post-delete", Some(Hook::Apart)),
-            ("pre-install,pre-upgrade", Some(Hook::Beside)),
-            ("post-install", Some(Hook::Beside)),
+            ("pre-install,pre-upgrade", Some(Hook::Overlay)),
+            ("post-install", Some(Hook::Overlay)),
             ("test", Some(Hook::Test)),
             ("test-success", Some(Hook::Test)),
         ] {

@@ -6,11 +6,11 @@ use super::refusal::Refusal;
 use super::subject::Subject;
 use super::target::Target;
 use super::{Facts, Wanted};
-use crate::cluster::Lookup;
 use crate::model::access_mode::VolumeMode;
 use crate::model::metadata::is_name;
 use crate::model::object::ObjectKind;
 use crate::model::quantity::Quantity;
+use crate::snapshot::Lookup;
 
 /// The most characters that a Job's name may have: its pods carry it as a label.
 const LONGEST_LABEL: usize = 63;

@@ -3,7 +3,6 @@
 use super::refusal::Refusal;
 use super::users::{Stranger, User};
 use super::{CopyBy, Facts, Wanted};
-use crate::cluster::Lookup;
 use crate::diagnosis::{NodeState, Pod};
 use crate::model::Text;
 use crate::model::access_mode::{AccessModes, VolumeMode};
@@ -12,6 +11,7 @@ use crate::model::labels::Labels;
 use crate::model::quantity::Quantity;
 use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::{Workload, WorkloadKind};
+use crate::snapshot::Lookup;
 
 /// The claim, and what belongs to it.
 pub(super) struct Subject<'a> {

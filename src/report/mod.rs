@@ -23,10 +23,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::cluster::View;
 use crate::model::Text;
 use crate::model::object::ObjectRef;
 use crate::policy::Action;
+use crate::snapshot::View;
 use crate::verdict::{Finding, Suppressed};
 
 /// A format of a report.

@@ -63,11 +63,11 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, words};
-use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::node::{Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::situation::{Facts, Life};
+use crate::snapshot::Lookup;
 
 pub(super) const RULE: Rule = Rule {
     code: "fencing-live-node",

@@ -46,11 +46,11 @@ use std::collections::HashSet;
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, codes, judge_scaling, judge_workload, words};
-use crate::cluster::Absence;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::situation::hold::Missing;
 use crate::situation::{Hold, Situation, UsedVolume, users};
+use crate::snapshot::Absence;
 
 pub(super) const RULE: Rule = Rule {
     code: "unresolved-claim",

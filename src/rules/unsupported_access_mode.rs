@@ -40,7 +40,6 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, ClaimReview, On, Outcome, Rule, words};
-use crate::cluster::Lookup;
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::pod::EphemeralClaim;
@@ -48,6 +47,7 @@ use crate::model::storage_class::StorageClass;
 use crate::situation::binding;
 use crate::situation::hold::Missing;
 use crate::situation::{Facts, Grounds, Situation, users};
+use crate::snapshot::Lookup;
 use crate::storage::{ClassModes, Support, likely_classes};
 
 pub(super) const RULE: Rule = Rule {

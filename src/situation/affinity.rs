@@ -21,11 +21,11 @@
 
 use super::eligibility::Eligibility;
 use super::{Facts, NodeAssumption};
-use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
 use crate::model::workload::{Workload, WorkloadKind};
+use crate::snapshot::Lookup;
 
 /// The label that holds the name of a StatefulSet's pod.
 pub const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";

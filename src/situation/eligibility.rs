@@ -1,11 +1,11 @@
 //! The nodes to which a workload's pods can go.
 
 use super::Facts;
-use crate::cluster::{Lookup, NodeHint};
 use crate::model::Text;
 use crate::model::node::{Node, NodeSelector};
 use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
 use crate::model::selector::Operator;
+use crate::snapshot::{Lookup, NodeHint};
 
 /// Counting stops here: nobody needs to know how many more there are.
 pub const COUNTED: usize = 20;

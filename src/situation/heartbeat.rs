@@ -4,9 +4,9 @@ use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::cluster::{Lookup, View};
 use crate::model::lease::Lease;
 use crate::model::node::Node;
+use crate::snapshot::{Lookup, View};
 
 /// A node's signs of life at one moment.
 ///
@@ -153,8 +153,8 @@ impl fmt::Display for Rounded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Cluster;
     use crate::model::object::{Object, ObjectKind};
+    use crate::snapshot::Snapshot;
     use serde::de::DeserializeSeed;
     use serde_json::{Value, json};
 
@@ -162,8 +162,8 @@ mod tests {
 
     fn of(ready: Option<&str>, lease: Option<Value>, everything_known: bool) -> Heartbeat {
         let mut cluster = match everything_known {
-            true => Cluster::complete(),
-            false => Cluster::new(),
+            true => Snapshot::complete(),
+            false => Snapshot::new(),
         };
         let read = |kind: ObjectKind, json: Value| kind.deserialize(json).unwrap();
         if let Some(spec) = lease {

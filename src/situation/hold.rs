@@ -1,8 +1,8 @@
 //! How tightly a volume is held, and how that is known.
 
 use super::Certainty;
-use crate::cluster::Absence;
 use crate::model::Text;
+use crate::snapshot::Absence;
 
 /// How tightly a volume is held.
 #[derive(Clone, Debug, PartialEq, Eq)]

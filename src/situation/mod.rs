@@ -17,9 +17,9 @@ mod reach;
 pub mod users;
 pub mod volumes;
 
-use crate::cluster::{Turn, View};
 use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::Workload;
+use crate::snapshot::{Turn, View};
 use crate::storage::Catalog;
 
 pub use certainty::Certainty;

@@ -1,11 +1,11 @@
 //! Which nodes can reach a volume.
 
 use super::Facts;
-use crate::cluster::Lookup;
 use crate::model::Text;
 use crate::model::node::{NodeSelector, NodeSelectorTerm};
 use crate::model::selector::{Operator, Requirement};
 use crate::model::volume::{Volume, VolumeSource};
+use crate::snapshot::Lookup;
 
 /// The nodes that can reach the volume, where that is limited: by its node
 /// affinity, and by the zone and region in its labels, which the scheduler compares

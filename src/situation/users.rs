@@ -3,9 +3,9 @@
 use super::affinity::{POD_NAME, follows_pod, in_one_place, is_follower, same, strays};
 use super::range::{OneNode, Range};
 use super::{Facts, Placement, Situation, UsedVolume, volumes};
-use crate::cluster::Turn;
 use crate::model::labels::Labels;
 use crate::model::workload::{Workload, WorkloadKind};
+use crate::snapshot::Turn;
 
 /// So many claims of a StatefulSet's pods are looked up: a bound to the work that
 /// one object can ask for.

@@ -4,9 +4,9 @@
 //! can come up, whatever the access modes say.
 
 use super::catalog::Catalog;
-use crate::cluster::Lookup;
 use crate::model::in_tree::{Attaching, InTreeType, csi_driver_of};
 use crate::model::storage_class::CsiDriver;
+use crate::snapshot::Lookup;
 
 /// Who said whether volumes are attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

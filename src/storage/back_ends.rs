@@ -2,8 +2,8 @@
 //! and what each really gives.
 
 use super::*;
-use crate::cluster::Lookup;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::snapshot::Lookup;
 use VolumeMode::{Block, Filesystem};
 
 #[derive(Clone, Copy)]

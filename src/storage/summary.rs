@@ -141,11 +141,11 @@ impl NodeLocal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Lookup;
     use crate::model::access_mode::AccessMode::{
         ReadOnlyMany, ReadWriteMany, ReadWriteOnce, ReadWriteOncePod,
     };
     use crate::model::metadata::Metadata;
+    use crate::snapshot::Lookup;
 
     fn summary(provisioner: &str, parameters: &[(&str, &str)], stated: ClassModes) -> ClassSummary {
         let catalog = Catalog::embedded().unwrap();

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use super::{Evaluation, Suppressed, Verdict};
-use crate::cluster::{Beside, Turn};
 use crate::model::claim::Claim;
 use crate::model::object::Object;
 use crate::policy::{Action, Resolved};
 use crate::rules::{ClaimReview, Hazard, Outcome, judge_claim, judge_workload};
 use crate::situation::{Facts, Situation};
+use crate::snapshot::{Overlay, Turn};
 
 impl Evaluation<'_> {
     pub(super) fn claim(&self, claim: &Claim) -> Verdict {
@@ -49,12 +49,12 @@ impl Evaluation<'_> {
             return;
         }
         let view = self.facts.view;
-        let beside = Beside {
+        let overlay = Overlay {
             arriving: Some(claim),
-            ..*view.beside()
+            ..*view.overlay()
         };
         let facts = Facts {
-            view: view.with(&beside),
+            view: view.with(&overlay),
             ..self.facts
         };
         let mut told = HashSet::new();

@@ -1,7 +1,6 @@
 //! Judging requests after which the volumes of a node may be attached to another one.
 
 use super::{Evaluation, Verdict};
-use crate::cluster::Lookup;
 use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Object, ObjectRef};
@@ -9,6 +8,7 @@ use crate::model::volume_attachment::VolumeAttachment;
 use crate::policy::{Action, keys};
 use crate::rules::{Fencing, FencingReview, codes, judge_fencing};
 use crate::situation::Heartbeat;
+use crate::snapshot::Lookup;
 
 /// The accounts of the attach-detach controller, which detaches what is unmounted: its
 /// own, or the one that the control plane's controllers share.

@@ -4,10 +4,10 @@
 //! controller would fight back. Anybody can write an owner reference, though.
 
 use super::Evaluation;
-use crate::cluster::Lookup;
 use crate::model::metadata::Metadata;
 use crate::model::object::Object;
 use crate::model::workload::WorkloadKind;
+use crate::snapshot::Lookup;
 
 /// Whether the account is one of the control plane's own controllers, which run
 /// under one account together or under one each (`--use-service-account-credentials`

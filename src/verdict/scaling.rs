@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use super::{Evaluation, Verdict, ratchet};
-use crate::cluster::Lookup;
 use crate::model::autoscaler::{Autoscaler, Scale};
 use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
 use crate::rules::{Hazard, Scaling, judge_scaling};
 use crate::situation::{Facts, Situation};
+use crate::snapshot::Lookup;
 
 /// The workload as its autoscaler leaves it: one that asks for more replicas
 /// than that allows is brought down at once.

@@ -3,13 +3,13 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use crate::cluster::Cluster;
 use crate::manifest::error::{Problem, ReadError};
 use crate::manifest::find::{Exclude, find};
 use crate::manifest::items::{Item, read_objects};
 use crate::manifest::place::line_and_column;
 use crate::manifest::source::Source;
 use crate::model::object::Object;
+use crate::snapshot::Snapshot;
 
 /// The namespace of namespaced objects that name none, as for kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -55,8 +55,8 @@ fn one_a_line(errors: &[ReadError]) -> String {
 ///
 /// When a file cannot be read or parsed, an object is malformed, or nothing of
 /// use is found at all.
-pub fn load(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Cluster, FactsError> {
-    let mut cluster = Cluster::complete();
+pub fn load(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Snapshot, FactsError> {
+    let mut cluster = Snapshot::complete();
     load_into(&mut cluster, paths, stdin)?;
     Ok(cluster)
 }
@@ -67,7 +67,7 @@ pub fn load(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Cluster, FactsErr
 ///
 /// As [`load`]; the cluster then holds those facts that could be read.
 pub fn load_into(
-    cluster: &mut Cluster,
+    cluster: &mut Snapshot,
     paths: &[PathBuf],
     stdin: &mut dyn Read,
 ) -> Result<(), FactsError> {
@@ -134,9 +134,9 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::cluster::Lookup;
     use crate::model::object::ObjectKind;
     use crate::model::workload::WorkloadKind;
+    use crate::snapshot::Lookup;
 
     fn folder(files: &[(&str, &str)]) -> TempDir {
         let folder = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ mod tests {
         folder
     }
 
-    fn load_folder(folder: &TempDir) -> Result<Cluster, String> {
+    fn load_folder(folder: &TempDir) -> Result<Snapshot, String> {
         let root = format!("{}/", folder.path().display());
         load(&[folder.path().to_path_buf()], &mut std::io::empty())
             .map_err(|error| error.to_string().replace(&root, ""))

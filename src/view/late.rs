@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use kube::{Api, Client};
 use tokio::time::{Instant, timeout_at};
 
-use crate::cluster::{Lookup, Question, Stored};
+use crate::snapshot::{Lookup, LookupRequest, StoredObject};
 
 use super::resource::{RawObject, Watched};
 use super::together::Together;
@@ -37,7 +37,7 @@ const MEMORY: Duration = Duration::from_secs(1);
 /// Misses that are remembered at the same time.
 const MOST_MISSES: usize = 4096;
 
-type Answer = Lookup<Arc<Stored>>;
+type Answer = Lookup<Arc<StoredObject>>;
 
 /// Asks the API server for single objects, each question once however many ask.
 ///
@@ -86,10 +86,10 @@ impl LateObjects {
     pub(super) async fn ask(
         &self,
         client: &Client,
-        questions: Vec<Question>,
+        questions: Vec<LookupRequest>,
         age: Age,
         deadline: Instant,
-    ) -> Vec<(Question, Answer)> {
+    ) -> Vec<(LookupRequest, Answer)> {
         let answers = questions.into_iter().map(|question| async move {
             let answer = timeout_at(deadline, self.ask_one(client, &question, age)).await;
             let answer = answer.unwrap_or(Lookup::NotSynced);
@@ -114,7 +114,7 @@ impl LateObjects {
         .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
     }
 
-    async fn ask_one(&self, client: &Client, question: &Question, age: Age) -> Answer {
+    async fn ask_one(&self, client: &Client, question: &LookupRequest, age: Age) -> Answer {
         if age == Age::Any && self.misses.is_repeated(question) {
             return Lookup::Absent;
         }
@@ -125,7 +125,7 @@ impl LateObjects {
         answer
     }
 
-    async fn ask_api_server(&self, client: &Client, question: &Question, age: Age) -> Answer {
+    async fn ask_api_server(&self, client: &Client, question: &LookupRequest, age: Age) -> Answer {
         // Somebody else's question may have been answered just before the object
         // came to be.
         let may_be_older = |answer: &Answer| age == Age::Any && *answer != Lookup::Absent;
@@ -149,7 +149,7 @@ impl Counts {
 
 /// The objects that were asked for and absent a moment ago.
 #[derive(Default)]
-struct Misses(Mutex<HashMap<Question, Miss>>);
+struct Misses(Mutex<HashMap<LookupRequest, Miss>>);
 
 struct Miss {
     since: Instant,
@@ -157,14 +157,14 @@ struct Miss {
 }
 
 impl Misses {
-    fn is_repeated(&self, question: &Question) -> bool {
+    fn is_repeated(&self, question: &LookupRequest) -> bool {
         let misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         misses
             .get(question)
             .is_some_and(|miss| miss.times >= REPEATED && miss.since.elapsed() < MEMORY)
     }
 
-    fn add(&self, question: &Question) {
+    fn add(&self, question: &LookupRequest) {
         let mut misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if misses.len() >= MOST_MISSES {
             misses.retain(|_, miss| miss.since.elapsed() < MEMORY);
@@ -183,8 +183,8 @@ impl Misses {
     }
 }
 
-async fn get(client: &Client, question: &Question) -> Answer {
-    let Question {
+async fn get(client: &Client, question: &LookupRequest) -> Answer {
+    let LookupRequest {
         kind,
         namespace,
         name,
@@ -202,7 +202,7 @@ async fn get(client: &Client, question: &Question) -> Answer {
         Ok(None) => return Lookup::Absent,
         Ok(Some(raw)) => match raw.read(*kind) {
             Ok(object) => {
-                return Stored::of(object)
+                return StoredObject::of(object)
                     .map_or(Lookup::NotSynced, |object| Lookup::Found(Arc::new(object)));
             }
             Err(error) => error.to_string(),

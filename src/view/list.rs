@@ -9,11 +9,11 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::resource::{RawObject, WATCHED, Watched};
-use super::shared::SharedCluster;
+use super::shared::SharedSnapshot;
 use super::together::Together;
-use crate::cluster::{Question, Stored};
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
+use crate::snapshot::{LookupRequest, StoredObject};
 
 /// So many objects and more are counted and not read.
 const MOST_READ: usize = 500;
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What the API server says of all objects of a kind.
 pub(super) enum Listed {
     /// These are all.
-    All(Arc<[Stored]>),
+    All(Arc<[StoredObject]>),
     /// They are many, and as many as the cache knows.
     Confirmed,
     /// It has not answered in time, or the cache was behind all the time.
@@ -44,7 +44,7 @@ pub(super) enum Listed {
 /// One answer to the question for all objects of a kind.
 #[derive(Clone)]
 enum Answer {
-    All(Arc<[Stored]>),
+    All(Arc<[StoredObject]>),
     /// They are too many to be read.
     Many {
         /// How many, if the API server says so.
@@ -76,8 +76,8 @@ impl Lists {
     pub(super) async fn ask(
         &self,
         client: &Client,
-        cluster: &SharedCluster,
-        question: &Question,
+        cluster: &SharedSnapshot,
+        question: &LookupRequest,
         deadline: Instant,
     ) -> Listed {
         let Some(watched) = WATCHED.iter().find(|it| it.kind == question.kind) else {
@@ -107,7 +107,7 @@ impl Lists {
         settled.unwrap_or(Listed::Unanswered)
     }
 
-    async fn read(&self, client: &Client, watched: &Watched, question: &Question) -> Answer {
+    async fn read(&self, client: &Client, watched: &Watched, question: &LookupRequest) -> Answer {
         match self.pages(client, watched, question).await {
             Ok(answer) => answer,
             Err(error) => {
@@ -121,7 +121,7 @@ impl Lists {
         &self,
         client: &Client,
         watched: &Watched,
-        question: &Question,
+        question: &LookupRequest,
     ) -> Result<Answer, kube::Error> {
         let resource = watched.api_resource();
         let objects: Api<RawObject> = if question.namespace.is_empty() {
@@ -143,7 +143,7 @@ impl Lists {
             };
             let page = objects.list(&parameters).await?;
             seen += page.items.len();
-            let facts = |raw: &RawObject| raw.read(watched.kind).ok().and_then(Stored::of);
+            let facts = |raw: &RawObject| raw.read(watched.kind).ok().and_then(StoredObject::of);
             read.extend(page.items.iter().filter_map(facts));
             let Some(next) = page.metadata.continue_.filter(|token| !token.is_empty()) else {
                 return Ok(Answer::All(read.into()));
@@ -161,7 +161,7 @@ impl Lists {
 
 /// Whether the cache's number is that of the API server: it keeps no pods, Jobs
 /// and ReplicaSets that others made.
-fn is_counted(watched: &Watched, question: &Question) -> bool {
+fn is_counted(watched: &Watched, question: &LookupRequest) -> bool {
     use WorkloadKind::{Job, Pod, ReplicaSet};
     question.namespace.is_empty()
         && !matches!(watched.kind, ObjectKind::Workload(Job | Pod | ReplicaSet))

@@ -9,13 +9,13 @@ use kube::{Client, Config};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::cluster::{Asked, Beside, Cluster, Lookup, Question, View};
 use crate::model::object::ObjectKind;
+use crate::snapshot::{LiveLookups, Lookup, LookupRequest, Overlay, Snapshot, View};
 
 use super::connect::{Access, ConnectError, listening_client};
 use super::late::{Age, LateObjects};
 use super::list::{Listed, Lists};
-use super::shared::SharedCluster;
+use super::shared::SharedSnapshot;
 use super::status::{KindStatus, Statuses};
 use super::turns::Turns;
 use super::watch::follow;
@@ -61,7 +61,7 @@ pub struct LiveView {
 }
 
 struct Shared {
-    cluster: Arc<SharedCluster>,
+    cluster: Arc<SharedSnapshot>,
     statuses: Arc<Statuses>,
     client: OnceLock<Client>,
     /// Why not even an attempt to reach a cluster can begin.
@@ -83,7 +83,7 @@ pub enum Fitness {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
     /// The API server has not answered this in time.
-    Unanswered(Question),
+    Unanswered(LookupRequest),
     /// More would have to be asked than one review may ask.
     TooMuch,
 }
@@ -173,17 +173,17 @@ impl LiveView {
         deadline: Instant,
         mut judge: impl FnMut(View<'_>) -> T,
     ) -> T {
-        let mut asked = Asked::default();
+        let mut lookups = LiveLookups::default();
         for _ in 0..ROUNDS {
-            let judged = self.judge(&asked, &mut judge);
-            let mut questions = asked.take_open();
+            let judged = self.judge(&lookups, &mut judge);
+            let mut questions = lookups.take_open();
             if questions.is_empty() {
                 return judged;
             }
-            keep_few(&mut questions, left, &mut asked);
-            self.ask(questions, Age::Any, &mut asked, deadline).await;
+            keep_few(&mut questions, left, &mut lookups);
+            self.ask(questions, Age::Any, &mut lookups, deadline).await;
         }
-        self.judge(&asked, &mut judge)
+        self.judge(&lookups, &mut judge)
     }
 
     /// Judges once more by facts that are no older than this call: whatever
@@ -200,9 +200,9 @@ impl LiveView {
         deadline: Instant,
         mut judge: impl FnMut(View<'_>) -> T,
     ) -> (T, Option<Doubt>) {
-        let mut asked = Asked::doubting();
-        let mut judged = self.judge(&asked, &mut judge);
-        let mut questions = asked.take_open();
+        let mut lookups = LiveLookups::confirming_everything();
+        let mut judged = self.judge(&lookups, &mut judge);
+        let mut questions = lookups.take_open();
         let mut namespaces = questions.iter().map(|it| it.namespace.as_str());
         let namespace = namespaces.find(|it| !it.is_empty()).unwrap_or_default();
         let Ok(_turn) = timeout_at(deadline, self.turns.take(namespace)).await else {
@@ -214,23 +214,29 @@ impl LiveView {
                 break;
             }
             is_too_much |= questions.len() > left;
-            keep_few(&mut questions, &mut left, &mut asked);
-            self.ask(questions, Age::New, &mut asked, deadline).await;
-            judged = self.judge(&asked, &mut judge);
-            questions = asked.take_open();
+            keep_few(&mut questions, &mut left, &mut lookups);
+            self.ask(questions, Age::New, &mut lookups, deadline).await;
+            judged = self.judge(&lookups, &mut judge);
+            questions = lookups.take_open();
         }
         if is_too_much || !questions.is_empty() {
             return (judged, Some(Doubt::TooMuch));
         }
-        let mut unanswered = asked.unanswered();
+        let mut unanswered = lookups.unanswered();
         let unanswered = unanswered.find(|it| !self.is_out_of_reach(it.kind));
         (judged, unanswered.cloned().map(Doubt::Unanswered))
     }
 
-    async fn ask(&self, questions: Vec<Question>, age: Age, asked: &mut Asked, deadline: Instant) {
+    async fn ask(
+        &self,
+        questions: Vec<LookupRequest>,
+        age: Age,
+        lookups: &mut LiveLookups,
+        deadline: Instant,
+    ) {
         let Some(client) = self.shared.client.get() else {
             for question in questions {
-                asked.found(question, Lookup::NotSynced);
+                lookups.found(question, Lookup::NotSynced);
             }
             return;
         };
@@ -241,7 +247,7 @@ impl LiveView {
                 self.shared.statuses.may_ask(question.kind),
                 question.name.is_empty(),
             ) {
-                (false, _) => asked.found(question, Lookup::NotSynced),
+                (false, _) => lookups.found(question, Lookup::NotSynced),
                 (true, false) => single.push(question),
                 (true, true) => all.push(question),
             }
@@ -256,22 +262,22 @@ impl LiveView {
             join_all(lists)
         );
         for (question, object) in objects {
-            asked.found(question, object);
+            lookups.found(question, object);
         }
         for (question, listed) in lists {
             match listed {
-                Listed::All(objects) => asked.listed(question, &objects),
-                Listed::Confirmed => asked.confirmed(question),
-                Listed::Unanswered => asked.found(question, Lookup::NotSynced),
+                Listed::All(objects) => lookups.listed(question, &objects),
+                Listed::Confirmed => lookups.confirmed(question),
+                Listed::Unanswered => lookups.found(question, Lookup::NotSynced),
             }
         }
     }
 
     /// Nobody may change the cluster as long as `judge` runs, and it never waits.
-    fn judge<T>(&self, asked: &Asked, judge: &mut impl FnMut(View<'_>) -> T) -> T {
-        let beside = Beside {
-            asked: Some(asked),
-            ..Beside::NOTHING
+    fn judge<T>(&self, lookups: &LiveLookups, judge: &mut impl FnMut(View<'_>) -> T) -> T {
+        let beside = Overlay {
+            lookups: Some(lookups),
+            ..Overlay::NOTHING
         };
         judge(View::new(&self.shared.cluster.read(), &beside))
     }
@@ -343,7 +349,7 @@ impl LiveView {
 
     /// Ends all watches and keeps what is known.
     #[must_use]
-    pub fn into_cluster(mut self) -> Cluster {
+    pub fn into_cluster(mut self) -> Snapshot {
         self.tasks.abort_all();
         self.shared.cluster.take()
     }
@@ -354,9 +360,9 @@ impl LiveView {
 }
 
 /// Keeps as many questions as are left to be asked; the others stay without an answer.
-fn keep_few(questions: &mut Vec<Question>, left: &mut usize, asked: &mut Asked) {
+fn keep_few(questions: &mut Vec<LookupRequest>, left: &mut usize, lookups: &mut LiveLookups) {
     for question in questions.split_off(questions.len().min(*left)) {
-        asked.found(question, Lookup::NotSynced);
+        lookups.found(question, Lookup::NotSynced);
     }
     *left -= questions.len();
 }

@@ -707,8 +707,8 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
         view.confirm(MOST_CONFIRMED, deadline(), judge).await,
         (true, None)
     );
-    let asked = *server.gets().borrow() - gets;
-    assert!(asked <= 6, "two nodes, and {} more objects", asked - 2);
+    let lookups = *server.gets().borrow() - gets;
+    assert!(lookups <= 6, "two nodes, and {} more objects", lookups - 2);
     assert_eq!(
         server.lists(NODES),
         lists,
@@ -810,11 +810,11 @@ async fn what_is_too_much_to_ask_is_not_confirmed() {
     };
     let (_, doubt) = view.confirm(MOST_CONFIRMED, deadline(), absent).await;
     assert!(doubt.is_some());
-    let asked = *server.gets().borrow();
-    assert!(asked > MOST_LATE, "{asked}");
+    let lookups = *server.gets().borrow();
+    assert!(lookups > MOST_LATE, "{lookups}");
     let (_, doubt) = view.confirm(MOST_LATE, deadline(), absent).await;
     assert!(doubt.is_some());
-    assert_eq!(*server.gets().borrow() - asked, MOST_LATE);
+    assert_eq!(*server.gets().borrow() - lookups, MOST_LATE);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Where facts come from: a live cluster, or files that stand for one.
 //!
-//! All of them fill a [`crate::cluster::Cluster`].
+//! All of them fill a [`crate::snapshot::Snapshot`].
 
 pub mod connect;
 pub mod document;

@@ -17,10 +17,10 @@ use tokio::time::{Instant, timeout_at};
 use super::connect::{ConnectError, client};
 use super::resource::{RawObject, WATCHED, Watched};
 use super::watch::root_cause;
-use crate::cluster::Cluster;
 use crate::diagnosis::{Observed, Unread};
 use crate::model::lease::NODE_LEASES;
 use crate::model::object::ObjectKind;
+use crate::snapshot::Snapshot;
 
 /// How many resources are read at the same time.
 const AT_ONCE: usize = 6;
@@ -32,7 +32,7 @@ const PAGE: u32 = 500;
 #[derive(Debug, Default)]
 pub struct Moment {
     /// The guard's own facts. Of a kind that could not be read nothing is synced.
-    pub cluster: Cluster,
+    pub cluster: Snapshot,
     /// The rest.
     pub observed: Observed,
     /// What time it was for the API server, where it said so.

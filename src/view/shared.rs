@@ -2,18 +2,18 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::cluster::{Cluster, Stored};
 use crate::model::object::{Object, ObjectKind};
+use crate::snapshot::{Snapshot, StoredObject};
 
-/// A [`Cluster`] behind a lock that is held for one change, or for one judgement.
+/// A [`Snapshot`] behind a lock that is held for one change, or for one judgement.
 #[derive(Debug, Default)]
-pub(super) struct SharedCluster(RwLock<Cluster>);
+pub(super) struct SharedSnapshot(RwLock<Snapshot>);
 
-impl SharedCluster {
-    /// As [`Cluster::apply`]. Where no fact changes, as in a heartbeat, readers
+impl SharedSnapshot {
+    /// As [`Snapshot::apply`]. Where no fact changes, as in a heartbeat, readers
     /// are not disturbed at all.
     pub(super) fn apply(&self, object: Object) {
-        let Some(object) = Stored::of(object) else {
+        let Some(object) = StoredObject::of(object) else {
             return;
         };
         // In a statement of its own: the guard must be gone before the next.
@@ -23,33 +23,33 @@ impl SharedCluster {
         }
     }
 
-    /// As [`Cluster::remove`].
+    /// As [`Snapshot::remove`].
     pub(super) fn remove(&self, kind: ObjectKind, namespace: &str, name: &str) {
         self.write().remove(kind, namespace, name);
     }
 
-    /// As [`Cluster::list_begins`].
+    /// As [`Snapshot::list_begins`].
     pub(super) fn list_begins(&self, kind: ObjectKind) {
         self.write().list_begins(kind);
     }
 
-    /// As [`Cluster::synced`].
+    /// As [`Snapshot::synced`].
     pub(super) fn synced(&self, kind: ObjectKind) {
         self.write().synced(kind);
     }
 
     /// Takes everything out.
-    pub(super) fn take(&self) -> Cluster {
+    pub(super) fn take(&self) -> Snapshot {
         std::mem::take(&mut *self.write())
     }
 
     // A panic while the lock is held cannot leave a half-made change that
     // matters more than no answer at all: every look-up checks what it finds.
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, Cluster> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Snapshot> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Cluster> {
+    fn write(&self) -> RwLockWriteGuard<'_, Snapshot> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

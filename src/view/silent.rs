@@ -7,9 +7,9 @@ use kube::Client;
 use tokio::time::Instant;
 
 use super::moment::{Moment, Reader, Source};
-use crate::cluster::View;
 use crate::diagnosis::{NodeState, Observed};
 use crate::model::Text;
+use crate::snapshot::View;
 
 /// Every node of `view`; `None` while the controller manager hears of all of them, or it is
 /// not known which there are.

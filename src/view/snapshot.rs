@@ -7,8 +7,8 @@ use std::io;
 
 use serde_json::{Value, json, to_value};
 
-use crate::cluster::{Cluster, Stored};
 use crate::model::storage_class::StorageClass;
+use crate::snapshot::{Snapshot, StoredObject};
 
 /// Stands for a class parameter that may be a secret.
 const REDACTED: &str = "REDACTED";
@@ -48,7 +48,7 @@ pub enum SnapshotError {
 /// # Errors
 ///
 /// When `out` does not take what is written to it.
-pub fn write(cluster: &Cluster, out: &mut dyn io::Write) -> Result<(), SnapshotError> {
+pub fn write(cluster: &Snapshot, out: &mut dyn io::Write) -> Result<(), SnapshotError> {
     let mut manifests = Vec::new();
     for object in cluster.objects() {
         if let Some((place, manifest)) = manifest(object)? {
@@ -66,15 +66,17 @@ pub fn write(cluster: &Cluster, out: &mut dyn io::Write) -> Result<(), SnapshotE
 
 /// The object's manifest and the place of its kind; `None` for kinds that do not
 /// belong into a snapshot.
-fn manifest(object: &Stored) -> Result<Option<(usize, Value)>, serde_json::Error> {
+fn manifest(object: &StoredObject) -> Result<Option<(usize, Value)>, serde_json::Error> {
     let (place, fields) = match object {
-        Stored::Namespace(it) => (0, to_value(it)?),
-        Stored::StorageClass(it) => (1, to_value(redacted(it))?),
-        Stored::CsiDriver(it) => (2, to_value(it)?),
-        Stored::Node(it) => (3, to_value(it)?),
-        Stored::Volume(it) => (4, to_value(it)?),
-        Stored::Claim(it) => (5, to_value(it)?),
-        Stored::Workload(_) | Stored::Autoscaler(_) | Stored::Lease(_) => return Ok(None),
+        StoredObject::Namespace(it) => (0, to_value(it)?),
+        StoredObject::StorageClass(it) => (1, to_value(redacted(it))?),
+        StoredObject::CsiDriver(it) => (2, to_value(it)?),
+        StoredObject::Node(it) => (3, to_value(it)?),
+        StoredObject::Volume(it) => (4, to_value(it)?),
+        StoredObject::Claim(it) => (5, to_value(it)?),
+        StoredObject::Workload(_) | StoredObject::Autoscaler(_) | StoredObject::Lease(_) => {
+            return Ok(None);
+        }
     };
     let kind = object.kind();
     let mut manifest = json!({"apiVersion": kind.api_version(), "kind": kind.name()});

@@ -154,8 +154,8 @@ fn cluster() -> impl Strategy<Value = Vec<(ObjectKind, Value)>> {
     )
 }
 
-fn filled(objects: &[(ObjectKind, Value)]) -> Cluster {
-    let mut cluster = Cluster::complete();
+fn filled(objects: &[(ObjectKind, Value)]) -> Snapshot {
+    let mut cluster = Snapshot::complete();
     for (kind, value) in objects {
         let object: Object = kind.deserialize(value.clone()).unwrap();
         cluster.apply(object);
@@ -163,7 +163,7 @@ fn filled(objects: &[(ObjectKind, Value)]) -> Cluster {
     cluster
 }
 
-fn snapshot(cluster: &Cluster) -> String {
+fn snapshot(cluster: &Snapshot) -> String {
     let mut text = Vec::new();
     write(cluster, &mut text).unwrap();
     String::from_utf8(text).unwrap()

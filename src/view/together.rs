@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OnceCell;
 
-use crate::cluster::Question;
+use crate::snapshot::LookupRequest;
 
 /// The questions of one sort that are under way.
-pub(super) struct Together<A>(Mutex<HashMap<Question, UnderWay<A>>>);
+pub(super) struct Together<A>(Mutex<HashMap<LookupRequest, UnderWay<A>>>);
 
 /// A question that is under way.
 struct UnderWay<A> {
@@ -28,7 +28,7 @@ impl<A: Clone> Together<A> {
     /// under way before this call counts where it `may_be_older`.
     pub(super) async fn ask<F>(
         &self,
-        question: &Question,
+        question: &LookupRequest,
         may_be_older: impl Fn(&A) -> bool,
         ask: impl Fn() -> F,
     ) -> A
@@ -47,7 +47,7 @@ impl<A: Clone> Together<A> {
     }
 
     /// A place at the question that is under way, or at a new one.
-    fn join<'a>(&'a self, question: &'a Question) -> (Place<'a, A>, bool) {
+    fn join<'a>(&'a self, question: &'a LookupRequest) -> (Place<'a, A>, bool) {
         let mut asked = self.lock();
         let is_new = !asked.contains_key(question);
         let under_way = asked.entry(question.clone()).or_insert_with(|| UnderWay {
@@ -65,7 +65,7 @@ impl<A: Clone> Together<A> {
 }
 
 impl<A> Together<A> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Question, UnderWay<A>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<LookupRequest, UnderWay<A>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -75,7 +75,7 @@ impl<A> Together<A> {
 struct Place<'a, A> {
     together: &'a Together<A>,
     answer: Arc<OnceCell<A>>,
-    question: &'a Question,
+    question: &'a LookupRequest,
 }
 
 impl<A: Clone> Place<'_, A> {
@@ -115,8 +115,8 @@ mod tests {
 
     const ASKING: usize = 20;
 
-    fn question(name: &str) -> Question {
-        Question {
+    fn question(name: &str) -> LookupRequest {
+        LookupRequest {
             kind: ObjectKind::Node,
             namespace: "".into(),
             name: name.into(),

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-use multi_attach_guard::cluster::Cluster;
 use multi_attach_guard::model::Text;
 use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
 use multi_attach_guard::policy::Policy;
+use multi_attach_guard::snapshot::Snapshot;
 use multi_attach_guard::storage::Catalog;
 use multi_attach_guard::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
 use serde::de::DeserializeSeed;
@@ -23,7 +23,7 @@ static SETTINGS: LazyLock<EffectivePolicy> = LazyLock::new(|| {
 /// Judges configurations one after another and keeps the clusters it has met.
 #[derive(Default)]
 pub(crate) struct Engine {
-    clusters: HashMap<(Vec<u8>, Volume), Cluster>,
+    clusters: HashMap<(Vec<u8>, Volume), Snapshot>,
     /// What was written last: writing takes longer than judging.
     written: Option<Written>,
 }
@@ -135,15 +135,15 @@ impl Engine {
     }
 }
 
-fn cluster(zones: &[u8], volume: &Volume) -> Cluster {
-    let mut cluster = Cluster::complete();
+fn cluster(zones: &[u8], volume: &Volume) -> Snapshot {
+    let mut cluster = Snapshot::complete();
     for object in manifests::cluster(zones, volume) {
         cluster.apply(Document::of(object).facts);
     }
     cluster
 }
 
-fn verdict(document: &Document, old: Option<&Document>, cluster: &Cluster, aim: Aim) -> Verdict {
+fn verdict(document: &Document, old: Option<&Document>, cluster: &Snapshot, aim: Aim) -> Verdict {
     let metadata = document.facts.metadata().unwrap();
     let reference = ObjectRef {
         api_version: document.manifest["apiVersion"].as_str().unwrap().into(),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{FakeNodes, Output, wait_until};
 use crate::installed::{DEADLINE, account};
-use crate::requests::{Cluster, counts, label, of_claim, series, workload};
+use crate::requests::{Snapshot, counts, label, of_claim, series, workload};
 
 const TAINT: &str = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
 
@@ -20,7 +20,7 @@ const DEATH: Duration = Duration::from_secs(120);
 const CONTROLLER: &str = "--as=system:serviceaccount:kube-system:attachdetach-controller";
 
 /// The whole story of one pod with a volume, whose node dies in the end.
-pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Cluster, nodes: &FakeNodes<'_>) {
+pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Snapshot, nodes: &FakeNodes<'_>) {
     let (node, attachment) = settled(cluster);
     let (node, attachment) = (node.as_str(), attachment.as_str());
     daily_life_asks_nothing(cluster, node, attachment);
@@ -56,7 +56,7 @@ pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Cluster, nodes: &FakeNo
 }
 
 /// How many requests the entry has refused, as the API server counts them.
-fn refused(cluster: &Cluster) -> u64 {
+fn refused(cluster: &Snapshot) -> u64 {
     let exposition = cluster.run(&["get", "--raw=/metrics"], None).success();
     let rejections = "apiserver_admission_webhook_rejection_count";
     series(&exposition.stdout, rejections)
@@ -74,7 +74,7 @@ fn fencing<'a>(node: &'a str, attachment: &'a str) -> [Vec<&'a str>; 3] {
     ]
 }
 
-fn read(cluster: &Cluster, arguments: &[&str]) -> Value {
+fn read(cluster: &Snapshot, arguments: &[&str]) -> Value {
     let arguments = [&["get", "-o=json"], arguments].concat();
     let Output { stdout, .. } = cluster.run(&arguments, None).success();
     serde_json::from_str(&stdout).unwrap()
@@ -82,7 +82,7 @@ fn read(cluster: &Cluster, arguments: &[&str]) -> Value {
 
 /// A pod that leaves a dead node soon, once it runs and its node says what it holds: the
 /// names of the node and of the VolumeAttachment.
-fn settled(cluster: &Cluster) -> (String, String) {
+fn settled(cluster: &Snapshot) -> (String, String) {
     let leave = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 2});
     let tolerations =
         ["not-ready", "unreachable"].map(|it| leave(&format!("node.kubernetes.io/{it}")));
@@ -114,7 +114,7 @@ fn settled(cluster: &Cluster) -> (String, String) {
 }
 
 /// Heartbeats, labels and other taints, and what the attach-detach controller does.
-fn daily_life_asks_nothing(cluster: &Cluster, node: &str, attachment: &str) {
+fn daily_life_asks_nothing(cluster: &Snapshot, node: &str, attachment: &str) {
     let renewed = || {
         let lease = read(cluster, &["lease", node, "-n=kube-node-lease"]);
         lease["spec"]["renewTime"].to_string()
@@ -149,7 +149,7 @@ fn daily_life_asks_nothing(cluster: &Cluster, node: &str, attachment: &str) {
 }
 
 /// Nothing is stored: the node is needed.
-fn an_override_is_heard(cluster: &Cluster, node: &str, attachment: &str) {
+fn an_override_is_heard(cluster: &Snapshot, node: &str, attachment: &str) {
     let kinds = [("node", node), ("volumeattachment", attachment)];
     let ignore = "multi-attach-guard.dev/ignore";
     let reason = "multi-attach-guard.dev/reason";
@@ -179,7 +179,7 @@ fn an_override_is_heard(cluster: &Cluster, node: &str, attachment: &str) {
 }
 
 /// Where the Lease may not be read, an administrator is told so and not stopped.
-fn without_the_right_nothing_is_refused(cluster: &Cluster, node: &str) {
+fn without_the_right_nothing_is_refused(cluster: &Snapshot, node: &str) {
     let binding = "rolebinding/multi-attach-guard-fencing";
     let delete = ["delete", binding, "-n=kube-node-lease"];
     cluster.run(&delete, None).success();
@@ -204,7 +204,7 @@ fn without_the_right_nothing_is_refused(cluster: &Cluster, node: &str) {
 }
 
 /// Until the control plane knows that the node is dead, and its pod is to go.
-fn dead(cluster: &Cluster, nodes: &FakeNodes<'_>, node: &str) {
+fn dead(cluster: &Snapshot, nodes: &FakeNodes<'_>, node: &str) {
     nodes.die(node);
     wait_until("the node to be missed", DEATH, || {
         let object = read(cluster, &["node", node]);

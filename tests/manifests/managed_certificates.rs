@@ -132,13 +132,13 @@ impl Replica {
     }
 }
 
-struct Cluster<'a> {
+struct Snapshot<'a> {
     plane: &'a ControlPlane,
     replicas: [Replica; 2],
     behind: Behind,
 }
 
-impl Cluster<'_> {
+impl Snapshot<'_> {
     fn set_age(&self, age: SignedDuration) {
         let behind = AUTHORITY_DUE - age;
         self.behind.store(behind.as_secs(), Ordering::Relaxed);
@@ -303,7 +303,7 @@ fn nothing_that_happens_to_certificates_fails_an_admission() {
     account(&plane);
     let behind = Behind::new(AtomicI64::new(AUTHORITY_DUE.as_secs()));
     let start = || Replica::start(&plane, client(&plane), &behind);
-    let cluster = Cluster {
+    let cluster = Snapshot {
         plane: &plane,
         replicas: [start(), start()],
         behind: Arc::clone(&behind),

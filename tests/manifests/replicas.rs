@@ -25,7 +25,7 @@ const OFTEN: usize = 40;
 
 /// What became of the requests, each of which is one that the guard denies.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Asked {
+struct LiveLookups {
     denied: usize,
     /// Let through, though it is to be denied.
     admitted: usize,
@@ -39,7 +39,7 @@ struct Asking<'a> {
     stop: watch::Sender<bool>,
     /// How many were answered.
     count: Arc<AtomicUsize>,
-    workers: JoinSet<Asked>,
+    workers: JoinSet<LiveLookups>,
 }
 
 impl<'a> Asking<'a> {
@@ -56,7 +56,7 @@ impl<'a> Asking<'a> {
                     ..PostParams::default()
                 };
                 let deployment = deployment();
-                let mut asked = Asked::default();
+                let mut asked = LiveLookups::default();
                 while !*stopped.borrow() {
                     match api.create(&dry_run, &deployment).await {
                         Ok(_) => asked.admitted += 1,
@@ -89,10 +89,10 @@ impl<'a> Asking<'a> {
         .unwrap();
     }
 
-    fn end(mut self) -> Asked {
+    fn end(mut self) -> LiveLookups {
         self.goes_on();
         self.stop.send(true).unwrap();
-        let mut all = Asked::default();
+        let mut all = LiveLookups::default();
         while let Some(asked) = self.plane.block_on(self.workers.join_next()) {
             let asked = asked.unwrap();
             all.denied += asked.denied;
@@ -245,7 +245,7 @@ fn until_not_ready(plane: &ControlPlane, guard: &Guard) {
     .unwrap();
 }
 
-fn told(asked: &Asked) -> String {
+fn told(asked: &LiveLookups) -> String {
     let mut failures = asked.failed.clone();
     failures.sort_unstable();
     failures.dedup();

@@ -13,12 +13,12 @@ use crate::monitoring::OF_THE_API_SERVER;
 /// Reviews by the name of the webhook, as the API server counts them, and how many the
 /// guard has answered.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct LiveLookups {
     pub(crate) by_webhook: BTreeMap<String, u64>,
     answered: u64,
 }
 
-impl Asked {
+impl LiveLookups {
     fn now(plane: &ControlPlane, guard: &Guard) -> Self {
         let exposition = plane.kubectl(&["get", "--raw=/metrics"], None).success();
         let mut by_webhook = BTreeMap::new();
@@ -78,13 +78,13 @@ pub(crate) fn label<'a>(labels: &'a str, name: &str) -> &'a str {
 }
 
 /// A cluster in which rollouts end, with the guard registered as in the manifests.
-pub(crate) struct Cluster {
+pub(crate) struct Snapshot {
     pub(crate) plane: ControlPlane,
     pub(crate) guard: Guard,
     pub(crate) namespace: String,
 }
 
-impl Cluster {
+impl Snapshot {
     fn start() -> Option<Self> {
         // An account for each controller, as in nearly every cluster.
         let own_accounts = "--use-service-account-credentials=true".to_owned();
@@ -121,10 +121,10 @@ impl Cluster {
     }
 
     /// What was asked while `act` ran.
-    pub(crate) fn asked(&self, act: impl FnOnce()) -> Asked {
-        let before = Asked::now(&self.plane, &self.guard);
+    pub(crate) fn asked(&self, act: impl FnOnce()) -> LiveLookups {
+        let before = LiveLookups::now(&self.plane, &self.guard);
         act();
-        Asked::now(&self.plane, &self.guard).since(&before)
+        LiveLookups::now(&self.plane, &self.guard).since(&before)
     }
 
     pub(crate) fn until_rolled_out(&self, name: &str) {
@@ -183,8 +183,8 @@ pub(crate) fn of_claim(name: &str) -> Value {
     json!([{"name": "data", "persistentVolumeClaim": {"claimName": name}}])
 }
 
-pub(crate) fn counts(expected: &[(&str, u64)]) -> Asked {
-    Asked {
+pub(crate) fn counts(expected: &[(&str, u64)]) -> LiveLookups {
+    LiveLookups {
         by_webhook: expected
             .iter()
             .map(|(name, count)| ((*name).to_owned(), *count))
@@ -195,7 +195,7 @@ pub(crate) fn counts(expected: &[(&str, u64)]) -> Asked {
 
 #[test]
 fn nothing_is_asked_that_cannot_matter() {
-    let Some(cluster) = Cluster::start() else {
+    let Some(cluster) = Snapshot::start() else {
         return;
     };
     let nodes = cluster.plane.fake_nodes();
@@ -214,7 +214,7 @@ fn nothing_is_asked_that_cannot_matter() {
 
 /// With `failurePolicy: Ignore` objects pass, and the API server counts them where the
 /// alert looks.
-fn nobody_waits_for_a_guard_that_is_gone(cluster: &Cluster) {
+fn nobody_waits_for_a_guard_that_is_gone(cluster: &Snapshot) {
     cluster.guard.program.signal("KILL");
     cluster.guard.program.wait(DEADLINE).unwrap();
     let plane = &cluster.plane;
@@ -258,7 +258,7 @@ fn nobody_waits_for_a_guard_that_is_gone(cluster: &Cluster) {
 }
 
 /// Everything that controllers do in a rollout, until it is over.
-fn rollouts(cluster: &Cluster) {
+fn rollouts(cluster: &Snapshot) {
     let both = |count| [("workloads admit", count), ("workloads validating", count)];
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     for (name, volumes, with, expected) in [
@@ -284,9 +284,9 @@ fn rollouts(cluster: &Cluster) {
 }
 
 /// A request that is sent, and what is asked because of it.
-type Request = (&'static str, Vec<&'static str>, Option<String>, Asked);
+type Request = (&'static str, Vec<&'static str>, Option<String>, LiveLookups);
 
-fn single_requests(cluster: &Cluster) {
+fn single_requests(cluster: &Snapshot) {
     for (what, arguments, stdin, expected) in requests() {
         let asked = cluster.asked(|| cluster.kubectl(&arguments, stdin.as_deref()));
         assert_eq!(asked, expected, "{what}");

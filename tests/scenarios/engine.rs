@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
-use multi_attach_guard::cluster::Cluster;
 use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
 use multi_attach_guard::policy::Policy;
 use multi_attach_guard::rules;
+use multi_attach_guard::snapshot::Snapshot;
 use multi_attach_guard::storage::Catalog;
 use multi_attach_guard::verdict::{Aim, EffectivePolicy, Finding, Review, Submission, evaluate};
 use serde::de::DeserializeSeed;
@@ -70,7 +70,7 @@ pub(crate) fn opinion(
     namespace: &str,
     before: &Before,
 ) -> Result<Opinion, String> {
-    let mut cluster = Cluster::complete();
+    let mut cluster = Snapshot::complete();
     let mut judged = Vec::new();
     for (kind, document) in documents(plane, namespace)? {
         let object = read(kind, &document)?;
@@ -100,7 +100,7 @@ pub(crate) fn opinion(
 ///
 /// As [`opinion`].
 pub(crate) fn forecast(plane: &ControlPlane, object: &Value) -> Result<Opinion, String> {
-    let mut cluster = Cluster::complete();
+    let mut cluster = Snapshot::complete();
     let mut earlier = None;
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     let documents = documents(plane, namespace)?;
@@ -140,7 +140,7 @@ impl Submission for Judged<'_> {
     }
 }
 
-fn said(judged: &[Judged<'_>], cluster: &Cluster) -> Result<Opinion, String> {
+fn said(judged: &[Judged<'_>], cluster: &Snapshot) -> Result<Opinion, String> {
     let catalog = Catalog::embedded().map_err(ToString::to_string)?;
     let effective =
         EffectivePolicy::new(Policy::default(), catalog).map_err(|it| it.to_string())?;

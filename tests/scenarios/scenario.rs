@@ -27,7 +27,7 @@ pub(crate) struct Scenario {
     /// The volumes that exist beforehand.
     pub(crate) volumes: Vec<Volume>,
     /// What else exists beforehand.
-    pub(crate) beside: Vec<Value>,
+    pub(crate) overlay: Vec<Value>,
     /// What the user does, one after the other; the scenario's outcome is the worst
     /// that any of it leads to.
     pub(crate) actions: Vec<Action>,
@@ -100,7 +100,7 @@ impl Scenario {
             resources: Vec::new(),
             class: None,
             volumes: Vec::new(),
-            beside: Vec::new(),
+            overlay: Vec::new(),
             actions: Vec::new(),
             expected: &[],
             recovery: Vec::new(),
@@ -146,8 +146,8 @@ impl Scenario {
     }
 
     /// Something else that exists.
-    pub(crate) fn beside(mut self, object: Value) -> Self {
-        self.beside.push(object);
+    pub(crate) fn overlay(mut self, object: Value) -> Self {
+        self.overlay.push(object);
         self
     }
 

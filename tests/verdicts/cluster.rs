@@ -13,7 +13,7 @@ use super::shorthand::{Shorthand, merge};
 /// (`disk.example.com`, which attaches), the class `ebs`, and the claims named.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Cluster {
+pub(crate) struct Snapshot {
     /// Node name → its labels beside the host name, and its `taints` and what is
     /// `allocatable` there.
     nodes: BTreeMap<String, Value>,
@@ -29,7 +29,7 @@ pub(crate) struct Cluster {
     also: Vec<Shorthand>,
 }
 
-impl Default for Cluster {
+impl Default for Snapshot {
     fn default() -> Self {
         let node = |zone: &str| json!({"topology.kubernetes.io/zone": zone});
         Self {
@@ -81,14 +81,14 @@ pub(crate) fn manifest(shorthand: &Shorthand) -> Value {
     shorthand.manifest()
 }
 
-impl Cluster {
+impl Snapshot {
     /// The cluster's facts.
-    pub(crate) fn facts(&self) -> multi_attach_guard::cluster::Cluster {
-        use multi_attach_guard::cluster::Cluster;
+    pub(crate) fn facts(&self) -> multi_attach_guard::snapshot::Snapshot {
+        use multi_attach_guard::snapshot::Snapshot;
 
         let mut facts = match &self.unheard {
-            None => Cluster::complete(),
-            Some(_) => Cluster::new(),
+            None => Snapshot::complete(),
+            Some(_) => Snapshot::new(),
         };
         for object in self.objects() {
             let kind = ObjectKind::of_manifest(

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use multi_attach_guard::admission::{Answer, Decision, Endpoint, Received};
-use multi_attach_guard::cluster::{Cluster, Lookup};
 use multi_attach_guard::model::object::ObjectKind;
+use multi_attach_guard::snapshot::{Lookup, Snapshot};
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
@@ -69,11 +69,11 @@ const LIVE: Case = Case {
 };
 
 impl Case {
-    fn cluster(&self) -> Cluster {
+    fn cluster(&self) -> Snapshot {
         let now: Timestamp = NOW.parse().unwrap();
         let mut cluster = match self.facts {
-            true => Cluster::complete(),
-            false => return Cluster::new(),
+            true => Snapshot::complete(),
+            false => return Snapshot::new(),
         };
         let mut put =
             |kind: ObjectKind, json: Value| cluster.apply(kind.deserialize(json).unwrap());
@@ -510,23 +510,23 @@ fn what_could_not_be_told_is_said() {
 /// The Lease is asked for where a denial hangs on it, and nowhere else.
 #[test]
 fn nothing_is_asked_where_nothing_hangs_on_it() {
-    use multi_attach_guard::cluster::{Asked, Beside, View};
+    use multi_attach_guard::snapshot::{LiveLookups, Overlay, View};
     let questions = |case: &Case| {
         let body = case.review();
         let received = Received::read(body.as_bytes(), NOW.parse().unwrap()).unwrap();
-        let mut cluster = Cluster::new();
+        let mut cluster = Snapshot::new();
         for kind in [ObjectKind::Node, ObjectKind::Volume] {
             cluster.synced(kind);
         }
         cluster.apply(ObjectKind::Node.deserialize(case.node(&[])).unwrap());
         let volume = json!({"metadata": {"name": "pv-data"}, "spec": {"accessModes": case.modes}});
         cluster.apply(ObjectKind::Volume.deserialize(volume).unwrap());
-        let mut asked = Asked::default();
-        let beside = Beside {
-            asked: Some(&asked),
-            ..Beside::NOTHING
+        let mut asked = LiveLookups::default();
+        let overlay = Overlay {
+            lookups: Some(&asked),
+            ..Overlay::NOTHING
         };
-        let view = View::new(&cluster, &beside);
+        let view = View::new(&cluster, &overlay);
         assert!(!matches!(view.node("n1"), Lookup::NotSynced));
         let _ = received.judge(Endpoint::Validate, view, &in_effect(case.policy));
         asked

@@ -3,11 +3,11 @@
 #[path = "../../benches/shared/mod.rs"]
 mod shared;
 
-use multi_attach_guard::cluster::Cluster;
 use multi_attach_guard::model::object::{Object, ObjectRef};
 use multi_attach_guard::model::workload::WorkloadKind;
 use multi_attach_guard::policy::Action;
 use multi_attach_guard::rules::{Outcome, codes};
+use multi_attach_guard::snapshot::Snapshot;
 use multi_attach_guard::verdict::{Aim, Review, Verdict, evaluate};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use super::{Documents, in_effect};
 use shared::knots::{Knot, Lot};
 
 /// Judges the knot's object as an update that changes `changed`.
-fn judge(knot: &Knot, cluster: &Cluster, changed: &str, policy: &str) -> Verdict {
+fn judge(knot: &Knot, cluster: &Snapshot, changed: &str, policy: &str) -> Verdict {
     let Object::Workload(workload) = &knot.judged else {
         unreachable!("knots are of workloads")
     };
@@ -49,7 +49,7 @@ fn what_is_too_much_to_judge_is_unknown_and_said_to_be_so() {
     let mut lot = Lot::new(7);
     let (knot, cluster) = std::iter::repeat_with(|| {
         let mut knot = Knot::draw(&mut lot, &[500]);
-        let mut cluster = Cluster::complete();
+        let mut cluster = Snapshot::complete();
         for object in knot.objects.drain(..) {
             cluster.apply(object);
         }

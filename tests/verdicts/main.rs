@@ -22,18 +22,18 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use multi_attach_guard::cluster::{Beside, View};
 use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
 use multi_attach_guard::model::workload::WorkloadKind;
 use multi_attach_guard::policy::{Action, Policy};
 use multi_attach_guard::rules::Certainty;
+use multi_attach_guard::snapshot::{Overlay, View};
 use multi_attach_guard::storage::Catalog;
 use multi_attach_guard::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
-use cluster::Cluster;
+use cluster::Snapshot;
 use jiff::Timestamp;
 use shorthand::Shorthand;
 
@@ -42,7 +42,7 @@ use shorthand::Shorthand;
 struct Case {
     name: String,
     #[serde(default)]
-    cluster: Cluster,
+    cluster: Snapshot,
     /// The object to judge, in shorthand.
     judge: Shorthand,
     /// The same object before the update: a merge patch on the new one.
@@ -117,7 +117,7 @@ pub(crate) fn in_effect(policy: &str) -> EffectivePolicy {
 fn judge(
     submission: &Value,
     old: Option<&Value>,
-    cluster: &Cluster,
+    cluster: &Snapshot,
     policy: &str,
     aim: Aim,
 ) -> Verdict {
@@ -133,7 +133,7 @@ fn judge(
 /// Judges what is submitted in `cluster`.
 fn judge_submitted(
     documents: &Documents<'_>,
-    cluster: &Cluster,
+    cluster: &Snapshot,
     policy: &str,
     aim: Aim,
 ) -> Verdict {
@@ -182,11 +182,11 @@ fn judge_submitted(
         submission: documents,
         aim,
     };
-    let beside = Beside {
+    let overlay = Overlay {
         partial: cluster.files,
-        ..Beside::NOTHING
+        ..Overlay::NOTHING
     };
-    evaluate(&review, View::new(&cluster.facts(), &beside), effective)
+    evaluate(&review, View::new(&cluster.facts(), &overlay), effective)
 }
 
 fn cases() -> Vec<Case> {

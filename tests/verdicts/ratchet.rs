@@ -7,7 +7,7 @@ use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use super::cluster::{self, Cluster};
+use super::cluster::{self, Snapshot};
 use super::{cases, judge};
 
 /// Merge patches that touch nothing a hazard depends on and start no rollout.
@@ -50,7 +50,7 @@ fn scaled_down(old: &Value, by: i64) -> Value {
 
 #[test]
 fn an_update_that_leaves_the_hazards_as_they_were_is_never_denied() {
-    let seeds: Vec<(String, Cluster, String, Value)> = cases()
+    let seeds: Vec<(String, Snapshot, String, Value)> = cases()
         .into_iter()
         .map(|case| {
             let raw = cluster::manifest(&case.judge);

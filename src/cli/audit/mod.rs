@@ -20,12 +20,12 @@ use super::cluster::{ClusterError, Connection};
 use super::hunk;
 use super::output::{FailOn, exit_code, print_report};
 use super::policy_file::{self, PolicyFileError};
-use crate::cluster::{BatchOrder, Beside, Cluster, Stored, View};
 use crate::manifest::split::parts;
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::policy::Action;
 use crate::report::{self, Format, Judged, Located, Notice, Report};
+use crate::snapshot::{BatchOrder, Overlay, Snapshot, StoredObject, View};
 use crate::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
 use earlier::{Earlier, EarlierError};
 
@@ -74,7 +74,7 @@ enum AuditError {
     Policy(#[from] PolicyFileError),
     /// The cluster cannot be read.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
+    Snapshot(#[from] ClusterError),
     /// There is no such namespace.
     #[error(
         "The cluster has no namespace \"{0}\". `kubectl get namespaces` lists the ones there are."
@@ -132,7 +132,7 @@ struct Member {
 
 /// The objects of a cluster that are judged, in the order of their turns.
 struct Audited<'c> {
-    cluster: &'c Cluster,
+    cluster: &'c Snapshot,
     members: Vec<Member>,
     order: BatchOrder,
 }
@@ -145,7 +145,7 @@ struct Told {
 }
 
 impl<'c> Audited<'c> {
-    fn new(cluster: &'c Cluster, namespace: Option<&str>) -> Self {
+    fn new(cluster: &'c Snapshot, namespace: Option<&str>) -> Self {
         let mut members: Vec<Member> = cluster
             .objects()
             .filter_map(Member::of)
@@ -184,11 +184,11 @@ impl<'c> Audited<'c> {
             submission: &Live(document),
             aim: Aim::Propose,
         };
-        let beside = Beside {
+        let overlay = Overlay {
             batch: Some((&self.order, number)),
-            ..Beside::NOTHING
+            ..Overlay::NOTHING
         };
-        evaluate(&review, View::new(self.cluster, &beside), effective)
+        evaluate(&review, View::new(self.cluster, &overlay), effective)
     }
 
     /// What there is to tell, without remedies: their patches take whole objects.
@@ -287,11 +287,11 @@ impl<'c> Audited<'c> {
 }
 
 impl Member {
-    fn of(stored: &Stored) -> Option<Self> {
+    fn of(stored: &StoredObject) -> Option<Self> {
         let object = match stored {
-            Stored::Workload(it) => Object::Workload((**it).clone()),
-            Stored::Claim(it) => Object::Claim((**it).clone()),
-            Stored::Autoscaler(it) => Object::Autoscaler((**it).clone()),
+            StoredObject::Workload(it) => Object::Workload((**it).clone()),
+            StoredObject::Claim(it) => Object::Claim((**it).clone()),
+            StoredObject::Autoscaler(it) => Object::Autoscaler((**it).clone()),
             _ => return None,
         };
         let metadata = object.metadata()?;

@@ -5,8 +5,8 @@ use super::*;
 use crate::policy::Policy;
 use crate::storage::Catalog;
 
-fn cluster(objects: &[Value]) -> Cluster {
-    let mut cluster = Cluster::complete();
+fn cluster(objects: &[Value]) -> Snapshot {
+    let mut cluster = Snapshot::complete();
     let disk = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
         "metadata": {"name": "disk"}, "provisioner": "ebs.csi.aws.com"});
     let nodes = ["n1", "n2"].map(|name| {

@@ -11,7 +11,6 @@ use super::render::roots::Root;
 use super::render::{self, Opened, RenderOptions, Unrendered};
 use super::repository::Repository;
 use super::scope::{Member, Scopes, Surroundings};
-use crate::cluster::Cluster;
 use crate::manifest::error::ReadError;
 use crate::manifest::find::{Exclude, Found, find};
 use crate::manifest::hook::Hook;
@@ -20,6 +19,7 @@ use crate::manifest::kustomization::{FILE_NAMES, Kustomization};
 use crate::manifest::source::Source;
 use crate::model::object::Object;
 use crate::report::{Summary, Unopened, Unread};
+use crate::snapshot::Snapshot;
 
 /// All that was read.
 pub(super) struct Gathered {
@@ -39,7 +39,7 @@ pub(super) struct Gathered {
     /// In the order of the sources and of their text.
     pub(super) objects: Vec<Known>,
     /// What is known beside the files.
-    pub(super) facts: Cluster,
+    pub(super) facts: Snapshot,
     /// Whether the facts hold the cluster's classes, so that a class which is not
     /// in view is not in the cluster.
     pub(super) whole: bool,
@@ -68,7 +68,7 @@ impl Gathered {
         paths: &[PathBuf],
         kustomizations: render::Kustomizations,
         reading: Reading<'_>,
-        facts: Cluster,
+        facts: Snapshot,
     ) -> io::Result<Self> {
         let Found {
             sources,
@@ -145,7 +145,7 @@ impl Gathered {
         mut unread_files: Vec<Unread>,
         mut summary: Summary,
         reading: Reading<'_>,
-        facts: Cluster,
+        facts: Snapshot,
     ) -> Self {
         let whole = !facts.view().storage_classes().is_empty();
         let sources = opened.sources;
@@ -180,8 +180,8 @@ impl Gathered {
         let namespaces = Namespaces::of(&objects, &sources, reading.namespace);
         for known in &mut objects {
             let source = &sources[known.place.source];
-            let beside = kustomizations.namespace_beside(source);
-            namespaces.complete(known, source, beside);
+            let overlay = kustomizations.namespace_beside(source);
+            namespaces.complete(known, source, overlay);
             bind(&mut known.object, &facts);
         }
         summary.judged = objects.iter().filter(|known| known.is_judged()).count();
@@ -251,7 +251,7 @@ fn known(item: Item) -> Option<Known> {
 
 /// Adds to a claim of a file what the facts know of the same claim and no manifest
 /// says: the volume that it is bound to, and that one's access modes.
-fn bind(object: &mut Object, facts: &Cluster) {
+fn bind(object: &mut Object, facts: &Snapshot) {
     let Object::Claim(claim) = object else { return };
     let metadata = &claim.metadata;
     let there = facts.view().claim(&metadata.namespace, &metadata.name);
@@ -314,8 +314,8 @@ impl Kustomizations {
     /// The namespace that the kustomization in the folder of `source` gives.
     fn namespace_beside(&self, source: &Source) -> Option<&str> {
         let folder = source.real_path()?.parent()?;
-        let (_, beside) = self.all.iter().find(|(it, _)| it == folder)?;
-        beside.namespace.as_deref()
+        let (_, overlay) = self.all.iter().find(|(it, _)| it == folder)?;
+        overlay.namespace.as_deref()
     }
 }
 

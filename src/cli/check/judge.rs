@@ -15,7 +15,6 @@ use super::repository::Repository;
 use super::scope::Surroundings;
 use super::unused;
 use crate::cli::hunk;
-use crate::cluster::{Beside, View};
 use crate::manifest::hook::Hook;
 use crate::manifest::locate::Spot;
 use crate::manifest::outline::Outline;
@@ -26,6 +25,7 @@ use crate::policy::Action;
 use crate::report::{self, Fix, Format, Judged, Located, Notice, Place, Report};
 use crate::rules::{Certainty, Outcome, codes};
 use crate::situation::volumes::claims;
+use crate::snapshot::{Overlay, View};
 use crate::verdict::{
     Aim, EffectivePolicy, Finding, Proposal, Review, Submission, Verdict, evaluate,
 };
@@ -83,13 +83,13 @@ pub(super) fn verdict(
         aim,
     };
     let nearer = [&surroundings.cluster];
-    let beside = Beside {
+    let overlay = Overlay {
         partial: !gathered.whole,
         nearer: &nearer,
         batch: Some((&surroundings.order, number)),
-        ..Beside::NOTHING
+        ..Overlay::NOTHING
     };
-    evaluate(&review, View::new(&gathered.facts, &beside), effective)
+    evaluate(&review, View::new(&gathered.facts, &overlay), effective)
 }
 
 /// What there is to tell of one object, and where each of it stands.

@@ -29,10 +29,10 @@ use clap::Args;
 use super::cluster::{self, ClusterError};
 use super::output::{FailOn, exit_code, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
-use crate::cluster::Cluster;
 use crate::manifest::find::{Exclude, ExcludeError};
 use crate::policy::RemedyChoice;
 use crate::report::{Format, Report};
+use crate::snapshot::Snapshot;
 use crate::verdict::Aim;
 use crate::view::facts::{self, FactsError};
 use gather::{Gathered, Reading};
@@ -135,7 +135,7 @@ pub enum CheckError {
     Facts(#[from] FactsError),
     /// The cluster cannot be read.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
+    Snapshot(#[from] ClusterError),
     /// Nothing can be rendered here.
     #[error("Charts and kustomizations cannot be rendered: {0}.")]
     Render(#[source] io::Error),
@@ -207,12 +207,12 @@ fn covers(paths: &[PathBuf], policy: &Path) -> bool {
 }
 
 /// What is known of the cluster beside the manifests.
-fn facts(options: &CheckOptions) -> Result<Cluster, CheckError> {
+fn facts(options: &CheckOptions) -> Result<Snapshot, CheckError> {
     if options.cluster {
         return Ok(cluster::read(options.context.as_deref(), |_| true)?);
     }
     if options.facts.is_empty() {
-        return Ok(Cluster::complete());
+        return Ok(Snapshot::complete());
     }
     Ok(facts::load(&options.facts, &mut io::empty())?)
 }

@@ -51,7 +51,7 @@ impl<'a> Namespaces<'a> {
     /// Puts an object that names no namespace into one: that of the kustomization
     /// beside it, the one that was asked for, else the only one that is named in the
     /// same file, in the same folder and those inside, or in those above.
-    pub(super) fn complete(&self, known: &mut Known, source: &Source, beside: Option<&str>) {
+    pub(super) fn complete(&self, known: &mut Known, source: &Source, overlay: Option<&str>) {
         if matches!(known.object, Object::Namespace(_)) {
             return;
         }
@@ -59,7 +59,7 @@ impl<'a> Namespaces<'a> {
         if let Some(metadata) = known.object.metadata_mut()
             && metadata.namespace.is_empty()
         {
-            metadata.namespace = match beside.or(self.given) {
+            metadata.namespace = match overlay.or(self.given) {
                 Some(namespace) => namespace.into(),
                 None => self.inferred(number, source),
             };

@@ -266,16 +266,16 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".multi-attach-guard");
-    let beside = directory.join(name);
-    let mut file = fs::File::create_new(&beside)?;
+    let overlay = directory.join(name);
+    let mut file = fs::File::create_new(&overlay)?;
     let written = fs::metadata(&path)
         .and_then(|metadata| file.set_permissions(metadata.permissions()))
         .and_then(|()| file.write_all(text.as_bytes()))
         .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&beside, &path));
+        .and_then(|()| fs::rename(&overlay, &path));
     if written.is_err() {
         // The first error says more than one about the leftovers.
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&overlay);
     }
     written
 }

@@ -17,7 +17,6 @@ mod surroundings;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use crate::cluster::Cluster;
 use crate::manifest::hook::Hook;
 use crate::manifest::source::Source;
 use crate::model::Text;
@@ -27,6 +26,7 @@ use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::situation::volumes::claims;
+use crate::snapshot::Snapshot;
 use crate::storage::likely_classes;
 pub(super) use surroundings::Surroundings;
 
@@ -50,7 +50,7 @@ pub(super) struct Scopes<'g> {
     places: Vec<Scope>,
     /// What the sources are called.
     names: Vec<&'g str>,
-    facts: &'g Cluster,
+    facts: &'g Snapshot,
     definitions: HashMap<Key, Vec<usize>>,
     /// Workloads by the namespace and the name of a claim in their template.
     users: HashMap<(Text, Text), Vec<usize>>,
@@ -115,7 +115,7 @@ impl<'g> Scopes<'g> {
         members: Vec<Member<'g>>,
         sources: &'g [Source],
         unrendered: Vec<&[usize]>,
-        facts: &'g Cluster,
+        facts: &'g Snapshot,
     ) -> Self {
         let places = sources.iter().zip(unrendered).enumerate();
         let places = places.map(|(number, (source, roots))| Scope::of(number, source, roots));
@@ -267,9 +267,9 @@ impl<'g> Scopes<'g> {
     /// What those of the members stand for together that are nearest to the source `from`,
     /// of those in its folder, or above, or inside.
     fn nearest_beside(&self, from: usize, members: &[usize]) -> Answer {
-        let mut beside = members.to_vec();
-        beside.retain(|it| self.is_beside(from, self.members[*it].source));
-        self.agreed(self.nearest(from, &beside))
+        let mut overlay = members.to_vec();
+        overlay.retain(|it| self.is_beside(from, self.members[*it].source));
+        self.agreed(self.nearest(from, &overlay))
     }
 
     /// Whether the class of a claim does not hang on which of `classes` is meant: the claim

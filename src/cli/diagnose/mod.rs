@@ -16,11 +16,11 @@ use jiff::Timestamp;
 
 use super::cluster::{ClusterError, Connection};
 use super::output::exit_code;
-use crate::cluster::Lookup;
 use crate::diagnosis::{Clock, Facts, cases, command, span};
 use crate::policy::Policy;
 use crate::report::diagnosis::{self as report, Diagnosis, Format};
 use crate::situation;
+use crate::snapshot::Lookup;
 use crate::storage::{Catalog, CatalogError};
 use crate::view::moment::Moment;
 use asked::{Asked, AskedError};
@@ -60,7 +60,7 @@ pub struct DiagnoseOptions {
 enum DiagnoseError {
     /// The cluster cannot be read.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
+    Snapshot(#[from] ClusterError),
     /// What is asked about is not there.
     #[error(transparent)]
     Asked(#[from] AskedError),

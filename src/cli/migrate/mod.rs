@@ -86,7 +86,7 @@ pub enum Copying {
 enum MigrateError {
     /// The cluster cannot be read.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
+    Snapshot(#[from] ClusterError),
     /// There is no way.
     #[error(transparent)]
     Refusal(#[from] Refusal),

@@ -19,7 +19,6 @@ use tokio::time::{Instant, sleep};
 
 use super::events::Events;
 use super::view::View;
-use crate::cluster::Lookup;
 use crate::diagnosis::{self, FenceAdvice, WaitingPod, fence_advice};
 use crate::events::{Occurrence, Reason};
 use crate::model::Text;
@@ -27,6 +26,7 @@ use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::server::{Metrics, SilentNode};
 use crate::situation;
+use crate::snapshot::Lookup;
 use crate::verdict::EffectivePolicy;
 use crate::view::live::{Fitness, LiveView};
 use crate::view::silent;

@@ -50,7 +50,7 @@ pub enum ServeError {
     Certificate(#[from] CertError),
     /// There is no cluster for an option that needs one.
     #[error("{option} needs a cluster. {source}")]
-    Cluster {
+    Snapshot {
         /// The option.
         option: &'static str,
         /// Why there is none.
@@ -82,7 +82,7 @@ impl ServeError {
             Self::Policy(_)
             | Self::Facts(_)
             | Self::Certificate(_)
-            | Self::Cluster { .. }
+            | Self::Snapshot { .. }
             | Self::WriteCa { .. } => ExitCode::from(2),
             Self::Log(_) | Self::Runtime(_) | Self::Signals(_) | Self::Server(_) => {
                 ExitCode::from(1)
@@ -93,7 +93,7 @@ impl ServeError {
 
 /// A client for what `option` needs of the cluster, and the client's own namespace.
 async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
-    let failed = |source| ServeError::Cluster { option, source };
+    let failed = |source| ServeError::Snapshot { option, source };
     let config = Access::default().config().await.map_err(failed)?;
     let namespace = config.default_namespace.clone();
     Ok((client(config).map_err(failed)?, namespace))

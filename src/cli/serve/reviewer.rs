@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use super::events::Events;
 use super::view::View;
 use crate::admission::{self, Answer, Endpoint, Malformed, Received};
-use crate::cluster;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::server::Reviewer;
+use crate::snapshot;
 use crate::verdict::{EffectivePolicy, Verdict};
 
 /// The kinds that are judged, for the metrics.
@@ -52,7 +52,7 @@ impl Reviewer for AdmissionReviewer {
             tracing::warn!(%malformed, "A body was refused.");
         })?;
         let judge =
-            |view: cluster::View<'_>| received.judge(endpoint, view, &self.effective.load());
+            |view: snapshot::View<'_>| received.judge(endpoint, view, &self.effective.load());
         let is_told = |verdict: &Verdict| admission::is_told(endpoint, verdict);
         let verdict = self.view.verdict(deadline, judge, is_told).await;
         let answer = received.answer(endpoint, &verdict);

@@ -7,11 +7,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::options::{ServeOptions, Stale};
-use crate::cluster::{self, Cluster};
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::policy::Action;
 use crate::server::{HealthSource, Metrics, Readiness, ViewGauges};
+use crate::snapshot::{self, Snapshot};
 use crate::verdict::Verdict;
 use crate::view::connect::Access;
 use crate::view::facts::{self, FactsError};
@@ -29,7 +29,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// Where facts come from.
 pub(super) enum View {
     /// Files, which stand for a whole cluster.
-    Files(Box<Cluster>),
+    Files(Box<Snapshot>),
     /// A cluster, followed.
     Live(Box<LiveView>, Stale),
 }
@@ -57,7 +57,7 @@ impl View {
     pub(super) async fn verdict(
         &self,
         deadline: Instant,
-        judge: impl Fn(cluster::View<'_>) -> Verdict,
+        judge: impl Fn(snapshot::View<'_>) -> Verdict,
         is_told: impl Fn(&Verdict) -> bool,
     ) -> Verdict {
         let (live, stale) = match self {

@@ -5,10 +5,10 @@
 
 use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
 use super::{Cause, limit, named, sentence};
-use crate::cluster::NodeHint;
 use crate::diagnosis::stuck::Stuck;
 use crate::model::Text;
 use crate::situation::eligibility::Eligibility;
+use crate::snapshot::NodeHint;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "moved-pin",

@@ -4,10 +4,10 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cluster::Cluster;
 use crate::diagnosis::{CAUSES, Facts, Observed, cases};
 use crate::model::object::{ObjectKind, ObjectRef};
 use crate::situation::{self, NodeAssumption};
+use crate::snapshot::Snapshot;
 use crate::storage::Catalog;
 
 mod ways_out;
@@ -75,7 +75,7 @@ impl World {
 
     /// The diagnosis, and that nothing in it is of another cause than `causes`.
     fn diagnosis(&self, causes: &[&str]) -> Diagnosis {
-        let mut cluster = Cluster::complete();
+        let mut cluster = Snapshot::complete();
         let mut observed = Observed::default();
         for object in &self.objects {
             let text = |field: &str| object[field].as_str().unwrap_or_default();

@@ -4,12 +4,12 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cluster::Cluster;
 use crate::diagnosis::{self, Observed, Unread};
 use crate::migration::{CopyBy, DEFAULT_IMAGE, Facts, Refusal, SnapshotClass, Wanted, plan};
 use crate::model::access_mode::AccessMode;
 use crate::model::object::{ObjectKind, ObjectRef};
 use crate::situation::{self, NodeAssumption};
+use crate::snapshot::Snapshot;
 use crate::storage::Catalog;
 
 /// A cluster of these objects.
@@ -107,7 +107,7 @@ impl World {
 
     /// What `then` makes of the plan, or of why there is none.
     fn planned<T>(&self, wanted: Wanted<'_>, then: impl FnOnce(Result<Plan, Refusal>) -> T) -> T {
-        let mut cluster = Cluster::complete();
+        let mut cluster = Snapshot::complete();
         let mut observed = Observed::default();
         for resource in &self.unread {
             observed.unread.push(Unread {

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, 
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
 /// Everything the decision looks at, as the API server last told it.
-pub(super) struct Cluster {
+pub(super) struct Snapshot {
     pub(super) pods: Vec<Arc<Pod>>,
     pub(super) nodes: Vec<Arc<Node>>,
     pub(super) claims: Vec<Arc<PersistentVolumeClaim>>,
@@ -77,7 +77,7 @@ pub(super) type Endings = HashMap<String, Instant>;
 ///
 /// Only the nodes in `alive` act; the attacher, which is no node, always does.
 pub(super) fn next_steps(
-    cluster: &Cluster,
+    cluster: &Snapshot,
     alive: &BTreeSet<String>,
     endings: &mut Endings,
     now: Instant,
@@ -119,7 +119,7 @@ struct Held<'a> {
     volumes: BTreeSet<String>,
 }
 
-fn attacher(attachment: &VolumeAttachment, cluster: &Cluster) -> Option<Action> {
+fn attacher(attachment: &VolumeAttachment, cluster: &Snapshot) -> Option<Action> {
     let volume = attachment.spec.source.persistent_volume_name.as_ref();
     let object = Object::of(attachment);
     match (
@@ -155,7 +155,7 @@ fn is_attached(attachment: &VolumeAttachment) -> bool {
 /// where a volume could not be detached, the attach-detach controller takes it for free
 /// (`GenerateDetachVolumeFunc` in `pkg/volume/util/operationexecutor`,
 /// `GetNodesForAttachedVolume` in `pkg/controller/volume/attachdetach/cache`).
-fn elsewhere<'a>(attachment: &VolumeAttachment, cluster: &'a Cluster) -> Option<&'a str> {
+fn elsewhere<'a>(attachment: &VolumeAttachment, cluster: &'a Snapshot) -> Option<&'a str> {
     let volume = attachment.spec.source.persistent_volume_name.as_ref()?;
     let found = cluster
         .volumes
@@ -299,7 +299,7 @@ fn attached_volumes(node: &Node) -> BTreeSet<String> {
 struct Attachable<'a>(HashMap<(&'a str, &'a str), String>);
 
 impl<'a> Attachable<'a> {
-    fn of(cluster: &'a Cluster) -> Self {
+    fn of(cluster: &'a Snapshot) -> Self {
         let drivers: HashMap<&str, bool> = cluster
             .drivers
             .iter()

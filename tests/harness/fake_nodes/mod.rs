@@ -33,7 +33,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::control_plane::ControlPlane;
-use life::{Action, Cluster, Endings};
+use life::{Action, Endings, Snapshot};
 use steps::take;
 
 /// How often a living kubelet says so. The controller manager gives up on a node
@@ -341,7 +341,7 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
         }
         // What has happened in the meantime needs no pass of its own.
         while let Some(Some(())) = changes.next().now_or_never() {}
-        let cluster = Cluster {
+        let cluster = Snapshot {
             pods: pods.state(),
             nodes: nodes.state(),
             claims: claims.state(),

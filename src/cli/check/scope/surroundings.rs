@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Answer, Key, Member, Scopes, global, key, stems, target};
-use crate::cluster::{BatchOrder, Cluster};
 use crate::manifest::hook::Hook;
 use crate::model::Text;
 use crate::model::claim::Claim;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::Workload;
 use crate::situation::volumes::claims;
+use crate::snapshot::{BatchOrder, Snapshot};
 
 /// The most users of one claim that are looked at together.
 const MAX_USERS: usize = 64;
@@ -20,7 +20,7 @@ const MAX_ORDINALS: i64 = 16;
 
 /// The objects that speak for those of one file.
 pub(in crate::cli::check) struct Surroundings {
-    pub(in crate::cli::check) cluster: Cluster,
+    pub(in crate::cli::check) cluster: Snapshot,
     pub(in crate::cli::check) order: BatchOrder,
     /// Where the workloads, claims and autoscalers among them are, by the number.
     pub(in crate::cli::check) sources: BTreeSet<usize>,
@@ -91,7 +91,7 @@ impl Scopes<'_> {
         }
         let mut taken: Vec<usize> = walk.taken.into_values().collect();
         taken.sort_unstable();
-        let mut cluster = Cluster::new();
+        let mut cluster = Snapshot::new();
         for number in &taken {
             cluster.apply(self.members[*number].object.clone());
         }
@@ -114,7 +114,7 @@ enum Depth {
     /// It is one of them.
     Judged,
     /// One of them names it, or it shares a claim with one of them.
-    Beside,
+    Overlay,
     /// It is a fact and no more.
     Fact,
 }
@@ -174,7 +174,7 @@ impl Walk<'_, '_> {
                 let target = target(scopes.members[number].object);
                 let target = target.and_then(|target| scopes.one(source, &target));
                 if let Some(target) = target {
-                    self.take(target, Depth::Beside);
+                    self.take(target, Depth::Overlay);
                 }
             }
             _ => {}
@@ -208,7 +208,7 @@ impl Walk<'_, '_> {
         if !claim.spec.volume_name.is_empty() {
             self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
         }
-        self.beside(&scopes.volumes);
+        self.overlay(&scopes.volumes);
     }
 
     /// The same for a claim of another scope, as its source `there` sees it. What decides
@@ -241,7 +241,7 @@ impl Walk<'_, '_> {
 
     /// Takes those that lie in the folder of this file, or above, or inside: of several
     /// with one name the nearest, where they agree. `numbers`: one for each name.
-    fn beside(&mut self, numbers: &[usize]) {
+    fn overlay(&mut self, numbers: &[usize]) {
         let scopes = self.scopes;
         for number in numbers {
             let key = key(scopes.members[*number].object);
@@ -319,7 +319,7 @@ impl Walk<'_, '_> {
         // Whom an affinity chooses is not told by a name.
         if !workload.template.affinity.is_empty() && !alone {
             let others = scopes.workloads.get(&metadata.namespace);
-            self.beside(others.map_or(&[], Vec::as_slice));
+            self.overlay(others.map_or(&[], Vec::as_slice));
         }
     }
 
@@ -382,7 +382,7 @@ impl Walk<'_, '_> {
             .collect();
         users.sort_by_key(|user| Reverse(scopes.nearness(self.from, scopes.members[*user].source)));
         for user in users.into_iter().take(MAX_USERS) {
-            self.take(user, Depth::Beside);
+            self.take(user, Depth::Overlay);
         }
     }
 

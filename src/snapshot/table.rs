@@ -5,8 +5,8 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::key::{Key, Trait};
-use super::stored::Stored;
+use super::key::{IndexKey, ObjectKey};
+use super::stored::StoredObject;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 
@@ -39,7 +39,7 @@ pub(super) const fn number(kind: ObjectKind) -> usize {
 /// its strings. What a trait finds is therefore a superset, to be checked.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
-    slots: Vec<Option<Stored>>,
+    slots: Vec<Option<StoredObject>>,
     /// One per slot, apart from the objects: walking these touches none of them.
     marks: Vec<Mark>,
     vacant: Vec<u32>,
@@ -70,21 +70,21 @@ impl Table {
     }
 
     /// The object of that key.
-    pub(super) fn get(&self, key: Key<'_>) -> Option<&Stored> {
+    pub(super) fn get(&self, key: ObjectKey<'_>) -> Option<&StoredObject> {
         self.at(self.slot_of(key)?)
     }
 
-    fn at(&self, slot: u32) -> Option<&Stored> {
+    fn at(&self, slot: u32) -> Option<&StoredObject> {
         self.slots.get(slot as usize)?.as_ref()
     }
 
     /// Every object, in no order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Stored> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &StoredObject> {
         self.slots.iter().flatten()
     }
 
     /// The objects that may have that trait.
-    pub(super) fn with(&self, wanted: Trait<'_>) -> impl Iterator<Item = &Stored> {
+    pub(super) fn with(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &StoredObject> {
         self.all_of(self.slots_with(wanted))
     }
 
@@ -92,8 +92,8 @@ impl Table {
     /// Without any, every object.
     pub(super) fn with_shortest<'t>(
         &self,
-        wanted: impl Iterator<Item = Trait<'t>>,
-    ) -> impl Iterator<Item = &Stored> {
+        wanted: impl Iterator<Item = IndexKey<'t>>,
+    ) -> impl Iterator<Item = &StoredObject> {
         let shortest = wanted
             .map(|wanted| self.slots_with(wanted))
             .min_by_key(|slots| slots.len());
@@ -102,23 +102,23 @@ impl Table {
             .chain(all.into_iter().flatten())
     }
 
-    fn slots_with(&self, wanted: Trait<'_>) -> &[u32] {
+    fn slots_with(&self, wanted: IndexKey<'_>) -> &[u32] {
         self.postings.get(self.hash_trait(wanted))
     }
 
-    fn all_of(&self, slots: &[u32]) -> impl Iterator<Item = &Stored> {
+    fn all_of(&self, slots: &[u32]) -> impl Iterator<Item = &StoredObject> {
         slots.iter().filter_map(|slot| self.at(*slot))
     }
 
     /// Whether the same object is held already and was named by the present list.
-    pub(super) fn knows(&self, object: &Stored) -> bool {
+    pub(super) fn knows(&self, object: &StoredObject) -> bool {
         self.slot_of(object.key())
             .is_some_and(|slot| self.marks[slot as usize].listed && self.at(slot) == Some(object))
     }
 
     /// Puts the object in, in place of the one of the same key; whether
     /// anything changed by that.
-    pub(super) fn put(&mut self, object: Stored) -> bool {
+    pub(super) fn put(&mut self, object: StoredObject) -> bool {
         if let Some(slot) = self.slot_of(object.key()) {
             self.marks[slot as usize].listed = true;
             let Some(held) = self.slots[slot as usize].take() else {
@@ -157,7 +157,7 @@ impl Table {
     }
 
     /// Takes the object of that key out; whether it was there.
-    pub(super) fn take(&mut self, key: Key<'_>) -> bool {
+    pub(super) fn take(&mut self, key: ObjectKey<'_>) -> bool {
         let Some(slot) = self.slot_of(key) else {
             return false;
         };
@@ -198,7 +198,7 @@ impl Table {
         }
     }
 
-    fn slot_of(&self, key: Key<'_>) -> Option<u32> {
+    fn slot_of(&self, key: ObjectKey<'_>) -> Option<u32> {
         self.names
             .find(self.hasher.hash_one(key), |slot| {
                 holds(&self.slots, *slot, key)
@@ -207,11 +207,11 @@ impl Table {
     }
 
     // Half of the hash is plenty for a superset and halves the postings.
-    fn hash_trait(&self, wanted: Trait<'_>) -> u32 {
+    fn hash_trait(&self, wanted: IndexKey<'_>) -> u32 {
         self.hasher.hash_one(wanted) as u32
     }
 
-    fn trait_hashes(&self, object: &Stored) -> Vec<u32> {
+    fn trait_hashes(&self, object: &StoredObject) -> Vec<u32> {
         let mut hashes = Vec::new();
         object.traits(&mut |found| hashes.push(self.hash_trait(found)));
         hashes.sort_unstable();
@@ -219,20 +219,20 @@ impl Table {
         hashes
     }
 
-    fn post(&mut self, slot: u32, object: &Stored) {
+    fn post(&mut self, slot: u32, object: &StoredObject) {
         for hash in self.trait_hashes(object) {
             self.postings.add(hash, slot);
         }
     }
 
-    fn unpost(&mut self, slot: u32, object: &Stored) {
+    fn unpost(&mut self, slot: u32, object: &StoredObject) {
         for hash in self.trait_hashes(object) {
             self.postings.remove(hash, slot);
         }
     }
 }
 
-fn holds(slots: &[Option<Stored>], slot: u32, key: Key<'_>) -> bool {
+fn holds(slots: &[Option<StoredObject>], slot: u32, key: ObjectKey<'_>) -> bool {
     slots[slot as usize]
         .as_ref()
         .is_some_and(|held| held.key() == key)
@@ -340,21 +340,21 @@ mod tests {
 
     use super::*;
 
-    fn node(name: &str, colours: &[&str]) -> Stored {
+    fn node(name: &str, colours: &[&str]) -> StoredObject {
         let labels: serde_json::Map<_, _> = colours
             .iter()
             .map(|colour| ((*colour).to_owned(), json!("yes")))
             .collect();
         let node = json!({"metadata": {"name": name, "labels": labels}});
-        Stored::of(ObjectKind::Node.deserialize(node).unwrap()).unwrap()
+        StoredObject::of(ObjectKind::Node.deserialize(node).unwrap()).unwrap()
     }
 
-    const fn key(name: &str) -> Key<'_> {
-        Key::global(ObjectKind::Node, name)
+    const fn key(name: &str) -> ObjectKey<'_> {
+        ObjectKey::global(ObjectKind::Node, name)
     }
 
     fn named(table: &Table, colour: &str) -> Vec<String> {
-        let wanted = Trait::NodeLabel {
+        let wanted = IndexKey::NodeLabel {
             key: colour,
             value: "yes",
         };

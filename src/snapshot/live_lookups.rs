@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::key::Key;
+use super::key::ObjectKey;
 use super::lookup::Lookup;
-use super::store::Cluster;
-use super::stored::{Stored, Typed};
+use super::store::Snapshot;
+use super::stored::{StoredObject, Typed};
 use crate::model::Text;
 use crate::model::metadata::is_name;
 use crate::model::object::ObjectKind;
 
 /// Names one object that is asked for, or all of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Question {
+pub struct LookupRequest {
     /// The kind of object.
     pub kind: ObjectKind,
     /// Empty for objects that have none and, where all are asked for, for those
@@ -26,7 +26,7 @@ pub struct Question {
 }
 
 /// As in "PersistentVolumeClaim shop/data" or "all Node objects".
-impl fmt::Display for Question {
+impl fmt::Display for LookupRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, namespace, name) = (self.kind.name(), &self.namespace, &self.name);
         match (namespace.is_empty(), name.is_empty()) {
@@ -38,8 +38,8 @@ impl fmt::Display for Question {
     }
 }
 
-impl Question {
-    fn of(key: Key<'_>) -> Self {
+impl LookupRequest {
+    fn of(key: ObjectKey<'_>) -> Self {
         Self {
             kind: key.kind,
             namespace: key.namespace.into(),
@@ -48,7 +48,7 @@ impl Question {
     }
 
     fn all(kind: ObjectKind, namespace: &str) -> Self {
-        Self::of(Key {
+        Self::of(ObjectKey {
             kind,
             namespace,
             name: "",
@@ -59,13 +59,13 @@ impl Question {
 /// The answers to the questions of one judgement, and the questions that nobody
 /// has asked yet. As long as there are any, its result may not stand.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct LiveLookups {
     /// Whether what the cluster holds is doubted as well, not only what it lacks.
-    doubts: bool,
-    answers: HashMap<Question, Answer>,
+    confirms_cached: bool,
+    answers: HashMap<LookupRequest, Answer>,
     /// The objects of the answers.
-    heard: Cluster,
-    open: RefCell<Vec<Question>>,
+    heard: Snapshot,
+    open: RefCell<Vec<LookupRequest>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,27 +84,27 @@ const MOST_OPEN: usize = 64;
 /// Nodes that are asked for one by one. Two decide in most cases.
 const MOST_NODES: usize = 8;
 
-impl Asked {
+impl LiveLookups {
     /// Asks about everything a judgement uses, not only what the cluster lacks:
     /// a cache may be behind.
     #[must_use]
-    pub fn doubting() -> Self {
+    pub fn confirming_everything() -> Self {
         Self {
-            doubts: true,
+            confirms_cached: true,
             ..Self::default()
         }
     }
 
     /// The open questions, which are none from then on.
-    pub fn take_open(&mut self) -> Vec<Question> {
+    pub fn take_open(&mut self) -> Vec<LookupRequest> {
         std::mem::take(self.open.get_mut())
     }
 
     /// Notes what was found of one object.
-    pub fn found(&mut self, question: Question, object: Lookup<Arc<Stored>>) {
+    pub fn found(&mut self, question: LookupRequest, object: Lookup<Arc<StoredObject>>) {
         let answer = match object {
             Lookup::Found(object) => {
-                self.heard.hold(Stored::clone(&object));
+                self.heard.hold(StoredObject::clone(&object));
                 Answer::Heard
             }
             Lookup::Absent => Answer::Heard,
@@ -114,7 +114,7 @@ impl Asked {
     }
 
     /// Notes all objects of a kind.
-    pub fn listed(&mut self, question: Question, objects: &[Stored]) {
+    pub fn listed(&mut self, question: LookupRequest, objects: &[StoredObject]) {
         for object in objects {
             self.heard.put(object.clone());
         }
@@ -122,12 +122,12 @@ impl Asked {
     }
 
     /// Notes that the cluster knows all objects of a kind.
-    pub fn confirmed(&mut self, question: Question) {
+    pub fn confirmed(&mut self, question: LookupRequest) {
         self.answers.insert(question, Answer::Confirmed);
     }
 
     /// The questions that got no answer.
-    pub fn unanswered(&self) -> impl Iterator<Item = &Question> {
+    pub fn unanswered(&self) -> impl Iterator<Item = &LookupRequest> {
         self.answers
             .iter()
             .filter(|(_, answer)| **answer == Answer::None)
@@ -135,17 +135,17 @@ impl Asked {
     }
 
     /// Whether what the cluster holds is doubted, too.
-    pub(super) const fn doubts(&self) -> bool {
-        self.doubts
+    pub(super) const fn confirms_cached(&self) -> bool {
+        self.confirms_cached
     }
 
     /// Whether the cluster's own answers stand as they are.
     pub(super) fn is_idle(&self) -> bool {
-        !self.doubts && self.answers.is_empty()
+        !self.confirms_cached && self.answers.is_empty()
     }
 
     /// The objects of the answers, to be looked through beside the cluster's.
-    pub(super) const fn heard(&self) -> &Cluster {
+    pub(super) const fn heard(&self) -> &Snapshot {
         &self.heard
     }
 
@@ -153,12 +153,12 @@ impl Asked {
     /// an answer the question is open.
     pub(super) fn look_up<'a, T: Typed>(
         &'a self,
-        key: Key<'_>,
+        key: ObjectKey<'_>,
         cached: Lookup<&'a T>,
     ) -> Lookup<&'a T> {
         let is_asked = match cached {
-            Lookup::Found(_) => self.doubts,
-            Lookup::Absent => self.doubts || is_worth(key.kind),
+            Lookup::Found(_) => self.confirms_cached,
+            Lookup::Absent => self.confirms_cached || is_worth(key.kind),
             // Of what is not followed nothing is believed that could be old.
             Lookup::NotSynced => is_worth(key.kind),
         };
@@ -180,7 +180,7 @@ impl Asked {
             }
             Some(Answer::Confirmed) => return cached,
             Some(Answer::None) => {}
-            None => self.note(Question::of(key)),
+            None => self.note(LookupRequest::of(key)),
         }
         match cached {
             Lookup::Absent if is_worth(key.kind) => Lookup::NotSynced,
@@ -190,46 +190,46 @@ impl Asked {
 
     /// Whether an object that the cluster holds is to be shown as it holds it;
     /// otherwise it is among those heard of, or gone.
-    pub(super) fn shows(&self, key: Key<'_>) -> bool {
+    pub(super) fn shows(&self, key: ObjectKey<'_>) -> bool {
         self.answer(key) != Some(Answer::Heard)
     }
 
     /// Says that a judgement uses an object that the cluster holds.
-    pub(super) fn uses(&self, key: Key<'_>) {
-        if !self.doubts || self.answer(key).is_some() {
+    pub(super) fn uses(&self, key: ObjectKey<'_>) {
+        if !self.confirms_cached || self.answer(key).is_some() {
             return;
         }
         if self.has_nodes_enough(key.kind) {
             self.uses_all(key.kind, "");
         } else {
-            self.note(Question::of(key));
+            self.note(LookupRequest::of(key));
         }
     }
 
     /// Says that a judgement uses that there are no more objects of a kind than
     /// those known.
     pub(super) fn uses_all(&self, kind: ObjectKind, namespace: &str) {
-        let question = Question::all(kind, namespace);
-        if self.doubts && !self.answers.contains_key(&question) {
+        let question = LookupRequest::all(kind, namespace);
+        if self.confirms_cached && !self.answers.contains_key(&question) {
             self.note(question);
         }
     }
 
     /// Whether all objects of that kind are among those heard of.
     pub(super) fn has_heard_all(&self, kind: ObjectKind) -> bool {
-        self.answers.get(&Question::all(kind, "")) == Some(&Answer::Heard)
+        self.answers.get(&LookupRequest::all(kind, "")) == Some(&Answer::Heard)
     }
 
     /// Whether so many nodes are asked for that the others can only be counted.
     pub(super) fn has_nodes_enough(&self, kind: ObjectKind) -> bool {
-        let is_node = |question: &&Question| question.kind == ObjectKind::Node;
+        let is_node = |question: &&LookupRequest| question.kind == ObjectKind::Node;
         kind == ObjectKind::Node
             && (self.open.borrow().iter().filter(is_node).count()
                 + self.answers.keys().filter(is_node).count())
                 > MOST_NODES
     }
 
-    fn answer(&self, key: Key<'_>) -> Option<Answer> {
+    fn answer(&self, key: ObjectKey<'_>) -> Option<Answer> {
         if self.answers.is_empty() {
             return None;
         }
@@ -238,13 +238,13 @@ impl Asked {
             answer.filter(|answer| *answer == Answer::Heard)
         };
         self.answers
-            .get(&Question::of(key))
+            .get(&LookupRequest::of(key))
             .copied()
-            .or_else(|| heard(Question::all(key.kind, key.namespace)))
-            .or_else(|| heard(Question::all(key.kind, "")))
+            .or_else(|| heard(LookupRequest::all(key.kind, key.namespace)))
+            .or_else(|| heard(LookupRequest::all(key.kind, "")))
     }
 
-    fn note(&self, question: Question) {
+    fn note(&self, question: LookupRequest) {
         let mut open = self.open.borrow_mut();
         if open.len() < MOST_OPEN && !open.contains(&question) {
             open.push(question);

@@ -1,6 +1,6 @@
 //! Objects as the table holds them: what of each is kept, and what it is found by.
 
-use super::key::{Key, Trait};
+use super::key::{IndexKey, ObjectKey};
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 use crate::model::labels::Labels;
@@ -15,7 +15,7 @@ use crate::model::workload::Workload;
 /// An object, reduced to what decides about others than itself.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "each holds what its name says")]
-pub enum Stored {
+pub enum StoredObject {
     Workload(Box<Workload>),
     Claim(Box<Claim>),
     Volume(Box<Volume>),
@@ -27,7 +27,7 @@ pub enum Stored {
     Lease(Box<Lease>),
 }
 
-impl Stored {
+impl StoredObject {
     /// The object without the labels of claims, workloads and autoscalers
     /// themselves, which no decision about others asks for; their pods' labels
     /// stay. Nor what nodes have attached. `None` for what decides about nothing
@@ -70,43 +70,45 @@ impl Stored {
     }
 
     /// What makes the object the one it is. It must not change while it is held.
-    pub(crate) fn key(&self) -> Key<'_> {
+    pub(crate) fn key(&self) -> ObjectKey<'_> {
         match self {
-            Self::Workload(it) => Key::of(ObjectKind::Workload(it.kind), &it.metadata),
-            Self::Claim(it) => Key::of(ObjectKind::Claim, &it.metadata),
-            Self::Volume(it) => Key::global(ObjectKind::Volume, &it.metadata.name),
-            Self::StorageClass(it) => Key::global(ObjectKind::StorageClass, &it.metadata.name),
-            Self::CsiDriver(it) => Key::global(ObjectKind::CsiDriver, &it.metadata.name),
-            Self::Node(it) => Key::global(ObjectKind::Node, &it.metadata.name),
-            Self::Namespace(it) => Key::global(ObjectKind::Namespace, &it.metadata.name),
-            Self::Autoscaler(it) => Key::of(ObjectKind::Autoscaler, &it.metadata),
-            Self::Lease(it) => Key::of(ObjectKind::Lease, &it.metadata),
+            Self::Workload(it) => ObjectKey::of(ObjectKind::Workload(it.kind), &it.metadata),
+            Self::Claim(it) => ObjectKey::of(ObjectKind::Claim, &it.metadata),
+            Self::Volume(it) => ObjectKey::global(ObjectKind::Volume, &it.metadata.name),
+            Self::StorageClass(it) => {
+                ObjectKey::global(ObjectKind::StorageClass, &it.metadata.name)
+            }
+            Self::CsiDriver(it) => ObjectKey::global(ObjectKind::CsiDriver, &it.metadata.name),
+            Self::Node(it) => ObjectKey::global(ObjectKind::Node, &it.metadata.name),
+            Self::Namespace(it) => ObjectKey::global(ObjectKind::Namespace, &it.metadata.name),
+            Self::Autoscaler(it) => ObjectKey::of(ObjectKind::Autoscaler, &it.metadata),
+            Self::Lease(it) => ObjectKey::of(ObjectKind::Lease, &it.metadata),
         }
     }
 
     /// Calls `add` with everything it is looked up by beside its name.
-    pub(super) fn traits(&self, add: &mut dyn FnMut(Trait<'_>)) {
+    pub(super) fn traits(&self, add: &mut dyn FnMut(IndexKey<'_>)) {
         match self {
             Self::Workload(workload) => of_workload(workload, add),
             Self::Volume(volume) if volume.spec.claim_ref.is_none() => {
-                add(Trait::FreeOfClass(volume.class()));
+                add(IndexKey::FreeOfClass(volume.class()));
             }
             Self::Volume(volume) => {
                 if let Some(claim) = volume.claimed_by() {
-                    add(Trait::ClaimedBy {
+                    add(IndexKey::ClaimedBy {
                         namespace: &claim.namespace,
                         claim: &claim.name,
                     });
                 }
             }
-            Self::StorageClass(_) => add(Trait::Kind(ObjectKind::StorageClass)),
+            Self::StorageClass(_) => add(IndexKey::Kind(ObjectKind::StorageClass)),
             Self::Node(node) => {
-                add(Trait::Kind(ObjectKind::Node));
+                add(IndexKey::Kind(ObjectKind::Node));
                 for (key, value) in node.metadata.labels.iter() {
-                    add(Trait::NodeLabel { key, value });
+                    add(IndexKey::NodeLabel { key, value });
                 }
             }
-            Self::Autoscaler(autoscaler) => add(Trait::Target {
+            Self::Autoscaler(autoscaler) => add(IndexKey::Target {
                 namespace: &autoscaler.metadata.namespace,
                 kind: &autoscaler.spec.scale_target_ref.kind,
                 name: &autoscaler.spec.scale_target_ref.name,
@@ -116,15 +118,15 @@ impl Stored {
     }
 }
 
-fn of_workload(workload: &Workload, add: &mut dyn FnMut(Trait<'_>)) {
+fn of_workload(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
     let namespace = workload.metadata.namespace.as_str();
-    add(Trait::Namespace(namespace));
+    add(IndexKey::Namespace(namespace));
     for (key, value) in workload.template.labels.iter() {
-        add(Trait::PodLabel { key, value });
+        add(IndexKey::PodLabel { key, value });
     }
     for volume in &workload.template.volumes {
         if let PodVolumeSource::Claim { name } = &volume.source {
-            add(Trait::Claim {
+            add(IndexKey::Claim {
                 namespace,
                 claim: name,
             });
@@ -132,7 +134,7 @@ fn of_workload(workload: &Workload, add: &mut dyn FnMut(Trait<'_>)) {
     }
     for template in &workload.claim_templates {
         let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
-        add(Trait::ClaimStem {
+        add(IndexKey::ClaimStem {
             namespace,
             stem: &stem,
         });
@@ -142,15 +144,15 @@ fn of_workload(workload: &Workload, add: &mut dyn FnMut(Trait<'_>)) {
 /// A type of object, to be taken out of what is held.
 pub(super) trait Typed: Sized + 'static {
     /// The object, where it is of this type.
-    fn of(stored: &Stored) -> Option<&Self>;
+    fn of(stored: &StoredObject) -> Option<&Self>;
 }
 
 macro_rules! typed {
     ($($kind:ident),*) => {
         $(impl Typed for $kind {
-            fn of(stored: &Stored) -> Option<&Self> {
+            fn of(stored: &StoredObject) -> Option<&Self> {
                 match stored {
-                    Stored::$kind(object) => Some(object),
+                    StoredObject::$kind(object) => Some(object),
                     _ => None,
                 }
             }

@@ -5,14 +5,14 @@ use crate::model::object::ObjectKind;
 
 /// What makes an object the one it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key<'a> {
+pub(crate) struct ObjectKey<'a> {
     pub(crate) kind: ObjectKind,
     /// The namespace, empty where there is none.
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
 }
 
-impl<'a> Key<'a> {
+impl<'a> ObjectKey<'a> {
     /// The key of an object without a namespace.
     pub(super) const fn global(kind: ObjectKind, name: &'a str) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl<'a> Key<'a> {
 
 /// Something an object is looked up by beside its name.
 #[derive(Clone, Copy, Debug, Hash)]
-pub(super) enum Trait<'a> {
+pub(super) enum IndexKey<'a> {
     /// It is of this kind. Kept only for kinds that are walked through.
     Kind(ObjectKind),
     /// It is a workload in this namespace.

@@ -7,11 +7,11 @@ use std::cell::Cell;
 ///
 /// Where they end, a [`View`](super::View) ends whatever it was listing, so that a
 /// judgement comes to its end soon. What it then says is worth nothing: whoever gave
-/// the steps asks [`Steps::are_used_up`] before believing it.
+/// the steps asks [`WorkBudget::are_used_up`] before believing it.
 #[derive(Debug)]
-pub struct Steps(Cell<usize>);
+pub struct WorkBudget(Cell<usize>);
 
-impl Steps {
+impl WorkBudget {
     /// So many steps.
     #[must_use]
     pub const fn new(count: usize) -> Self {

@@ -1,8 +1,8 @@
 //! The store: objects by everything they are looked up by.
 
-use super::key::{Key, Trait};
+use super::key::{IndexKey, ObjectKey};
 use super::lookup::Lookup;
-use super::stored::{Stored, Typed};
+use super::stored::{StoredObject, Typed};
 use super::table::{Table, number};
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind};
@@ -13,7 +13,7 @@ use crate::model::storage_class::StorageClass;
 /// Of each object only what decides about *others* is kept. Workloads whose
 /// owner is judged (`Workload::owner_is_judged`) and scales are not kept.
 #[derive(Clone, Debug, Default)]
-pub struct Cluster {
+pub struct Snapshot {
     objects: Table,
     /// The name of the class that claims without one get.
     default_class: Option<Text>,
@@ -30,7 +30,7 @@ impl Kinds {
     }
 }
 
-impl Cluster {
+impl Snapshot {
     /// A cluster of which nothing is known: every answer is `NotSynced`.
     #[must_use]
     pub fn new() -> Self {
@@ -50,11 +50,11 @@ impl Cluster {
     /// Puts an object in, in place of the one of the same kind and name.
     /// Whether a fact changed: a heartbeat changes none.
     pub fn apply(&mut self, object: Object) -> bool {
-        Stored::of(object).is_some_and(|object| self.put(object))
+        StoredObject::of(object).is_some_and(|object| self.put(object))
     }
 
     /// As [`Self::apply`].
-    pub(crate) fn put(&mut self, object: Stored) -> bool {
+    pub(crate) fn put(&mut self, object: StoredObject) -> bool {
         let kind = object.kind();
         let changed = if object.is_kept() {
             self.objects.put(object)
@@ -66,13 +66,13 @@ impl Cluster {
     }
 
     /// Puts an object in that is asked for by its name alone.
-    pub(super) fn hold(&mut self, object: Stored) {
+    pub(super) fn hold(&mut self, object: StoredObject) {
         self.objects.put(object);
     }
 
     /// Whether putting `object` in would change nothing. Asked first by those
     /// who must lock the cluster for a change.
-    pub(crate) fn knows(&self, object: &Stored) -> bool {
+    pub(crate) fn knows(&self, object: &StoredObject) -> bool {
         if object.is_kept() {
             self.objects.knows(object)
         } else {
@@ -83,7 +83,7 @@ impl Cluster {
     /// Takes an object out; `namespace` is empty for objects that have none.
     /// Whether it was there.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
-        let removed = self.objects.take(Key {
+        let removed = self.objects.take(ObjectKey {
             kind,
             namespace,
             name,
@@ -120,20 +120,20 @@ impl Cluster {
     }
 
     /// Every object, in no order.
-    pub(crate) fn objects(&self) -> impl Iterator<Item = &Stored> {
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &StoredObject> {
         self.objects.iter()
     }
 
     /// Whether an object of that kind and name is held.
-    pub(super) fn holds(&self, key: Key<'_>) -> bool {
+    pub(super) fn holds(&self, key: ObjectKey<'_>) -> bool {
         self.objects.get(key).is_some()
     }
 
-    pub(super) fn get<T: Typed>(&self, key: Key<'_>) -> Option<&T> {
+    pub(super) fn get<T: Typed>(&self, key: ObjectKey<'_>) -> Option<&T> {
         T::of(self.objects.get(key)?)
     }
 
-    pub(super) fn look_up<T: Typed>(&self, key: Key<'_>) -> Lookup<&T> {
+    pub(super) fn look_up<T: Typed>(&self, key: ObjectKey<'_>) -> Lookup<&T> {
         self.get(key)
             .map_or_else(|| self.missing(key.kind), Lookup::Found)
     }
@@ -147,15 +147,15 @@ impl Cluster {
     }
 
     /// The objects that may have that trait.
-    pub(super) fn with(&self, wanted: Trait<'_>) -> impl Iterator<Item = &Stored> {
+    pub(super) fn with(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &StoredObject> {
         self.objects.with(wanted)
     }
 
     /// The objects that may have all of those traits; without any, every object.
     pub(super) fn with_shortest<'t>(
         &self,
-        wanted: impl Iterator<Item = Trait<'t>>,
-    ) -> impl Iterator<Item = &Stored> {
+        wanted: impl Iterator<Item = IndexKey<'t>>,
+    ) -> impl Iterator<Item = &StoredObject> {
         self.objects.with_shortest(wanted)
     }
 
@@ -178,7 +178,7 @@ impl Cluster {
     /// The default class of those held, which need not be all.
     pub(super) fn known_default_class(&self) -> Option<&StorageClass> {
         let name = self.default_class.as_ref()?;
-        self.get(Key::global(ObjectKind::StorageClass, name))
+        self.get(ObjectKey::global(ObjectKind::StorageClass, name))
     }
 
     fn choose_default_class(&mut self, changed: ObjectKind) {
@@ -186,7 +186,7 @@ impl Cluster {
             return;
         }
         self.default_class = self
-            .with(Trait::Kind(ObjectKind::StorageClass))
+            .with(IndexKey::Kind(ObjectKind::StorageClass))
             .filter_map(StorageClass::of)
             .filter(|class| class.is_default())
             .map(|class| &class.metadata)

@@ -81,8 +81,8 @@ fn autoscaler(name: &str, api_version: &str, kind: &str, target: &str) -> Object
     )
 }
 
-fn filled(objects: impl IntoIterator<Item = Object>) -> Cluster {
-    let mut cluster = Cluster::complete();
+fn filled(objects: impl IntoIterator<Item = Object>) -> Snapshot {
+    let mut cluster = Snapshot::complete();
     for object in objects {
         cluster.apply(object);
     }
@@ -121,7 +121,7 @@ fn visited(view: View<'_>, namespace: Option<&str>, labels: &[(&str, &str)]) -> 
 
 #[test]
 fn nothing_is_absent_before_its_kind_has_synced() {
-    let mut cluster = Cluster::new();
+    let mut cluster = Snapshot::new();
     assert_eq!(cluster.view().claim("shop", "data"), Lookup::NotSynced);
     assert_eq!(cluster.view().default_storage_class(), Lookup::NotSynced);
     assert_eq!(
@@ -168,9 +168,9 @@ fn nothing_is_absent_before_its_kind_has_synced() {
 
 #[test]
 fn a_complete_cluster_without_nodes_says_so() {
-    assert_eq!(nodes(Cluster::complete().view(), None).0, Lookup::Absent);
+    assert_eq!(nodes(Snapshot::complete().view(), None).0, Lookup::Absent);
     assert_eq!(
-        Cluster::complete().view().default_storage_class(),
+        Snapshot::complete().view().default_storage_class(),
         Lookup::Absent
     );
 }
@@ -217,7 +217,7 @@ fn workloads_whose_owner_is_judged_are_not_kept() {
             json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "controller": true}]),
         )
     };
-    let mut cluster = Cluster::complete();
+    let mut cluster = Snapshot::complete();
     assert!(!cluster.apply(owned()));
     assert!(cluster.view().workloads_using("shop", "data").is_empty());
     assert!(cluster.apply(pod(json!([]))));
@@ -290,11 +290,11 @@ fn what_is_nearer_counts_before_the_cluster() {
     ]);
     let near = filled([volume("pv1", "slow", None), claim("shop", "near")]);
     let nearer = [&near];
-    let beside = Beside {
+    let overlay = Overlay {
         nearer: &nearer,
-        ..Beside::NOTHING
+        ..Overlay::NOTHING
     };
-    let view = View::new(&cluster, &beside);
+    let view = View::new(&cluster, &overlay);
     assert_eq!(
         view.volume("pv1").found().unwrap().spec.storage_class_name,
         "slow"
@@ -311,11 +311,11 @@ fn a_claim_that_arrives_is_there() {
     let Object::Claim(arriving) = claim("shop", "data") else {
         unreachable!("a claim was made");
     };
-    let beside = Beside {
+    let overlay = Overlay {
         arriving: Some(&arriving),
-        ..Beside::NOTHING
+        ..Overlay::NOTHING
     };
-    let view = View::new(&cluster, &beside);
+    let view = View::new(&cluster, &overlay);
     assert_eq!(view.claim("shop", "data"), Lookup::Found(&arriving));
     assert!(view.claim("shop", "other").found().is_some());
     assert_eq!(view.claim("blog", "data"), Lookup::Absent);
@@ -352,7 +352,7 @@ fn the_default_class_is_the_newest_that_says_so() {
         class("newest", "2026-01-01T00:00:00Z", false),
         class("alike", "2025-06-01T00:00:00Z", true),
     ]);
-    let default = |cluster: &Cluster| {
+    let default = |cluster: &Snapshot| {
         cluster
             .view()
             .default_storage_class()
@@ -387,7 +387,7 @@ fn volumes_are_free_until_a_claim_takes_them() {
         volume("pv2", "fast", Some("data")),
         volume("pv3", "", None),
     ]);
-    let free = |cluster: &Cluster, class: &str| -> Vec<String> {
+    let free = |cluster: &Snapshot, class: &str| -> Vec<String> {
         cluster
             .view()
             .free_volumes(class)
@@ -428,13 +428,13 @@ fn autoscalers_are_found_by_their_target() {
 
 #[test]
 fn a_heartbeat_changes_nothing() {
-    let mut cluster = Cluster::new();
-    let first = Stored::of(node("n1", "a")).unwrap();
+    let mut cluster = Snapshot::new();
+    let first = StoredObject::of(node("n1", "a")).unwrap();
     assert!(!cluster.knows(&first));
     assert!(cluster.put(first.clone()));
     assert!(cluster.knows(&first));
     assert!(!cluster.put(first));
-    let other = Stored::of(node("n1", "b")).unwrap();
+    let other = StoredObject::of(node("n1", "b")).unwrap();
     assert!(!cluster.knows(&other));
     assert!(cluster.put(other));
 }

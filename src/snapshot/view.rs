@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use super::asked::Asked;
 use super::batch::{BatchOrder, Turn};
-use super::key::{Key, Trait};
+use super::key::{IndexKey, ObjectKey};
+use super::live_lookups::LiveLookups;
 use super::lookup::Lookup;
-use super::steps::Steps;
-use super::store::Cluster;
-use super::stored::{Stored, Typed};
+use super::store::Snapshot;
+use super::stored::{StoredObject, Typed};
+use super::work_budget::WorkBudget;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
@@ -36,15 +36,15 @@ const NODE_NAME: &str = "metadata.name";
 
 /// What one judgement knows beside the cluster.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Beside<'a> {
+pub struct Overlay<'a> {
     /// Clusters whose objects count before those of the same kind and name in the
     /// cluster, the first of them most. They hold no nodes.
-    pub nearer: &'a [&'a Cluster],
+    pub nearer: &'a [&'a Snapshot],
     /// A claim that is about to be there.
     pub arriving: Option<&'a Claim>,
     /// What the API server was asked for on behalf of this judgement, to which
     /// it may add questions.
-    pub asked: Option<&'a Asked>,
+    pub lookups: Option<&'a LiveLookups>,
     /// The objects that are judged together with the present one, and its place
     /// among them.
     pub batch: Option<(&'a BatchOrder, usize)>,
@@ -53,12 +53,12 @@ pub struct Beside<'a> {
     pub partial: bool,
 }
 
-impl Beside<'_> {
+impl Overlay<'_> {
     /// Nothing is known beside the cluster.
     pub const NOTHING: Self = Self {
         nearer: &[],
         arriving: None,
-        asked: None,
+        lookups: None,
         batch: None,
         partial: false,
     };
@@ -69,34 +69,34 @@ impl Beside<'_> {
 /// cluster. Names are exact.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    cluster: &'a Cluster,
-    beside: &'a Beside<'a>,
+    cluster: &'a Snapshot,
+    overlay: &'a Overlay<'a>,
     /// `None` where the work is not bounded.
-    steps: Option<&'a Steps>,
+    steps: Option<&'a WorkBudget>,
 }
 
-impl Cluster {
+impl Snapshot {
     /// The facts of this cluster, nothing beside them.
     #[must_use]
     pub const fn view(&self) -> View<'_> {
-        View::new(self, &Beside::NOTHING)
+        View::new(self, &Overlay::NOTHING)
     }
 }
 
 impl<'a> View<'a> {
-    /// What is known of `cluster`, with what is known `beside` it.
+    /// What is known of `cluster`, with what is known `overlay` it.
     #[must_use]
-    pub const fn new(cluster: &'a Cluster, beside: &'a Beside<'a>) -> Self {
+    pub const fn new(cluster: &'a Snapshot, overlay: &'a Overlay<'a>) -> Self {
         Self {
             cluster,
-            beside,
+            overlay,
             steps: None,
         }
     }
 
     /// The same, as far as `steps` lead.
     #[must_use]
-    pub const fn within(self, steps: &'a Steps) -> Self {
+    pub const fn within(self, steps: &'a WorkBudget) -> Self {
         Self {
             steps: Some(steps),
             ..self
@@ -105,8 +105,8 @@ impl<'a> View<'a> {
 
     /// The same with something else known beside the cluster.
     #[must_use]
-    pub const fn with(self, beside: &'a Beside<'a>) -> Self {
-        Self { beside, ..self }
+    pub const fn with(self, overlay: &'a Overlay<'a>) -> Self {
+        Self { overlay, ..self }
     }
 
     /// Takes so many of the steps that a judgement may make; `false` where they have
@@ -117,25 +117,25 @@ impl<'a> View<'a> {
 
     /// The cluster itself.
     #[must_use]
-    pub const fn cluster(&self) -> &'a Cluster {
+    pub const fn cluster(&self) -> &'a Snapshot {
         self.cluster
     }
 
     /// What is known beside the cluster.
     #[must_use]
-    pub const fn beside(&self) -> &'a Beside<'a> {
-        self.beside
+    pub const fn overlay(&self) -> &'a Overlay<'a> {
+        self.overlay
     }
 
     /// Whether there may be more in the cluster than is in view.
     #[must_use]
     pub const fn is_partial(&self) -> bool {
-        self.beside.partial
+        self.overlay.partial
     }
 
     /// The claim `name` in `namespace`.
     pub fn claim(&self, namespace: &str, name: &str) -> Lookup<&'a Claim> {
-        match self.beside.arriving {
+        match self.overlay.arriving {
             Some(claim) if claim.metadata.name == name && claim.metadata.namespace == namespace => {
                 Lookup::Found(claim)
             }
@@ -171,7 +171,7 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn free_volumes(&self, class: &str) -> Vec<&'a Volume> {
         self.uses_all(ObjectKind::Volume, "");
-        self.members(Trait::FreeOfClass(class))
+        self.members(IndexKey::FreeOfClass(class))
             .filter(|volume: &&Volume| volume.spec.claim_ref.is_none() && volume.class() == class)
             .collect()
     }
@@ -180,7 +180,7 @@ impl<'a> View<'a> {
     /// names it too. Of several the first by name.
     #[must_use]
     pub fn volume_of(&self, claim: &Metadata) -> Option<&'a Volume> {
-        let claimed = Trait::ClaimedBy {
+        let claimed = IndexKey::ClaimedBy {
             namespace: &claim.namespace,
             claim: &claim.name,
         };
@@ -199,13 +199,13 @@ impl<'a> View<'a> {
     /// newest is, then the first by name (`GetDefaultClass` in the Kubernetes
     /// source).
     pub fn default_storage_class(&self) -> Lookup<&'a StorageClass> {
-        let mut nearer = self.beside.nearer.iter();
+        let mut nearer = self.overlay.nearer.iter();
         if let Some(class) = nearer.find_map(|it| it.known_default_class()) {
             return Lookup::Found(class);
         }
         self.uses_all(ObjectKind::StorageClass, "");
-        match self.beside.asked {
-            Some(asked) if asked.has_heard_all(ObjectKind::StorageClass) => asked
+        match self.overlay.lookups {
+            Some(lookups) if lookups.has_heard_all(ObjectKind::StorageClass) => lookups
                 .heard()
                 .known_default_class()
                 .map_or(Lookup::Absent, Lookup::Found),
@@ -222,7 +222,7 @@ impl<'a> View<'a> {
     /// nobody is asked whether each is still as the cache has it.
     #[must_use]
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
-        let wanted = Trait::Kind(ObjectKind::StorageClass);
+        let wanted = IndexKey::Kind(ObjectKind::StorageClass);
         let mut classes: Vec<&StorageClass> = self
             .with_nearer(wanted, self.cluster.with(wanted))
             .collect();
@@ -268,7 +268,7 @@ impl<'a> View<'a> {
         }
         match wanted {
             None => {
-                self.nodes(Trait::Kind(ObjectKind::Node)).all(visit);
+                self.nodes(IndexKey::Kind(ObjectKind::Node)).all(visit);
             }
             Some(hint) if hint.key == NODE_NAME => {
                 distinct(hint.values)
@@ -279,7 +279,7 @@ impl<'a> View<'a> {
                 let key = hint.key;
                 distinct(hint.values)
                     .flat_map(|value| {
-                        self.nodes(Trait::NodeLabel { key, value })
+                        self.nodes(IndexKey::NodeLabel { key, value })
                             .filter(move |node| node.metadata.labels.get(key) == Some(value))
                     })
                     .all(visit);
@@ -290,16 +290,16 @@ impl<'a> View<'a> {
 
     /// Says that a judgement uses that a node is as it is known.
     pub fn uses_node(&self, node: &Node) {
-        if let Some(asked) = self.answered() {
-            asked.uses(Key::global(ObjectKind::Node, &node.metadata.name));
+        if let Some(lookups) = self.answered() {
+            lookups.uses(ObjectKey::global(ObjectKind::Node, &node.metadata.name));
         }
     }
 
     /// Says that a judgement uses that the wanted nodes are as they are known, and that
     /// there are no more.
     pub fn uses_nodes(&self, wanted: Option<&NodeHint<'_>>) {
-        if let Some(asked) = self.answered()
-            && asked.doubts()
+        if let Some(lookups) = self.answered()
+            && lookups.confirms_cached()
         {
             self.uses_all(ObjectKind::Node, "");
             // They have been visited before, for a step each.
@@ -309,7 +309,7 @@ impl<'a> View<'a> {
             };
             view.visit_nodes(wanted, &mut |node| {
                 self.uses_node(node);
-                !asked.has_nodes_enough(ObjectKind::Node)
+                !lookups.has_nodes_enough(ObjectKind::Node)
             });
         }
     }
@@ -335,12 +335,12 @@ impl<'a> View<'a> {
             )
         };
         let by_name = self
-            .members(Trait::Claim { namespace, claim })
+            .members(IndexKey::Claim { namespace, claim })
             .filter(|workload| uses(workload));
         let stem = claim.rsplit_once('-').map(|(stem, _)| stem);
         let by_template = stem
             .into_iter()
-            .flat_map(|stem| self.members(Trait::ClaimStem { namespace, stem }))
+            .flat_map(|stem| self.members(IndexKey::ClaimStem { namespace, stem }))
             .filter(|workload: &&Workload| workload.makes_claim(claim) && !uses(workload));
         by_name
             .chain(by_template)
@@ -366,17 +366,17 @@ impl<'a> View<'a> {
         let traits = || {
             labels
                 .iter()
-                .map(|(key, value)| Trait::PodLabel { key, value })
-                .chain(namespace.map(Trait::Namespace))
+                .map(|(key, value)| IndexKey::PodLabel { key, value })
+                .chain(namespace.map(IndexKey::Namespace))
         };
-        let asked = self.answered();
-        let heard = asked
+        let lookups = self.answered();
+        let heard = lookups
             .into_iter()
-            .flat_map(|asked| asked.heard().with_shortest(traits()));
+            .flat_map(|lookups| lookups.heard().with_shortest(traits()));
         let cached = self
             .cluster
             .with_shortest(traits())
-            .filter(|object| asked.is_none_or(|asked| asked.shows(object.key())));
+            .filter(|object| lookups.is_none_or(|lookups| lookups.shows(object.key())));
         let nearer = self.nearer(|cluster| cluster.with_shortest(traits()));
         let further = heard.chain(cached);
         nearer
@@ -399,7 +399,7 @@ impl<'a> View<'a> {
         namespace: &str,
         name: &str,
     ) -> Vec<&'a Autoscaler> {
-        let target = Trait::Target {
+        let target = IndexKey::Target {
             namespace,
             kind: kind.name(),
             name,
@@ -428,52 +428,53 @@ impl<'a> View<'a> {
     }
 
     fn turn(&self, kind: ObjectKind, metadata: &Metadata) -> Turn {
-        self.beside.batch.map_or(Turn::Never, |(order, current)| {
+        self.overlay.batch.map_or(Turn::Never, |(order, current)| {
             order.turn(kind, metadata, current)
         })
     }
 
     fn find<T: Typed>(&self, kind: ObjectKind, namespace: &str, name: &str) -> Lookup<&'a T> {
         self.step(1);
-        let key = Key {
+        let key = ObjectKey {
             kind,
             namespace,
             name,
         };
-        let nearer = self.beside.nearer.iter().find_map(|it| it.get(key));
+        let nearer = self.overlay.nearer.iter().find_map(|it| it.get(key));
         if let Some(object) = nearer {
             return Lookup::Found(object);
         }
         let cached = self.cluster.look_up(key);
-        match self.beside.asked {
-            Some(asked) => asked.look_up(key, cached),
+        match self.overlay.lookups {
+            Some(lookups) => lookups.look_up(key, cached),
             None => cached,
         }
     }
 
     /// The objects that may have that trait, those that were asked for as they
     /// are now. A judgement uses each of them.
-    fn members<T: Typed>(&self, wanted: Trait<'_>) -> impl Iterator<Item = &'a T> {
-        let asked = self.answered();
+    fn members<T: Typed>(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &'a T> {
+        let lookups = self.answered();
         let used = self.further(wanted).inspect(move |object| {
-            if let Some(asked) = asked {
-                asked.uses(object.key());
+            if let Some(lookups) = lookups {
+                lookups.uses(object.key());
             }
         });
         self.with_nearer(wanted, used)
     }
 
-    fn nodes(&self, wanted: Trait<'_>) -> impl Iterator<Item = &'a Node> {
+    fn nodes(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &'a Node> {
         self.with_nearer(wanted, self.further(wanted))
     }
 
     /// Of the cluster's own objects those that may have that trait.
-    fn further(&self, wanted: Trait<'_>) -> impl Iterator<Item = &'a Stored> {
-        let asked = self.answered();
-        let heard = asked
+    fn further(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &'a StoredObject> {
+        let lookups = self.answered();
+        let heard = lookups
             .into_iter()
-            .flat_map(move |asked| asked.heard().with(wanted));
-        let shown = move |object: &&Stored| asked.is_none_or(|asked| asked.shows(object.key()));
+            .flat_map(move |lookups| lookups.heard().with(wanted));
+        let shown =
+            move |object: &&StoredObject| lookups.is_none_or(|lookups| lookups.shows(object.key()));
         heard.chain(self.cluster.with(wanted).filter(shown))
     }
 
@@ -481,8 +482,8 @@ impl<'a> View<'a> {
     /// away that none of them defines, each for a step.
     fn with_nearer<T: Typed>(
         &self,
-        wanted: Trait<'_>,
-        further: impl Iterator<Item = &'a Stored>,
+        wanted: IndexKey<'_>,
+        further: impl Iterator<Item = &'a StoredObject>,
     ) -> impl Iterator<Item = &'a T> {
         self.nearer(move |cluster| cluster.with(wanted))
             .chain(further.filter(|object| !self.is_nearer(object)))
@@ -491,39 +492,39 @@ impl<'a> View<'a> {
     }
 
     /// What is found in the nearer clusters, each object once.
-    fn nearer<I: Iterator<Item = &'a Stored>>(
+    fn nearer<I: Iterator<Item = &'a StoredObject>>(
         &self,
-        find: impl Fn(&'a Cluster) -> I,
-    ) -> impl Iterator<Item = &'a Stored> {
-        let nearer = self.beside.nearer;
+        find: impl Fn(&'a Snapshot) -> I,
+    ) -> impl Iterator<Item = &'a StoredObject> {
+        let nearer = self.overlay.nearer;
         nearer.iter().enumerate().flat_map(move |(level, cluster)| {
             find(cluster).filter(move |object| holder(&nearer[..level], object).is_none())
         })
     }
 
     /// Whether a nearer cluster defines the same object.
-    fn is_nearer(&self, object: &Stored) -> bool {
-        holder(self.beside.nearer, object).is_some()
+    fn is_nearer(&self, object: &StoredObject) -> bool {
+        holder(self.overlay.nearer, object).is_some()
     }
 
     /// Says that a judgement uses that there are no more objects of a kind than
     /// those known.
     fn uses_all(&self, kind: ObjectKind, namespace: &str) {
-        if let Some(asked) = self.answered()
+        if let Some(lookups) = self.answered()
             && self.cluster.is_synced(kind)
         {
-            asked.uses_all(kind, namespace);
+            lookups.uses_all(kind, namespace);
         }
     }
 
     /// What was asked, where it can make a difference to the cluster's objects.
-    fn answered(&self) -> Option<&'a Asked> {
-        self.beside.asked.filter(|asked| !asked.is_idle())
+    fn answered(&self) -> Option<&'a LiveLookups> {
+        self.overlay.lookups.filter(|lookups| !lookups.is_idle())
     }
 }
 
 /// The first of the clusters that holds an object of that kind and name.
-fn holder<'c>(clusters: &[&'c Cluster], object: &Stored) -> Option<&'c Cluster> {
+fn holder<'c>(clusters: &[&'c Snapshot], object: &StoredObject) -> Option<&'c Snapshot> {
     clusters.iter().copied().find(|it| it.holds(object.key()))
 }
 

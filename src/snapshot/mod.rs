@@ -1,9 +1,9 @@
 //! The facts of a cluster in memory, and what one judgement sees of them.
 //!
-//! [`Cluster`] is a plain value: one table of objects and the indexes beside it.
+//! [`Snapshot`] is a plain value: one table of objects and the indexes beside it.
 //! Whoever has facts puts them in; [`View`] asks. A view borrows one cluster for
 //! the whole of a judgement, so that all its answers are of the same moment, and
-//! [`Beside`] is what that judgement knows more than the cluster does.
+//! [`Overlay`] is what that judgement knows more than the cluster does.
 //!
 //! ```text
 //! claim ──▶ workloads that name it ──▶ their autoscalers
@@ -14,23 +14,23 @@
 //! node label, node name ──▶ nodes
 //! ```
 
-mod asked;
 mod batch;
 mod key;
+mod live_lookups;
 mod lookup;
-mod steps;
 mod store;
 mod stored;
 mod table;
 mod view;
+mod work_budget;
 
-pub use asked::{Asked, Question};
 pub use batch::{BatchOrder, Turn};
+pub use live_lookups::{LiveLookups, LookupRequest};
 pub use lookup::{Absence, Lookup};
-pub use steps::Steps;
-pub use store::Cluster;
-pub use stored::Stored;
-pub use view::{Beside, NodeHint, View};
+pub use store::Snapshot;
+pub use stored::StoredObject;
+pub use view::{NodeHint, Overlay, View};
+pub use work_budget::WorkBudget;
 
 #[cfg(test)]
 mod tests;
