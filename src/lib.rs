@@ -2,7 +2,7 @@
 //!
 //! The layers, each of which knows only those before it in this list: [`model`]
 //! objects, [`snapshot`] the facts of a cluster, [`storage`] what storage can do,
-//! [`situation`] one workload in its cluster, [`rules`] what can go wrong,
+//! [`analysis`] one workload in its cluster, [`rules`] what can go wrong,
 //! [`remedy`] what helps, [`policy`] what is done about it, [`verdict`] the
 //! engine, [`diagnosis`] what has already happened, [`migration`] the way to a volume that
 //! many nodes may have. Then the doors, which do not know
@@ -15,6 +15,8 @@
 //! touch, and the modules marked below are held to it.
 
 pub mod admission;
+#[deny(clippy::disallowed_methods, clippy::disallowed_types)]
+pub mod analysis;
 pub mod certs;
 pub mod cli;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
@@ -34,8 +36,6 @@ pub mod report;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod rules;
 pub mod server;
-#[deny(clippy::disallowed_methods, clippy::disallowed_types)]
-pub mod situation;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod snapshot;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -28,12 +28,12 @@ use serde_json::Value;
 pub(crate) use finding::shortened;
 pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};
 
+use crate::analysis::Facts;
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::WorkloadKind;
 use crate::policy::{Action, Policy, RemedyChoice, Resolved, Target};
 use crate::rules::Hazard;
-use crate::situation::Facts;
 use crate::snapshot::{View, WorkBudget};
 use crate::storage::{Catalog, OverrideError};
 

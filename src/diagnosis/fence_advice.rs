@@ -171,9 +171,9 @@ mod tests {
     use serde_json::{Value, from_value, json};
 
     use super::*;
+    use crate::analysis::{self, NodeAssumption};
     use crate::diagnosis::Observed;
     use crate::model::object::ObjectKind;
-    use crate::situation::{self, NodeAssumption};
     use crate::snapshot::Snapshot;
     use crate::storage::Catalog;
 
@@ -248,7 +248,7 @@ mod tests {
                 ..Observed::default()
             };
             fence_advice(Facts {
-                objects: situation::Facts {
+                objects: analysis::Facts {
                     view: cluster.view(),
                     catalog: Catalog::embedded().unwrap(),
                     nodes: NodeAssumption::Auto,

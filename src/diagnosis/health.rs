@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::index::Index;
+use crate::analysis::{Heartbeat, Life};
 use crate::model::node::{OUT_OF_SERVICE, Taint};
-use crate::situation::{Heartbeat, Life};
 use crate::snapshot::Lookup;
 
 /// Whether a node is alive, as far as the cluster knows.

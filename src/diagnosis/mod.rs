@@ -33,13 +33,13 @@ pub use step::{Purpose, Step};
 
 use jiff::Timestamp;
 
-use crate::situation;
+use crate::analysis;
 
 /// What a diagnosis rests on.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
     /// Claims, volumes, classes, workloads and autoscalers, and what storage can do.
-    pub objects: situation::Facts<'a>,
+    pub objects: analysis::Facts<'a>,
     /// The state of the moment.
     pub observed: &'a Observed,
     /// When that moment was, by the clock of the API server.

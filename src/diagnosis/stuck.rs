@@ -3,14 +3,14 @@
 use super::health::Examined;
 use super::index::Index;
 use super::observed::{Pod, VolumeAttachment};
+use crate::analysis::{AttachConstraint, UsedVolume};
+use crate::analysis::{affinity, binding, volumes};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
 use crate::model::labels::Labels;
 use crate::model::strategy::Strategy;
 use crate::model::volume::VolumeSource;
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::situation::{Hold, UsedVolume};
-use crate::situation::{affinity, binding, volumes};
 use crate::storage::Attach;
 
 /// What the scheduler says of a pod whose ReadWriteOncePod claim is taken
@@ -165,7 +165,7 @@ impl<'a> Stuck<'a> {
     fn waits_for_attachment(&self) -> bool {
         let own = self.own_attachment();
         if own.is_some_and(VolumeAttachment::is_settled) {
-            return self.said.is_some() && self.used.hold != Hold::Free;
+            return self.said.is_some() && self.used.attach_constraint != AttachConstraint::Free;
         }
         let refused = own.is_some_and(|it| it.attach_error.is_some());
         if refused || self.said.is_some() {
@@ -173,7 +173,10 @@ impl<'a> Stuck<'a> {
         }
         // Of a volume of which too little is known it takes an Event to say that it is
         // refused: many nodes may have it.
-        if self.used.hold == Hold::Free || self.is_unknown() || !self.is_attached() {
+        if self.used.attach_constraint == AttachConstraint::Free
+            || self.is_unknown()
+            || !self.is_attached()
+        {
             return false;
         }
         let elsewhere = |holder: &&&Pod| holder.node != self.pod.node;
@@ -186,22 +189,24 @@ impl<'a> Stuck<'a> {
     /// Whether a pod has no node because of the volume.
     fn waits_for_a_node(&self) -> bool {
         let says = |text: &str| self.said.is_some_and(|said| said.contains(text));
-        match self.used.hold {
-            Hold::SinglePod => says(TAKEN_BY_ANOTHER_POD),
-            Hold::Exclusive { .. } | Hold::Unknown(_) => {
+        match self.used.attach_constraint {
+            AttachConstraint::SinglePod => says(TAKEN_BY_ANOTHER_POD),
+            AttachConstraint::Exclusive { .. } | AttachConstraint::Unknown(_) => {
                 (says(NOT_BESIDE_ITS_LIKE) && !self.holders.is_empty())
                     || self.may_be_first_of_its_like()
                     || (says(TAKEN_BY_ANOTHER_POD) && self.is_unknown())
             }
-            Hold::Free => false,
+            AttachConstraint::Free => false,
         }
     }
 
     /// Whether it keeps the volume on a node that does not answer, or longer than it may,
     /// and the next one is not made before it is gone.
     fn is_stranded(&self) -> bool {
-        matches!(self.used.hold, Hold::Exclusive { .. } | Hold::SinglePod)
-            && self.is_attached()
+        matches!(
+            self.used.attach_constraint,
+            AttachConstraint::Exclusive { .. } | AttachConstraint::SinglePod
+        ) && self.is_attached()
             && self.is_succeeded_when_gone()
             && (self.lost_node().is_some() || self.overdue(self.pod).is_some())
     }
@@ -211,8 +216,9 @@ impl<'a> Stuck<'a> {
     pub(super) fn overdue_pod(&self) -> Option<(&'a Pod, i64)> {
         let own = self.stranded.then_some(self.pod);
         // Only of a volume for a single pod are those of its own node in the way.
-        let is_in_the_way =
-            |pod: &&Pod| self.used.hold == Hold::SinglePod || pod.node != self.pod.node;
+        let is_in_the_way = |pod: &&Pod| {
+            self.used.attach_constraint == AttachConstraint::SinglePod || pod.node != self.pod.node
+        };
         let holders = self.holders.iter().copied().filter(is_in_the_way);
         let mut pods = own.into_iter().chain(holders);
         pods.find_map(|pod| Some((pod, self.overdue(pod)?)))
@@ -248,7 +254,7 @@ impl<'a> Stuck<'a> {
     }
 
     fn is_unknown(&self) -> bool {
-        matches!(self.used.hold, Hold::Unknown(_))
+        matches!(self.used.attach_constraint, AttachConstraint::Unknown(_))
     }
 
     /// Whether it must be beside pods like it of which none has the volume any more, and may

@@ -3,9 +3,9 @@
 use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice};
 use super::overrides::{Honoured, PassedOver};
 use super::{Policy, Section, at_most, built_in};
+use crate::analysis::Certainty;
 use crate::model::labels::Labels;
 use crate::rules::Outcome;
-use crate::situation::Certainty;
 
 /// The object a decision is about.
 #[derive(Clone, Copy, Debug)]

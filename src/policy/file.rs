@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use serde_saphyr::Spanned;
 
+use crate::analysis::Certainty;
 use crate::model::Text;
 use crate::model::selector::{Operator, Requirement};
 use crate::model::workload::WorkloadKind;
 use crate::rules::{Outcome, codes};
-use crate::situation::Certainty;
 use crate::storage::{OverrideError, ProvisionerOverride};
 
 use super::Nodes;

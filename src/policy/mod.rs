@@ -15,15 +15,15 @@ mod overrides;
 
 use std::collections::BTreeMap;
 
-pub use crate::situation::NodeAssumption as Nodes;
+pub use crate::analysis::NodeAssumption as Nodes;
 pub use action::{Action, Controlled, Existing, Overrides, RemedyChoice};
 pub use decide::{Directive, Resolved, SuppressedBy, Suppression, Target};
 pub use error::{PolicyError, PolicyProblem};
 pub use overrides::{OverrideSource, PassedOver, ignored_rules};
 
+use crate::analysis::Certainty;
 use crate::model::Text;
 use crate::rules::{Outcome, codes};
-use crate::situation::Certainty;
 use crate::storage::ProvisionerOverride;
 use matching::{AccountGlob, Glob, NamespaceMatch};
 

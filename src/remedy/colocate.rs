@@ -4,11 +4,11 @@ use json_patch::Patch;
 use serde_json::{Value, json};
 
 use super::{Remedy, edit};
+use crate::analysis::Analysis;
+use crate::analysis::constraints::contradiction;
 use crate::model::pod::HOSTNAME;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::codes;
-use crate::situation::Situation;
-use crate::situation::constraints::contradiction;
 
 pub(super) const REMEDY: Remedy = Remedy {
     name: "colocate",
@@ -39,8 +39,8 @@ const PATH: [&str; 6] = [
 ];
 
 /// How many devices a node has left is not known: the pods that are together may need more.
-fn works(situation: &Situation<'_>) -> bool {
-    contradiction(situation).is_none() && situation.workload.template.extended_resources.is_empty()
+fn works(analysis: &Analysis<'_>) -> bool {
+    contradiction(analysis).is_none() && analysis.workload.template.extended_resources.is_empty()
 }
 
 fn patch(workload: &Workload, raw: &Value) -> Option<Patch> {

@@ -14,9 +14,9 @@ mod zero_surge;
 use json_patch::Patch;
 use serde_json::Value;
 
+use crate::analysis::Analysis;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::codes;
-use crate::situation::Situation;
 
 /// A remedy: its public name, what it costs and the patch it writes.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Remedy {
     /// The kinds of workload it can be applied to.
     kinds: &'static [WorkloadKind],
     /// Whether it does what it is for, as the workload is once it was applied.
-    works: fn(&Situation<'_>) -> bool,
+    works: fn(&Analysis<'_>) -> bool,
     /// The patch for an object; `None` where the object has not what it takes.
     patch: fn(&Workload, &Value) -> Option<Patch>,
 }
@@ -44,11 +44,11 @@ impl Remedy {
         self.kinds.contains(&kind) && self.cures.contains(&rule)
     }
 
-    /// Whether the remedy does what it is for; `situation` is that of the
+    /// Whether the remedy does what it is for; `analysis` is that of the
     /// patched workload.
     #[must_use]
-    pub fn works(&self, situation: &Situation<'_>) -> bool {
-        (self.works)(situation)
+    pub fn works(&self, analysis: &Analysis<'_>) -> bool {
+        (self.works)(analysis)
     }
 
     /// The patch for `workload`, which was received as `raw`; `None` where the

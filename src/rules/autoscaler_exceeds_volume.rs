@@ -39,9 +39,9 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, words};
+use crate::analysis::Analysis;
+use crate::analysis::constraints::{Contradiction, Together, contradiction};
 use crate::model::workload::Workload;
-use crate::situation::Situation;
-use crate::situation::constraints::{Contradiction, Together, contradiction};
 
 pub(super) const RULE: Rule = Rule {
     code: "autoscaler-exceeds-volume",
@@ -50,11 +50,11 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
-    let situation = &scaling.situation;
-    let (workload, pods) = (situation.workload, situation.pods());
+    let analysis = &scaling.analysis;
+    let (workload, pods) = (analysis.workload, analysis.pods());
     found.extend(match scaling.autoscaler {
         Some(autoscaler) => find(
-            situation,
+            analysis,
             scaling.before,
             "spec.maxReplicas",
             &format!(
@@ -67,7 +67,7 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
             },
         ),
         None => find(
-            situation,
+            analysis,
             scaling.before,
             "spec.replicas",
             &format!("{pods} pods are asked for"),
@@ -77,12 +77,12 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
 }
 
 /// What an autoscaler that is there before its workload brings about.
-fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    let workload = situation.workload;
-    if !workload.has_pods() || situation.volumes.is_empty() {
+fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    let workload = analysis.workload;
+    if !workload.has_pods() || analysis.volumes.is_empty() {
         return;
     }
-    let Some(autoscaler) = situation.highest_autoscaler() else {
+    let Some(autoscaler) = analysis.highest_autoscaler() else {
         return;
     };
     let scaled = Workload {
@@ -91,11 +91,11 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     };
     found.extend(find(
         // With the volumes as they are taken to be, where they are not known.
-        &Situation {
+        &Analysis {
             workload: &scaled,
-            facts: situation.facts,
-            volumes: situation.volumes.clone(),
-            placement: situation.placement.clone(),
+            facts: analysis.facts,
+            volumes: analysis.volumes.clone(),
+            placement: analysis.placement.clone(),
         },
         workload.replicas,
         words::pods_field(workload.kind),
@@ -110,17 +110,17 @@ fn judge_workload(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
     ));
 }
 
-/// What the number of replicas in `situation` brings about that `before` did
+/// What the number of replicas in `analysis` brings about that `before` did
 /// not. `who` says who asks for them, `fewer` how to ask for one.
 fn find(
-    situation: &Situation<'_>,
+    analysis: &Analysis<'_>,
     before: i64,
     field: &str,
     who: &str,
     fewer: &str,
 ) -> Option<Hazard> {
-    let pods = situation.pods();
-    if situation.workload.replicas <= before.max(1) {
+    let pods = analysis.pods();
+    if analysis.workload.replicas <= before.max(1) {
         return None;
     }
     let blank = Hazard {
@@ -134,39 +134,39 @@ fn find(
         advice: String::new(),
         brief: String::new(),
     };
-    if situation.replicas_share_exclusive() {
+    if analysis.replicas_share_exclusive() {
         return Some(Hazard {
-            volumes: words::names(situation.exclusive()),
+            volumes: words::names(analysis.exclusive()),
             what: format!(
                 "{who}, but {} and {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
-                words::volumes(situation.exclusive()),
-                situation.placement.eligible,
+                words::volumes(analysis.exclusive()),
+                analysis.placement.eligible,
             ),
             advice: format!(
                 "{fewer}{}, or use a volume that many nodes can have.{}",
-                words::or_together(situation),
-                words::shared_class(situation)
+                words::or_together(analysis),
+                words::shared_class(analysis)
             ),
             brief: format!(
                 "{} serves one node, but {pods} pods may be on several; the others never start",
-                words::first_of(situation.exclusive())
+                words::first_of(analysis.exclusive())
             ),
             ..blank
         });
     }
-    if situation.replicas_share_single_pod() {
+    if analysis.replicas_share_single_pod() {
         return Some(Hazard {
-            volumes: words::names(situation.single_pod()),
+            volumes: words::names(analysis.single_pod()),
             what: format!(
                 "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
-                words::volumes(situation.single_pod()),
+                words::volumes(analysis.single_pod()),
             ),
             advice: format!(
                 "{fewer}, or use another access mode if several pods must have the data."
             ),
             brief: format!(
                 "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
-                words::first_of(situation.single_pod())
+                words::first_of(analysis.single_pod())
             ),
             ..blank
         });
@@ -174,22 +174,22 @@ fn find(
     let Contradiction {
         pods: Together::Replicas(_),
         constraint,
-    } = contradiction(situation)?
+    } = contradiction(analysis)?
     else {
         return None;
     };
     Some(Hazard {
-        volumes: words::names(situation.volumes_in_one_place()),
+        volumes: words::names(analysis.volumes_in_one_place()),
         what: format!(
             "{who}, but {}, so they must share a node, and {constraint} keeps them apart: all but the first can never start.",
-            words::in_one_place(situation),
+            words::in_one_place(analysis),
         ),
         advice: format!(
             "{fewer}, or remove what keeps the pods apart, or use a volume that many nodes can have."
         ),
         brief: format!(
             "{} needs the {pods} pods on one node, which their own constraints forbid",
-            words::first_of(situation.volumes_in_one_place())
+            words::first_of(analysis.volumes_in_one_place())
         ),
         ..blank
     })

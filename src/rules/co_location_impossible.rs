@@ -55,8 +55,8 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, words};
-use crate::situation::Situation;
-use crate::situation::constraints::{Contradiction, Together, contradiction};
+use crate::analysis::Analysis;
+use crate::analysis::constraints::{Contradiction, Together, contradiction};
 
 pub(super) const RULE: Rule = Rule {
     code: "co-location-impossible",
@@ -64,12 +64,12 @@ pub(super) const RULE: Rule = Rule {
     on: &[On::Workload(judge)],
 };
 
-fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    let Some(Contradiction { pods, constraint }) = contradiction(situation) else {
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    let Some(Contradiction { pods, constraint }) = contradiction(analysis) else {
         return;
     };
     let (outcome, extent, consequence) = match pods {
-        Together::Replicas(pods) if situation.workload.ends() => (
+        Together::Replicas(pods) if analysis.workload.ends() => (
             Outcome::Delay,
             pods,
             format!(
@@ -96,9 +96,9 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         outcome,
         certainty: Certainty::Verified,
         field_path: constraint.field,
-        volumes: words::names(situation.volumes_in_one_place()),
+        volumes: words::names(analysis.volumes_in_one_place()),
         extent,
-        what: format!("{}; {consequence}.", words::in_one_place(situation)),
+        what: format!("{}; {consequence}.", words::in_one_place(analysis)),
         advice: if constraint.is_of_the_old {
             "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, in the same update."
         } else {
@@ -107,7 +107,7 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         .to_owned(),
         brief: format!(
             "{} needs the pods on one node, which their own constraints forbid",
-            words::first_of(situation.volumes_in_one_place())
+            words::first_of(analysis.volumes_in_one_place())
         ),
     });
 }

@@ -63,10 +63,10 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, words};
+use crate::analysis::{Facts, Life};
 use crate::model::Text;
 use crate::model::node::{Node, OUT_OF_SERVICE};
 use crate::model::volume_attachment::VolumeAttachment;
-use crate::situation::{Facts, Life};
 use crate::snapshot::Lookup;
 
 pub(super) const RULE: Rule = Rule {

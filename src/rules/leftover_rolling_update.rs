@@ -33,9 +33,9 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule};
+use crate::analysis::Analysis;
 use crate::model::strategy::Strategy;
 use crate::model::workload::WorkloadKind;
-use crate::situation::Situation;
 
 pub(super) const RULE: Rule = Rule {
     code: "leftover-rolling-update",
@@ -43,8 +43,8 @@ pub(super) const RULE: Rule = Rule {
     on: &[On::Workload(judge)],
 };
 
-fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    let workload = situation.workload;
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    let workload = analysis.workload;
     if workload.kind != WorkloadKind::Deployment
         || workload.strategy != (Strategy::Recreate { leftover: true })
     {

@@ -25,12 +25,12 @@ pub use outcome::Outcome;
 
 use std::collections::HashMap;
 
+pub use crate::analysis::Certainty;
+use crate::analysis::{Analysis, Facts, Heartbeat};
 use crate::model::autoscaler::Autoscaler;
 use crate::model::claim::Claim;
 use crate::model::node::Node;
 use crate::model::volume_attachment::VolumeAttachment;
-pub use crate::situation::Certainty;
-use crate::situation::{Facts, Heartbeat, Situation};
 
 /// A rule: its public name, its documentation and what it judges.
 pub struct Rule {
@@ -45,7 +45,7 @@ pub struct Rule {
 /// What a rule applies to: the function adds what it finds there.
 enum On {
     /// A workload in its cluster.
-    Workload(fn(&Situation<'_>, &mut Vec<Hazard>)),
+    Workload(fn(&Analysis<'_>, &mut Vec<Hazard>)),
     /// A claim.
     Claim(fn(&ClaimReview<'_>, &mut Vec<Hazard>)),
     /// A workload whose replicas something else sets.
@@ -68,7 +68,7 @@ pub struct ClaimReview<'a> {
 /// A workload whose replicas something else sets.
 pub struct Scaling<'a> {
     /// The workload with the replicas it would have.
-    pub situation: Situation<'a>,
+    pub analysis: Analysis<'a>,
     /// The replicas it has without.
     pub before: i64,
     /// The autoscaler that sets them; `None` for a request to scale.
@@ -151,13 +151,13 @@ rules! {
 
 /// Everything the rules find in a workload, the gravest first.
 #[must_use]
-pub fn judge_workload(situation: &Situation<'_>) -> Vec<Hazard> {
+pub fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
     let found = gravest_first(|on, found| {
         if let On::Workload(judge) = on {
-            judge(situation, found);
+            judge(analysis, found);
         }
     });
-    weighed(found, situation)
+    weighed(found, analysis)
 }
 
 /// Everything the rules find in a claim, the gravest first.
@@ -178,7 +178,7 @@ pub fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
             judge(scaling, found);
         }
     });
-    weighed(found, &scaling.situation)
+    weighed(found, &scaling.analysis)
 }
 
 /// Everything the rules find in a request that may take volumes from a node.
@@ -193,10 +193,10 @@ pub fn judge_fencing(review: &FencingReview<'_>) -> Vec<Hazard> {
 
 /// Says of hazards how sure they are, and of those that are not sure what would
 /// settle it.
-fn weighed(mut found: Vec<Hazard>, situation: &Situation<'_>) -> Vec<Hazard> {
+fn weighed(mut found: Vec<Hazard>, analysis: &Analysis<'_>) -> Vec<Hazard> {
     // By name, as a pod may have thousands of volumes; of equals, the first one speaks.
     let mut surest_of = HashMap::new();
-    for (at, volume) in situation.volumes.iter().enumerate() {
+    for (at, volume) in analysis.volumes.iter().enumerate() {
         if let Some(grounds) = volume.grounds() {
             let weight = (grounds.certainty(), at);
             surest_of

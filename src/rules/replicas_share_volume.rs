@@ -46,7 +46,7 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, words};
-use crate::situation::Situation;
+use crate::analysis::Analysis;
 
 pub(super) const RULE: Rule = Rule {
     code: "replicas-share-volume",
@@ -54,12 +54,12 @@ pub(super) const RULE: Rule = Rule {
     on: &[On::Workload(judge)],
 };
 
-fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    if !situation.replicas_share_exclusive() {
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    if !analysis.replicas_share_exclusive() {
         return;
     }
-    let kind = situation.workload.kind;
-    let (outcome, consequence) = if situation.workload.ends() {
+    let kind = analysis.workload.kind;
+    let (outcome, consequence) = if analysis.workload.ends() {
         (
             Outcome::Delay,
             "a pod on a second node waits with a Multi-Attach error until those on the first have ended",
@@ -75,22 +75,22 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         outcome,
         certainty: Certainty::Verified,
         field_path: words::pods_field(kind).to_owned(),
-        volumes: words::names(situation.exclusive()),
-        extent: words::pods_extent(situation),
+        volumes: words::names(analysis.exclusive()),
+        extent: words::pods_extent(analysis),
         what: format!(
             "{} and the {kind} {}; {}, so {consequence}.",
-            words::volumes(situation.exclusive()),
-            words::pods_wanted(situation),
-            situation.placement.eligible,
+            words::volumes(analysis.exclusive()),
+            words::pods_wanted(analysis),
+            analysis.placement.eligible,
         ),
         advice: format!(
             "{}{}",
-            words::advice_for_several_pods(situation),
-            words::shared_class(situation)
+            words::advice_for_several_pods(analysis),
+            words::shared_class(analysis)
         ),
         brief: format!(
             "{} serves one node, but the pods may be on several; the others {}",
-            words::first_of(situation.exclusive()),
+            words::first_of(analysis.exclusive()),
             if outcome == Outcome::Delay {
                 "wait"
             } else {

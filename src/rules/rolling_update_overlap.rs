@@ -59,11 +59,11 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, words};
+use crate::analysis::Analysis;
+use crate::analysis::constraints::affinity_would_hold;
+use crate::analysis::placement_change::PlacementChange;
 use crate::model::strategy::Room;
 use crate::model::workload::WorkloadKind;
-use crate::situation::Situation;
-use crate::situation::constraints::affinity_would_hold;
-use crate::situation::moved::Move;
 
 pub(super) const RULE: Rule = Rule {
     code: "rolling-update-overlap",
@@ -71,28 +71,28 @@ pub(super) const RULE: Rule = Rule {
     on: &[On::Workload(judge)],
 };
 
-fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    if situation.exclusive().next().is_none() || situation.pins_rollouts() {
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    if analysis.exclusive().next().is_none() || analysis.pins_rollouts() {
         return;
     }
-    let Some(room) = situation.rolling_update() else {
+    let Some(room) = analysis.rolling_update() else {
         return;
     };
-    let deadlocks = situation.rolling_update_deadlocks(room);
-    let mut hazard = match &situation.placement.moved {
+    let deadlocks = analysis.rolling_update_deadlocks(room);
+    let mut hazard = match &analysis.placement.moved {
         // Affinity keeps the new pods unscheduled until the old ones are gone, and
         // with them the attachment: no different from Recreate.
-        Some(_) if !deadlocks && situation.placement.affinity.rollouts => return,
-        Some(moved) => of_move(situation, moved, room, deadlocks),
-        None if deadlocks => deadlock(situation, room),
-        None => delay(situation),
+        Some(_) if !deadlocks && analysis.placement.affinity.rollouts => return,
+        Some(moved) => of_move(analysis, moved, room, deadlocks),
+        None if deadlocks => deadlock(analysis, room),
+        None => delay(analysis),
     };
-    hazard.advice.push_str(&words::shared_class(situation));
+    hazard.advice.push_str(&words::shared_class(analysis));
     found.push(hazard);
 }
 
-fn deadlock(situation: &Situation<'_>, room: Room) -> Hazard {
-    let apart_anyway = if situation.exclusive().any(|volume| volume.one_pod_a_node) {
+fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
+    let apart_anyway = if analysis.exclusive().any(|volume| volume.one_pod_a_node) {
         " (the scheduler keeps two pods with such a disk off the same node as well)"
     } else {
         ""
@@ -101,29 +101,29 @@ fn deadlock(situation: &Situation<'_>, room: Room) -> Hazard {
         rule: RULE.code,
         outcome: Outcome::Deadlock,
         certainty: Certainty::Verified,
-        field_path: field(situation).to_owned(),
-        volumes: words::names(situation.exclusive()),
+        field_path: field(analysis).to_owned(),
+        volumes: words::names(analysis.exclusive()),
         extent: 0,
         what: format!(
             "{} and {}; RollingUpdate {}, so the rollout can never finish once the new pod is on another node{apart_anyway}.",
-            words::volumes(situation.exclusive()),
-            situation.placement.eligible,
+            words::volumes(analysis.exclusive()),
+            analysis.placement.eligible,
             order(room),
         ),
-        advice: if situation.replicas_share_exclusive() {
+        advice: if analysis.replicas_share_exclusive() {
             // What helps one pod through a rollout leaves several stuck.
-            words::advice_for_several_pods(situation)
+            words::advice_for_several_pods(analysis)
         } else {
-            let or_together = match affinity_would_hold(situation) {
+            let or_together = match affinity_would_hold(analysis) {
                 true => ", or keep the pods on one node with required pod affinity",
                 false => "",
             };
-            format!("{}{or_together}.", way_out(situation))
+            format!("{}{or_together}.", way_out(analysis))
         },
         brief: format!(
             "{}: a rollout to another node never ends; {}",
-            words::first_of(situation.exclusive()),
-            brief_way_out(situation),
+            words::first_of(analysis.exclusive()),
+            brief_way_out(analysis),
         ),
     }
 }
@@ -143,16 +143,16 @@ fn order(room: Room) -> String {
 }
 
 /// Where a workload says how its pods are replaced.
-fn field(situation: &Situation<'_>) -> &'static str {
-    match situation.workload.kind {
+fn field(analysis: &Analysis<'_>) -> &'static str {
+    match analysis.workload.kind {
         WorkloadKind::StatefulSet => "spec.updateStrategy",
         _ => "spec.strategy",
     }
 }
 
 /// What stops every old pod before a new one starts, as the beginning of a sentence.
-fn way_out(situation: &Situation<'_>) -> &'static str {
-    match (situation.workload.kind, situation.workload.replicas) {
+fn way_out(analysis: &Analysis<'_>) -> &'static str {
+    match (analysis.workload.kind, analysis.workload.replicas) {
         (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update, and up again after it",
         (_, 2..) => "Set spec.strategy to Recreate",
         _ => {
@@ -161,10 +161,10 @@ fn way_out(situation: &Situation<'_>) -> &'static str {
     }
 }
 
-fn brief_way_out(situation: &Situation<'_>) -> &'static str {
-    match (situation.workload.kind, situation.workload.replicas) {
+fn brief_way_out(analysis: &Analysis<'_>) -> &'static str {
+    match (analysis.workload.kind, analysis.workload.replicas) {
         (WorkloadKind::StatefulSet, _) => "scale to 0 first",
-        (_, 2..) if situation.replicas_share_exclusive() => match affinity_would_hold(situation) {
+        (_, 2..) if analysis.replicas_share_exclusive() => match affinity_would_hold(analysis) {
             true => "use one replica and Recreate, or keep the pods on one node",
             false => "use one replica and Recreate",
         },
@@ -174,14 +174,19 @@ fn brief_way_out(situation: &Situation<'_>) -> &'static str {
 }
 
 /// The hazard of an update that moves pods which are otherwise kept on one node.
-fn of_move(situation: &Situation<'_>, moved: &Move, room: Room, deadlocks: bool) -> Hazard {
+fn of_move(
+    analysis: &Analysis<'_>,
+    moved: &PlacementChange,
+    room: Room,
+    deadlocks: bool,
+) -> Hazard {
     let seen = format!(
         "{}; the old pod may be on {}, and the new one must be on {}",
-        words::volumes(situation.exclusive()),
+        words::volumes(analysis.exclusive()),
         moved.from,
         moved.to
     );
-    let claim = words::first_of(situation.exclusive());
+    let claim = words::first_of(analysis.exclusive());
     let (outcome, what, advice, brief) = if deadlocks {
         (
             Outcome::Deadlock,
@@ -189,16 +194,16 @@ fn of_move(situation: &Situation<'_>, moved: &Move, room: Room, deadlocks: bool)
                 "{seen}; RollingUpdate {}, so the rollout can never finish.",
                 order(room)
             ),
-            match situation.workload.kind {
-                WorkloadKind::StatefulSet => format!("{}.", way_out(situation)),
+            match analysis.workload.kind {
+                WorkloadKind::StatefulSet => format!("{}.", way_out(analysis)),
                 _ => format!(
                     "{}, before the pods move or with the same update.",
-                    way_out(situation)
+                    way_out(analysis)
                 ),
             },
             format!(
                 "{claim}: this update moves the pod, and its rollout never ends; {}",
-                brief_way_out(situation)
+                brief_way_out(analysis)
             ),
         )
     } else {
@@ -213,8 +218,8 @@ fn of_move(situation: &Situation<'_>, moved: &Move, room: Room, deadlocks: bool)
         rule: RULE.code,
         outcome,
         certainty: Certainty::Verified,
-        field_path: field(situation).to_owned(),
-        volumes: words::names(situation.exclusive()),
+        field_path: field(analysis).to_owned(),
+        volumes: words::names(analysis.exclusive()),
         extent: 0,
         what,
         advice,
@@ -222,27 +227,27 @@ fn of_move(situation: &Situation<'_>, moved: &Move, room: Room, deadlocks: bool)
     }
 }
 
-fn delay(situation: &Situation<'_>) -> Hazard {
+fn delay(analysis: &Analysis<'_>) -> Hazard {
     Hazard {
         rule: RULE.code,
         outcome: Outcome::Delay,
         certainty: Certainty::Verified,
-        field_path: field(situation).to_owned(),
-        volumes: words::names(situation.exclusive()),
+        field_path: field(analysis).to_owned(),
+        volumes: words::names(analysis.exclusive()),
         extent: 0,
         what: format!(
             "{} and {}; a new pod on another node waits for the volume until the old pod is gone, then the rollout goes on.",
-            words::volumes(situation.exclusive()),
-            situation.placement.eligible
+            words::volumes(analysis.exclusive()),
+            analysis.placement.eligible
         ),
-        advice: match affinity_would_hold(situation) {
+        advice: match affinity_would_hold(analysis) {
             true => "Nothing breaks; to spare the wait, keep the pods on one node with required pod affinity.",
             false => "Nothing breaks.",
         }
         .to_owned(),
         brief: format!(
             "{}: a new pod on another node waits until the old pod is gone",
-            words::first_of(situation.exclusive())
+            words::first_of(analysis.exclusive())
         ),
     }
 }

@@ -44,8 +44,8 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, words};
+use crate::analysis::Analysis;
 use crate::model::workload::WorkloadKind;
-use crate::situation::Situation;
 
 pub(super) const RULE: Rule = Rule {
     code: "single-pod-volume",
@@ -53,21 +53,21 @@ pub(super) const RULE: Rule = Rule {
     on: &[On::Workload(judge)],
 };
 
-fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    if situation.single_pod().next().is_none() {
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    if analysis.single_pod().next().is_none() {
         return;
     }
-    if situation.replicas_share_single_pod() {
-        found.push(several_pods(situation));
+    if analysis.replicas_share_single_pod() {
+        found.push(several_pods(analysis));
     }
-    if situation.starts_before_it_stops() {
-        found.push(rollout(situation));
+    if analysis.starts_before_it_stops() {
+        found.push(rollout(analysis));
     }
 }
 
-fn several_pods(situation: &Situation<'_>) -> Hazard {
-    let pods = situation.pods();
-    let (outcome, consequence, brief) = if situation.workload.ends() {
+fn several_pods(analysis: &Analysis<'_>) -> Hazard {
+    let pods = analysis.pods();
+    let (outcome, consequence, brief) = if analysis.workload.ends() {
         (
             Outcome::Delay,
             "each stays Pending until the one before it has ended",
@@ -84,24 +84,24 @@ fn several_pods(situation: &Situation<'_>) -> Hazard {
         rule: RULE.code,
         outcome,
         certainty: Certainty::Verified,
-        field_path: words::pods_field(situation.workload.kind).to_owned(),
-        volumes: words::names(situation.single_pod()),
-        extent: words::pods_extent(situation),
+        field_path: words::pods_field(analysis.workload.kind).to_owned(),
+        volumes: words::names(analysis.single_pod()),
+        extent: words::pods_extent(analysis),
         what: format!(
             "{}, which only one pod in the whole cluster may use at a time, but {pods} pods are wanted, so {consequence}.",
-            words::volumes(situation.single_pod())
+            words::volumes(analysis.single_pod())
         ),
         advice: "Use one pod, or another access mode if several pods must have the data."
             .to_owned(),
         brief: format!(
             "{} is ReadWriteOncePod: {pods} pods {brief}",
-            words::first_of(situation.single_pod())
+            words::first_of(analysis.single_pod())
         ),
     }
 }
 
-fn rollout(situation: &Situation<'_>) -> Hazard {
-    let (field, advice) = match situation.workload.kind {
+fn rollout(analysis: &Analysis<'_>) -> Hazard {
+    let (field, advice) = match analysis.workload.kind {
         WorkloadKind::DaemonSet => (
             "spec.updateStrategy",
             "Set maxSurge to 0 and maxUnavailable to 1 in spec.updateStrategy.",
@@ -116,16 +116,16 @@ fn rollout(situation: &Situation<'_>) -> Hazard {
         outcome: Outcome::Deadlock,
         certainty: Certainty::Verified,
         field_path: field.to_owned(),
-        volumes: words::names(situation.single_pod()),
+        volumes: words::names(analysis.single_pod()),
         extent: 0,
         what: format!(
             "{}, which only one pod in the whole cluster may use at a time; RollingUpdate starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish.",
-            words::volumes(situation.single_pod())
+            words::volumes(analysis.single_pod())
         ),
         advice: advice.to_owned(),
         brief: format!(
             "{} is ReadWriteOncePod: rollouts never end without maxSurge 0 or Recreate",
-            words::first_of(situation.single_pod())
+            words::first_of(analysis.single_pod())
         ),
     }
 }

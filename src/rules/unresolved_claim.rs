@@ -46,10 +46,10 @@ use std::collections::HashSet;
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, codes, judge_scaling, judge_workload, words};
+use crate::analysis::attach_constraint::Missing;
+use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
-use crate::situation::hold::Missing;
-use crate::situation::{Hold, Situation, UsedVolume, users};
 use crate::snapshot::Absence;
 
 pub(super) const RULE: Rule = Rule {
@@ -58,37 +58,37 @@ pub(super) const RULE: Rule = Rule {
     on: &[On::Workload(judge), On::Scaled(judge_scaled)],
 };
 
-fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    if let Some(assumed) = situation.with_unknown_as_exclusive() {
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    if let Some(assumed) = analysis.with_unknown_as_exclusive() {
         let hazards = judge_workload(&assumed);
-        let autoscaler = situation.highest_autoscaler();
+        let autoscaler = analysis.highest_autoscaler();
         let why = why(&hazards, &assumed, autoscaler);
-        let need = format!("this {} needs{why}", situation.workload.kind);
-        found.extend(unresolved(situation, &hazards, &need, None));
+        let need = format!("this {} needs{why}", analysis.workload.kind);
+        found.extend(unresolved(analysis, &hazards, &need, None));
     }
 }
 
 fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
-    if let Some(situation) = scaling.situation.with_unknown_as_exclusive() {
+    if let Some(analysis) = scaling.analysis.with_unknown_as_exclusive() {
         let assumed = Scaling {
-            situation,
+            analysis,
             ..*scaling
         };
         let hazards = judge_scaling(&assumed);
-        let why = why(&hazards, &assumed.situation, scaling.autoscaler);
-        let workload = assumed.situation.workload;
+        let why = why(&hazards, &assumed.analysis, scaling.autoscaler);
+        let workload = assumed.analysis.workload;
         let need = format!("{} {} needs{why}", workload.kind, workload.metadata.name);
         let field = hazards.first().map(|hazard| hazard.field_path.clone());
-        found.extend(unresolved(&scaling.situation, &hazards, &need, field));
+        found.extend(unresolved(&scaling.analysis, &hazards, &need, field));
     }
 }
 
 /// What brings `hazards` about, as the end of a sentence or an empty text.
-fn why(hazards: &[Hazard], situation: &Situation<'_>, autoscaler: Option<&Autoscaler>) -> String {
+fn why(hazards: &[Hazard], analysis: &Analysis<'_>, autoscaler: Option<&Autoscaler>) -> String {
     let mut told = HashSet::new();
     let new = hazards.iter().filter(|hazard| told.insert(hazard.rule));
     let reasons: Vec<String> = new
-        .filter_map(|hazard| reason(hazard, situation, autoscaler))
+        .filter_map(|hazard| reason(hazard, analysis, autoscaler))
         .collect();
     match reasons.is_empty() {
         true => String::new(),
@@ -98,26 +98,26 @@ fn why(hazards: &[Hazard], situation: &Situation<'_>, autoscaler: Option<&Autosc
 
 fn reason(
     hazard: &Hazard,
-    situation: &Situation<'_>,
+    analysis: &Analysis<'_>,
     autoscaler: Option<&Autoscaler>,
 ) -> Option<String> {
     Some(match hazard.rule {
         codes::ROLLING_UPDATE_OVERLAP => {
             "a rolling update starts new pods before the old ones are gone".to_owned()
         }
-        codes::REPLICAS_SHARE_VOLUME => format!("it {}", words::pods_wanted(situation)),
+        codes::REPLICAS_SHARE_VOLUME => format!("it {}", words::pods_wanted(analysis)),
         codes::AUTOSCALER_EXCEEDS_VOLUME => match autoscaler {
             Some(autoscaler) => format!(
                 "maxReplicas of HorizontalPodAutoscaler {} allows it {} pods",
                 autoscaler.metadata.name,
-                autoscaler.most(situation.workload.replicas)
+                autoscaler.most(analysis.workload.replicas)
             ),
-            None => format!("it is scaled to {} pods", situation.pods()),
+            None => format!("it is scaled to {} pods", analysis.pods()),
         },
         codes::WORKLOADS_SHARE_VOLUME => {
-            let mut volumes = situation.volumes.iter();
+            let mut volumes = analysis.volumes.iter();
             let volume = volumes.find(|it| hazard.volumes.contains(it.shown_name()))?;
-            let others = users::apart(situation, volume.claim.as_deref()?, volume);
+            let others = users::apart(analysis, volume.claim.as_deref()?, volume);
             let first = others.first()?;
             let first = format!("{} {}", first.kind, first.metadata.shown_name());
             let claim = words::quoted(volume);
@@ -134,22 +134,22 @@ fn reason(
 /// know, and why. `field` is the field at fault, where it is not the one that names the
 /// volume.
 fn unresolved(
-    situation: &Situation<'_>,
+    analysis: &Analysis<'_>,
     hazards: &[Hazard],
     need: &str,
     field: Option<String>,
 ) -> Option<Hazard> {
     let concerned: HashSet<&Text> = hazards.iter().flat_map(|it| &it.volumes).collect();
     let rests_on = |volume: &UsedVolume| concerned.contains(volume.shown_name());
-    let open: Vec<(&UsedVolume, &Missing)> = situation
+    let open: Vec<(&UsedVolume, &Missing)> = analysis
         .volumes
         .iter()
-        .filter_map(|volume| match &volume.hold {
-            Hold::Unknown(missing) if rests_on(volume) => Some((volume, missing)),
+        .filter_map(|volume| match &volume.attach_constraint {
+            AttachConstraint::Unknown(missing) if rests_on(volume) => Some((volume, missing)),
             _ => None,
         })
         .collect();
-    let partial = situation.facts.view.is_partial();
+    let partial = analysis.facts.view.is_partial();
     let (first, missing) = open.first()?;
     let (seen, mut advice): (Vec<String>, Vec<&str>) = open
         .chunk_by(|(_, a), (_, b)| matches!(a, Missing::Claim(_)) && a == b)
@@ -173,7 +173,7 @@ fn unresolved(
         rule: RULE.code,
         outcome: Outcome::Unknown,
         certainty: Certainty::Verified,
-        field_path: field.unwrap_or_else(|| situation.volume_path(first)),
+        field_path: field.unwrap_or_else(|| analysis.volume_path(first)),
         volumes: open
             .iter()
             .map(|(volume, _)| volume.shown_name().clone())

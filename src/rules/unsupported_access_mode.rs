@@ -40,13 +40,13 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, ClaimReview, On, Outcome, Rule, words};
+use crate::analysis::attach_constraint::Missing;
+use crate::analysis::binding;
+use crate::analysis::{Analysis, Facts, Grounds, users};
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
 use crate::model::pod::EphemeralClaim;
 use crate::model::storage_class::StorageClass;
-use crate::situation::binding;
-use crate::situation::hold::Missing;
-use crate::situation::{Facts, Grounds, Situation, users};
 use crate::snapshot::Lookup;
 use crate::storage::{ClassModes, Support, likely_classes};
 
@@ -64,8 +64,8 @@ fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
 
 /// Judges one claim for each template of a workload, as its first pod that has
 /// none yet will make it.
-fn judge_templates(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    let (workload, facts) = (situation.workload, situation.facts);
+fn judge_templates(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    let (workload, facts) = (analysis.workload, analysis.facts);
     if !workload.has_pods() {
         return;
     }

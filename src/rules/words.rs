@@ -2,12 +2,12 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::analysis::Basis;
+use crate::analysis::constraints::affinity_would_hold;
+use crate::analysis::{Analysis, AttachConstraint, Facts, Grounds, UsedVolume};
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::workload::WorkloadKind;
-use crate::situation::Basis;
-use crate::situation::constraints::affinity_would_hold;
-use crate::situation::{Facts, Grounds, Hold, Situation, UsedVolume};
 use crate::storage::ClassModes;
 
 /// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
@@ -77,8 +77,8 @@ pub(super) fn some(mut items: Vec<String>) -> String {
 
 /// All that [`predicate`] depends on.
 fn told_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>) {
-    let of_hold = match &volume.hold {
-        Hold::Exclusive { basis, grounds } => Some((*basis, grounds, &*volume.driver)),
+    let of_hold = match &volume.attach_constraint {
+        AttachConstraint::Exclusive { basis, grounds } => Some((*basis, grounds, &*volume.driver)),
         _ => None,
     };
     (volume.modes, of_hold)
@@ -88,7 +88,7 @@ fn told_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>
 fn predicate(text: &mut String, volume: &UsedVolume, several: bool) -> fmt::Result {
     let modes = volume.modes;
     let are = if several { " are" } else { " is" };
-    let Hold::Exclusive { basis, grounds } = &volume.hold else {
+    let AttachConstraint::Exclusive { basis, grounds } = &volume.attach_constraint else {
         return write!(text, "{are} {modes}");
     };
     match (*basis, several) {
@@ -177,14 +177,14 @@ pub(super) fn quoted(volume: &UsedVolume) -> String {
 }
 
 /// The volumes because of which the pods must share a node, and what makes them matter.
-pub(super) fn in_one_place(situation: &Situation<'_>) -> String {
-    if situation.exclusive().next().is_some() {
-        return volumes(situation.exclusive());
+pub(super) fn in_one_place(analysis: &Analysis<'_>) -> String {
+    if analysis.exclusive().next().is_some() {
+        return volumes(analysis.exclusive());
     }
-    let stays = situation
+    let stays = analysis
         .volumes_in_one_place()
         .any(UsedVolume::keeps_its_node);
-    let first = first_of(situation.volumes_in_one_place());
+    let first = first_of(analysis.volumes_in_one_place());
     if stays {
         format!("{first} can be used on one node only")
     } else {
@@ -219,9 +219,9 @@ pub(super) const fn pods_field(kind: WorkloadKind) -> &'static str {
 }
 
 /// How many pods a workload wants, as the end of a sentence about it.
-pub(super) fn pods_wanted(situation: &Situation<'_>) -> String {
-    let pods = situation.pods();
-    match situation.workload.kind {
+pub(super) fn pods_wanted(analysis: &Analysis<'_>) -> String {
+    let pods = analysis.pods();
+    match analysis.workload.kind {
         WorkloadKind::DaemonSet => "runs a pod on each of its nodes".to_owned(),
         WorkloadKind::Job | WorkloadKind::CronJob => format!("runs {pods} pods at a time"),
         _ => format!("asks for {pods} replicas"),
@@ -230,17 +230,17 @@ pub(super) fn pods_wanted(situation: &Situation<'_>) -> String {
 
 /// How many pods there are, as far as the object's author chose it: the number
 /// of nodes, which a DaemonSet follows, is no choice of theirs.
-pub(super) fn pods_extent(situation: &Situation<'_>) -> i64 {
-    match situation.workload.kind {
+pub(super) fn pods_extent(analysis: &Analysis<'_>) -> i64 {
+    match analysis.workload.kind {
         WorkloadKind::DaemonSet => 0,
-        _ => situation.pods(),
+        _ => analysis.pods(),
     }
 }
 
 /// What required affinity can do for several pods, as a part of a sentence; an empty text
 /// where it can do nothing.
-pub(super) fn or_together(situation: &Situation<'_>) -> &'static str {
-    match affinity_would_hold(situation) {
+pub(super) fn or_together(analysis: &Analysis<'_>) -> &'static str {
+    match affinity_would_hold(analysis) {
         true => {
             ", or keep the pods on one node with required pod affinity on kubernetes.io/hostname"
         }
@@ -250,8 +250,8 @@ pub(super) fn or_together(situation: &Situation<'_>) -> &'static str {
 
 /// What to do where several pods of one workload want one exclusive volume. It
 /// helps through rollouts as well.
-pub(super) fn advice_for_several_pods(situation: &Situation<'_>) -> String {
-    match situation.workload.kind {
+pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
+    match analysis.workload.kind {
         WorkloadKind::DaemonSet => {
             "Use a volume that many nodes can have, or limit the DaemonSet to the one node that needs it."
                 .to_owned()
@@ -262,19 +262,19 @@ pub(super) fn advice_for_several_pods(situation: &Situation<'_>) -> String {
         }
         WorkloadKind::Job | WorkloadKind::CronJob => format!(
             "Set parallelism to 1{}, or use a volume that many nodes can have.",
-            or_together(situation)
+            or_together(analysis)
         ),
         WorkloadKind::Deployment
         | WorkloadKind::ReplicaSet
         | WorkloadKind::ReplicationController
         | WorkloadKind::Pod => {
-            let set = match affinity_would_hold(situation) {
+            let set = match affinity_would_hold(analysis) {
                 true => {
                     "Keep the pods on one node with required pod affinity on kubernetes.io/hostname, or set"
                 }
                 false => "Set",
             };
-            let and_recreate = match situation.rolling_update() {
+            let and_recreate = match analysis.rolling_update() {
                 Some(_) => " and spec.strategy to Recreate",
                 None => "",
             };
@@ -287,8 +287,8 @@ pub(super) fn advice_for_several_pods(situation: &Situation<'_>) -> String {
 
 /// A sentence that names a class of the cluster whose volumes many nodes can
 /// write, or an empty text where there is none.
-pub(super) fn shared_class(situation: &Situation<'_>) -> String {
-    match class_that_shares(situation.facts, VolumeMode::Filesystem) {
+pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
+    match class_that_shares(analysis.facts, VolumeMode::Filesystem) {
         Some(class) => {
             format!(" Or move the data to a ReadWriteMany claim; {class} can give one.")
         }

@@ -61,9 +61,9 @@ use std::collections::HashSet;
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, words};
+use crate::analysis::affinity::{self, POD_NAME, Strays};
+use crate::analysis::{Analysis, AttachConstraint, Facts, UsedVolume, users, volumes};
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::situation::affinity::{self, POD_NAME, Strays};
-use crate::situation::{Facts, Hold, Situation, UsedVolume, users, volumes};
 
 pub(super) const RULE: Rule = Rule {
     code: "workloads-share-volume",
@@ -74,22 +74,22 @@ pub(super) const RULE: Rule = Rule {
 /// Without pods it held nothing so far. Autoscalers leave it at 0.
 fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     if scaling.before <= 0 && scaling.autoscaler.is_none() {
-        judge(&scaling.situation, found);
+        judge(&scaling.analysis, found);
     }
 }
 
-fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
-    let workload = situation.workload;
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    let workload = analysis.workload;
     if !workload.has_pods() {
         return;
     }
     for (at, claim) in users::made_claims(workload) {
         if let Some(template) = workload.claim_templates.get(at)
-            && !users::others(situation, &claim).is_empty()
+            && !users::others(analysis, &claim).is_empty()
         {
             let namespace = &workload.metadata.namespace;
-            let volume = volumes::of_template(&claim, template, namespace, situation.facts);
-            let hazard = find(&situation.with_only(volume.clone()), &volume, &claim);
+            let volume = volumes::of_template(&claim, template, namespace, analysis.facts);
+            let hazard = find(&analysis.with_only(volume.clone()), &volume, &claim);
             found.extend(hazard.map(|hazard| Hazard {
                 field_path: format!("spec.volumeClaimTemplates[{at}]"),
                 ..hazard
@@ -97,23 +97,23 @@ fn judge(situation: &Situation<'_>, found: &mut Vec<Hazard>) {
         }
     }
     let mut mentioned = HashSet::new();
-    for volume in &situation.volumes {
+    for volume in &analysis.volumes {
         if let Some(claim) = &volume.claim
             && mentioned.insert(claim)
         {
-            found.extend(find(situation, volume, claim));
+            found.extend(find(analysis, volume, claim));
         }
     }
 }
 
-fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
-    let apart: Vec<_> = match volume.hold {
-        Hold::SinglePod => users::others(situation, claim),
-        Hold::Exclusive { .. } => users::apart(situation, claim, volume),
-        Hold::Free | Hold::Unknown(_) => return None,
+fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
+    let apart: Vec<_> = match volume.attach_constraint {
+        AttachConstraint::SinglePod => users::others(analysis, claim),
+        AttachConstraint::Exclusive { .. } => users::apart(analysis, claim, volume),
+        AttachConstraint::Free | AttachConstraint::Unknown(_) => return None,
     };
-    let single_pod = volume.hold == Hold::SinglePod;
-    let workload = situation.workload;
+    let single_pod = volume.attach_constraint == AttachConstraint::SinglePod;
+    let workload = analysis.workload;
     // Whoever runs to an end waits for its like, and no longer.
     let passing = workload.ends() && apart.iter().all(|it| it.ends());
     if passing && single_pod {
@@ -142,7 +142,7 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         )
     };
     let (led_astray, way) = match pair(workload, &apart) {
-        Some((follower, leader)) if !single_pod => follow(follower, leader, claim, situation.facts),
+        Some((follower, leader)) if !single_pod => follow(follower, leader, claim, analysis.facts),
         _ => (String::new(), PIN.to_owned()),
     };
     Some(Hazard {
@@ -153,7 +153,7 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
             Outcome::Stuck
         },
         certainty: Certainty::Verified,
-        field_path: situation.volume_path(volume),
+        field_path: analysis.volume_path(volume),
         volumes: vec![claim.into()],
         extent: i64::try_from(count).unwrap_or(i64::MAX),
         what: format!(
@@ -164,7 +164,7 @@ fn find(situation: &Situation<'_>, volume: &UsedVolume, claim: &str) -> Option<H
         advice: if single_pod {
             "Give each workload a claim of its own, or use another access mode.".to_owned()
         } else {
-            let class = words::shared_class(situation);
+            let class = words::shared_class(analysis);
             format!("{way}, or give each workload a claim of its own.{class}")
         },
         brief: format!("claim \"{claim}\" is also used by {first}; {brief}"),

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use super::{Evaluation, Suppressed, Verdict};
+use crate::analysis::{Analysis, Facts};
 use crate::model::claim::Claim;
 use crate::model::object::Object;
 use crate::policy::{Action, Resolved};
 use crate::rules::{ClaimReview, Hazard, Outcome, judge_claim, judge_workload};
-use crate::situation::{Facts, Situation};
 use crate::snapshot::{Overlay, Turn};
 
 impl Evaluation<'_> {
@@ -65,7 +65,7 @@ impl Evaluation<'_> {
             {
                 continue;
             }
-            let hazards: Vec<Hazard> = judge_workload(&Situation::of(workload, None, facts))
+            let hazards: Vec<Hazard> = judge_workload(&Analysis::of(workload, None, facts))
                 .into_iter()
                 .filter(|hazard| {
                     hazard.volumes.contains(&metadata.name) && told.insert(hazard.rule)

@@ -1,13 +1,13 @@
 //! Judging requests after which the volumes of a node may be attached to another one.
 
 use super::{Evaluation, Verdict};
+use crate::analysis::Heartbeat;
 use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::policy::{Action, keys};
 use crate::rules::{Fencing, FencingReview, codes, judge_fencing};
-use crate::situation::Heartbeat;
 use crate::snapshot::Lookup;
 
 /// The accounts of the attach-detach controller, which detaches what is unmounted: its

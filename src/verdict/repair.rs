@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::Proposal;
 use super::scaling::capped;
+use crate::analysis::{Analysis, Facts};
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::RemedyChoice;
 use crate::remedy::{self, REMEDIES, Remedy};
 use crate::rules::{Hazard, codes, judge_workload};
-use crate::situation::{Facts, Situation};
 
 /// A workload as it was received, or as patches made it, with what the rules
 /// find in it.
@@ -107,11 +107,11 @@ impl<'a> Judged<'a> {
         patched.takes_host_port = whole.takes_host_port;
         patched.extended_resources = whole.extended_resources.clone();
         let workload = capped(Cow::Owned(workload), self.facts);
-        let situation = Situation::of(&workload, self.previous, self.facts);
-        if !remedy.works(&situation) {
+        let analysis = Analysis::of(&workload, self.previous, self.facts);
+        if !remedy.works(&analysis) {
             return None;
         }
-        let hazards = judge_workload(&situation);
+        let hazards = judge_workload(&analysis);
         let milder = |after: &Hazard| after.rule != hazard.rule || after.outcome > hazard.outcome;
         let is_old = |after: &Hazard| {
             self.hazards

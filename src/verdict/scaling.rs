@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use super::{Evaluation, Verdict, ratchet};
+use crate::analysis::{Analysis, Facts};
 use crate::model::autoscaler::{Autoscaler, Scale};
 use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
 use crate::rules::{Hazard, Scaling, judge_scaling};
-use crate::situation::{Facts, Situation};
 use crate::snapshot::Lookup;
 
 /// The workload as its autoscaler leaves it: one that asks for more replicas
@@ -128,7 +128,7 @@ impl Evaluation<'_> {
             ..workload.clone()
         };
         judge_scaling(&Scaling {
-            situation: Situation::of(&scaled, None, self.facts),
+            analysis: Analysis::of(&scaled, None, self.facts),
             before: workload.replicas,
             autoscaler,
         })

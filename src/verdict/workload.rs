@@ -7,11 +7,11 @@ use json_patch::Patch;
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
 use super::{Aim, Evaluation, Finding, Proposal, Verdict, ratchet};
+use crate::analysis::Analysis;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::Workload;
 use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
 use crate::rules::{Hazard, judge_workload};
-use crate::situation::Situation;
 
 impl Evaluation<'_> {
     pub(super) fn workload(&self, workload: &Workload) -> Verdict {
@@ -23,7 +23,7 @@ impl Evaluation<'_> {
             Some(Object::Workload(old)) => Some(old),
             _ => None,
         };
-        let hazards = judge_workload(&Situation::of(&capped, previous, self.facts));
+        let hazards = judge_workload(&Analysis::of(&capped, previous, self.facts));
         if hazards.is_empty() {
             return Verdict::default();
         }
@@ -81,7 +81,7 @@ impl Evaluation<'_> {
             return Existing::default();
         };
         let capped = capped(Cow::Borrowed(old), self.facts);
-        let mut before = judge_workload(&Situation::of(&capped, None, self.facts));
+        let mut before = judge_workload(&Analysis::of(&capped, None, self.facts));
         if workload.replicas < old.replicas {
             // Percentages mean something else for fewer pods; scaling down is
             // not to blame for that.
@@ -89,7 +89,7 @@ impl Evaluation<'_> {
                 replicas: workload.replicas,
                 ..old.clone()
             };
-            before.extend(judge_workload(&Situation::of(&fewer, None, self.facts)));
+            before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
         let hazards: Vec<Hazard> = hazards
             .iter()

@@ -14,6 +14,7 @@ use super::render::roots::RootKind;
 use super::repository::Repository;
 use super::scope::Surroundings;
 use super::unused;
+use crate::analysis::volumes::claims;
 use crate::cli::hunk;
 use crate::manifest::hook::Hook;
 use crate::manifest::locate::Spot;
@@ -24,7 +25,6 @@ use crate::model::object::Object;
 use crate::policy::Action;
 use crate::report::{self, Fix, Format, Judged, Located, Notice, Place, Report};
 use crate::rules::{Certainty, Outcome, codes};
-use crate::situation::volumes::claims;
 use crate::snapshot::{Overlay, View};
 use crate::verdict::{
     Aim, EffectivePolicy, Finding, Proposal, Review, Submission, Verdict, evaluate,

@@ -15,12 +15,12 @@ use super::known::Known;
 use super::merge_patch;
 use super::scope::Surroundings;
 use super::values;
+use crate::analysis::volumes::claims;
 use crate::manifest::edit;
 use crate::manifest::source::Source;
 use crate::manifest::split::{Part, parts};
 use crate::model::object::Object;
 use crate::report::Unread;
-use crate::situation::volumes::claims;
 use crate::verdict::{Aim, EffectivePolicy};
 
 /// What came of repairing.

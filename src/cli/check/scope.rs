@@ -17,6 +17,7 @@ mod surroundings;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use crate::analysis::volumes::claims;
 use crate::manifest::hook::Hook;
 use crate::manifest::source::Source;
 use crate::model::Text;
@@ -25,7 +26,6 @@ use crate::model::in_tree::csi_driver_of;
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
-use crate::situation::volumes::claims;
 use crate::snapshot::Snapshot;
 use crate::storage::likely_classes;
 pub(super) use surroundings::Surroundings;

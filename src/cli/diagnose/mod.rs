@@ -16,10 +16,10 @@ use jiff::Timestamp;
 
 use super::cluster::{ClusterError, Connection};
 use super::output::exit_code;
+use crate::analysis;
 use crate::diagnosis::{Clock, Facts, cases, command, span};
 use crate::policy::Policy;
 use crate::report::diagnosis::{self as report, Diagnosis, Format};
-use crate::situation;
 use crate::snapshot::Lookup;
 use crate::storage::{Catalog, CatalogError};
 use crate::view::moment::Moment;
@@ -129,7 +129,7 @@ fn look(
     let now = now.unwrap_or_else(Timestamp::now);
     let kubectl = command::kubectl(options.context.as_deref());
     let facts = Facts {
-        objects: situation::Facts {
+        objects: analysis::Facts {
             view: cluster.view(),
             catalog,
             nodes: Policy::default().nodes(),

@@ -17,11 +17,11 @@ use jiff::Timestamp;
 use super::cluster::{ClusterError, Connection};
 use super::output::exit_code;
 use super::policy_file::{self, PolicyFileError};
+use crate::analysis::{self, NodeAssumption};
 use crate::diagnosis;
 use crate::migration::{self, CopyBy, DEFAULT_IMAGE, Plan, Refusal, Wanted};
 use crate::model::access_mode::AccessMode;
 use crate::report::migration::{self as report, MigrationError, Objects};
-use crate::situation::{self, NodeAssumption};
 use files::FilesError;
 
 /// The options of `migrate`.
@@ -139,7 +139,7 @@ fn plan(options: &MigrateOptions) -> Result<Plan, MigrateError> {
     let kubectl = diagnosis::command::kubectl(options.context.as_deref());
     let facts = migration::Facts {
         cluster: diagnosis::Facts {
-            objects: situation::Facts {
+            objects: analysis::Facts {
                 view: moment.cluster.view(),
                 catalog: policy.catalog(),
                 nodes: NodeAssumption::Auto,

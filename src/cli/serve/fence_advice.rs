@@ -19,13 +19,13 @@ use tokio::time::{Instant, sleep};
 
 use super::events::Events;
 use super::view::View;
+use crate::analysis;
 use crate::diagnosis::{self, FenceAdvice, WaitingPod, fence_advice};
 use crate::events::{Occurrence, Reason};
 use crate::model::Text;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::server::{Metrics, SilentNode};
-use crate::situation;
 use crate::snapshot::Lookup;
 use crate::verdict::EffectivePolicy;
 use crate::view::live::{Fitness, LiveView};
@@ -107,7 +107,7 @@ impl Advisor {
         let effective = self.effective.load();
         let advice = live.answer(deadline, |view| {
             fence_advice(diagnosis::Facts {
-                objects: situation::Facts {
+                objects: analysis::Facts {
                     view,
                     catalog: effective.catalog(),
                     nodes: effective.policy().nodes(),

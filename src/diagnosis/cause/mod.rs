@@ -24,9 +24,9 @@ use super::command;
 use super::observed::Pod;
 use super::step::{Purpose, Step};
 use super::stuck::Stuck;
+use crate::analysis::AttachConstraint;
 use crate::model::object::{ObjectKind, ObjectRef};
 use crate::model::workload::WorkloadKind;
-use crate::situation::Hold;
 
 /// Objects as the API server has them, for what their facts do not tell.
 pub(super) type Documents = HashMap<ObjectRef, Value>;
@@ -145,8 +145,10 @@ fn whereabouts(pod: &Pod) -> String {
 /// What the volume allows, as part of a sentence.
 fn limit(stuck: &Stuck<'_>) -> String {
     let claim = stuck.claim;
-    match stuck.used.hold {
-        Hold::SinglePod => format!("claim \"{claim}\" is for one pod at a time (ReadWriteOncePod)"),
+    match stuck.used.attach_constraint {
+        AttachConstraint::SinglePod => {
+            format!("claim \"{claim}\" is for one pod at a time (ReadWriteOncePod)")
+        }
         _ => format!("claim \"{claim}\" can be attached to one node at a time"),
     }
 }

@@ -5,9 +5,9 @@
 
 use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
 use super::{Cause, limit, named, sentence};
+use crate::analysis::eligibility::Eligibility;
 use crate::diagnosis::stuck::Stuck;
 use crate::model::Text;
-use crate::situation::eligibility::Eligibility;
 use crate::snapshot::NodeHint;
 
 pub(super) const CAUSE: Cause = Cause {

@@ -7,11 +7,11 @@ use super::scale;
 use super::{
     Cause, Documents, Step, another_storage, limit, named, reference, sentence, whereabouts,
 };
+use crate::analysis::AttachConstraint;
 use crate::diagnosis::stuck::Stuck;
 use crate::diagnosis::{Pod, scaled_object};
 use crate::model::pod::HOSTNAME;
 use crate::model::workload::WorkloadKind;
-use crate::situation::Hold;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "shared-claim",
@@ -130,7 +130,7 @@ fn together<'a>(
 ) -> Option<Way<'a>> {
     let (old, starts) = replaced(own, stuck.pod)?;
     let already = !own.workload?.template.affinity.is_empty();
-    if already || matches!(stuck.used.hold, Hold::SinglePod) {
+    if already || matches!(stuck.used.attach_constraint, AttachConstraint::SinglePod) {
         return None;
     }
     let affinity = json!({"podAffinity": {

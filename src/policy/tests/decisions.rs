@@ -1,4 +1,5 @@
 use super::{Object, labels, policy};
+use crate::analysis::Certainty;
 use crate::policy::{
     Action, Directive, Existing, PassedOver, Policy, RemedyChoice, SuppressedBy, Suppression,
 };
@@ -7,7 +8,6 @@ use crate::rules::codes::{
     ACCESS_MODE_CHANGE, LEFTOVER_ROLLING_UPDATE, REPLICAS_SHARE_VOLUME, ROLLING_UPDATE_OVERLAP,
     UNRESOLVED_CLAIM,
 };
-use crate::situation::Certainty;
 
 fn action(policy: &Policy, object: &Object, rule: &str, outcome: Outcome) -> Action {
     policy

@@ -1,9 +1,9 @@
 //! The shipped example and the reference agree with the code.
 
 use super::{Object, labels, policy};
+use crate::analysis::Certainty;
 use crate::policy::{Action, Policy, RemedyChoice, at_most, built_in, keys};
 use crate::rules::{Outcome, codes};
-use crate::situation::Certainty;
 use crate::storage::Catalog;
 
 const EXAMPLE: &str = include_str!("../../../examples/policy.yaml");

@@ -1,9 +1,9 @@
 use super::{Object, labels, policy};
+use crate::analysis::Certainty;
 use crate::policy::keys::{ACTION, IGNORE, REASON, REMEDY};
 use crate::policy::{Action, RemedyChoice, SuppressedBy, Suppression};
 use crate::rules::Outcome;
 use crate::rules::codes::{ROLLING_UPDATE_OVERLAP, UNRESOLVED_CLAIM};
-use crate::situation::Certainty;
 
 type Pairs = &'static [(&'static str, &'static str)];
 

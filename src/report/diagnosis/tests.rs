@@ -4,9 +4,9 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::analysis::{self, NodeAssumption};
 use crate::diagnosis::{CAUSES, Facts, Observed, cases};
 use crate::model::object::{ObjectKind, ObjectRef};
-use crate::situation::{self, NodeAssumption};
 use crate::snapshot::Snapshot;
 use crate::storage::Catalog;
 
@@ -103,7 +103,7 @@ impl World {
             }
         }
         let facts = Facts {
-            objects: situation::Facts {
+            objects: analysis::Facts {
                 view: cluster.view(),
                 catalog: Catalog::embedded().unwrap(),
                 nodes: NodeAssumption::Auto,

@@ -4,11 +4,11 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::analysis::{self, NodeAssumption};
 use crate::diagnosis::{self, Observed, Unread};
 use crate::migration::{CopyBy, DEFAULT_IMAGE, Facts, Refusal, SnapshotClass, Wanted, plan};
 use crate::model::access_mode::AccessMode;
 use crate::model::object::{ObjectKind, ObjectRef};
-use crate::situation::{self, NodeAssumption};
 use crate::snapshot::Snapshot;
 use crate::storage::Catalog;
 
@@ -137,7 +137,7 @@ impl World {
         });
         let facts = Facts {
             cluster: diagnosis::Facts {
-                objects: situation::Facts {
+                objects: analysis::Facts {
                     view: cluster.view(),
                     catalog: Catalog::embedded().unwrap(),
                     nodes: NodeAssumption::Auto,

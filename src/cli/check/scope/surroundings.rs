@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Answer, Key, Member, Scopes, global, key, stems, target};
+use crate::analysis::volumes::claims;
 use crate::manifest::hook::Hook;
 use crate::model::Text;
 use crate::model::claim::Claim;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::Workload;
-use crate::situation::volumes::claims;
 use crate::snapshot::{BatchOrder, Snapshot};
 
 /// The most users of one claim that are looked at together.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::affinity::{self, every_node_has, matches_itself, matches_other_revision};
 use super::eligibility::Eligibility;
-use super::{Hold, NodeAssumption, Placement, Situation, UsedVolume};
+use super::{Analysis, AttachConstraint, NodeAssumption, Placement, UsedVolume};
 use crate::model::Text;
 use crate::model::node::Node;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm, TopologySpread};
@@ -30,7 +30,7 @@ pub enum Together {
 /// The contradiction in which the workload's pods are caught: something keeps
 /// them on one node, and they themselves forbid it.
 #[must_use]
-pub fn contradiction(situation: &Situation<'_>) -> Option<Contradiction> {
+pub fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
     // The pods of a DaemonSet are apart by their nature, with or without constraints.
     if situation.volumes_in_one_place().next().is_none()
         || situation.workload.kind == WorkloadKind::DaemonSet
@@ -72,7 +72,7 @@ pub fn contradiction(situation: &Situation<'_>) -> Option<Contradiction> {
 /// Whether required affinity of the pods to each other would hold them on one node, as
 /// nothing of their own forbids that. How many devices a node has left is not known.
 #[must_use]
-pub fn affinity_would_hold(situation: &Situation<'_>) -> bool {
+pub fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
     let (workload, template) = (situation.workload, &situation.workload.template);
     if workload.kind == WorkloadKind::DaemonSet
         || template.node_name.is_some()
@@ -91,7 +91,7 @@ pub fn affinity_would_hold(situation: &Situation<'_>) -> bool {
             replicas: true,
             rollouts: true,
         };
-        let held = Situation {
+        let held = Analysis {
             placement: Placement {
                 affinity: together,
                 ..situation.placement.clone()
@@ -129,7 +129,7 @@ impl fmt::Display for Constraint {
 }
 
 /// The constraint that forbids `pods` pods on one node, where there is one.
-fn forbids(situation: &Situation<'_>, pods: i64, revisions: Revisions) -> Option<Constraint> {
+fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<Constraint> {
     let template = &situation.workload.template;
     let path = situation.workload.kind.pod_spec_path();
     let constraint = |field: &str, text: &str| Constraint {
@@ -143,7 +143,9 @@ fn forbids(situation: &Situation<'_>, pods: i64, revisions: Revisions) -> Option
             "the host port that each of them takes",
         ));
     }
-    let lonely = |volume: &&UsedVolume| volume.one_pod_a_node && volume.hold == Hold::Free;
+    let lonely = |volume: &&UsedVolume| {
+        volume.one_pod_a_node && volume.attach_constraint == AttachConstraint::Free
+    };
     if let Some(volume) = situation.volumes.iter().find(lonely) {
         return Some(constraint(
             &format!("volumes[{}]", volume.index),
@@ -189,7 +191,7 @@ fn forbids(situation: &Situation<'_>, pods: i64, revisions: Revisions) -> Option
 
 /// Whether a term of required anti-affinity keeps the workload's own pods off
 /// one node.
-fn keeps_apart(term: &PodAffinityTerm, situation: &Situation<'_>, revisions: Revisions) -> bool {
+fn keeps_apart(term: &PodAffinityTerm, situation: &Analysis<'_>, revisions: Revisions) -> bool {
     let (workload, facts) = (situation.workload, situation.facts);
     let matches = match revisions {
         Revisions::One => matches_itself(term, workload, facts),
@@ -201,7 +203,7 @@ fn keeps_apart(term: &PodAffinityTerm, situation: &Situation<'_>, revisions: Rev
 
 fn counts_own_pods(
     spread: &TopologySpread,
-    situation: &Situation<'_>,
+    situation: &Analysis<'_>,
     revisions: Revisions,
 ) -> bool {
     let workload = situation.workload;
@@ -219,7 +221,7 @@ fn counts_own_pods(
 /// Whether the spread counts a place without pods beside theirs: the nodes over
 /// which it counts are in several places, or in fewer than it demands
 /// (`minMatch` in `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`).
-fn has_emptier_places(spread: &TopologySpread, situation: &Situation<'_>) -> bool {
+fn has_emptier_places(spread: &TopologySpread, situation: &Analysis<'_>) -> bool {
     let nodes = Eligibility::new(&situation.workload.template, None);
     let mut first: Option<Text> = None;
     let mut several = false;

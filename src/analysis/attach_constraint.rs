@@ -6,7 +6,7 @@ use crate::snapshot::Absence;
 
 /// How tightly a volume is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum AttachConstraint {
     /// Any number of nodes may have it, or nobody checks.
     Free,
     /// One node at a time may have it: the attach-detach controller refuses a second.

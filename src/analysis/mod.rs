@@ -1,19 +1,19 @@
 //! What is true of one workload in its cluster: which volumes it holds and how
-//! far apart its pods can be. Rules read a [`Situation`] and decide; nothing is
+//! far apart its pods can be. Rules read a [`Analysis`] and decide; nothing is
 //! judged here.
 
 pub mod affinity;
+pub mod attach_constraint;
 pub mod binding;
 mod certainty;
 pub mod constraints;
 pub mod eligibility;
+pub mod eligible_nodes;
 mod heartbeat;
-pub mod hold;
-pub mod moved;
 pub mod placement;
+pub mod placement_change;
 mod pods;
-pub mod range;
-mod reach;
+mod topology;
 pub mod users;
 pub mod volumes;
 
@@ -22,9 +22,9 @@ use crate::model::workload::Workload;
 use crate::snapshot::{Turn, View};
 use crate::storage::Catalog;
 
+pub use attach_constraint::{AttachConstraint, Basis, Grounds};
 pub use certainty::Certainty;
 pub use heartbeat::{Heartbeat, Life};
-pub use hold::{Basis, Grounds, Hold};
 pub use placement::Placement;
 pub use volumes::UsedVolume;
 
@@ -53,7 +53,7 @@ pub struct Facts<'a> {
 }
 
 /// One workload in its cluster.
-pub struct Situation<'a> {
+pub struct Analysis<'a> {
     /// The workload.
     pub workload: &'a Workload,
     /// Where it lives.
@@ -64,7 +64,7 @@ pub struct Situation<'a> {
     pub placement: Placement,
 }
 
-impl<'a> Situation<'a> {
+impl<'a> Analysis<'a> {
     /// Looks at `workload`. `previous` is the same workload before the update
     /// under way, where there is one: its pods are the ones still running.
     #[must_use]
@@ -87,7 +87,7 @@ impl<'a> Situation<'a> {
     pub fn exclusive(&self) -> impl Iterator<Item = &UsedVolume> {
         self.volumes
             .iter()
-            .filter(|volume| matches!(volume.hold, Hold::Exclusive { .. }))
+            .filter(|volume| matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. }))
     }
 
     /// The volumes because of which pods must share a node, or cannot: exclusive
@@ -95,7 +95,7 @@ impl<'a> Situation<'a> {
     /// scheduler allows one pod a node.
     pub fn volumes_in_one_place(&self) -> impl Iterator<Item = &UsedVolume> {
         self.volumes.iter().filter(|volume| {
-            matches!(volume.hold, Hold::Exclusive { .. })
+            matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. })
                 || volume.one_pod_a_node
                 || volume.keeps_its_node()
         })
@@ -105,7 +105,7 @@ impl<'a> Situation<'a> {
     pub fn single_pod(&self) -> impl Iterator<Item = &UsedVolume> {
         self.volumes
             .iter()
-            .filter(|volume| matches!(volume.hold, Hold::SinglePod))
+            .filter(|volume| matches!(volume.attach_constraint, AttachConstraint::SinglePod))
     }
 
     /// The same for one volume alone, of whatever it is that the rest is not.
@@ -123,13 +123,14 @@ impl<'a> Situation<'a> {
     /// exclusive; `None` where all are known.
     #[must_use]
     pub fn with_unknown_as_exclusive(&self) -> Option<Self> {
-        let is_unknown = |volume: &UsedVolume| matches!(volume.hold, Hold::Unknown(_));
+        let is_unknown =
+            |volume: &UsedVolume| matches!(volume.attach_constraint, AttachConstraint::Unknown(_));
         if !self.volumes.iter().any(is_unknown) {
             return None;
         }
         let volumes = self.volumes.iter().cloned().map(|volume| UsedVolume {
-            hold: match volume.hold {
-                Hold::Unknown(_) => Hold::Exclusive {
+            attach_constraint: match volume.attach_constraint {
+                AttachConstraint::Unknown(_) => AttachConstraint::Exclusive {
                     basis: Basis::Forecast,
                     grounds: Grounds::Known,
                 },

@@ -1,11 +1,11 @@
 //! How many pods want a workload's volumes at the same time, and what a rolling
 //! update makes of them.
 
-use super::Situation;
+use super::Analysis;
 use crate::model::strategy::Room;
 use crate::model::workload::WorkloadKind;
 
-impl Situation<'_> {
+impl Analysis<'_> {
     /// How many pods want the volumes at the same time, when nothing is being
     /// replaced. A DaemonSet has one on each of its nodes.
     #[must_use]

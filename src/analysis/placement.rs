@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::affinity::{self, Together};
 use super::eligibility::COUNTED;
-use super::moved::Move;
-use super::range::{OneNode, Range};
+use super::eligible_nodes::{EligibleNodes, OneNode};
+use super::placement_change::PlacementChange;
 use super::volumes::UsedVolume;
 use super::{Facts, NodeAssumption};
 use crate::model::workload::Workload;
@@ -20,7 +20,7 @@ pub struct Placement {
     /// How many nodes the pods can go to.
     pub eligible: Eligible,
     /// Where the update under way moves pods that are otherwise kept on one node.
-    pub moved: Option<Move>,
+    pub moved: Option<PlacementChange>,
     /// Whether the pods from before the update keep new ones off their nodes, by required
     /// anti-affinity: that of a pod which runs counts as well as that of the one which comes
     /// (`satisfyExistingPodsAntiAffinity` in
@@ -72,7 +72,7 @@ impl Placement {
         volumes: &[UsedVolume],
         facts: Facts<'_>,
     ) -> Self {
-        let range = Range::of(workload, volumes, facts);
+        let range = EligibleNodes::of(workload, volumes, facts);
         let affinity = affinity::self_affinity(workload, previous, facts);
         Self {
             affinity,
@@ -84,7 +84,7 @@ impl Placement {
             },
             moved: previous
                 .filter(|_| range.one_node.is_some() || affinity.rollouts)
-                .and_then(|old| Move::of(old, workload, volumes, &range, facts)),
+                .and_then(|old| PlacementChange::of(old, workload, volumes, &range, facts)),
             one_node: range.one_node,
             kept_off: previous.is_some_and(|old| {
                 old.has_pods()

@@ -25,7 +25,7 @@ pub enum OneNode {
 }
 
 /// The nodes on which the pods of one revision may be, each by itself.
-pub(super) struct Range<'a> {
+pub(super) struct EligibleNodes<'a> {
     pub(super) eligibility: Eligibility<'a>,
     /// How many nodes are eligible, at most [`COUNTED`]; `None` where no node is known.
     ///
@@ -35,7 +35,7 @@ pub(super) struct Range<'a> {
     pub(super) one_node: Option<OneNode>,
 }
 
-impl<'a> Range<'a> {
+impl<'a> EligibleNodes<'a> {
     /// The range of the workload's pods, its leaders taken into account.
     pub(super) fn of(workload: &'a Workload, volumes: &'a [UsedVolume], facts: Facts<'_>) -> Self {
         let mut range = Self::alone(workload, volumes, facts);
@@ -104,7 +104,7 @@ fn leaders_node(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {
     let mut node = None;
     affinity::has_only_leaders(workload, facts, &mut |leader| {
         let volumes = volumes::of(leader, facts);
-        let theirs = Range::alone(leader, &volumes, facts)
+        let theirs = EligibleNodes::alone(leader, &volumes, facts)
             .one_node
             .filter(|place| matches!(place, OneNode::Named(_)));
         let agrees = theirs.is_some() && (node.is_none() || node == theirs);

@@ -1,10 +1,10 @@
 //! Which volumes a workload holds, and how tightly.
 
 use super::Facts;
+use super::attach_constraint::{AttachConstraint, Basis, Grounds, Missing};
 use super::binding::{class_of, fitting};
 use super::eligibility::only_host;
-use super::hold::{Basis, Grounds, Hold, Missing};
-use super::reach::reach;
+use super::topology::reach;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::claim::Claim;
@@ -26,7 +26,7 @@ pub struct UsedVolume {
     /// The claim's name, for volumes that come through a claim.
     pub claim: Option<Text>,
     /// How tightly it is held.
-    pub hold: Hold,
+    pub attach_constraint: AttachConstraint,
     /// The access modes that count: the bound volume's, or those asked for.
     pub modes: AccessModes,
     /// The driver, provisioner or in-tree type, as messages show it.
@@ -47,7 +47,9 @@ impl UsedVolume {
     /// Whether there is any need to look at nodes because of it.
     #[must_use]
     pub fn may_hold_a_node(&self) -> bool {
-        !matches!(self.hold, Hold::Free) || self.one_pod_a_node || self.keeps_its_node()
+        !matches!(self.attach_constraint, AttachConstraint::Free)
+            || self.one_pod_a_node
+            || self.keeps_its_node()
     }
 
     /// Whether it keeps its pods on one node, exclusive or not.
@@ -60,9 +62,11 @@ impl UsedVolume {
     /// does not decide.
     #[must_use]
     pub const fn grounds(&self) -> Option<&Grounds> {
-        match &self.hold {
-            Hold::Exclusive { grounds, .. } => Some(grounds),
-            Hold::Free | Hold::SinglePod | Hold::Unknown(_) => None,
+        match &self.attach_constraint {
+            AttachConstraint::Exclusive { grounds, .. } => Some(grounds),
+            AttachConstraint::Free | AttachConstraint::SinglePod | AttachConstraint::Unknown(_) => {
+                None
+            }
         }
     }
 
@@ -120,10 +124,10 @@ pub fn of_template(name: &str, template: &Claim, namespace: &str, facts: Facts<'
         name: template.metadata.name.clone(),
         ..of_claim(name, namespace, facts)
     };
-    match found.hold {
-        Hold::Unknown(Missing::Claim(_)) => {
+    match found.attach_constraint {
+        AttachConstraint::Unknown(Missing::Claim(_)) => {
             let blank = UsedVolume {
-                hold: Hold::Free,
+                attach_constraint: AttachConstraint::Free,
                 ..found
             };
             claimed(template, blank, facts)
@@ -137,7 +141,7 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
         index: volume.index,
         name: volume.name.clone(),
         claim: None,
-        hold: Hold::Free,
+        attach_constraint: AttachConstraint::Free,
         modes: AccessModes::EMPTY,
         driver: Text::default(),
         reach: None,
@@ -186,7 +190,7 @@ fn inline(
         };
     }
     UsedVolume {
-        hold: hold(
+        attach_constraint: attach_constraint(
             access_modes,
             attach_in_tree(in_tree, facts),
             Basis::Inline,
@@ -201,7 +205,7 @@ fn inline(
 
 fn unknown(missing: Missing, blank: UsedVolume) -> UsedVolume {
     UsedVolume {
-        hold: Hold::Unknown(missing),
+        attach_constraint: AttachConstraint::Unknown(missing),
         ..blank
     }
 }
@@ -214,7 +218,7 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
         .contains(AccessMode::ReadWriteOncePod)
     {
         return UsedVolume {
-            hold: Hold::SinglePod,
+            attach_constraint: AttachConstraint::SinglePod,
             modes: claim.spec.access_modes,
             driver: class_of(claim, facts)
                 .map_or_else(|_| Text::default(), |class| class.driver().into()),
@@ -232,8 +236,8 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
             return unknown(missing, blank);
         }
         let found = by_class(claim, class_of(claim, facts).ok(), blank, facts);
-        return match found.hold {
-            Hold::Unknown(_) => unknown(missing, found),
+        return match found.attach_constraint {
+            AttachConstraint::Unknown(_) => unknown(missing, found),
             _ => found,
         };
     }
@@ -282,7 +286,7 @@ fn without_class(
         other => return unknown(other, blank),
     };
     UsedVolume {
-        hold: Hold::Exclusive {
+        attach_constraint: AttachConstraint::Exclusive {
             basis: Basis::Forecast,
             grounds,
         },
@@ -311,25 +315,26 @@ fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> 
         return Likely::Anything;
     };
     let agrees = |other: &UsedVolume| {
-        other.hold == first.hold && other.stays_on_its_node == first.stays_on_its_node
+        other.attach_constraint == first.attach_constraint
+            && other.stays_on_its_node == first.stays_on_its_node
     };
     if !others.iter().all(agrees) {
-        let is_free = |volume: &UsedVolume| volume.hold == Hold::Free;
+        let is_free = |volume: &UsedVolume| volume.attach_constraint == AttachConstraint::Free;
         return match meanings.iter().any(is_free) {
             true => Likely::Either,
             false => Likely::Anything,
         };
     }
-    let hold = match &first.hold {
-        Hold::Free => Hold::Free,
-        Hold::Exclusive { basis, .. } => Hold::Exclusive {
+    let attach_constraint = match &first.attach_constraint {
+        AttachConstraint::Free => AttachConstraint::Free,
+        AttachConstraint::Exclusive { basis, .. } => AttachConstraint::Exclusive {
             basis: *basis,
             grounds: Grounds::ClassName(class.clone()),
         },
-        Hold::SinglePod | Hold::Unknown(_) => return Likely::Anything,
+        AttachConstraint::SinglePod | AttachConstraint::Unknown(_) => return Likely::Anything,
     };
     Likely::This(UsedVolume {
-        hold,
+        attach_constraint,
         ..first.clone()
     })
 }
@@ -365,7 +370,7 @@ fn persistent(
         VolumeSource::Csi(_) | VolumeSource::Unknown => volume.spec.access_modes,
     };
     UsedVolume {
-        hold: hold(modes, attach, basis, facts),
+        attach_constraint: attach_constraint(modes, attach, basis, facts),
         modes,
         driver,
         reach,
@@ -389,22 +394,22 @@ fn by_class(
     };
     let Some(class) = class else {
         return UsedVolume {
-            hold: hold(modes, Attach::Unforeseen, basis, facts),
+            attach_constraint: attach_constraint(modes, Attach::Unforeseen, basis, facts),
             modes,
             ..blank
         };
     };
     let driver = class.driver();
     let attach = attach(driver, facts);
-    let hold = hold(modes, attach, basis, facts);
-    if attach == Attach::Unforeseen && hold != Hold::Free {
+    let attach_constraint = attach_constraint(modes, attach, basis, facts);
+    if attach == Attach::Unforeseen && attach_constraint != AttachConstraint::Free {
         return UsedVolume {
             modes,
             ..unknown(unforeseen(class), blank)
         };
     }
     UsedVolume {
-        hold,
+        attach_constraint,
         modes,
         driver: driver.into(),
         reach: class.allowed_nodes().clone(),
@@ -429,18 +434,23 @@ fn unforeseen(class: &StorageClass) -> Missing {
 
 /// Source: `IsMultiAttachAllowed` in `pkg/volume/util/util.go`. A volume without
 /// access modes, or with a shared one among them, may go to many nodes.
-fn hold(modes: AccessModes, attach: Attach, basis: Basis, facts: Facts<'_>) -> Hold {
+fn attach_constraint(
+    modes: AccessModes,
+    attach: Attach,
+    basis: Basis,
+    facts: Facts<'_>,
+) -> AttachConstraint {
     if modes.is_empty() || is_shared(modes) {
-        return Hold::Free;
+        return AttachConstraint::Free;
     }
     let grounds = match attach {
-        Attach::NotRequired { .. } => return Hold::Free,
+        Attach::NotRequired { .. } => return AttachConstraint::Free,
         Attach::Required { .. } => Grounds::Known,
         Attach::Assumed if !facts.view.is_partial() => Grounds::NoCsiDriver,
         Attach::BySetup => Grounds::FlexVolume,
         Attach::Assumed | Attach::Unforeseen => Grounds::UnknownDriver,
     };
-    Hold::Exclusive { basis, grounds }
+    AttachConstraint::Exclusive { basis, grounds }
 }
 
 const fn is_shared(modes: AccessModes) -> bool {

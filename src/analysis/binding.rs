@@ -1,8 +1,8 @@
 //! The class of a claim, and the volume that it would be bound to.
 
 use super::Facts;
-use super::hold::Missing;
-use super::reach::{leads_somewhere, reach};
+use super::attach_constraint::Missing;
+use super::topology::{leads_somewhere, reach};
 use crate::model::claim::Claim;
 use crate::model::storage_class::StorageClass;
 use crate::model::volume::Volume;

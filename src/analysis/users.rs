@@ -1,8 +1,8 @@
 //! Who else uses a volume, and whether they are on the same node.
 
 use super::affinity::{POD_NAME, follows_pod, in_one_place, is_follower, same, strays};
-use super::range::{OneNode, Range};
-use super::{Facts, Placement, Situation, UsedVolume, volumes};
+use super::eligible_nodes::{EligibleNodes, OneNode};
+use super::{Analysis, Facts, Placement, UsedVolume, volumes};
 use crate::model::labels::Labels;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Turn;
@@ -29,7 +29,7 @@ pub fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)>
 /// that are judged together, one names the other: the one that comes and goes (a Job, a
 /// CronJob, a bare pod), else the later one.
 #[must_use]
-pub fn others<'a>(situation: &Situation<'a>, claim: &str) -> Vec<&'a Workload> {
+pub fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let view = situation.facts.view;
     view.workloads_using(&workload.metadata.namespace, claim)
@@ -55,7 +55,7 @@ fn comes_and_goes(workload: &Workload) -> bool {
 /// Those of the other users of `volume`'s `claim` whose pods may be on another node
 /// than the workload's own.
 #[must_use]
-pub fn apart<'a>(situation: &Situation<'a>, claim: &str, volume: &UsedVolume) -> Vec<&'a Workload> {
+pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> Vec<&'a Workload> {
     if volume.stays_on_its_node {
         return Vec::new();
     }
@@ -68,13 +68,13 @@ pub fn apart<'a>(situation: &Situation<'a>, claim: &str, volume: &UsedVolume) ->
 }
 
 /// Whether the pods of both workloads are on one node without regard to each other.
-fn is_on_the_node(situation: &Situation<'_>, other: &Workload) -> bool {
+fn is_on_the_node(situation: &Analysis<'_>, other: &Workload) -> bool {
     let Some(ours) = &situation.placement.one_node else {
         return false;
     };
     let facts = situation.facts;
     let volumes = volumes::of(other, facts);
-    match (ours, Range::of(other, &volumes, facts).one_node) {
+    match (ours, EligibleNodes::of(other, &volumes, facts).one_node) {
         (OneNode::Nowhere | OneNode::Assumed, Some(_))
         | (_, Some(OneNode::Nowhere | OneNode::Assumed)) => true,
         // Two volumes that stay where they are may be on two nodes.
@@ -84,7 +84,7 @@ fn is_on_the_node(situation: &Situation<'_>, other: &Workload) -> bool {
 
 /// Whether one of the two runs to an end, and does so where the other one is: with
 /// the pod that has the volume, or with all pods, which are in one place.
-fn one_follows(situation: &Situation<'_>, other: &Workload, volume: &UsedVolume) -> bool {
+fn one_follows(situation: &Analysis<'_>, other: &Workload, volume: &UsedVolume) -> bool {
     let (own, facts) = (situation.workload, situation.facts);
     let follows = |follower: &Workload, leader: &Workload| {
         is_follower(follower, facts)

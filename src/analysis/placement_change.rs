@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::Facts;
 use super::eligibility::COUNTED;
-use super::range::{OneNode, Range};
+use super::eligible_nodes::{EligibleNodes, OneNode};
 use super::volumes::{self, UsedVolume};
 use crate::model::Text;
 use crate::model::workload::Workload;
@@ -17,7 +17,7 @@ const NAMED: usize = 3;
 
 /// An update after which the new pods may not be where the old ones are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Move {
+pub struct PlacementChange {
     /// Where the old pods may be.
     pub from: Places,
     /// Where the new pods must be.
@@ -60,7 +60,7 @@ impl fmt::Display for Places {
 }
 
 impl Places {
-    fn of(range: &Range<'_>, facts: Facts<'_>) -> Self {
+    fn of(range: &EligibleNodes<'_>, facts: Facts<'_>) -> Self {
         match (&range.one_node, range.counted) {
             (Some(OneNode::Named(name)), _) => Self::Nodes(vec![name.clone()]),
             (Some(OneNode::VolumeStays(volume)), _) => Self::NodeOf(volume.clone()),
@@ -79,7 +79,7 @@ impl Places {
     }
 }
 
-impl Move {
+impl PlacementChange {
     /// Where the update from `old` to `new` moves pods whose own range is `to`;
     /// `None` where the new pods can only be where old ones that hold one of
     /// `volumes` are, or where there are none.
@@ -87,7 +87,7 @@ impl Move {
         old: &Workload,
         new: &Workload,
         volumes: &[UsedVolume],
-        to: &Range<'_>,
+        to: &EligibleNodes<'_>,
         facts: Facts<'_>,
     ) -> Option<Self> {
         if !old.has_pods()
@@ -98,7 +98,7 @@ impl Move {
             return None;
         }
         let theirs = volumes::of(old, facts);
-        let from = Range::of(old, &theirs, facts);
+        let from = EligibleNodes::of(old, &theirs, facts);
         let stays_with_both = theirs.iter().any(|theirs| {
             theirs.stays_on_its_node
                 && volumes.iter().any(|ours| {
