@@ -15,7 +15,7 @@ use std::time::Duration;
 use multi_attach_guard::cli::policy_file;
 use multi_attach_guard::model::object::{Object, ObjectRef};
 use multi_attach_guard::snapshot::Snapshot;
-use multi_attach_guard::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
+use multi_attach_guard::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use serde_json::Value;
 use shared::knots::{GOAL, Knot, Lot};
 
@@ -24,7 +24,7 @@ const WORLDS: usize = 300;
 /// Nothing but the object's facts.
 struct NoDocument;
 
-impl Submission for NoDocument {
+impl Document for NoDocument {
     fn object(&self) -> Option<&Value> {
         None
     }
@@ -53,8 +53,8 @@ fn judge(knot: &Knot, cluster: &Snapshot, effective: &EffectivePolicy) -> Verdic
         old: None,
         reference: &reference,
         scaled: None,
-        submission: &NoDocument,
-        aim: Aim::Judge,
+        document: &NoDocument,
+        mode: Mode::Judge,
     };
     evaluate(&review, cluster.view(), effective)
 }
@@ -75,7 +75,7 @@ fn main() {
     ] {
         let mut lot = Lot::new(1);
         let mut slowest = (Duration::ZERO, String::new());
-        let mut given_up = 0;
+        let mut too_complex = 0;
         for _ in 0..WORLDS {
             let mut knot = Knot::draw(&mut lot, sizes);
             let mut cluster = Snapshot::complete();
@@ -86,15 +86,15 @@ fn main() {
             let took = (0..2).map(|_| {
                 let start = on_processor();
                 let verdict = judge(&knot, &cluster, &effective);
-                (on_processor() - start, verdict.given_up)
+                (on_processor() - start, verdict.too_complex)
             });
             let (took, is_given_up) = took.min().unwrap();
-            given_up += usize::from(is_given_up);
+            too_complex += usize::from(is_given_up);
             if took > slowest.0 {
                 slowest = (took, knot.drawn);
             }
         }
-        println!("{title}: {WORLDS} worlds, {given_up} given up");
+        println!("{title}: {WORLDS} worlds, {too_complex} given up");
         println!("  slowest {:?}: {}", slowest.0, slowest.1);
     }
 }

@@ -10,11 +10,11 @@
 //! ```
 
 mod claim;
+mod complexity_limit;
+mod existing_violations;
 mod fencing;
 mod finding;
-mod given_up;
 mod owner;
-mod ratchet;
 mod repair;
 mod scaling;
 mod workload;
@@ -41,7 +41,7 @@ use crate::storage::{Catalog, OverrideError};
 const MOST_NOTICES: usize = 8;
 
 /// What was submitted for judgement, read only where it is needed.
-pub trait Submission {
+pub trait Document {
     /// The object as it was received.
     fn object(&self) -> Option<&Value>;
 
@@ -82,14 +82,14 @@ pub struct Review<'a> {
     /// For an [`Object::Scale`]: the kind of workload it scales.
     pub scaled: Option<WorkloadKind>,
     /// What was submitted.
-    pub submission: &'a dyn Submission,
+    pub document: &'a dyn Document,
     /// What is asked for beside the findings.
-    pub aim: Aim,
+    pub mode: Mode,
 }
 
 /// What is asked for beside the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aim {
+pub enum Mode {
     /// No more: what the policy says to fix is denied where it is grave, else
     /// warned of.
     Judge,
@@ -115,7 +115,7 @@ pub struct Verdict {
     /// Things to tell the user about the policy's own annotations, as sentences.
     pub notices: Vec<String>,
     /// Whether the object was too much to judge, which is what the finding says.
-    pub given_up: bool,
+    pub too_complex: bool,
 }
 
 impl Verdict {
@@ -182,7 +182,7 @@ impl EffectivePolicy {
 /// Judges one object in a cluster.
 #[must_use]
 pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy) -> Verdict {
-    let steps = WorkBudget::new(given_up::STEPS);
+    let steps = WorkBudget::new(complexity_limit::WORK_BUDGET);
     let facts = Facts {
         view: view.within(&steps),
         catalog: &effective.catalog,
@@ -200,8 +200,8 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
     {
         return Verdict::default();
     }
-    if review.submission.is_cut() {
-        return evaluation.given_up();
+    if review.document.is_cut() {
+        return evaluation.too_complex();
     }
     let verdict = match review.object {
         Object::Workload(workload) => evaluation.workload(workload),
@@ -217,7 +217,7 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
         | Object::Lease(_) => Verdict::default(),
     };
     if steps.are_used_up() {
-        return evaluation.given_up();
+        return evaluation.too_complex();
     }
     verdict
 }

@@ -92,7 +92,7 @@ impl Reviewer for StandIn {
             dry_run: false,
             decision: Decision::Allowed,
             findings: Vec::new(),
-            given_up: false,
+            too_complex: false,
         })
     }
 }

@@ -14,7 +14,7 @@ use multi_attach_guard::policy::{Policy, RemedyChoice};
 use multi_attach_guard::snapshot::Snapshot;
 use multi_attach_guard::storage::Catalog;
 use multi_attach_guard::verdict::{
-    Aim, EffectivePolicy, Finding, Review, Submission, Verdict, evaluate,
+    Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate,
 };
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ static PATCHES: LazyLock<Vec<Patch>> = LazyLock::new(|| {
 
 struct Document(Value);
 
-impl Submission for Document {
+impl Document for Document {
     fn object(&self) -> Option<&Value> {
         Some(&self.0)
     }
@@ -92,20 +92,20 @@ pub fn run(bytes: &[u8]) {
             );
         }
         let mut patches = Vec::new();
-        for aim in [
-            Aim::Propose,
-            Aim::Repair { remedy: None },
-            Aim::Repair {
+        for mode in [
+            Mode::Propose,
+            Mode::Repair { remedy: None },
+            Mode::Repair {
                 remedy: Some(RemedyChoice::Colocate),
             },
         ] {
-            let verdict = verdict(item, &cluster, aim);
+            let verdict = verdict(item, &cluster, mode);
             for finding in &verdict.findings {
                 told(&text, item, finding);
                 patches.extend(finding.remedies.iter().map(|it| it.patch.clone()));
             }
             if let Some(patch) = verdict.patch {
-                repaired(source, part, item, &patch, aim);
+                repaired(source, part, item, &patch, mode);
                 patches.push(patch);
             }
         }
@@ -129,7 +129,7 @@ fn cluster_of(objects: &Objects) -> Snapshot {
     cluster
 }
 
-fn verdict(item: &Item, cluster: &Snapshot, aim: Aim) -> Verdict {
+fn verdict(item: &Item, cluster: &Snapshot, mode: Mode) -> Verdict {
     let outline = item.outline.as_ref().expect("outlines were asked for");
     let scaled = matches!(item.object, Object::Scale(_)).then_some(WorkloadKind::Deployment);
     let review = Review {
@@ -137,8 +137,8 @@ fn verdict(item: &Item, cluster: &Snapshot, aim: Aim) -> Verdict {
         old: None,
         reference: &item.reference,
         scaled,
-        submission: &Document(outline.document()),
-        aim,
+        document: &Document(outline.document()),
+        mode,
     };
     evaluate(&review, cluster.view(), &POLICY)
 }
@@ -198,7 +198,7 @@ fn edited(part: &Part<'_>, items: &[usize], patch: &Patch) -> Option<String> {
 }
 
 /// What was repaired is read again as the same object, and there is nothing to repair.
-fn repaired(source: &Source, part: &Part<'_>, item: &Item, patch: &Patch, aim: Aim) {
+fn repaired(source: &Source, part: &Part<'_>, item: &Item, patch: &Patch, mode: Mode) {
     let Some(edited) = edited(part, &item.place.items, patch) else {
         return;
     };
@@ -208,7 +208,7 @@ fn repaired(source: &Source, part: &Part<'_>, item: &Item, patch: &Patch, aim: A
     let objects = read_objects(&[Source::in_memory("-", whole.clone())], true, || {});
     let again = objects.items.iter().find(|again| again.place == item.place);
     let again = again.unwrap_or_else(|| panic!("the object is gone\n{whole}"));
-    let verdict = verdict(again, &cluster_of(&objects), aim);
+    let verdict = verdict(again, &cluster_of(&objects), mode);
     assert!(
         verdict.patch.is_none(),
         "a second repair: {:?}\n{whole}",

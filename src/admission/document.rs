@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::request::{Operation, Request};
 use crate::model::Text;
-use crate::verdict::Submission;
+use crate::verdict::Document;
 
 /// An object with more values than this, beside what is left out, is not
 /// repaired. At some hundred bytes a value it bounds a tree to about 10 MiB; a
@@ -56,7 +56,7 @@ impl<'a> Documents<'a> {
     }
 }
 
-impl Submission for Documents<'_> {
+impl Document for Documents<'_> {
     fn object(&self) -> Option<&Value> {
         self.object
             .get_or_init(|| essence(self.both().object?).ok())

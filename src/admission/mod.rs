@@ -21,7 +21,7 @@ use crate::model::uid::Uid;
 use crate::policy::Action;
 use crate::rules::Outcome;
 use crate::snapshot::View;
-use crate::verdict::{self, Aim, EffectivePolicy, Finding, Review, Verdict};
+use crate::verdict::{self, EffectivePolicy, Finding, Mode, Review, Verdict};
 use document::Documents;
 use response::{AuditAnnotations, Response};
 
@@ -105,7 +105,7 @@ pub struct Answer {
     /// The rule of each finding, and what is done about it.
     pub findings: Vec<(&'static str, Action)>,
     /// Whether the object was too much to judge.
-    pub given_up: bool,
+    pub too_complex: bool,
 }
 
 /// An object that is about to be stored.
@@ -162,10 +162,10 @@ impl<'a> Received<'a> {
             old: self.request.old_object.as_deref(),
             reference: &self.reference,
             scaled: self.request.scaled,
-            submission: &self.documents,
-            aim: match endpoint {
-                Endpoint::Mutate => Aim::Admit,
-                Endpoint::Validate => Aim::Judge,
+            document: &self.documents,
+            mode: match endpoint {
+                Endpoint::Mutate => Mode::Admit,
+                Endpoint::Validate => Mode::Judge,
             },
         };
         verdict::evaluate(&review, view, effective)
@@ -199,7 +199,7 @@ impl<'a> Received<'a> {
                 .iter()
                 .map(|finding| (finding.rule, finding.action))
                 .collect(),
-            given_up: verdict.given_up,
+            too_complex: verdict.too_complex,
         }
     }
 

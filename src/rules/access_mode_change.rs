@@ -31,7 +31,7 @@
 //! Other changes of the claim.
 
 use super::hazard::Hazard;
-use super::{Certainty, ClaimReview, On, Outcome, Rule, words};
+use super::{Certainty, ClaimReview, On, Outcome, Rule, messages};
 use crate::model::access_mode::AccessMode;
 
 pub(super) const RULE: Rule = Rule {
@@ -48,7 +48,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     else {
         return;
     };
-    let class = match words::class_that_shares(facts, claim.spec.volume_mode) {
+    let class = match messages::class_that_shares(facts, claim.spec.volume_mode) {
         Some(class) => format!(" {class} can give ReadWriteMany."),
         None => String::new(),
     };
@@ -66,7 +66,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         certainty: Certainty::Verified,
         field_path: "spec.accessModes".to_owned(),
         volumes: vec![claim.metadata.name.clone()],
-        extent: 0,
+        excess: 0,
         what: format!(
             "its access modes are {} and cannot be changed to {}: a claim's specification is immutable.",
             old.spec.access_modes, claim.spec.access_modes

@@ -38,7 +38,7 @@
 //! alone, and autoscalers that never scale up (`selectPolicy: Disabled`).
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, Scaling, words};
+use super::{Certainty, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Contradiction, Together, contradiction};
 use crate::model::workload::Workload;
@@ -98,7 +98,7 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             placement: analysis.placement.clone(),
         },
         workload.replicas,
-        words::pods_field(workload.kind),
+        messages::pods_field(workload.kind),
         &format!(
             "HorizontalPodAutoscaler {} may scale it to {} pods",
             autoscaler.metadata.name, scaled.replicas
@@ -129,44 +129,44 @@ fn find(
         certainty: Certainty::Verified,
         field_path: field.to_owned(),
         volumes: Vec::new(),
-        extent: pods,
+        excess: pods,
         what: String::new(),
         advice: String::new(),
         brief: String::new(),
     };
     if analysis.replicas_share_exclusive() {
         return Some(Hazard {
-            volumes: words::names(analysis.exclusive()),
+            volumes: messages::names(analysis.exclusive()),
             what: format!(
                 "{who}, but {} and {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
-                words::volumes(analysis.exclusive()),
+                messages::volumes(analysis.exclusive()),
                 analysis.placement.eligible,
             ),
             advice: format!(
                 "{fewer}{}, or use a volume that many nodes can have.{}",
-                words::or_together(analysis),
-                words::shared_class(analysis)
+                messages::or_together(analysis),
+                messages::shared_class(analysis)
             ),
             brief: format!(
                 "{} serves one node, but {pods} pods may be on several; the others never start",
-                words::first_of(analysis.exclusive())
+                messages::first_of(analysis.exclusive())
             ),
             ..blank
         });
     }
     if analysis.replicas_share_single_pod() {
         return Some(Hazard {
-            volumes: words::names(analysis.single_pod()),
+            volumes: messages::names(analysis.single_pod()),
             what: format!(
                 "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
-                words::volumes(analysis.single_pod()),
+                messages::volumes(analysis.single_pod()),
             ),
             advice: format!(
                 "{fewer}, or use another access mode if several pods must have the data."
             ),
             brief: format!(
                 "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
-                words::first_of(analysis.single_pod())
+                messages::first_of(analysis.single_pod())
             ),
             ..blank
         });
@@ -179,17 +179,17 @@ fn find(
         return None;
     };
     Some(Hazard {
-        volumes: words::names(analysis.volumes_in_one_place()),
+        volumes: messages::names(analysis.volumes_in_one_place()),
         what: format!(
             "{who}, but {}, so they must share a node, and {constraint} keeps them apart: all but the first can never start.",
-            words::in_one_place(analysis),
+            messages::in_one_place(analysis),
         ),
         advice: format!(
             "{fewer}, or remove what keeps the pods apart, or use a volume that many nodes can have."
         ),
         brief: format!(
             "{} needs the {pods} pods on one node, which their own constraints forbid",
-            words::first_of(analysis.volumes_in_one_place())
+            messages::first_of(analysis.volumes_in_one_place())
         ),
         ..blank
     })

@@ -54,7 +54,7 @@
 //! as those never meet the scheduler.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, words};
+use super::{Certainty, On, Outcome, Rule, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Contradiction, Together, contradiction};
 
@@ -68,7 +68,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let Some(Contradiction { pods, constraint }) = contradiction(analysis) else {
         return;
     };
-    let (outcome, extent, consequence) = match pods {
+    let (outcome, excess, consequence) = match pods {
         Together::Replicas(pods) if analysis.workload.ends() => (
             Outcome::Delay,
             pods,
@@ -96,9 +96,9 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         outcome,
         certainty: Certainty::Verified,
         field_path: constraint.field,
-        volumes: words::names(analysis.volumes_in_one_place()),
-        extent,
-        what: format!("{}; {consequence}.", words::in_one_place(analysis)),
+        volumes: messages::names(analysis.volumes_in_one_place()),
+        excess,
+        what: format!("{}; {consequence}.", messages::in_one_place(analysis)),
         advice: if constraint.is_of_the_old {
             "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, in the same update."
         } else {
@@ -107,7 +107,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         .to_owned(),
         brief: format!(
             "{} needs the pods on one node, which their own constraints forbid",
-            words::first_of(analysis.volumes_in_one_place())
+            messages::first_of(analysis.volumes_in_one_place())
         ),
     });
 }

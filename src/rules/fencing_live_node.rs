@@ -62,7 +62,7 @@
 //! the accounts that the policy names under `fencing.accounts`.
 
 use super::hazard::Hazard;
-use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, words};
+use super::{Certainty, Fencing, FencingReview, On, Outcome, Rule, messages};
 use crate::analysis::{Facts, Life};
 use crate::model::Text;
 use crate::model::node::{Node, OUT_OF_SERVICE};
@@ -144,7 +144,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
             Fencing::DeleteNode(_) | Fencing::DeleteAttachment(_) => "metadata.name",
         }
         .to_owned(),
-        extent: i64::try_from(volumes.len()).unwrap_or(i64::MAX),
+        excess: i64::try_from(volumes.len()).unwrap_or(i64::MAX),
         what,
         advice: format!(
             "First make sure that the machine is off, by its power state at the cloud provider or \
@@ -200,5 +200,5 @@ fn named(volumes: &[Text]) -> String {
     if volumes.len() > NAMED {
         named.push(format!("{} more", volumes.len() - NAMED));
     }
-    words::list(&named)
+    messages::list(&named)
 }

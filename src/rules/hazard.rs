@@ -19,7 +19,7 @@ pub struct Hazard {
     /// The claims and volumes concerned, by name.
     pub volumes: Vec<Text>,
     /// How many pods, workloads or the like are too many: more is worse.
-    pub extent: i64,
+    pub excess: i64,
     /// The fact seen and its consequence: a sentence that starts in lower case,
     /// as the object's name is put before it, and ends with a full stop.
     pub what: String,
@@ -45,7 +45,7 @@ impl Hazard {
     pub fn is_covered_by(&self, old: &Self) -> bool {
         self.rule == old.rule
             && self.outcome >= old.outcome
-            && self.extent <= old.extent
+            && self.excess <= old.excess
             && self.volumes_are_among(&old.volumes)
     }
 }

@@ -56,7 +56,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         certainty: Certainty::Verified,
         field_path: "spec.strategy.rollingUpdate".to_owned(),
         volumes: Vec::new(),
-        extent: 0,
+        excess: 0,
         what: "spec.strategy is Recreate but still has a rollingUpdate block beside it, and the API server refuses the two together.".to_owned(),
         advice: "Replace the whole strategy with {type: Recreate}, or write \"rollingUpdate: null\" beside it.".to_owned(),
         brief: "a rollingUpdate block was left beside strategy Recreate, which the API server refuses".to_owned(),

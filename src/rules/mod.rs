@@ -10,13 +10,13 @@ mod documentation;
 mod fencing_live_node;
 mod hazard;
 mod leftover_rolling_update;
+mod messages;
 mod outcome;
 mod replicas_share_volume;
 mod rolling_update_overlap;
 mod single_pod_volume;
 mod unresolved_claim;
 mod unsupported_access_mode;
-mod words;
 mod workloads_share_volume;
 
 pub use documentation::Documentation;
@@ -214,7 +214,9 @@ fn weighed(mut found: Vec<Hazard>, analysis: &Analysis<'_>) -> Vec<Hazard> {
         let surest = concerned.min_by_key(|(weight, _)| *weight);
         if let Some((_, grounds)) = surest {
             hazard.certainty = grounds.certainty();
-            hazard.advice.push_str(&words::what_would_settle(grounds));
+            hazard
+                .advice
+                .push_str(&messages::what_would_settle(grounds));
         }
     }
     found

@@ -45,7 +45,7 @@
 //! allows fewer replicas than the manifest asks for, its number counts.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, words};
+use super::{Certainty, On, Outcome, Rule, messages};
 use crate::analysis::Analysis;
 
 pub(super) const RULE: Rule = Rule {
@@ -74,23 +74,23 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         rule: RULE.code,
         outcome,
         certainty: Certainty::Verified,
-        field_path: words::pods_field(kind).to_owned(),
-        volumes: words::names(analysis.exclusive()),
-        extent: words::pods_extent(analysis),
+        field_path: messages::pods_field(kind).to_owned(),
+        volumes: messages::names(analysis.exclusive()),
+        excess: messages::excess_pods(analysis),
         what: format!(
             "{} and the {kind} {}; {}, so {consequence}.",
-            words::volumes(analysis.exclusive()),
-            words::pods_wanted(analysis),
+            messages::volumes(analysis.exclusive()),
+            messages::pods_wanted(analysis),
             analysis.placement.eligible,
         ),
         advice: format!(
             "{}{}",
-            words::advice_for_several_pods(analysis),
-            words::shared_class(analysis)
+            messages::advice_for_several_pods(analysis),
+            messages::shared_class(analysis)
         ),
         brief: format!(
             "{} serves one node, but the pods may be on several; the others {}",
-            words::first_of(analysis.exclusive()),
+            messages::first_of(analysis.exclusive()),
             if outcome == Outcome::Delay {
                 "wait"
             } else {

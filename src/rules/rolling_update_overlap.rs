@@ -58,7 +58,7 @@
 //! that cannot be on two nodes, and Deployments with no replicas.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, words};
+use super::{Certainty, On, Outcome, Rule, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::placement_change::PlacementChange;
@@ -87,7 +87,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         None if deadlocks => deadlock(analysis, room),
         None => delay(analysis),
     };
-    hazard.advice.push_str(&words::shared_class(analysis));
+    hazard.advice.push_str(&messages::shared_class(analysis));
     found.push(hazard);
 }
 
@@ -102,17 +102,17 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
         outcome: Outcome::Deadlock,
         certainty: Certainty::Verified,
         field_path: field(analysis).to_owned(),
-        volumes: words::names(analysis.exclusive()),
-        extent: 0,
+        volumes: messages::names(analysis.exclusive()),
+        excess: 0,
         what: format!(
             "{} and {}; RollingUpdate {}, so the rollout can never finish once the new pod is on another node{apart_anyway}.",
-            words::volumes(analysis.exclusive()),
+            messages::volumes(analysis.exclusive()),
             analysis.placement.eligible,
             order(room),
         ),
         advice: if analysis.replicas_share_exclusive() {
             // What helps one pod through a rollout leaves several stuck.
-            words::advice_for_several_pods(analysis)
+            messages::advice_for_several_pods(analysis)
         } else {
             let or_together = match affinity_would_hold(analysis) {
                 true => ", or keep the pods on one node with required pod affinity",
@@ -122,7 +122,7 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
         },
         brief: format!(
             "{}: a rollout to another node never ends; {}",
-            words::first_of(analysis.exclusive()),
+            messages::first_of(analysis.exclusive()),
             brief_way_out(analysis),
         ),
     }
@@ -182,11 +182,11 @@ fn of_move(
 ) -> Hazard {
     let seen = format!(
         "{}; the old pod may be on {}, and the new one must be on {}",
-        words::volumes(analysis.exclusive()),
+        messages::volumes(analysis.exclusive()),
         moved.from,
         moved.to
     );
-    let claim = words::first_of(analysis.exclusive());
+    let claim = messages::first_of(analysis.exclusive());
     let (outcome, what, advice, brief) = if deadlocks {
         (
             Outcome::Deadlock,
@@ -219,8 +219,8 @@ fn of_move(
         outcome,
         certainty: Certainty::Verified,
         field_path: field(analysis).to_owned(),
-        volumes: words::names(analysis.exclusive()),
-        extent: 0,
+        volumes: messages::names(analysis.exclusive()),
+        excess: 0,
         what,
         advice,
         brief,
@@ -233,11 +233,11 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
         outcome: Outcome::Delay,
         certainty: Certainty::Verified,
         field_path: field(analysis).to_owned(),
-        volumes: words::names(analysis.exclusive()),
-        extent: 0,
+        volumes: messages::names(analysis.exclusive()),
+        excess: 0,
         what: format!(
             "{} and {}; a new pod on another node waits for the volume until the old pod is gone, then the rollout goes on.",
-            words::volumes(analysis.exclusive()),
+            messages::volumes(analysis.exclusive()),
             analysis.placement.eligible
         ),
         advice: match affinity_would_hold(analysis) {
@@ -247,7 +247,7 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
         .to_owned(),
         brief: format!(
             "{}: a new pod on another node waits until the old pod is gone",
-            words::first_of(analysis.exclusive())
+            messages::first_of(analysis.exclusive())
         ),
     }
 }

@@ -43,7 +43,7 @@
 //! Rollouts that may stop the old pod first, and Deployments with no replicas.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, words};
+use super::{Certainty, On, Outcome, Rule, messages};
 use crate::analysis::Analysis;
 use crate::model::workload::WorkloadKind;
 
@@ -84,18 +84,18 @@ fn several_pods(analysis: &Analysis<'_>) -> Hazard {
         rule: RULE.code,
         outcome,
         certainty: Certainty::Verified,
-        field_path: words::pods_field(analysis.workload.kind).to_owned(),
-        volumes: words::names(analysis.single_pod()),
-        extent: words::pods_extent(analysis),
+        field_path: messages::pods_field(analysis.workload.kind).to_owned(),
+        volumes: messages::names(analysis.single_pod()),
+        excess: messages::excess_pods(analysis),
         what: format!(
             "{}, which only one pod in the whole cluster may use at a time, but {pods} pods are wanted, so {consequence}.",
-            words::volumes(analysis.single_pod())
+            messages::volumes(analysis.single_pod())
         ),
         advice: "Use one pod, or another access mode if several pods must have the data."
             .to_owned(),
         brief: format!(
             "{} is ReadWriteOncePod: {pods} pods {brief}",
-            words::first_of(analysis.single_pod())
+            messages::first_of(analysis.single_pod())
         ),
     }
 }
@@ -116,16 +116,16 @@ fn rollout(analysis: &Analysis<'_>) -> Hazard {
         outcome: Outcome::Deadlock,
         certainty: Certainty::Verified,
         field_path: field.to_owned(),
-        volumes: words::names(analysis.single_pod()),
-        extent: 0,
+        volumes: messages::names(analysis.single_pod()),
+        excess: 0,
         what: format!(
             "{}, which only one pod in the whole cluster may use at a time; RollingUpdate starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish.",
-            words::volumes(analysis.single_pod())
+            messages::volumes(analysis.single_pod())
         ),
         advice: advice.to_owned(),
         brief: format!(
             "{} is ReadWriteOncePod: rollouts never end without maxSurge 0 or Recreate",
-            words::first_of(analysis.single_pod())
+            messages::first_of(analysis.single_pod())
         ),
     }
 }

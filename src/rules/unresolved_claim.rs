@@ -45,7 +45,9 @@
 use std::collections::HashSet;
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, Scaling, codes, judge_scaling, judge_workload, words};
+use super::{
+    Certainty, On, Outcome, Rule, Scaling, codes, judge_scaling, judge_workload, messages,
+};
 use crate::analysis::attach_constraint::Missing;
 use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
 use crate::model::Text;
@@ -92,7 +94,7 @@ fn why(hazards: &[Hazard], analysis: &Analysis<'_>, autoscaler: Option<&Autoscal
         .collect();
     match reasons.is_empty() {
         true => String::new(),
-        false => format!(", as {}", words::list(&reasons)),
+        false => format!(", as {}", messages::list(&reasons)),
     }
 }
 
@@ -105,7 +107,7 @@ fn reason(
         codes::ROLLING_UPDATE_OVERLAP => {
             "a rolling update starts new pods before the old ones are gone".to_owned()
         }
-        codes::REPLICAS_SHARE_VOLUME => format!("it {}", words::pods_wanted(analysis)),
+        codes::REPLICAS_SHARE_VOLUME => format!("it {}", messages::pods_wanted(analysis)),
         codes::AUTOSCALER_EXCEEDS_VOLUME => match autoscaler {
             Some(autoscaler) => format!(
                 "maxReplicas of HorizontalPodAutoscaler {} allows it {} pods",
@@ -120,7 +122,7 @@ fn reason(
             let others = users::apart(analysis, volume.claim.as_deref()?, volume);
             let first = others.first()?;
             let first = format!("{} {}", first.kind, first.metadata.shown_name());
-            let claim = words::quoted(volume);
+            let claim = messages::quoted(volume);
             match others.len() - 1 {
                 0 => format!("{first} uses {claim} too"),
                 more => format!("{first} and {more} more use {claim} too"),
@@ -155,7 +157,7 @@ fn unresolved(
         .chunk_by(|(_, a), (_, b)| matches!(a, Missing::Claim(_)) && a == b)
         .map(|alike| match alike {
             [(_, Missing::Claim(absence)), _, ..] => about_claims(alike, *absence, partial),
-            [(volume, missing), ..] => about(&words::quoted(volume), missing, partial),
+            [(volume, missing), ..] => about(&messages::quoted(volume), missing, partial),
             [] => (String::new(), ""),
         })
         .unzip();
@@ -178,13 +180,16 @@ fn unresolved(
             .iter()
             .map(|(volume, _)| volume.shown_name().clone())
             .collect(),
-        extent: 0,
+        excess: 0,
         what: format!(
             "{}, so it could not be verified that several nodes may have {volumes} at once, which {need}.",
-            words::list(&seen),
+            messages::list(&seen),
         ),
         advice: advice.join(" "),
-        brief: format!("{}{more}", about(&words::quoted(first), missing, partial).0),
+        brief: format!(
+            "{}{more}",
+            about(&messages::quoted(first), missing, partial).0
+        ),
     })
 }
 
@@ -206,7 +211,10 @@ fn about_claims(
         Absence::Absent => ("do not exist", "Create the claims."),
     };
     (
-        format!("claims {} {fate}", words::list(&names.collect::<Vec<_>>())),
+        format!(
+            "claims {} {fate}",
+            messages::list(&names.collect::<Vec<_>>())
+        ),
         advice,
     )
 }

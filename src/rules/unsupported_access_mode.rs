@@ -39,7 +39,7 @@
 //! knows, updates of claims, and templates whose claims are all there.
 
 use super::hazard::Hazard;
-use super::{Certainty, ClaimReview, On, Outcome, Rule, words};
+use super::{Certainty, ClaimReview, On, Outcome, Rule, messages};
 use crate::analysis::attach_constraint::Missing;
 use crate::analysis::binding;
 use crate::analysis::{Analysis, Facts, Grounds, users};
@@ -164,7 +164,7 @@ fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Haz
         advice: format!(
             "{}{}",
             first.advice,
-            words::what_would_settle(&Grounds::ClassName(name.into()))
+            messages::what_would_settle(&Grounds::ClassName(name.into()))
         ),
         ..first
     })
@@ -172,7 +172,7 @@ fn likely_unsupported(claim: &Claim, name: &str, facts: Facts<'_>) -> Option<Haz
 
 fn refused(claim: &Claim, class: &StorageClass, modes: AccessModes, facts: Facts<'_>) -> Hazard {
     let other = if modes.contains(AccessMode::ReadWriteMany) {
-        words::class_that_shares(facts, claim.spec.volume_mode)
+        messages::class_that_shares(facts, claim.spec.volume_mode)
     } else {
         None
     };
@@ -255,7 +255,7 @@ fn blank(claim: &Claim, outcome: Outcome, modes: AccessModes) -> Hazard {
         certainty: Certainty::Verified,
         field_path: "spec.accessModes".to_owned(),
         volumes: vec![claim.metadata.name.clone()],
-        extent: i64::try_from(modes.len()).unwrap_or_default(),
+        excess: i64::try_from(modes.len()).unwrap_or_default(),
         what: String::new(),
         advice: String::new(),
         brief: String::new(),

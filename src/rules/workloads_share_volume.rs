@@ -60,7 +60,7 @@
 use std::collections::HashSet;
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, Scaling, words};
+use super::{Certainty, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::affinity::{self, POD_NAME, Strays};
 use crate::analysis::{Analysis, AttachConstraint, Facts, UsedVolume, users, volumes};
 use crate::model::workload::{Workload, WorkloadKind};
@@ -155,16 +155,16 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
         certainty: Certainty::Verified,
         field_path: analysis.volume_path(volume),
         volumes: vec![claim.into()],
-        extent: i64::try_from(count).unwrap_or(i64::MAX),
+        excess: i64::try_from(count).unwrap_or(i64::MAX),
         what: format!(
             "{} and is also used by {}; {led_astray}{consequence}.",
-            words::volumes(std::iter::once(volume)),
-            words::some(others),
+            messages::volumes(std::iter::once(volume)),
+            messages::some(others),
         ),
         advice: if single_pod {
             "Give each workload a claim of its own, or use another access mode.".to_owned()
         } else {
-            let class = words::shared_class(analysis);
+            let class = messages::shared_class(analysis);
             format!("{way}, or give each workload a claim of its own.{class}")
         },
         brief: format!("claim \"{claim}\" is also used by {first}; {brief}"),
@@ -207,7 +207,7 @@ fn follow(
     let (led_astray, strays) = match is_led {
         None => (String::new(), Vec::new()),
         Some(Strays { leaders, .. }) if !leaders.is_empty() => {
-            let whom = words::some(leaders.iter().copied().map(pods_of).collect());
+            let whom = messages::some(leaders.iter().copied().map(pods_of).collect());
             let text = format!(
                 "the required pod affinity of {name} also matches {whom}, so it may run where those are; "
             );
@@ -242,7 +242,7 @@ fn follow(
         format!("Give {to} {labels}, so that {run} where the volume is")
     } else {
         let why = match few {
-            true => format!(" ({labels} is also on {})", words::some(found_too)),
+            true => format!(" ({labels} is also on {})", messages::some(found_too)),
             false => String::new(),
         };
         format!(

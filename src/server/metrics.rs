@@ -230,7 +230,7 @@ pub struct Metrics {
     findings: Family<FindingLabels, Counter>,
     refusals: Family<ReasonLabels, Counter>,
     in_flight: Gauge,
-    given_up: Counter,
+    too_complex: Counter,
     panics: Counter,
     log_lines_lost: Counter,
     connections: Gauge,
@@ -301,7 +301,7 @@ impl Metrics {
                 "requests_in_flight",
                 "Requests to a webhook that have no answer yet",
             ),
-            given_up: metric(
+            too_complex: metric(
                 all,
                 "reviews_given_up",
                 "Reviews of objects too complex to judge within the limit, answered as unknown",
@@ -571,8 +571,8 @@ impl Metrics {
                 })
                 .inc();
         }
-        if answer.given_up {
-            self.given_up.inc();
+        if answer.too_complex {
+            self.too_complex.inc();
         }
     }
 

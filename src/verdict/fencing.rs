@@ -21,10 +21,10 @@ impl Evaluation<'_> {
     /// Judges a Node that is tainted or deleted.
     pub(super) fn node(&self, node: &Node) -> Verdict {
         let (fencing, before) = match self.review.old {
-            _ if self.review.submission.deletes() && node.metadata.drained_first => {
+            _ if self.review.document.deletes() && node.metadata.drained_first => {
                 return Verdict::default();
             }
-            _ if self.review.submission.deletes() => (Fencing::DeleteNode(node), node),
+            _ if self.review.document.deletes() => (Fencing::DeleteNode(node), node),
             Some(Object::Node(old)) if node.spec.out_of_service && !old.spec.out_of_service => {
                 (Fencing::Taint(old), old)
             }
@@ -37,7 +37,7 @@ impl Evaluation<'_> {
 
     /// Judges a VolumeAttachment that is deleted.
     pub(super) fn attachment(&self, attachment: &VolumeAttachment) -> Verdict {
-        if !self.review.submission.deletes() {
+        if !self.review.document.deletes() {
             return Verdict::default();
         }
         let name = &attachment.spec.node_name;
@@ -57,7 +57,7 @@ impl Evaluation<'_> {
         fencing: Fencing<'_>,
     ) -> Verdict {
         // Files have no moment, and nobody deletes anything in them.
-        let Some(now) = self.review.submission.moment() else {
+        let Some(now) = self.review.document.moment() else {
             return Verdict::default();
         };
         if self.may_fence() {
@@ -88,7 +88,7 @@ impl Evaluation<'_> {
 
     /// Whether it is asked for by an account that knows what it does.
     fn may_fence(&self) -> bool {
-        let account = self.review.submission.requester();
+        let account = self.review.document.requester();
         account.is_some_and(|account| {
             ATTACH_DETACH_CONTROLLER.contains(&&*account) || self.policy.may_fence(&account)
         })

@@ -26,7 +26,7 @@ impl Evaluation<'_> {
         let Some(owner) = &metadata.controller else {
             return false;
         };
-        let Some(account) = self.review.submission.requester() else {
+        let Some(account) = self.review.document.requester() else {
             return true;
         };
         if is_control_plane(&account) {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Evaluation, Verdict, ratchet};
+use super::{Evaluation, Verdict, existing_violations};
 use crate::analysis::{Analysis, Facts};
 use crate::model::autoscaler::{Autoscaler, Scale};
 use crate::model::object::Object;
@@ -71,7 +71,7 @@ impl Evaluation<'_> {
             |resolved| {
                 let mut verdict = self.plain(&hazards, resolved);
                 for (finding, hazard) in verdict.findings.iter_mut().zip(&hazards) {
-                    if !ratchet::is_new(hazard, &before) {
+                    if !existing_violations::is_new(hazard, &before) {
                         finding.action = finding.action.max(Action::Warn);
                         finding.lowered = None;
                     }

@@ -6,7 +6,7 @@ use json_patch::Patch;
 
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
-use super::{Aim, Evaluation, Finding, Proposal, Verdict, ratchet};
+use super::{Evaluation, Finding, Mode, Proposal, Verdict, existing_violations};
 use crate::analysis::Analysis;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::Workload;
@@ -37,17 +37,17 @@ impl Evaluation<'_> {
                 let decisions = Decisions {
                     resolved,
                     existing: &existing,
-                    aim: self.review.aim,
+                    mode: self.review.mode,
                 };
-                let needs_document = match self.review.aim {
-                    Aim::Judge => false,
-                    Aim::Propose | Aim::Repair { .. } => true,
-                    Aim::Admit => hazards
+                let needs_document = match self.review.mode {
+                    Mode::Judge => false,
+                    Mode::Propose | Mode::Repair { .. } => true,
+                    Mode::Admit => hazards
                         .iter()
                         .any(|hazard| decisions.of(hazard).action == Action::Fix),
                 };
                 let document = needs_document
-                    .then(|| self.review.submission.object())
+                    .then(|| self.review.document.object())
                     .flatten();
                 let Some(document) = document else {
                     return self.judged(&hazards, &decisions);
@@ -59,9 +59,9 @@ impl Evaluation<'_> {
                     previous,
                     facts: self.facts,
                 };
-                match self.review.aim {
-                    Aim::Propose => self.proposed(&judged, &decisions),
-                    Aim::Judge | Aim::Admit | Aim::Repair { .. } => {
+                match self.review.mode {
+                    Mode::Propose => self.proposed(&judged, &decisions),
+                    Mode::Judge | Mode::Admit | Mode::Repair { .. } => {
                         self.repaired(judged, &decisions)
                     }
                 }
@@ -93,12 +93,12 @@ impl Evaluation<'_> {
         }
         let hazards: Vec<Hazard> = hazards
             .iter()
-            .filter(|hazard| !ratchet::is_new(hazard, &before))
+            .filter(|hazard| !existing_violations::is_new(hazard, &before))
             .cloned()
             .collect();
         Existing {
             meets_them: !hazards.is_empty()
-                && ratchet::starts_a_rollout(workload, old, self.review.submission),
+                && existing_violations::starts_a_rollout(workload, old, self.review.document),
             hazards,
         }
     }
@@ -217,7 +217,7 @@ struct Existing {
 struct Decisions<'a> {
     resolved: &'a Resolved<'a>,
     existing: &'a Existing,
-    aim: Aim,
+    mode: Mode,
 }
 
 impl Decisions<'_> {
@@ -225,7 +225,7 @@ impl Decisions<'_> {
     /// are a decision, which is not taken in a file that somebody else keeps.
     fn asks_for(&self, repair: &Repair<'_>, choice: RemedyChoice) -> bool {
         choice != RemedyChoice::Auto
-            || !matches!(self.aim, Aim::Repair { .. })
+            || !matches!(self.mode, Mode::Repair { .. })
             || repair.remedy.name != RemedyChoice::Colocate.name()
     }
 
@@ -251,7 +251,7 @@ impl Decisions<'_> {
             decision.without_remedy = spared(decision.without_remedy);
             decision.lowered = None;
         }
-        if let Aim::Repair { remedy } = self.aim {
+        if let Mode::Repair { remedy } = self.mode {
             if decision.action == Action::Deny {
                 decision.action = Action::Fix;
             }

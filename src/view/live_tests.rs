@@ -437,7 +437,7 @@ const AUTOSCALERS: &str = "/apis/autoscaling/v2/horizontalpodautoscalers";
 
 struct NoDocument;
 
-impl crate::verdict::Submission for NoDocument {
+impl crate::verdict::Document for NoDocument {
     fn object(&self) -> Option<&Value> {
         None
     }
@@ -467,7 +467,7 @@ fn deployment(name: &str, strategy: &str, affinity: &Value) -> Value {
 fn denies(deployment: &Value, view: View<'_>) -> bool {
     use crate::policy::{Action, Policy};
     use crate::storage::Catalog;
-    use crate::verdict::{Aim, EffectivePolicy, Review, evaluate};
+    use crate::verdict::{EffectivePolicy, Mode, Review, evaluate};
     use serde::de::DeserializeSeed;
 
     let effective = EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap()).unwrap();
@@ -484,8 +484,8 @@ fn denies(deployment: &Value, view: View<'_>) -> bool {
         old: None,
         reference: &reference,
         scaled: None,
-        submission: &NoDocument,
-        aim: Aim::Judge,
+        document: &NoDocument,
+        mode: Mode::Judge,
     };
     evaluate(&review, view, &effective).action() == Action::Deny
 }

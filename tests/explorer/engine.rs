@@ -9,7 +9,7 @@ use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
 use multi_attach_guard::policy::Policy;
 use multi_attach_guard::snapshot::Snapshot;
 use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
+use multi_attach_guard::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ impl Document {
     }
 }
 
-impl Submission for Document {
+impl Document for Document {
     fn object(&self) -> Option<&Value> {
         Some(&self.manifest)
     }
@@ -96,7 +96,7 @@ impl Engine {
         &mut self,
         configuration: &Configuration,
         documents: &[Document],
-        aim: Aim,
+        mode: Mode,
     ) -> Vec<Verdict> {
         let (zones, volume) = (&configuration.zones, &configuration.volume);
         let cluster = self
@@ -108,7 +108,7 @@ impl Engine {
         }
         let verdicts = documents
             .iter()
-            .map(|document| verdict(document, None, cluster, aim))
+            .map(|document| verdict(document, None, cluster, mode))
             .collect();
         for document in documents {
             cluster.remove(document.kind, NAMESPACE, document.name());
@@ -129,7 +129,7 @@ impl Engine {
             .entry((after.zones.clone(), after.volume))
             .or_insert_with(|| cluster(&after.zones, &after.volume));
         cluster.apply(old.facts.clone());
-        let verdict = verdict(&new, Some(&old), cluster, Aim::Judge);
+        let verdict = verdict(&new, Some(&old), cluster, Mode::Judge);
         cluster.remove(old.kind, NAMESPACE, old.name());
         verdict
     }
@@ -143,7 +143,7 @@ fn cluster(zones: &[u8], volume: &Volume) -> Snapshot {
     cluster
 }
 
-fn verdict(document: &Document, old: Option<&Document>, cluster: &Snapshot, aim: Aim) -> Verdict {
+fn verdict(document: &Document, old: Option<&Document>, cluster: &Snapshot, mode: Mode) -> Verdict {
     let metadata = document.facts.metadata().unwrap();
     let reference = ObjectRef {
         api_version: document.manifest["apiVersion"].as_str().unwrap().into(),
@@ -156,8 +156,8 @@ fn verdict(document: &Document, old: Option<&Document>, cluster: &Snapshot, aim:
         old: old.map(|it| &it.facts),
         reference: &reference,
         scaled: None,
-        submission: document,
-        aim,
+        document: document,
+        mode,
     };
     evaluate(&review, cluster.view(), &SETTINGS)
 }

@@ -30,7 +30,7 @@ use agreement::{Comparison, Table, said};
 use configuration::{Configuration, Kind};
 use engine::Engine;
 use explore::{Outcome, Start, Worst, change, explore};
-use multi_attach_guard::verdict::Aim;
+use multi_attach_guard::verdict::Mode;
 use remedies::Trial;
 use survey::{Survey, in_parallel};
 
@@ -164,7 +164,7 @@ fn the_engine_says_what_the_model_finds_in_every_configuration() {
         let (mut engine, mut table) = (Engine::default(), Table::default());
         for configuration in some {
             let documents = engine.documents(configuration);
-            let verdicts = engine.judge(configuration, &documents, Aim::Judge);
+            let verdicts = engine.judge(configuration, &documents, Mode::Judge);
             let said: Vec<_> = verdicts.iter().map(said).collect();
             let comparison = agreement::compare(configuration, &said, &SURVEY);
             table.add(comparison, configuration, &said, &SURVEY);

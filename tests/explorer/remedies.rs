@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use json_patch::Patch;
 use multi_attach_guard::policy::Action;
 use multi_attach_guard::rules::codes;
-use multi_attach_guard::verdict::Aim;
+use multi_attach_guard::verdict::Mode;
 
 use crate::agreement::{Comparison, Said, compare, said};
 use crate::configuration::Configuration;
@@ -62,7 +62,7 @@ impl Trial {
                 "what is written is read back"
             );
         }
-        let proposed = engine.judge(configuration, &documents, Aim::Propose);
+        let proposed = engine.judge(configuration, &documents, Mode::Propose);
         let before: Vec<Said> = proposed.iter().map(said).collect();
         if before.iter().all(Vec::is_empty)
             || compare(configuration, &before, survey) == Comparison::Unplaceable
@@ -87,7 +87,7 @@ impl Trial {
         if !any {
             return;
         }
-        let repaired = engine.judge(configuration, &documents, Aim::Repair { remedy: None });
+        let repaired = engine.judge(configuration, &documents, Mode::Repair { remedy: None });
         for (at, verdict) in repaired.iter().enumerate() {
             let Some(patch) = &verdict.patch else {
                 continue;
@@ -105,11 +105,11 @@ impl Trial {
         let name = treatment.name;
         *self.tried.entry(name).or_default() += 1;
         let (after, documents) = (&treatment.after, &treatment.documents);
-        let again = engine.judge(after, documents, Aim::Judge);
+        let again = engine.judge(after, documents, Mode::Judge);
         let found: Vec<Said> = again.iter().map(said).collect();
         let comparison = compare(after, &found, survey);
         let mut is_repaired_again = || {
-            let again = engine.judge(after, documents, Aim::Repair { remedy: None });
+            let again = engine.judge(after, documents, Mode::Repair { remedy: None });
             again[treatment.at].patch.is_some()
         };
         let broken = if comparison != Comparison::Agrees {

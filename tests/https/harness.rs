@@ -66,7 +66,7 @@ impl Reviewer for Echo {
             dry_run: false,
             decision: Decision::Allowed,
             findings: vec![("rolling-update-overlap", Action::Warn)],
-            given_up: false,
+            too_complex: false,
         })
     }
 }

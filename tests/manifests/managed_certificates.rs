@@ -79,7 +79,7 @@ impl Reviewer for Allowing {
             dry_run: true,
             decision: Decision::Allowed,
             findings: Vec::new(),
-            given_up: false,
+            too_complex: false,
         })
     }
 }

@@ -9,7 +9,7 @@ use multi_attach_guard::policy::Policy;
 use multi_attach_guard::rules;
 use multi_attach_guard::snapshot::Snapshot;
 use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{Aim, EffectivePolicy, Finding, Review, Submission, evaluate};
+use multi_attach_guard::verdict::{Document, EffectivePolicy, Finding, Mode, Review, evaluate};
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
@@ -128,7 +128,7 @@ struct Judged<'a> {
     earlier: Option<&'a Value>,
 }
 
-impl Submission for Judged<'_> {
+impl Document for Judged<'_> {
     fn object(&self) -> Option<&Value> {
         Some(self.document)
     }
@@ -153,8 +153,8 @@ fn said(judged: &[Judged<'_>], cluster: &Snapshot) -> Result<Opinion, String> {
             old: old.as_ref(),
             reference: &reference(judged.document),
             scaled: None,
-            submission: judged,
-            aim: Aim::Judge,
+            document: judged,
+            mode: Mode::Judge,
         };
         findings.extend(evaluate(&review, cluster.view(), &effective).findings);
     }

@@ -8,7 +8,7 @@ use multi_attach_guard::model::workload::WorkloadKind;
 use multi_attach_guard::policy::Action;
 use multi_attach_guard::rules::{Outcome, codes};
 use multi_attach_guard::snapshot::Snapshot;
-use multi_attach_guard::verdict::{Aim, Review, Verdict, evaluate};
+use multi_attach_guard::verdict::{Mode, Review, Verdict, evaluate};
 use serde_json::json;
 
 use super::{Documents, in_effect};
@@ -32,13 +32,13 @@ fn judge(knot: &Knot, cluster: &Snapshot, changed: &str, policy: &str) -> Verdic
         old: Some(&knot.judged),
         reference: &reference,
         scaled: None,
-        submission: &Documents {
+        document: &Documents {
             object: &new,
             old: Some(&old),
             requester: None,
             deleted_at: None,
         },
-        aim: Aim::Judge,
+        mode: Mode::Judge,
     };
     evaluate(&review, cluster.view(), &in_effect(policy))
 }
@@ -59,7 +59,7 @@ fn what_is_too_much_to_judge_is_unknown_and_said_to_be_so() {
     .filter(|(knot, _)| {
         matches!(&knot.judged, Object::Workload(it) if it.kind == WorkloadKind::Deployment)
     })
-    .find(|(knot, cluster)| judge(knot, cluster, "spec", "").given_up)
+    .find(|(knot, cluster)| judge(knot, cluster, "spec", "").too_complex)
     .expect("one of many is too much");
     for (changed, policy, action) in [
         ("spec", "", Action::Warn),

@@ -12,9 +12,9 @@
 )]
 
 mod cluster;
+mod existing_violations;
 mod fencing;
 mod knots;
-mod ratchet;
 #[path = "../harness/shorthand.rs"]
 mod shorthand;
 
@@ -28,7 +28,7 @@ use multi_attach_guard::policy::{Action, Policy};
 use multi_attach_guard::rules::Certainty;
 use multi_attach_guard::snapshot::{Overlay, View};
 use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
+use multi_attach_guard::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
@@ -81,7 +81,7 @@ pub(crate) struct Documents<'a> {
     pub(crate) deleted_at: Option<Timestamp>,
 }
 
-impl Submission for Documents<'_> {
+impl Document for Documents<'_> {
     fn object(&self) -> Option<&Value> {
         Some(self.object)
     }
@@ -113,21 +113,21 @@ pub(crate) fn in_effect(policy: &str) -> EffectivePolicy {
     .expect("the provisioners of the case are valid")
 }
 
-/// Judges `submission` in `cluster`.
+/// Judges `document` in `cluster`.
 fn judge(
-    submission: &Value,
+    document: &Value,
     old: Option<&Value>,
     cluster: &Snapshot,
     policy: &str,
-    aim: Aim,
+    mode: Mode,
 ) -> Verdict {
     let documents = Documents {
-        object: submission,
+        object: document,
         old,
         requester: None,
         deleted_at: None,
     };
-    judge_submitted(&documents, cluster, policy, aim)
+    judge_submitted(&documents, cluster, policy, mode)
 }
 
 /// Judges what is submitted in `cluster`.
@@ -135,10 +135,10 @@ fn judge_submitted(
     documents: &Documents<'_>,
     cluster: &Snapshot,
     policy: &str,
-    aim: Aim,
+    mode: Mode,
 ) -> Verdict {
     let Documents {
-        object: submission,
+        object: document,
         old,
         ..
     } = *documents;
@@ -151,19 +151,19 @@ fn judge_submitted(
         own = in_effect(policy);
         &own
     };
-    let read = |submission: &Value| -> Object {
+    let read = |document: &Value| -> Object {
         let kind = ObjectKind::of_manifest(
-            submission["apiVersion"].as_str().unwrap_or_default(),
-            submission["kind"].as_str().unwrap_or_default(),
+            document["apiVersion"].as_str().unwrap_or_default(),
+            document["kind"].as_str().unwrap_or_default(),
         )
         .expect("the kind is one that is judged");
-        kind.deserialize(submission)
+        kind.deserialize(document)
             .expect("the object has its kind's shape")
     };
-    let object = read(submission);
+    let object = read(document);
     let old_object = old.map(read);
     let text = |pointer: &str| {
-        submission
+        document
             .pointer(pointer)
             .and_then(Value::as_str)
             .unwrap_or_default()
@@ -179,8 +179,8 @@ fn judge_submitted(
         old: old_object.as_ref(),
         reference: &reference,
         scaled: WorkloadKind::from_name(text("/scaled")),
-        submission: documents,
-        aim,
+        document: documents,
+        mode,
     };
     let overlay = Overlay {
         partial: cluster.files,
@@ -213,7 +213,7 @@ fn every_case_gets_its_verdict() {
             requester: case.requester.as_deref(),
             deleted_at: case.deleted_at,
         };
-        let verdict = judge_submitted(&documents, &case.cluster, &case.policy, Aim::Propose);
+        let verdict = judge_submitted(&documents, &case.cluster, &case.policy, Mode::Propose);
         let found: BTreeMap<String, String> = verdict
             .findings
             .iter()
@@ -285,7 +285,7 @@ fn deployments_are_told_to_stay_together_where_that_is_a_remedy() {
         if raw["kind"] != "Deployment" || is_led.is_some() {
             continue;
         }
-        let verdict = judge(&raw, None, &case.cluster, &case.policy, Aim::Propose);
+        let verdict = judge(&raw, None, &case.cluster, &case.policy, Mode::Propose);
         let rules = ["rolling-update-overlap", "replicas-share-volume"];
         for finding in verdict.findings {
             if !rules.contains(&finding.rule) {
@@ -318,7 +318,7 @@ fn every_message_is_whole_and_every_warning_short() {
             requester: None,
             deleted_at: case.deleted_at,
         };
-        let verdict = judge_submitted(&documents, &case.cluster, &case.policy, Aim::Judge);
+        let verdict = judge_submitted(&documents, &case.cluster, &case.policy, Mode::Judge);
         for finding in &verdict.findings {
             let message = &finding.message;
             assert!(
@@ -347,7 +347,7 @@ fn repairs_leave_nothing_grave_and_a_second_pass_changes_nothing() {
     let mut repaired = 0;
     for case in cases() {
         let mut raw = cluster::manifest(&case.judge);
-        let verdict = judge(&raw, None, &case.cluster, fix, Aim::Admit);
+        let verdict = judge(&raw, None, &case.cluster, fix, Mode::Admit);
         let Some(patch) = &verdict.patch else {
             continue;
         };
@@ -355,7 +355,7 @@ fn repairs_leave_nothing_grave_and_a_second_pass_changes_nothing() {
         let before = raw.clone();
         json_patch::patch(&mut raw, patch).expect("the patch fits the object");
         assert_ne!(raw, before, "{}", case.name);
-        let again = judge(&raw, None, &case.cluster, fix, Aim::Admit);
+        let again = judge(&raw, None, &case.cluster, fix, Mode::Admit);
         assert!(again.patch.is_none(), "{}: {:?}", case.name, again.patch);
         for finding in &again.findings {
             assert!(
@@ -397,7 +397,7 @@ fn messages(name: &str) -> Vec<String> {
         json_patch::merge(&mut old, patch);
         old
     });
-    let verdict = judge(&raw, old.as_ref(), &case.cluster, &case.policy, Aim::Judge);
+    let verdict = judge(&raw, old.as_ref(), &case.cluster, &case.policy, Mode::Judge);
     verdict
         .findings
         .into_iter()

@@ -26,7 +26,7 @@ use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::policy::Action;
 use crate::report::{self, Format, Judged, Located, Notice, Report};
 use crate::snapshot::{BatchOrder, Overlay, Snapshot, StoredObject, View};
-use crate::verdict::{Aim, EffectivePolicy, Review, Submission, Verdict, evaluate};
+use crate::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use earlier::{Earlier, EarlierError};
 
 /// The options of `audit`.
@@ -181,8 +181,8 @@ impl<'c> Audited<'c> {
             old: None,
             reference: &member.reference,
             scaled: None,
-            submission: &Live(document),
-            aim: Aim::Propose,
+            document: &Live(document),
+            mode: Mode::Propose,
         };
         let overlay = Overlay {
             batch: Some((&self.order, number)),
@@ -315,7 +315,7 @@ impl Member {
 /// An object as it is in the cluster, where it was asked for.
 struct Live<'d>(Option<&'d Value>);
 
-impl Submission for Live<'_> {
+impl Document for Live<'_> {
     fn object(&self) -> Option<&Value> {
         self.0
     }

@@ -27,16 +27,16 @@ use crate::report::{self, Fix, Format, Judged, Located, Notice, Place, Report};
 use crate::rules::{Certainty, Outcome, codes};
 use crate::snapshot::{Overlay, View};
 use crate::verdict::{
-    Aim, EffectivePolicy, Finding, Proposal, Review, Submission, Verdict, evaluate,
+    Document, EffectivePolicy, Finding, Mode, Proposal, Review, Verdict, evaluate,
 };
 
 /// The document of an object, but for its bulk; made when it is asked for.
-pub(super) struct Document<'m> {
+pub(super) struct FileDocument<'m> {
     outline: &'m Outline,
     value: OnceCell<Value>,
 }
 
-impl<'m> Document<'m> {
+impl<'m> FileDocument<'m> {
     pub(super) fn of(known: &'m Known) -> Self {
         Self {
             outline: &known.outline,
@@ -54,7 +54,7 @@ impl<'m> Document<'m> {
     }
 }
 
-impl Submission for Document<'_> {
+impl Document for FileDocument<'_> {
     fn object(&self) -> Option<&Value> {
         Some(self.value())
     }
@@ -70,8 +70,8 @@ pub(super) fn verdict(
     number: usize,
     surroundings: &Surroundings,
     effective: &EffectivePolicy,
-    document: &Document<'_>,
-    aim: Aim,
+    document: &FileDocument<'_>,
+    mode: Mode,
 ) -> Verdict {
     let known = &gathered.objects[number];
     let review = Review {
@@ -79,8 +79,8 @@ pub(super) fn verdict(
         old: None,
         reference: &known.reference,
         scaled: None,
-        submission: document,
-        aim,
+        document,
+        mode,
     };
     let nearer = [&surroundings.cluster];
     let overlay = Overlay {
@@ -157,7 +157,7 @@ fn tell(
     number: usize,
 ) -> Option<Told> {
     let known = &gathered.objects[number];
-    let document = Document::of(known);
+    let document = FileDocument::of(known);
     let Verdict {
         findings, notices, ..
     } = verdict(
@@ -166,7 +166,7 @@ fn tell(
         surroundings,
         effective,
         &document,
-        Aim::Propose,
+        Mode::Propose,
     );
     let unused = match known.object.metadata() {
         Some(metadata) => unused::on_object(&metadata.annotations, &findings),

@@ -33,7 +33,7 @@ use crate::manifest::find::{Exclude, ExcludeError};
 use crate::policy::RemedyChoice;
 use crate::report::{Format, Report};
 use crate::snapshot::Snapshot;
-use crate::verdict::Aim;
+use crate::verdict::Mode;
 use crate::view::facts::{self, FactsError};
 use gather::{Gathered, Reading};
 use render::Kustomizations;
@@ -181,7 +181,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     }
     if edits {
         let remedy = options.remedy;
-        let edits = repair::repair(&gathered, &effective, Aim::Repair { remedy }, options.diff);
+        let edits = repair::repair(&gathered, &effective, Mode::Repair { remedy }, options.diff);
         print_edits(options, &edits)?;
         gathered = gathered.again(reading).map_err(CheckError::Render)?;
         gathered.refuse(edits.failed);

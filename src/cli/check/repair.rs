@@ -10,7 +10,7 @@ use serde_json::Value;
 use similar::TextDiff;
 
 use super::gather::Gathered;
-use super::judge::{Document, verdict};
+use super::judge::{FileDocument, verdict};
 use super::known::Known;
 use super::merge_patch;
 use super::scope::Surroundings;
@@ -21,7 +21,7 @@ use crate::manifest::source::Source;
 use crate::manifest::split::{Part, parts};
 use crate::model::object::Object;
 use crate::report::Unread;
-use crate::verdict::{Aim, EffectivePolicy};
+use crate::verdict::{EffectivePolicy, Mode};
 
 /// What came of repairing.
 #[derive(Default)]
@@ -37,18 +37,18 @@ pub(super) struct Edits {
 /// An object for which there is a remedy.
 struct Repairable<'g> {
     known: &'g Known,
-    document: Document<'g>,
+    document: FileDocument<'g>,
     patch: Patch,
     /// The names of the remedies in the patch.
     remedies: String,
 }
 
-/// Repairs every object for which there is a remedy; `aim` says which. With `dry`, the
+/// Repairs every object for which there is a remedy; `mode` says which. With `dry`, the
 /// files stay as they are and the output holds diffs.
 pub(super) fn repair(
     gathered: &Gathered,
     effective: &EffectivePolicy,
-    aim: Aim,
+    mode: Mode,
     dry: bool,
 ) -> Edits {
     let scopes = gathered.scopes();
@@ -60,8 +60,8 @@ pub(super) fn repair(
             .filter(|number| !rests_on_an_assumption(&surroundings, gathered, **number))
             .filter_map(|number| {
                 let known = &gathered.objects[*number];
-                let document = Document::of(known);
-                let verdict = verdict(gathered, *number, &surroundings, effective, &document, aim);
+                let document = FileDocument::of(known);
+                let verdict = verdict(gathered, *number, &surroundings, effective, &document, mode);
                 let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
                 let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
                 Some(Repairable {

@@ -69,7 +69,7 @@ impl View {
             .answer_within(&mut left, wait_until(deadline), &judge)
             .await;
         // What was too much to judge once is too much to judge again.
-        if !is_told(&verdict) || verdict.given_up {
+        if !is_told(&verdict) || verdict.too_complex {
             return verdict;
         }
         let (most, until) = match verdict.action() {

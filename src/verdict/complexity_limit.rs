@@ -1,21 +1,21 @@
 //! What is said of an object that is too much to judge.
 
-use super::{Evaluation, Verdict, ratchet};
+use super::{Evaluation, Verdict, existing_violations};
 use crate::model::object::Object;
 use crate::policy::Action;
 use crate::rules::{Certainty, Hazard, Outcome, codes};
 
 /// The steps that one judgement may make. Ordinary ones make some tens, and the worst
 /// that were drawn by lot (`benches/knots.rs`) end within 50 ms.
-pub(super) const STEPS: usize = 400_000;
+pub(super) const WORK_BUDGET: usize = 400_000;
 
 impl Evaluation<'_> {
     /// The verdict on an object whose judging came to no end.
-    pub(super) fn given_up(&self) -> Verdict {
+    pub(super) fn too_complex(&self) -> Verdict {
         let Some(metadata) = self.review.object.metadata() else {
             return Verdict::default();
         };
-        let (what, advice) = match self.review.submission.is_cut() {
+        let (what, advice) = match self.review.document.is_cut() {
             true => (
                 "its lists are longer than the guard reads, so it could not be verified that no \
                  pod gets stuck."
@@ -25,7 +25,7 @@ impl Evaluation<'_> {
             false => (
                 format!(
                     "it involves so many workloads, volumes and nodes that judging it takes \
-                     more than {STEPS} steps, which is where the guard stops, so it could not be \
+                     more than {WORK_BUDGET} steps, which is where the guard stops, so it could not be \
                      verified that no pod gets stuck."
                 ),
                 "Give each workload claims of its own, or simpler affinity.",
@@ -37,7 +37,7 @@ impl Evaluation<'_> {
             certainty: Certainty::Verified,
             field_path: "metadata.name".to_owned(),
             volumes: Vec::new(),
-            extent: 0,
+            excess: 0,
             what,
             advice: advice.to_owned(),
             brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
@@ -53,7 +53,7 @@ impl Evaluation<'_> {
                 finding.lowered = None;
             }
         }
-        verdict.given_up = true;
+        verdict.too_complex = true;
         verdict
     }
 
@@ -62,7 +62,7 @@ impl Evaluation<'_> {
         match (self.review.object, self.review.old) {
             (Object::Workload(new), Some(Object::Workload(old))) => {
                 new.replicas > old.replicas
-                    || ratchet::starts_a_rollout(new, old, self.review.submission)
+                    || existing_violations::starts_a_rollout(new, old, self.review.document)
             }
             _ => true,
         }

@@ -1,6 +1,6 @@
 //! Whether an update is to blame for a hazard.
 
-use super::Submission;
+use super::Document;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::Hazard;
 
@@ -12,11 +12,7 @@ pub(super) fn is_new(hazard: &Hazard, before: &[Hazard]) -> bool {
 /// Whether the update makes a controller replace running pods: the pod template
 /// differs in any way, or a pause ends. Where the documents cannot be compared,
 /// it is taken to. Kinds that leave running pods alone start no rollout.
-pub(super) fn starts_a_rollout(
-    new: &Workload,
-    old: &Workload,
-    submission: &dyn Submission,
-) -> bool {
+pub(super) fn starts_a_rollout(new: &Workload, old: &Workload, document: &dyn Document) -> bool {
     match new.kind {
         WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
         WorkloadKind::ReplicaSet
@@ -28,5 +24,5 @@ pub(super) fn starts_a_rollout(
     if old.paused && !new.paused {
         return true;
     }
-    submission.changes_template()
+    document.changes_template()
 }

@@ -230,7 +230,7 @@ pub(super) fn pods_wanted(analysis: &Analysis<'_>) -> String {
 
 /// How many pods there are, as far as the object's author chose it: the number
 /// of nodes, which a DaemonSet follows, is no choice of theirs.
-pub(super) fn pods_extent(analysis: &Analysis<'_>) -> i64 {
+pub(super) fn excess_pods(analysis: &Analysis<'_>) -> i64 {
     match analysis.workload.kind {
         WorkloadKind::DaemonSet => 0,
         _ => analysis.pods(),

@@ -1,7 +1,7 @@
 //! Updates that are not to blame for anything are never denied.
 
 use multi_attach_guard::policy::Action;
-use multi_attach_guard::verdict::Aim;
+use multi_attach_guard::verdict::Mode;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
@@ -81,11 +81,11 @@ fn an_update_that_leaves_the_hazards_as_they_were_is_never_denied() {
             json_patch::merge(&mut new, edit);
         }
         pairs.set(pairs.get() + 1);
-        if judge(&new, None, cluster, policy, Aim::Judge).action() == Action::Deny {
+        if judge(&new, None, cluster, policy, Mode::Judge).action() == Action::Deny {
             denied_when_new.set(denied_when_new.get() + 1);
         }
-        for aim in [Aim::Judge, Aim::Admit] {
-            let verdict = judge(&new, Some(&old), cluster, policy, aim);
+        for mode in [Mode::Judge, Mode::Admit] {
+            let verdict = judge(&new, Some(&old), cluster, policy, mode);
             let denied: Vec<&str> = verdict
                 .with(Action::Deny)
                 .map(|finding| finding.message.as_str())
