@@ -6,7 +6,7 @@
 //! [`remedy`] what helps, [`policy`] what is done about it, [`verdict`] the
 //! engine, [`diagnosis`] what has already happened, [`migration`] the way to a volume that
 //! many nodes may have. Then the doors, which do not know
-//! each other: [`view`] where facts come from, [`manifest`] files,
+//! each other: [`source`] where facts come from, [`manifest`] files,
 //! [`admission`] reviews, [`server`] and [`certs`] HTTPS, [`events`] what
 //! `kubectl describe` tells, and [`cli`], which puts them together. Beside the doors
 //! stands [`file_poller`], for files that change while the program runs.
@@ -38,8 +38,8 @@ pub mod rules;
 pub mod server;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod snapshot;
+pub mod source;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod storage;
 #[deny(clippy::disallowed_methods, clippy::disallowed_types)]
 pub mod verdict;
-pub mod view;

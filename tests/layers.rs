@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 /// The core, from the ground up: each may name those before it.
 const CORE: [&str; 10] = [
     "model",
-    "cluster",
+    "snapshot",
     "storage",
-    "situation",
+    "analysis",
     "rules",
     "remedy",
     "policy",
@@ -33,7 +33,7 @@ const DOORS: [(&str, &[&str]); 8] = [
     // What it serves are reviews.
     ("server", &["admission"]),
     // Facts come from manifests too.
-    ("view", &["manifest"]),
+    ("source", &["manifest"]),
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

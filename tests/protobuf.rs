@@ -14,7 +14,7 @@ use std::path::Path;
 
 use multi_attach_guard::model::in_tree::InTreeType;
 use multi_attach_guard::model::object::{Object, ObjectKind};
-use multi_attach_guard::view::protobuf;
+use multi_attach_guard::source::protobuf;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 

@@ -43,9 +43,9 @@ static PATCHES: LazyLock<Vec<Patch>> = LazyLock::new(|| {
     .to_vec()
 });
 
-struct Document(Value);
+struct ManifestDocument(Value);
 
-impl Document for Document {
+impl Document for ManifestDocument {
     fn object(&self) -> Option<&Value> {
         Some(&self.0)
     }
@@ -137,7 +137,7 @@ fn verdict(item: &Item, cluster: &Snapshot, mode: Mode) -> Verdict {
         old: None,
         reference: &item.reference,
         scaled,
-        document: &Document(outline.document()),
+        document: &ManifestDocument(outline.document()),
         mode,
     };
     evaluate(&review, cluster.view(), &POLICY)

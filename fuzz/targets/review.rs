@@ -9,9 +9,9 @@ use json_patch::Patch;
 use multi_attach_guard::admission::{Answer, Decision, Endpoint, Received};
 use multi_attach_guard::policy::Policy;
 use multi_attach_guard::snapshot::Snapshot;
+use multi_attach_guard::source::facts;
 use multi_attach_guard::storage::Catalog;
 use multi_attach_guard::verdict::{EffectivePolicy, WARNING_LENGTH};
-use multi_attach_guard::view::facts;
 use serde_json::{Value, json};
 
 /// The same facts that `make run` serves, and what they lack for every rule to fire.

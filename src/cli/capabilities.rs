@@ -14,8 +14,8 @@ use crate::model::access_mode::{AccessMode, AccessModes};
 use crate::model::object::ObjectKind;
 use crate::model::storage_class::StorageClass;
 use crate::snapshot::Snapshot;
+use crate::source::facts::{self, FactsError};
 use crate::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
-use crate::view::facts::{self, FactsError};
 
 /// The options of `capabilities`.
 #[derive(Args, Clone, Debug)]

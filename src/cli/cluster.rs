@@ -11,11 +11,11 @@ use tokio::time::{Instant, sleep};
 use crate::migration::SnapshotClass;
 use crate::model::object::{ObjectKind, ObjectRef};
 use crate::snapshot::Snapshot;
-use crate::view::connect::{Access, ConnectError, reach};
-use crate::view::document;
-use crate::view::live::{LiveView, SyncError};
-use crate::view::moment::{self, Moment};
-use crate::view::snapshot_classes::snapshot_classes;
+use crate::source::connect::{Access, ConnectError, reach};
+use crate::source::document;
+use crate::source::informer::{Informer, SyncError};
+use crate::source::one_shot::{self, OneShot};
+use crate::source::snapshot_classes::snapshot_classes;
 
 /// How long a cluster may take for its first answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -71,7 +71,7 @@ impl Connection {
         kinds: impl Fn(ObjectKind) -> bool,
     ) -> Result<Snapshot, ClusterError> {
         self.runtime.block_on(async {
-            let live = LiveView::with_config(self.config.clone(), kinds);
+            let live = Informer::with_config(self.config.clone(), kinds);
             let synced = async {
                 let synced = live.synced(Instant::now() + LISTS).await;
                 clear_line();
@@ -95,8 +95,8 @@ impl Connection {
 
     /// Everything that a diagnosis looks at, as far as it may be read; the namespaced
     /// kinds in `namespace` alone where one is given.
-    pub(super) fn moment(&self, namespace: Option<&str>) -> Result<Moment, ClusterError> {
-        let read = moment::read(self.config.clone(), namespace, Instant::now() + LISTS);
+    pub(super) fn one_shot(&self, namespace: Option<&str>) -> Result<OneShot, ClusterError> {
+        let read = one_shot::read(self.config.clone(), namespace, Instant::now() + LISTS);
         Ok(self.runtime.block_on(read)?)
     }
 
@@ -130,7 +130,7 @@ pub(super) fn read(
 }
 
 /// Tells a terminal for ever how many objects have come.
-async fn tell_progress(live: &LiveView) {
+async fn tell_progress(live: &Informer) {
     loop {
         sleep(SIGN_OF_LIFE).await;
         if io::stderr().is_terminal() {

@@ -32,18 +32,18 @@ pub(crate) struct Engine {
 struct Written {
     zones: Vec<u8>,
     workloads: Vec<Workload>,
-    documents: Rc<[Document]>,
+    documents: Rc<[WorkloadDocument]>,
 }
 
 /// A workload as a manifest, and as the engine reads it.
 #[derive(Clone)]
-pub(crate) struct Document {
+pub(crate) struct WorkloadDocument {
     pub(crate) manifest: Value,
     kind: ObjectKind,
     facts: Object,
 }
 
-impl Document {
+impl WorkloadDocument {
     pub(crate) fn of(manifest: Value) -> Self {
         let text = |field: &str| manifest[field].as_str().unwrap();
         let kind = ObjectKind::of_manifest(text("apiVersion"), text("kind")).unwrap();
@@ -60,7 +60,7 @@ impl Document {
     }
 }
 
-impl Document for Document {
+impl Document for WorkloadDocument {
     fn object(&self) -> Option<&Value> {
         Some(&self.manifest)
     }
@@ -72,7 +72,7 @@ impl Document for Document {
 
 impl Engine {
     /// The workloads of the configuration as they are judged.
-    pub(crate) fn documents(&mut self, configuration: &Configuration) -> Rc<[Document]> {
+    pub(crate) fn documents(&mut self, configuration: &Configuration) -> Rc<[WorkloadDocument]> {
         let (zones, workloads) = (&configuration.zones, &configuration.workloads);
         if let Some(written) = &self.written
             && (&written.zones, &written.workloads) == (zones, workloads)
@@ -80,8 +80,8 @@ impl Engine {
             return Rc::clone(&written.documents);
         }
         let style = Style::of(configuration);
-        let documents: Rc<[Document]> = (0..workloads.len())
-            .map(|index| Document::of(manifests::workload(configuration, index, style)))
+        let documents: Rc<[WorkloadDocument]> = (0..workloads.len())
+            .map(|index| WorkloadDocument::of(manifests::workload(configuration, index, style)))
             .collect();
         self.written = Some(Written {
             zones: zones.clone(),
@@ -95,7 +95,7 @@ impl Engine {
     pub(crate) fn judge(
         &mut self,
         configuration: &Configuration,
-        documents: &[Document],
+        documents: &[WorkloadDocument],
         mode: Mode,
     ) -> Vec<Verdict> {
         let (zones, volume) = (&configuration.zones, &configuration.volume);
@@ -122,7 +122,7 @@ impl Engine {
         before: &Configuration,
         after: &Configuration,
     ) -> Verdict {
-        let document = |it| Document::of(manifests::workload(it, 0, Style::of(it)));
+        let document = |it| WorkloadDocument::of(manifests::workload(it, 0, Style::of(it)));
         let (old, new) = (document(before), document(after));
         let cluster = self
             .clusters
@@ -138,12 +138,17 @@ impl Engine {
 fn cluster(zones: &[u8], volume: &Volume) -> Snapshot {
     let mut cluster = Snapshot::complete();
     for object in manifests::cluster(zones, volume) {
-        cluster.apply(Document::of(object).facts);
+        cluster.apply(WorkloadDocument::of(object).facts);
     }
     cluster
 }
 
-fn verdict(document: &Document, old: Option<&Document>, cluster: &Snapshot, mode: Mode) -> Verdict {
+fn verdict(
+    document: &WorkloadDocument,
+    old: Option<&WorkloadDocument>,
+    cluster: &Snapshot,
+    mode: Mode,
+) -> Verdict {
     let metadata = document.facts.metadata().unwrap();
     let reference = ObjectRef {
         api_version: document.manifest["apiVersion"].as_str().unwrap().into(),

@@ -9,7 +9,7 @@ use multi_attach_guard::verdict::Mode;
 
 use crate::agreement::{Comparison, Said, compare, said};
 use crate::configuration::Configuration;
-use crate::engine::{Document, Engine};
+use crate::engine::{Engine, WorkloadDocument};
 use crate::explore::{Outcome, Start, change};
 use crate::reading;
 use crate::survey::Survey;
@@ -31,7 +31,7 @@ struct Treatment<'a> {
     before: &'a Configuration,
     after: Configuration,
     /// The workloads, the one with the index `at` patched.
-    documents: Vec<Document>,
+    documents: Vec<WorkloadDocument>,
     at: usize,
     /// What is left of the findings, by the remedy's word.
     promised: Vec<Said>,
@@ -135,7 +135,7 @@ impl<'a> Treatment<'a> {
     fn of(
         name: &'static str,
         before: &'a Configuration,
-        documents: &[Document],
+        documents: &[WorkloadDocument],
         at: usize,
         patch: &Patch,
         promised: Vec<Said>,
@@ -145,7 +145,7 @@ impl<'a> Treatment<'a> {
         json_patch::patch(&mut manifest, patch).unwrap();
         let mut after = before.clone();
         after.workloads[at] = reading::workload(&manifest, at, before);
-        documents[at] = Document::of(manifest);
+        documents[at] = WorkloadDocument::of(manifest);
         Self {
             name,
             before,

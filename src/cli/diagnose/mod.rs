@@ -21,8 +21,8 @@ use crate::diagnosis::{Clock, Facts, cases, command, span};
 use crate::policy::Policy;
 use crate::report::diagnosis::{self as report, Diagnosis, Format};
 use crate::snapshot::Lookup;
+use crate::source::one_shot::OneShot;
 use crate::storage::{Catalog, CatalogError};
-use crate::view::moment::Moment;
 use asked::{Asked, AskedError};
 
 pub use crate::report::diagnosis::Format as DiagnosisFormat;
@@ -89,8 +89,8 @@ fn diagnose(options: &DiagnoseOptions) -> Result<u8, DiagnoseError> {
     let connection = Connection::open(options.context.as_deref())?;
     let mut shown = None;
     loop {
-        let moment = connection.moment(options.namespace.as_deref())?;
-        let (diagnosis, code) = look(options, asked.as_ref(), &connection, moment)?;
+        let one_shot = connection.one_shot(options.namespace.as_deref())?;
+        let (diagnosis, code) = look(options, asked.as_ref(), &connection, one_shot)?;
         // Spans grow while nothing happens, so that cases are compared by who waits for what.
         let essence = essence(&diagnosis);
         if shown.as_ref() != Some(&essence) {
@@ -113,14 +113,14 @@ fn look(
     options: &DiagnoseOptions,
     asked: Option<&Asked>,
     connection: &Connection,
-    moment: Moment,
+    one_shot: OneShot,
 ) -> Result<(Diagnosis, u8), DiagnoseError> {
     let catalog = Catalog::embedded().map_err(DiagnoseError::Catalog)?;
-    let Moment {
+    let OneShot {
         cluster,
         observed,
         now,
-    } = moment;
+    } = one_shot;
     if let Some(name) = &options.namespace
         && matches!(cluster.view().namespace(name), Lookup::Absent)
     {

@@ -131,7 +131,7 @@ fn plan(options: &MigrateOptions) -> Result<Plan, MigrateError> {
         Some(namespace) => namespace,
         None => connection.namespace(),
     };
-    let moment = connection.moment(Some(namespace))?;
+    let one_shot = connection.one_shot(Some(namespace))?;
     let snapshot_classes = match options.copy {
         Copying::Snapshot => connection.snapshot_classes()?,
         Copying::Job | Copying::None => None,
@@ -140,12 +140,12 @@ fn plan(options: &MigrateOptions) -> Result<Plan, MigrateError> {
     let facts = migration::Facts {
         cluster: diagnosis::Facts {
             objects: analysis::Facts {
-                view: moment.cluster.view(),
+                view: one_shot.cluster.view(),
                 catalog: policy.catalog(),
                 nodes: NodeAssumption::Auto,
             },
-            observed: &moment.observed,
-            now: moment.now.unwrap_or_else(Timestamp::now),
+            observed: &one_shot.observed,
+            now: one_shot.now.unwrap_or_else(Timestamp::now),
             kubectl: &kubectl,
         },
         snapshot_classes: snapshot_classes.as_deref(),

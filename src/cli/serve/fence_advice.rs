@@ -27,9 +27,9 @@ use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::server::{Metrics, SilentNode};
 use crate::snapshot::Lookup;
+use crate::source::informer::{Fitness, Informer};
+use crate::source::unreachable_nodes;
 use crate::verdict::EffectivePolicy;
-use crate::view::live::{Fitness, LiveView};
-use crate::view::silent;
 
 /// Between two looks. As long as every node answers, a look costs the API server nothing.
 const INTERVAL: Duration = Duration::from_secs(30);
@@ -86,7 +86,7 @@ pub(super) async fn follow(advisor: Option<Advisor>) -> Infallible {
 
 impl Advisor {
     /// What there is to say at the moment, or why that is not known.
-    async fn look(&self, live: &LiveView) -> Result<Vec<FenceAdvice>, String> {
+    async fn look(&self, live: &Informer) -> Result<Vec<FenceAdvice>, String> {
         if let Fitness::Incomplete(reason) = live.fitness() {
             return Err(reason);
         }
@@ -94,10 +94,10 @@ impl Advisor {
             return Err("the nodes are not known; /readyz says why.".to_owned());
         }
         let deadline = Instant::now() + LONGEST_LOOK;
-        let Some(nodes) = live.answer(deadline, silent::nodes).await else {
+        let Some(nodes) = live.answer(deadline, unreachable_nodes::nodes).await else {
             return Ok(Vec::new());
         };
-        let (observed, now) = silent::read(&self.client, nodes, deadline).await;
+        let (observed, now) = unreachable_nodes::read(&self.client, nodes, deadline).await;
         if let Some(unread) = observed.unread.first() {
             return Err(format!(
                 "the {} could not be read: {}.",

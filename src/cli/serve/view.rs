@@ -12,11 +12,11 @@ use crate::model::workload::WorkloadKind;
 use crate::policy::Action;
 use crate::server::{HealthSource, Metrics, Readiness, ViewGauges};
 use crate::snapshot::{self, Snapshot};
+use crate::source::connect::Access;
+use crate::source::facts::{self, FactsError};
+use crate::source::informer::{Doubt, Fitness, Informer, MOST_CONFIRMED, MOST_LATE};
+use crate::source::status::{KindStatus, Link};
 use crate::verdict::Verdict;
-use crate::view::connect::Access;
-use crate::view::facts::{self, FactsError};
-use crate::view::live::{Doubt, Fitness, LiveView, MOST_CONFIRMED, MOST_LATE};
-use crate::view::status::{KindStatus, Link};
 
 /// The name of the condition on the view.
 const NAME: &str = "view";
@@ -31,7 +31,7 @@ pub(super) enum View {
     /// Files, which stand for a whole cluster.
     Files(Box<Snapshot>),
     /// A cluster, followed.
-    Live(Box<LiveView>, Stale),
+    Live(Box<Informer>, Stale),
 }
 
 impl View {
@@ -40,7 +40,7 @@ impl View {
     pub(super) fn open(options: &ServeOptions) -> Result<Self, FactsError> {
         if options.facts.is_empty() {
             let pods = options.bare_pods;
-            let live = LiveView::start(Access::default(), move |kind| {
+            let live = Informer::start(Access::default(), move |kind| {
                 pods || kind != ObjectKind::Workload(WorkloadKind::Pod)
             });
             return Ok(Self::Live(Box::new(live), options.stale));
@@ -89,7 +89,7 @@ impl View {
     }
 
     /// The cluster that is followed, where one is.
-    pub(super) fn live(&self) -> Option<&LiveView> {
+    pub(super) fn live(&self) -> Option<&Informer> {
         match self {
             Self::Files(_) => None,
             Self::Live(live, _) => Some(live),

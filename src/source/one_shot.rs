@@ -30,7 +30,7 @@ const PAGE: u32 = 500;
 
 /// A cluster at one moment.
 #[derive(Debug, Default)]
-pub struct Moment {
+pub struct OneShot {
     /// The guard's own facts. Of a kind that could not be read nothing is synced.
     pub cluster: Snapshot,
     /// The rest.
@@ -48,37 +48,39 @@ pub async fn read(
     config: Config,
     namespace: Option<&str>,
     deadline: Instant,
-) -> Result<Moment, ConnectError> {
+) -> Result<OneShot, ConnectError> {
     let client = client(config)?;
     let reader = Reader {
         client: &client,
         deadline,
     };
-    let resources = WATCHED.iter().map(|watched| Source::of(watched, namespace));
-    let events = |fields| Source::beside("", "events", "Event", namespace).only(fields);
+    let resources = WATCHED
+        .iter()
+        .map(|watched| ListRequest::of(watched, namespace));
+    let events = |fields| ListRequest::beside("", "events", "Event", namespace).only(fields);
     let beside = [
-        Source::attachments(),
-        Source::leases(),
+        ListRequest::attachments(),
+        ListRequest::leases(),
         events("reason=FailedAttachVolume"),
         events("reason=FailedMount"),
         events("reason=FailedMapVolume"),
     ];
-    let sources: Vec<Source<'_>> = resources.chain(beside).collect();
-    let mut moment = Moment::default();
-    let ((), now) = tokio::join!(reader.read(&sources, &mut moment), reader.time());
-    moment.now = now;
-    Ok(moment)
+    let sources: Vec<ListRequest<'_>> = resources.chain(beside).collect();
+    let mut one_shot = OneShot::default();
+    let ((), now) = tokio::join!(reader.read(&sources, &mut one_shot), reader.time());
+    one_shot.now = now;
+    Ok(one_shot)
 }
 
 /// A resource to be read.
-pub(super) struct Source<'a> {
+pub(super) struct ListRequest<'a> {
     kind: Option<ObjectKind>,
     resource: ApiResource,
     namespace: Option<&'a str>,
     fields: Option<String>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ListRequest<'a> {
     fn of(watched: &Watched, namespace: Option<&'a str>) -> Self {
         let namespaced = matches!(
             watched.kind,
@@ -139,17 +141,17 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the resources into `moment`, or why they could not be read.
-    pub(super) async fn read(&self, sources: &[Source<'_>], moment: &mut Moment) {
+    /// Reads the resources into `one_shot`, or why they could not be read.
+    pub(super) async fn read(&self, sources: &[ListRequest<'_>], one_shot: &mut OneShot) {
         let mut lists = iter(sources)
             .map(async |source| (source, self.list(source).await))
             .buffered(AT_ONCE);
         while let Some((source, list)) = lists.next().await {
             match list {
-                Ok(objects) => moment.take(source, &objects),
+                Ok(objects) => one_shot.take(source, &objects),
                 // Some are read in several parts.
-                Err(_) if !moment.observed.has_read(&source.resource.plural) => {}
-                Err(reason) => moment.observed.unread.push(Unread {
+                Err(_) if !one_shot.observed.has_read(&source.resource.plural) => {}
+                Err(reason) => one_shot.observed.unread.push(Unread {
                     resource: source.resource.plural.as_str().into(),
                     reason: reason.trim_end_matches('.').to_owned(),
                 }),
@@ -158,7 +160,7 @@ impl Reader<'_> {
     }
 
     /// All objects of a resource, or why they could not be read.
-    async fn list(&self, source: &Source<'_>) -> Result<Vec<RawObject>, String> {
+    async fn list(&self, source: &ListRequest<'_>) -> Result<Vec<RawObject>, String> {
         match timeout_at(self.deadline, self.pages(source)).await {
             Ok(Ok(objects)) => Ok(objects),
             Ok(Err(kube::Error::Api(status))) => Err(status.message.clone()),
@@ -167,7 +169,7 @@ impl Reader<'_> {
         }
     }
 
-    async fn pages(&self, source: &Source<'_>) -> Result<Vec<RawObject>, kube::Error> {
+    async fn pages(&self, source: &ListRequest<'_>) -> Result<Vec<RawObject>, kube::Error> {
         let api: Api<RawObject> = match source.namespace {
             Some(namespace) => {
                 Api::namespaced_with(self.client.clone(), namespace, &source.resource)
@@ -199,8 +201,8 @@ impl Reader<'_> {
     }
 }
 
-impl Moment {
-    fn take(&mut self, source: &Source<'_>, objects: &[RawObject]) {
+impl OneShot {
+    fn take(&mut self, source: &ListRequest<'_>, objects: &[RawObject]) {
         let observed = &mut self.observed;
         let mut malformed = 0;
         match source.resource.plural.as_str() {

@@ -18,7 +18,7 @@ use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use tokio_util::io::StreamReader;
 use tower_service::Service;
 
-use super::{Malformed, event, object};
+use super::{MalformedMessage, event, object};
 
 /// Protobuf where the API server has it, and JSON where something between does not.
 const ACCEPTED: HeaderValue =
@@ -35,13 +35,13 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Asks for watches in protobuf, and gives them on as JSON. Where something cannot be
 /// read, that watch ends with an error, and from then on they are asked for in JSON.
-pub(in crate::view) struct InProtobuf<S> {
+pub(in crate::source) struct InProtobuf<S> {
     inner: S,
     is_unreadable: Arc<AtomicBool>,
 }
 
 impl<S> InProtobuf<S> {
-    pub(in crate::view) fn new(inner: S) -> Self {
+    pub(in crate::source) fn new(inner: S) -> Self {
         Self {
             inner,
             is_unreadable: Arc::default(),
@@ -69,7 +69,7 @@ where
         if is_watch && !self.is_unreadable.load(Ordering::Relaxed) {
             request.headers_mut().insert(ACCEPT, ACCEPTED);
         }
-        let reading = Reading {
+        let reading = FrameReader {
             path: request.uri().path().to_owned(),
             is_unreadable: Arc::clone(&self.is_unreadable),
         };
@@ -90,13 +90,13 @@ where
 }
 
 /// Of one answer in protobuf.
-struct Reading {
+struct FrameReader {
     /// What was asked for.
     path: String,
     is_unreadable: Arc<AtomicBool>,
 }
 
-impl Reading {
+impl FrameReader {
     /// Each event behind its length; as JSON each is a line.
     fn events<B>(self, body: B) -> UnsyncBoxBody<Bytes, Failure>
     where
@@ -111,7 +111,7 @@ impl Reading {
             let json = match frame {
                 Ok(frame) => event(&frame),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    Err(Malformed("an event larger than 16 MiB"))
+                    Err(MalformedMessage("an event larger than 16 MiB"))
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -135,7 +135,7 @@ impl Reading {
     }
 
     /// Sees to it that what cannot be read is not asked for again.
-    fn check(&self, json: Result<Vec<u8>, Malformed>) -> Result<Vec<u8>, Failure> {
+    fn check(&self, json: Result<Vec<u8>, MalformedMessage>) -> Result<Vec<u8>, Failure> {
         json.map_err(|error| {
             self.is_unreadable.store(true, Ordering::Relaxed);
             tracing::warn!(path = self.path, %error, "A protobuf watch cannot be read, so the guard asks for JSON from now on.");

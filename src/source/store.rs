@@ -7,9 +7,9 @@ use crate::snapshot::{Snapshot, StoredObject};
 
 /// A [`Snapshot`] behind a lock that is held for one change, or for one judgement.
 #[derive(Debug, Default)]
-pub(super) struct SharedSnapshot(RwLock<Snapshot>);
+pub(super) struct SnapshotStore(RwLock<Snapshot>);
 
-impl SharedSnapshot {
+impl SnapshotStore {
     /// As [`Snapshot::apply`]. Where no fact changes, as in a heartbeat, readers
     /// are not disturbed at all.
     pub(super) fn apply(&self, object: Object) {

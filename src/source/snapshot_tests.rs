@@ -3,7 +3,7 @@ use serde::de::DeserializeSeed;
 
 use super::*;
 use crate::model::object::{Object, ObjectKind};
-use crate::view::facts;
+use crate::source::facts;
 
 /// Words that YAML may take for something else, and ordinary ones.
 fn word() -> impl Strategy<Value = String> {

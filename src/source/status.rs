@@ -109,12 +109,12 @@ impl fmt::Display for KindStatus {
 /// The statuses of the kinds that are followed.
 #[derive(Debug)]
 pub(super) struct Statuses {
-    kinds: Vec<(Watched, Mutex<State>)>,
+    kinds: Vec<(Watched, Mutex<SyncState>)>,
     changed: watch::Sender<()>,
 }
 
 #[derive(Debug)]
-struct State {
+struct SyncState {
     synced: bool,
     malformed: u64,
     last_event: Option<Timestamp>,
@@ -124,7 +124,7 @@ struct State {
 impl Statuses {
     pub(super) fn of(kinds: impl Fn(ObjectKind) -> bool) -> Self {
         let state = || {
-            Mutex::new(State {
+            Mutex::new(SyncState {
                 synced: false,
                 malformed: 0,
                 last_event: None,
@@ -230,7 +230,7 @@ impl Statuses {
         });
     }
 
-    fn change(&self, kind: ObjectKind, change: impl FnOnce(&mut State) -> bool) {
+    fn change(&self, kind: ObjectKind, change: impl FnOnce(&mut SyncState) -> bool) {
         let Some((_, state)) = self.kinds.iter().find(|(watched, _)| watched.kind == kind) else {
             return;
         };
@@ -240,6 +240,6 @@ impl Statuses {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<SyncState>) -> MutexGuard<'_, SyncState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

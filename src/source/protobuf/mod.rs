@@ -23,14 +23,14 @@ const MAGIC: &[u8] = b"k8s\0";
 /// Bytes that are not what the API server writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The API server sent {0}.")]
-pub struct Malformed(&'static str);
+pub struct MalformedMessage(&'static str);
 
 /// A watch's event as a line of JSON, without the line break.
 ///
 /// # Errors
 ///
 /// When `bytes` are not one `WatchEvent` about an object of a known kind.
-fn event(bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+fn event(bytes: &[u8]) -> Result<Vec<u8>, MalformedMessage> {
     let (mut kind, mut object) = (&[][..], None);
     let mut message = Message(bytes);
     while let Some((number, value)) = message.field()? {
@@ -40,7 +40,7 @@ fn event(bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
             _ => {}
         }
     }
-    let object = object.ok_or(Malformed("an event without an object"))?;
+    let object = object.ok_or(MalformedMessage("an event without an object"))?;
     let mut json = Vec::with_capacity(bytes.len());
     json.extend_from_slice(br#"{"type":"#);
     text(&mut json, kind)?;
@@ -55,16 +55,16 @@ fn event(bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
 /// # Errors
 ///
 /// When `bytes` are not one object of a known kind.
-pub fn object(bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+pub fn object(bytes: &[u8]) -> Result<Vec<u8>, MalformedMessage> {
     let mut json = Vec::with_capacity(bytes.len());
     write_object(&mut json, bytes)?;
     Ok(json)
 }
 
-fn write_object(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Malformed> {
-    let bytes = bytes
-        .strip_prefix(MAGIC)
-        .ok_or(Malformed("an object that is not encoded as protobuf"))?;
+fn write_object(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MalformedMessage> {
+    let bytes = bytes.strip_prefix(MAGIC).ok_or(MalformedMessage(
+        "an object that is not encoded as protobuf",
+    ))?;
     let (mut api_version, mut kind, mut raw) = (&[][..], &[][..], &[][..]);
     let mut unknown = Message(bytes);
     while let Some((number, value)) = unknown.field()? {
@@ -76,7 +76,7 @@ fn write_object(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Malformed> {
             _ => {}
         }
     }
-    let fields = fields_of(kind).ok_or(Malformed("an object of another kind"))?;
+    let fields = fields_of(kind).ok_or(MalformedMessage("an object of another kind"))?;
     json.extend_from_slice(br#"{"apiVersion":"#);
     text(json, api_version)?;
     json.extend_from_slice(br#","kind":"#);
@@ -87,7 +87,7 @@ fn write_object(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Malformed> {
 }
 
 /// The last value of the field with that number; empty where there is none.
-fn only_bytes(bytes: &[u8], wanted: u32) -> Result<&[u8], Malformed> {
+fn only_bytes(bytes: &[u8], wanted: u32) -> Result<&[u8], MalformedMessage> {
     let (mut message, mut found) = (Message(bytes), &[][..]);
     while let Some((number, value)) = message.field()? {
         if let (true, Value::Bytes(bytes)) = (number == wanted, value) {
@@ -104,7 +104,7 @@ fn write_fields(
     bytes: &[u8],
     fields: &[Field],
     mut is_first: bool,
-) -> Result<bool, Malformed> {
+) -> Result<bool, MalformedMessage> {
     // Of the list or map that is being written: its field's number, and its end.
     let mut open: Option<(u32, u8)> = None;
     let mut message = Message(bytes);
@@ -143,7 +143,11 @@ fn close(json: &mut Vec<u8>, open: &mut Option<(u32, u8)>) {
     json.extend(open.take().map(|(_, end)| end));
 }
 
-fn write_value(json: &mut Vec<u8>, value: Value<'_>, shape: &Shape) -> Result<(), Malformed> {
+fn write_value(
+    json: &mut Vec<u8>,
+    value: Value<'_>,
+    shape: &Shape,
+) -> Result<(), MalformedMessage> {
     match (shape, value) {
         (Shape::Text | Shape::Texts, Value::Bytes(bytes)) => text(json, bytes),
         (Shape::Flag, Value::Number(number)) => {
@@ -172,13 +176,14 @@ fn write_value(json: &mut Vec<u8>, value: Value<'_>, shape: &Shape) -> Result<()
             json.push(b':');
             text(json, only_bytes(only_bytes(entry, 2)?, 1)?)
         }
-        _ => Err(Malformed("a field of another type than it has")),
+        _ => Err(MalformedMessage("a field of another type than it has")),
     }
 }
 
-fn text(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Malformed> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Malformed("a text that is not UTF-8"))?;
-    to_writer(json, text).map_err(|_| Malformed("a text that JSON cannot hold"))
+fn text(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MalformedMessage> {
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| MalformedMessage("a text that is not UTF-8"))?;
+    to_writer(json, text).map_err(|_| MalformedMessage("a text that JSON cannot hold"))
 }
 
 /// Negative numbers are written as their two's complement.
@@ -188,7 +193,7 @@ fn integer(json: &mut Vec<u8>, number: u64) {
 }
 
 /// `Time`: the seconds since 1970; nothing where there is none.
-fn write_time(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Malformed> {
+fn write_time(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MalformedMessage> {
     if bytes.is_empty() {
         json.extend_from_slice(b"null");
         return Ok(());
@@ -200,12 +205,12 @@ fn write_time(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Malformed> {
         }
     }
     let time = Timestamp::from_second(seconds.cast_signed())
-        .map_err(|_| Malformed("a time that no calendar has"))?;
+        .map_err(|_| MalformedMessage("a time that no calendar has"))?;
     text(json, time.to_string().as_bytes())
 }
 
 /// `IntOrString`: which of the two, the number, the text.
-fn int_or_string(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Malformed> {
+fn int_or_string(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MalformedMessage> {
     let (mut is_text, mut int, mut string) = (false, 0, &[][..]);
     let mut message = Message(bytes);
     while let Some((number, value)) = message.field()? {
@@ -238,7 +243,7 @@ enum Value<'a> {
 
 impl<'a> Message<'a> {
     /// The next field's number and value; `None` at the end.
-    fn field(&mut self) -> Result<Option<(u32, Value<'a>)>, Malformed> {
+    fn field(&mut self) -> Result<Option<(u32, Value<'a>)>, MalformedMessage> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -251,24 +256,28 @@ impl<'a> Message<'a> {
                 Value::Bytes(self.take(length)?)
             }
             5 => self.take(4).map(|_| Value::Other)?,
-            _ => return Err(Malformed("a field of a type that protobuf does not have")),
+            _ => {
+                return Err(MalformedMessage(
+                    "a field of a type that protobuf does not have",
+                ));
+            }
         };
         let number =
-            u32::try_from(tag >> 3).map_err(|_| Malformed("a field's number too large"))?;
+            u32::try_from(tag >> 3).map_err(|_| MalformedMessage("a field's number too large"))?;
         Ok(Some((number, value)))
     }
 
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8], MalformedMessage> {
         let (taken, rest) = self
             .0
             .split_at_checked(length)
-            .ok_or(Malformed("less than it announced"))?;
+            .ok_or(MalformedMessage("less than it announced"))?;
         self.0 = rest;
         Ok(taken)
     }
 
     /// Seven bits a byte, the lowest first.
-    fn number(&mut self) -> Result<u64, Malformed> {
+    fn number(&mut self) -> Result<u64, MalformedMessage> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?[0];
@@ -277,6 +286,6 @@ impl<'a> Message<'a> {
                 return Ok(number);
             }
         }
-        Err(Malformed("a number of more than 64 bits"))
+        Err(MalformedMessage("a number of more than 64 bits"))
     }
 }

@@ -15,8 +15,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use multi_attach_guard::model::object::ObjectKind;
 use multi_attach_guard::model::workload::WorkloadKind;
 use multi_attach_guard::snapshot::{Lookup, View};
-use multi_attach_guard::view::live::{Fitness, LiveView};
-use multi_attach_guard::view::status::Link;
+use multi_attach_guard::source::informer::{Fitness, Informer};
+use multi_attach_guard::source::status::Link;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -32,12 +32,12 @@ fn config(plane: &ControlPlane) -> Config {
         .unwrap()
 }
 
-fn start(plane: &ControlPlane, config: Config) -> LiveView {
+fn start(plane: &ControlPlane, config: Config) -> Informer {
     let _runtime = plane.runtime().enter();
-    LiveView::with_config(config, |_| true)
+    Informer::with_config(config, |_| true)
 }
 
-fn names(view: &LiveView, namespace: &str, claim: &str) -> String {
+fn names(view: &Informer, namespace: &str, claim: &str) -> String {
     let mut names: Vec<String> = view.look(|view| {
         let users = view.workloads_using(namespace, claim).into_iter();
         users
@@ -207,7 +207,7 @@ fn a_claim_is_found_before_its_event_arrives() {
     config.auth_info.impersonate = Some("late-claim".to_owned());
     let view = {
         let _runtime = plane.runtime().enter();
-        LiveView::with_config(config, |kind| kind == ObjectKind::Claim)
+        Informer::with_config(config, |kind| kind == ObjectKind::Claim)
     };
     let claim = |name: &'static str| {
         let namespace = namespace.as_str();

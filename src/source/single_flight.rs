@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use crate::snapshot::LookupRequest;
 
 /// The questions of one sort that are under way.
-pub(super) struct Together<A>(Mutex<HashMap<LookupRequest, UnderWay<A>>>);
+pub(super) struct SingleFlight<A>(Mutex<HashMap<LookupRequest, UnderWay<A>>>);
 
 /// A question that is under way.
 struct UnderWay<A> {
@@ -17,13 +17,13 @@ struct UnderWay<A> {
     waiting: usize,
 }
 
-impl<A> Default for Together<A> {
+impl<A> Default for SingleFlight<A> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<A: Clone> Together<A> {
+impl<A: Clone> SingleFlight<A> {
     /// The answer to the question, by `ask` or by somebody else's. An answer to what was
     /// under way before this call counts where it `may_be_older`.
     pub(super) async fn ask<F>(
@@ -64,7 +64,7 @@ impl<A: Clone> Together<A> {
     }
 }
 
-impl<A> Together<A> {
+impl<A> SingleFlight<A> {
     fn lock(&self) -> MutexGuard<'_, HashMap<LookupRequest, UnderWay<A>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,7 +73,7 @@ impl<A> Together<A> {
 /// A place among those who wait for an answer. The question ends once it is answered, or
 /// once nobody waits for it any more, also where the one who waits is dropped.
 struct Place<'a, A> {
-    together: &'a Together<A>,
+    together: &'a SingleFlight<A>,
     answer: Arc<OnceCell<A>>,
     question: &'a LookupRequest,
 }
@@ -125,7 +125,7 @@ mod tests {
 
     /// How many questions twenty who ask the same at the same time become.
     async fn asked(may_be_older: bool) -> usize {
-        let together = Together::default();
+        let together = SingleFlight::default();
         let question = question("n1");
         let number = AtomicUsize::new(0);
         let all_wait = Notify::new();
@@ -155,7 +155,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_gives_up_leaves_the_question_to_the_next() {
-        let together = Together::default();
+        let together = SingleFlight::default();
         let question = question("n1");
         let never = || std::future::pending::<u8>();
         let given_up = together.ask(&question, |_| true, never);

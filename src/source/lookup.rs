@@ -17,9 +17,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::snapshot::{Lookup, LookupRequest, StoredObject};
 
+use super::limiter::Limiter;
 use super::resource::{RawObject, Watched};
-use super::together::Together;
-use super::turns::Turns;
+use super::single_flight::SingleFlight;
 
 /// Questions to the API server at the same time; further ones wait their turn
 /// within their deadline. A flood of reviews must not become one of questions.
@@ -45,9 +45,9 @@ type Answer = Lookup<Arc<StoredObject>>;
 /// the other one. That an object is absent is remembered for a moment where it
 /// was missed again and again, and never by those who ask for a [`Age::New`]
 /// answer.
-pub(super) struct LateObjects {
-    together: Together<Answer>,
-    turns: Turns,
+pub(super) struct ObjectLookup {
+    single_flight: SingleFlight<Answer>,
+    limiter: Limiter,
     misses: Misses,
     counts: Counts,
 }
@@ -69,18 +69,18 @@ pub(super) enum Age {
     New,
 }
 
-impl Default for LateObjects {
+impl Default for ObjectLookup {
     fn default() -> Self {
         Self {
-            together: Together::default(),
-            turns: Turns::new(AT_ONCE, OF_A_NAMESPACE),
+            single_flight: SingleFlight::default(),
+            limiter: Limiter::new(AT_ONCE, OF_A_NAMESPACE),
             misses: Misses::default(),
             counts: Counts::default(),
         }
     }
 }
 
-impl LateObjects {
+impl ObjectLookup {
     /// The objects as the API server has them. What it has not answered by
     /// `deadline` is `NotSynced`.
     pub(super) async fn ask(
@@ -130,10 +130,10 @@ impl LateObjects {
         // came to be.
         let may_be_older = |answer: &Answer| age == Age::Any && *answer != Lookup::Absent;
         let ask = || async {
-            let _turn = self.turns.take(&question.namespace).await;
+            let _turn = self.limiter.take(&question.namespace).await;
             get(client, question).await
         };
-        self.together.ask(question, may_be_older, ask).await
+        self.single_flight.ask(question, may_be_older, ask).await
     }
 }
 

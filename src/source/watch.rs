@@ -9,8 +9,8 @@ use kube::runtime::watcher::{self, Config, Event, watcher};
 use kube::{Api, Client};
 
 use super::resource::{RawObject, Watched};
-use super::shared::SharedSnapshot;
 use super::status::{Link, Statuses};
+use super::store::SnapshotStore;
 
 /// The API server ends a watch after so many seconds, and it is begun anew
 /// where it ended. A connection that died in silence is noticed 5 s later.
@@ -24,7 +24,7 @@ const PAGE: u32 = 200;
 pub(super) async fn follow(
     watched: Watched,
     client: Client,
-    cluster: Arc<SharedSnapshot>,
+    cluster: Arc<SnapshotStore>,
     statuses: Arc<Statuses>,
 ) {
     let api: Api<RawObject> = Api::all_with(client, &watched.api_resource());
@@ -54,7 +54,7 @@ async fn run(
     watched: Watched,
     api: &Api<RawObject>,
     config: Config,
-    cluster: &SharedSnapshot,
+    cluster: &SnapshotStore,
     statuses: &Statuses,
 ) -> Ended {
     let kind = watched.kind;

@@ -13,11 +13,11 @@ use crate::model::object::ObjectKind;
 use crate::snapshot::{LiveLookups, Lookup, LookupRequest, Overlay, Snapshot, View};
 
 use super::connect::{Access, ConnectError, listening_client};
-use super::late::{Age, LateObjects};
+use super::limiter::Limiter;
 use super::list::{Listed, Lists};
-use super::shared::SharedSnapshot;
+use super::lookup::{Age, ObjectLookup};
 use super::status::{KindStatus, Statuses};
-use super::turns::Turns;
+use super::store::SnapshotStore;
 use super::watch::follow;
 
 /// Between two attempts to find out which cluster to talk to. A kubeconfig is a
@@ -50,18 +50,18 @@ const OF_A_NAMESPACE: usize = 12;
 /// A view of a cluster as it is now. Dropping it ends all watches.
 ///
 /// It answers at once, from what it knows, whether or not the API server can be
-/// reached; how old that is stands in [`LiveView::statuses`].
-pub struct LiveView {
+/// reached; how old that is stands in [`Informer::statuses`].
+pub struct Informer {
     shared: Arc<Shared>,
-    late_objects: LateObjects,
+    late_objects: ObjectLookup,
     lists: Lists,
-    turns: Turns,
+    turns: Limiter,
     /// Dropping it ends the watches.
     tasks: JoinSet<()>,
 }
 
 struct Shared {
-    cluster: Arc<SharedSnapshot>,
+    cluster: Arc<SnapshotStore>,
     statuses: Arc<Statuses>,
     client: OnceLock<Client>,
     /// Why not even an attempt to reach a cluster can begin.
@@ -113,7 +113,7 @@ enum ConnectBy {
     Config(Box<Config>),
 }
 
-impl LiveView {
+impl Informer {
     /// Begins to follow the cluster behind `access`, only the `kinds` that are asked
     /// for, and returns at once; what is of another kind stays `NotSynced`. While there
     /// is no usable configuration, it is looked for again and again.
@@ -143,9 +143,9 @@ impl LiveView {
         tasks.spawn(run(origin, Arc::clone(&shared)));
         Self {
             shared,
-            late_objects: LateObjects::default(),
+            late_objects: ObjectLookup::default(),
             lists: Lists::default(),
-            turns: Turns::new(CONFIRMED_AT_ONCE, OF_A_NAMESPACE),
+            turns: Limiter::new(CONFIRMED_AT_ONCE, OF_A_NAMESPACE),
             tasks,
         }
     }
@@ -430,5 +430,5 @@ async fn connect(origin: &ConnectBy, statuses: &Arc<Statuses>) -> Result<Client,
 }
 
 #[cfg(test)]
-#[path = "live_tests.rs"]
+#[path = "informer_tests.rs"]
 mod tests;

@@ -27,16 +27,16 @@ fn node(name: &str) -> Value {
     json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}})
 }
 
-fn follow_all(server: &FakeApiServer) -> LiveView {
-    LiveView::with_config(server.config(), |_| true)
+fn follow_all(server: &FakeApiServer) -> Informer {
+    Informer::with_config(server.config(), |_| true)
 }
 
-fn follow_claims(server: &FakeApiServer) -> LiveView {
-    LiveView::with_config(server.config(), |kind| kind == ObjectKind::Claim)
+fn follow_claims(server: &FakeApiServer) -> Informer {
+    Informer::with_config(server.config(), |kind| kind == ObjectKind::Claim)
 }
 
 /// Waits for `condition`, looking again at every sign of life from the cluster.
-async fn until(view: &LiveView, what: &str, condition: impl Fn(&LiveView) -> bool) {
+async fn until(view: &Informer, what: &str, condition: impl Fn(&Informer) -> bool) {
     let mut changes = view.shared.statuses.changes();
     let deadline = deadline();
     while !condition(view) {
@@ -46,7 +46,7 @@ async fn until(view: &LiveView, what: &str, condition: impl Fn(&LiveView) -> boo
     }
 }
 
-fn knows(view: &LiveView, name: &str) -> bool {
+fn knows(view: &Informer, name: &str) -> bool {
     view.look(|view| view.claim("shop", name).found().is_some())
 }
 
@@ -59,12 +59,12 @@ fn owned(answer: Lookup<&Claim>) -> Lookup<Claim> {
     }
 }
 
-async fn ask(view: &LiveView, name: &str) -> Lookup<Claim> {
+async fn ask(view: &Informer, name: &str) -> Lookup<Claim> {
     view.answer(deadline(), |view| owned(view.claim("shop", name)))
         .await
 }
 
-fn status(view: &LiveView, kind: ObjectKind) -> KindStatus {
+fn status(view: &Informer, kind: ObjectKind) -> KindStatus {
     view.statuses()
         .into_iter()
         .find(|status| status.kind == kind)
@@ -173,7 +173,7 @@ async fn answers_go_on_while_the_api_server_is_away() {
     view.synced(deadline()).await.unwrap();
 
     server.stop();
-    let lost = |view: &LiveView| matches!(view.fitness(), Fitness::Stale(_));
+    let lost = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "the loss is noticed", lost).await;
     assert!(knows(&view, "data"));
     let Fitness::Stale(sentence) = view.fitness() else {
@@ -203,7 +203,7 @@ async fn an_api_server_that_refuses_is_asked_again() {
     let mut server = FakeApiServer::new();
     server.stop();
     let view = follow_claims(&server);
-    let refused = |view: &LiveView| {
+    let refused = |view: &Informer| {
         matches!(&status(view, ObjectKind::Claim).link,
             Link::Disconnected { reason, .. } if reason.contains("refused"))
     };
@@ -416,7 +416,7 @@ async fn without_a_cluster_the_view_says_why() {
     let access = Access {
         context: Some("no-such-context".to_owned()),
     };
-    let view = LiveView::start(access, |_| true);
+    let view = Informer::start(access, |_| true);
     let error = view
         .synced(Instant::now() + Duration::from_millis(500))
         .await
@@ -593,7 +593,7 @@ fn late_cases() -> Vec<Late> {
     ]
 }
 
-async fn small_cluster(more: Vec<(&'static str, Value)>) -> (FakeApiServer, LiveView) {
+async fn small_cluster(more: Vec<(&'static str, Value)>) -> (FakeApiServer, Informer) {
     let server = FakeApiServer::new();
     server.put(NODES, node("n1"));
     server.put(NODES, node("n2"));
@@ -645,7 +645,7 @@ async fn what_cannot_be_confirmed_is_said() {
     assert_eq!(confirmed, (true, None), "once the watch has caught up");
 
     server.stop();
-    let lost = |view: &LiveView| matches!(view.fitness(), Fitness::Stale(_));
+    let lost = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "the loss is noticed", lost).await;
     let (denied, doubt) = view.confirm(MOST_CONFIRMED, deadline(), judge).await;
     assert!(denied && doubt.is_some());
@@ -824,7 +824,7 @@ async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
     server.forbid("/api/v1/namespaces/shop");
     server.put(NODES, node("n1"));
     let view = follow_all(&server);
-    let lacks_namespaces = |view: &LiveView| matches!(view.fitness(), Fitness::Stale(_));
+    let lacks_namespaces = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "all else is known", lacks_namespaces).await;
     let look = |view: View<'_>| view.namespace("shop") == Lookup::NotSynced;
     let looked = view.confirm(MOST_CONFIRMED, deadline(), look).await;
@@ -835,7 +835,7 @@ async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
 async fn what_is_not_followed_is_not_asked_for_and_is_no_reason_to_doubt() {
     let server = FakeApiServer::new();
     let pods = ObjectKind::Workload(WorkloadKind::Pod);
-    let view = LiveView::with_config(server.config(), move |kind| kind != pods);
+    let view = Informer::with_config(server.config(), move |kind| kind != pods);
     view.synced(deadline()).await.unwrap();
     let look =
         |view: View<'_>| view.workload(WorkloadKind::Pod, "shop", "web") == Lookup::NotSynced;

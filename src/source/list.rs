@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::resource::{RawObject, WATCHED, Watched};
-use super::shared::SharedSnapshot;
-use super::together::Together;
+use super::single_flight::SingleFlight;
+use super::store::SnapshotStore;
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::snapshot::{LookupRequest, StoredObject};
@@ -56,15 +56,15 @@ enum Answer {
 /// Asks the API server for all objects of a kind, once for all reviews that want to know
 /// it at the same time.
 pub(super) struct Lists {
-    together: Together<Answer>,
-    turns: Semaphore,
+    single_flight: SingleFlight<Answer>,
+    limiter: Semaphore,
 }
 
 impl Default for Lists {
     fn default() -> Self {
         Self {
-            together: Together::default(),
-            turns: Semaphore::new(AT_ONCE),
+            single_flight: SingleFlight::default(),
+            limiter: Semaphore::new(AT_ONCE),
         }
     }
 }
@@ -76,7 +76,7 @@ impl Lists {
     pub(super) async fn ask(
         &self,
         client: &Client,
-        cluster: &SharedSnapshot,
+        cluster: &SnapshotStore,
         question: &LookupRequest,
         deadline: Instant,
     ) -> Listed {
@@ -86,7 +86,7 @@ impl Lists {
         let ask = async || {
             let never = |_: &Answer| false;
             let read = || self.read(client, watched, question);
-            self.together.ask(question, never, read).await
+            self.single_flight.ask(question, never, read).await
         };
         let settled = async {
             loop {
@@ -138,7 +138,7 @@ impl Lists {
         let mut seen = 0;
         let mut read = Vec::new();
         loop {
-            let Ok(_turn) = self.turns.acquire().await else {
+            let Ok(_turn) = self.limiter.acquire().await else {
                 return Ok(Answer::None);
             };
             let page = objects.list(&parameters).await?;

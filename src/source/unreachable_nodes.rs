@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::time::Instant;
 
-use super::moment::{Moment, Reader, Source};
+use super::one_shot::{ListRequest, OneShot, Reader};
 use crate::diagnosis::{NodeState, Observed};
 use crate::model::Text;
 use crate::snapshot::View;
@@ -36,28 +36,30 @@ pub async fn read(
     deadline: Instant,
 ) -> (Observed, Timestamp) {
     let reader = Reader { client, deadline };
-    let mut moment = Moment::default();
-    reader.read(&[Source::attachments()], &mut moment).await;
+    let mut one_shot = OneShot::default();
+    reader
+        .read(&[ListRequest::attachments()], &mut one_shot)
+        .await;
     let (silent, answering): (Vec<_>, Vec<_>) = nodes.into_iter().partition(is_silent);
     let mut holding: BTreeSet<Text> = silent.into_iter().map(|node| node.name).collect();
-    let attachments = &moment.observed.attachments;
+    let attachments = &one_shot.observed.attachments;
     holding.retain(|name| attachments.iter().any(|it| it.node == *name));
     if holding.is_empty() {
-        moment.observed.attachments.clear();
-        return (moment.observed, Timestamp::now());
+        one_shot.observed.attachments.clear();
+        return (one_shot.observed, Timestamp::now());
     }
-    let pods = |fields: &str| Source::beside("", "pods", "Pod", None).only(fields);
-    let node = |fields: &str| Source::beside("", "nodes", "Node", None).only(fields);
-    let mut sources = vec![Source::leases(), pods("status.phase=Pending")];
+    let pods = |fields: &str| ListRequest::beside("", "pods", "Pod", None).only(fields);
+    let node = |fields: &str| ListRequest::beside("", "nodes", "Node", None).only(fields);
+    let mut sources = vec![ListRequest::leases(), pods("status.phase=Pending")];
     for name in &holding {
         // Once more, with all its taints and as it is now.
         sources.push(node(&format!("metadata.name={name}")));
         let there = format!("spec.nodeName={name},status.phase!=Pending");
         sources.push(pods(&there));
     }
-    let ((), now) = tokio::join!(reader.read(&sources, &mut moment), reader.time());
-    moment.observed.nodes.extend(answering);
-    (moment.observed, now.unwrap_or_else(Timestamp::now))
+    let ((), now) = tokio::join!(reader.read(&sources, &mut one_shot), reader.time());
+    one_shot.observed.nodes.extend(answering);
+    (one_shot.observed, now.unwrap_or_else(Timestamp::now))
 }
 
 /// Whether the controller manager has heard nothing of it for a while.
