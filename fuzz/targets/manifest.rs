@@ -3,8 +3,8 @@
 use json_patch::Patch;
 use multi_attach_guard::manifest::edit::apply_each;
 use multi_attach_guard::manifest::find::{Exclude, find};
-use multi_attach_guard::manifest::items::{Item, Objects, read_objects};
 use multi_attach_guard::manifest::kustomization::Kustomization;
+use multi_attach_guard::manifest::objects::{Item, Objects, read_objects};
 use multi_attach_guard::manifest::source::Source;
 use multi_attach_guard::manifest::split::{Part, parts};
 use multi_attach_guard::manifest::tree::Tree;

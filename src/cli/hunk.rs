@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::manifest::edit;
-use crate::manifest::items::read_objects;
+use crate::manifest::objects::read_objects;
 use crate::manifest::source::Source;
 use crate::manifest::split::{Part, parts};
 use crate::model::object::ObjectRef;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::compose::{Leniency, MAX_DEPTH, Stop, compose, narrow};
+use super::builder::{Leniency, MAX_DEPTH, Stop, compose, narrow};
 use super::error::{Fault, Problem};
 use super::tree::{Node, Scalar, Shape, Tree};
 

@@ -105,9 +105,9 @@ impl<'p> Iterator for Steps<'p> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::objects::object_at;
-    use super::super::place::line_and_column;
+    use super::super::position::line_and_column;
     use super::super::tree::Tree;
+    use super::super::visit::object_at;
     use super::locate;
 
     /// The line, the column and the text of the spot.

@@ -3,12 +3,12 @@
 use rayon::prelude::*;
 
 use super::error::{Fault, Problem, ReadError};
-use super::objects::{Manifest, visit};
-use super::place::Lines;
+use super::position::Lines;
 use super::source::Source;
 use super::split::{Part, parts};
 use super::template;
 use super::tree::Tree;
+use super::visit::{Manifest, visit};
 
 /// Files of more documents are shared out between the threads by document.
 const MANY: usize = 100;

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::error::{Problem, ReadError};
-use super::place;
+use super::position;
 
 /// The most that is read of one file or of standard input.
 pub const MAX_BYTES: u64 = 64 << 20;
@@ -175,7 +175,7 @@ pub(super) fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(&error.as_bytes()[..valid]);
-        let (line, column) = place::line_and_column(&text, valid);
+        let (line, column) = position::line_and_column(&text, valid);
         ReadError {
             file: name.to_owned(),
             line: Some(line),

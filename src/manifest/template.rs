@@ -1,8 +1,8 @@
 //! What is still to be filled in: templates, placeholders, encrypted values.
 
-use super::objects::Manifest;
 use super::tree::{Id, Tree};
 use super::versions::kind_of;
+use super::visit::Manifest;
 use crate::model::object::ObjectKind;
 
 /// Marks of template languages that make text something other than YAML: Helm and

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use granit_parser::ScalarStyle;
 
-use super::place::Lines;
+use super::position::Lines;
 use super::scalar::{self, Meaning};
 
 /// The place of a node in its [`Tree`].

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::manifest::error::{Problem, ReadError};
 use crate::manifest::find::{Exclude, find};
-use crate::manifest::items::{Item, read_objects};
-use crate::manifest::place::line_and_column;
+use crate::manifest::objects::{Item, read_objects};
+use crate::manifest::position::line_and_column;
 use crate::manifest::source::Source;
 use crate::model::object::Object;
 use crate::snapshot::Snapshot;

@@ -13,9 +13,9 @@ use super::repository::Repository;
 use super::scope::{Member, Scopes, Surroundings};
 use crate::manifest::error::ReadError;
 use crate::manifest::find::{Exclude, Found, find};
-use crate::manifest::hook::Hook;
-use crate::manifest::items::{Item, read_objects};
+use crate::manifest::helm_hook::HelmHook;
 use crate::manifest::kustomization::{FILE_NAMES, Kustomization};
+use crate::manifest::objects::{Item, read_objects};
 use crate::manifest::source::Source;
 use crate::model::object::Object;
 use crate::report::{Summary, Unopened, Unread};
@@ -216,7 +216,7 @@ impl Gathered {
         let source = |number: &usize| self.objects[*number].place.source;
         let passes = |number: &usize| {
             let hook = self.objects[*number].hook;
-            matches!(hook, Some(Hook::Apart | Hook::Test))
+            matches!(hook, Some(HelmHook::OutsideRelease | HelmHook::Test))
         };
         judged
             .chunk_by(|a, b| source(a) == source(b) && !passes(a) && !passes(b))

@@ -16,10 +16,10 @@ use super::scope::Surroundings;
 use super::unused;
 use crate::analysis::volumes::claims;
 use crate::cli::hunk;
-use crate::manifest::hook::Hook;
+use crate::manifest::field_index::FieldIndex;
+use crate::manifest::helm_hook::HelmHook;
 use crate::manifest::locate::Spot;
-use crate::manifest::outline::Outline;
-use crate::manifest::place::Lines;
+use crate::manifest::position::Lines;
 use crate::manifest::split::parts;
 use crate::model::object::Object;
 use crate::policy::Action;
@@ -32,7 +32,7 @@ use crate::verdict::{
 
 /// The document of an object, but for its bulk; made when it is asked for.
 pub(super) struct FileDocument<'m> {
-    outline: &'m Outline,
+    outline: &'m FieldIndex,
     value: OnceCell<Value>,
 }
 
@@ -267,7 +267,7 @@ fn as_notice(known: &Known, finding: &Finding) -> Option<String> {
     // A notice names its object itself.
     let object = format!("{}: ", finding.object);
     let message = (finding.message.strip_prefix(&object)).unwrap_or(&finding.message);
-    if known.hook == Some(Hook::Test) {
+    if known.hook == Some(HelmHook::Test) {
         return Some(format!(
             "This is a Helm test, which exists only while somebody runs it: {message}"
         ));

@@ -1,8 +1,8 @@
 //! What is known of one object of a manifest.
 
-use crate::manifest::hook::Hook;
-use crate::manifest::items::Note;
-use crate::manifest::outline::Outline;
+use crate::manifest::field_index::FieldIndex;
+use crate::manifest::helm_hook::HelmHook;
+use crate::manifest::objects::Note;
 use crate::manifest::read::Position;
 use crate::model::object::{Object, ObjectRef};
 
@@ -12,8 +12,8 @@ pub(super) struct Known {
     /// The object as its manifest names it, without a namespace it does not say.
     pub(super) reference: ObjectRef,
     pub(super) object: Object,
-    pub(super) outline: Outline,
-    pub(super) hook: Option<Hook>,
+    pub(super) outline: FieldIndex,
+    pub(super) hook: Option<HelmHook>,
     /// The Helm template it was rendered from.
     pub(super) template: Option<Box<str>>,
     pub(super) notes: Vec<Note>,

@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use crate::analysis::volumes::claims;
-use crate::manifest::hook::Hook;
+use crate::manifest::helm_hook::HelmHook;
 use crate::manifest::source::Source;
 use crate::model::Text;
 use crate::model::claim::Claim;
@@ -35,7 +35,7 @@ pub(super) use surroundings::Surroundings;
 pub(super) struct Member<'g> {
     pub(super) source: usize,
     pub(super) object: &'g Object,
-    pub(super) hook: Option<Hook>,
+    pub(super) hook: Option<HelmHook>,
     /// Whether it is judged, and not only a fact.
     pub(super) judged: bool,
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::manifest::place::line_and_column;
+use crate::manifest::position::line_and_column;
 use crate::manifest::split::{Part, parts};
 use crate::manifest::tree::{Id, Tree};
 

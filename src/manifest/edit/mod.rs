@@ -13,8 +13,8 @@ use json_patch::Patch;
 use serde_json::Value;
 
 use super::error::Fault;
-use super::objects::object_at;
 use super::tree::Tree;
+use super::visit::object_at;
 
 /// Why a document is not edited.
 #[derive(Debug, thiserror::Error)]

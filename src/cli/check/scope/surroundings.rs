@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{Answer, Key, Member, Scopes, global, key, stems, target};
 use crate::analysis::volumes::claims;
-use crate::manifest::hook::Hook;
+use crate::manifest::helm_hook::HelmHook;
 use crate::model::Text;
 use crate::model::claim::Claim;
 use crate::model::object::{Object, ObjectKind};
@@ -256,7 +256,7 @@ impl Walk<'_, '_> {
         let scopes = self.scopes;
         let Member { source, hook, .. } = scopes.members[number];
         let metadata = &workload.metadata;
-        let alone = hook == Some(Hook::Apart);
+        let alone = hook == Some(HelmHook::OutsideRelease);
         for template in &workload.claim_templates {
             self.storage(template);
         }
@@ -376,7 +376,7 @@ impl Walk<'_, '_> {
                 };
                 *user != number
                     && (is_fact || !scopes.is_apart(self.from, source))
-                    && !matches!(hook, Some(Hook::Apart | Hook::Test))
+                    && !matches!(hook, Some(HelmHook::OutsideRelease | HelmHook::Test))
                     && (is_fact && definition.is_none() || means_it())
             })
             .collect();

@@ -6,16 +6,16 @@ use super::tree::{Id, Tree};
 ///
 /// Source: <https://helm.sh/docs/topics/charts_hooks/>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hook {
+pub enum HelmHook {
     /// Only before the release is installed or after it is deleted.
-    Apart,
+    OutsideRelease,
     /// When somebody runs `helm test`.
     Test,
     /// While the release is there, for a time.
-    Overlay,
+    WithRelease,
 }
 
-impl Hook {
+impl HelmHook {
     /// The hook that the object `id` is, if it is one.
     pub(super) fn of(tree: &Tree<'_>, id: Id) -> Option<Self> {
         let annotations = tree.at(id, &["metadata", "annotations"])?;
@@ -24,9 +24,9 @@ impl Hook {
         Some(if hooks.clone().all(|it| it.starts_with("test")) {
             Self::Test
         } else if hooks.all(|it| matches!(it, "pre-install" | "post-delete" | "crd-install")) {
-            Self::Apart
+            Self::OutsideRelease
         } else {
-            Self::Overlay
+            Self::WithRelease
         })
     }
 }
@@ -38,20 +38,20 @@ mod tests {
     #[test]
     fn hooks_say_when_an_object_is_there() {
         for (hooks, expected) in [
-            ("pre-install", Some(Hook::Apart)),
-            ("pre-install, post-delete", Some(Hook::Apart)),
-            ("pre-install,pre-upgrade", Some(Hook::Overlay)),
-            ("post-install", Some(Hook::Overlay)),
-            ("test", Some(Hook::Test)),
-            ("test-success", Some(Hook::Test)),
+            ("pre-install", Some(HelmHook::OutsideRelease)),
+            ("pre-install, post-delete", Some(HelmHook::OutsideRelease)),
+            ("pre-install,pre-upgrade", Some(HelmHook::WithRelease)),
+            ("post-install", Some(HelmHook::WithRelease)),
+            ("test", Some(HelmHook::Test)),
+            ("test-success", Some(HelmHook::Test)),
         ] {
             let text = format!("metadata: {{annotations: {{helm.sh/hook: \"{hooks}\"}}}}");
             let tree = Tree::parse(&text).unwrap().unwrap();
-            assert_eq!(Hook::of(&tree, tree.root()), expected, "{hooks}");
+            assert_eq!(HelmHook::of(&tree, tree.root()), expected, "{hooks}");
         }
         let tree = Tree::parse("metadata: {annotations: {a: b}}")
             .unwrap()
             .unwrap();
-        assert_eq!(Hook::of(&tree, tree.root()), None);
+        assert_eq!(HelmHook::of(&tree, tree.root()), None);
     }
 }

@@ -30,14 +30,14 @@ const BULK: &[(&str, &str)] = &[
 
 /// An object without its bulk, and where each of its fields stands in the file.
 #[derive(Clone, Debug)]
-pub struct Outline {
+pub struct FieldIndex {
     json: Box<str>,
     /// One for the object, then one for each entry and item in it, in the order of
     /// the text of `json`. Bytes of the file.
     spots: Box<[(u32, u32)]>,
 }
 
-impl Outline {
+impl FieldIndex {
     /// Keeps the object `id` of the document `part`.
     #[must_use]
     pub fn of(tree: &Tree<'_>, id: Id, part: &Part<'_>) -> Self {
@@ -204,7 +204,7 @@ labels: {status: live, containers: two, secret: no}
     fn the_bulk_is_left_out_only_where_it_stands() {
         let part = &parts(TEXT)[0];
         let tree = Tree::parse(part.text).unwrap().unwrap();
-        let outline = Outline::of(&tree, tree.root(), part);
+        let outline = FieldIndex::of(&tree, tree.root(), part);
         assert_eq!(
             outline.document(),
             json!({
@@ -235,7 +235,7 @@ labels: {status: live, containers: two, secret: no}
             let text = format!("{before}{text}");
             let part = &parts(&text)[1];
             let tree = Tree::parse(part.text).unwrap().unwrap();
-            let outline = Outline::of(&tree, tree.root(), part);
+            let outline = FieldIndex::of(&tree, tree.root(), part);
             let document = outline.document();
             for path in [
                 "spec",

@@ -1,0 +1,94 @@
+//! The objects of a document: the document itself, or those of a list.
+
+use super::split::Part;
+use super::tree::{Id, Shape, Tree};
+
+/// One object of a manifest.
+#[derive(Debug)]
+pub struct Manifest<'a, 't> {
+    /// The document.
+    pub tree: &'a Tree<'t>,
+    /// The object's node in it.
+    pub id: Id,
+    /// `apps/v1` for example.
+    pub api_version: &'a str,
+    /// `Deployment` for example.
+    pub kind: &'a str,
+    /// The document's text and its place in the file.
+    pub part: &'a Part<'t>,
+}
+
+/// Calls `each` with every object of the document and its number in the list, and
+/// in the lists inside it. Returns how many values are no Kubernetes objects.
+pub(super) fn visit<'t>(
+    tree: &Tree<'t>,
+    part: &Part<'t>,
+    each: &mut dyn FnMut(&Manifest<'_, '_>, &[usize]),
+) -> usize {
+    let mut visitor = Visitor {
+        each,
+        others: 0,
+        part,
+    };
+    visitor.visit(tree, tree.root(), None, &mut Vec::new());
+    visitor.others
+}
+
+struct Visitor<'f, 't> {
+    each: &'f mut dyn FnMut(&Manifest<'_, '_>, &[usize]),
+    others: usize,
+    part: &'f Part<'t>,
+}
+
+impl<'t> Visitor<'_, 't> {
+    /// Visits the object `id`, or the objects in it when it is a list. `of` is
+    /// what a typed list says of its items, which need not say it themselves.
+    fn visit(&mut self, tree: &Tree<'t>, id: Id, of: Option<(&str, &str)>, path: &mut Vec<usize>) {
+        let api_version = tree.string(id, "apiVersion").or(of.map(|of| of.0));
+        let kind = tree.string(id, "kind").or(of.map(|of| of.1));
+        let (Some(api_version), Some(kind)) = (api_version, kind) else {
+            self.others += 1;
+            return;
+        };
+        if let Some(items) = list_items(tree, id, kind) {
+            let item_kind = kind.strip_suffix("List").unwrap_or(kind);
+            let of = (!item_kind.is_empty()).then_some((api_version, item_kind));
+            for (number, item) in tree.children(items).enumerate() {
+                path.push(number);
+                self.visit(tree, item, of, path);
+                path.pop();
+            }
+            return;
+        }
+        let manifest = Manifest {
+            tree,
+            id,
+            api_version,
+            kind,
+            part: self.part,
+        };
+        (self.each)(&manifest, path);
+    }
+}
+
+/// The sequence of a list's items, when the object is a list.
+fn list_items(tree: &Tree<'_>, id: Id, kind: &str) -> Option<Id> {
+    if !kind.ends_with("List") {
+        return None;
+    }
+    let (_, items) = tree.entry(id, "items")?;
+    let items = tree.target(items);
+    matches!(tree.node(items).shape, Shape::Sequence { .. }).then_some(items)
+}
+
+/// The node of the object at `items` in a document read again; `None` when the
+/// document has changed since.
+#[must_use]
+pub fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
+    let mut id = tree.root();
+    for number in items {
+        let (_, list) = tree.entry(id, "items")?;
+        id = tree.children(tree.target(list)).nth(*number)?;
+    }
+    Some(id)
+}
