@@ -10,7 +10,7 @@ use super::cause::node_lost::{power, price, silent, taint};
 use super::health::{Examined, Health};
 use super::index::Index;
 use super::observed::Pod;
-use super::stuck::Stuck;
+use super::waiting_pod::WaitingPod;
 use crate::model::Text;
 use crate::model::uid::Uid;
 use crate::model::volume::Volume;
@@ -25,12 +25,12 @@ pub struct FenceAdvice {
     /// The persistent volumes that are attached to it, by name. Never empty.
     pub volumes: Vec<Text>,
     /// Who waits for them, each pod once.
-    pub waiting: Vec<WaitingPod>,
+    pub waiting: Vec<BlockedPod>,
 }
 
 /// A pod that waits, and what to tell of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingPod {
+pub struct BlockedPod {
     /// Its namespace.
     pub namespace: Text,
     /// Its name.
@@ -56,7 +56,7 @@ pub fn fence_advice(facts: Facts<'_>) -> Vec<FenceAdvice> {
     if nodes.is_empty() {
         return Vec::new();
     }
-    let stuck = Stuck::all(&index);
+    let stuck = WaitingPod::all(&index);
     let waits_elsewhere = stuck.iter().filter_map(|stuck| {
         let volume = stuck.volume.clone()?;
         (!stuck.pod.is_ending()).then_some((stuck.pod, volume))
@@ -105,7 +105,7 @@ impl Silent {
         }
         let name = &self.examined.name;
         let since = self.advice.last_renewed.map(|at| format!("at {at:.0}"));
-        waiting.push(WaitingPod {
+        waiting.push(BlockedPod {
             namespace: pod.meta.namespace.clone(),
             name: pod.meta.name.clone(),
             uid: pod.meta.uid,

@@ -7,7 +7,6 @@
 //! Everything is told from the state of a moment, as Events expire. Nothing is changed:
 //! what helps is a command for somebody to run.
 
-mod case;
 pub mod cause;
 mod clock;
 pub mod command;
@@ -16,18 +15,21 @@ mod fence_advice;
 mod health;
 mod index;
 mod observed;
+mod report_case;
 pub mod scaled_object;
 mod span;
 mod step;
-mod stuck;
+mod waiting_pod;
 
-pub use case::{AttachmentTold, HolderTold, NodeTold, Told, VolumeTold, WaitingTold, cases};
 pub use cause::{CAUSES, Cause};
 pub use clock::Clock;
 pub use delivery::Delivery;
-pub use fence_advice::{FenceAdvice, WaitingPod, fence_advice};
+pub use fence_advice::{BlockedPod, FenceAdvice, fence_advice};
 pub use health::Health;
 pub use observed::{Event, Meta, NodeState, Observed, Pod, Unread, VolumeAttachment};
+pub use report_case::{
+    AttachmentEntry, CaseEntry, HolderEntry, NodeEntry, VolumeEntry, WaitingEntry, cases,
+};
 pub use span::span;
 pub use step::{Purpose, Step};
 

@@ -11,13 +11,13 @@
 //! is the way back. Nothing is changed here: a plan is for somebody to follow.
 
 mod copy;
+mod downtime;
+mod error;
 mod inputs;
-mod kept;
+mod metadata_preservation;
 mod new_claim;
 mod plan;
-mod refusal;
 mod snapshot;
-mod standstill;
 mod step;
 mod steps;
 mod subject;
@@ -26,8 +26,8 @@ mod target;
 mod users;
 
 pub use copy::DEFAULT_IMAGE;
+pub use error::MigrationBlocked;
 pub use plan::{Fact, Plan, plan};
-pub use refusal::Refusal;
 pub use snapshot::SnapshotClass;
 pub use step::{Action, Manifest, Step};
 

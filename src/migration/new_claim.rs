@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::refusal::Refusal;
+use super::error::MigrationBlocked;
 use super::subject::Subject;
 use super::target::Target;
 use super::{Facts, Wanted};
@@ -16,17 +16,17 @@ use crate::snapshot::Lookup;
 const LONGEST_LABEL: usize = 63;
 
 /// The name of the new claim.
-pub(super) fn name(wanted: Wanted<'_>, facts: Facts<'_>) -> Result<String, Refusal> {
+pub(super) fn name(wanted: Wanted<'_>, facts: Facts<'_>) -> Result<String, MigrationBlocked> {
     let name = match wanted.name {
         Some(name) => name.to_owned(),
         None => format!("{}-{}", wanted.claim, wanted.mode.short().to_lowercase()),
     };
     if !is_name(&name) {
-        return Err(Refusal::Name(name));
+        return Err(MigrationBlocked::Name(name));
     }
     let view = facts.cluster.objects.view;
     match view.claim(wanted.namespace, &name) {
-        Lookup::Found(_) => Err(Refusal::NameTaken(name)),
+        Lookup::Found(_) => Err(MigrationBlocked::NameTaken(name)),
         Lookup::Absent | Lookup::NotSynced => Ok(name),
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::error::MigrationBlocked;
 use super::inputs::Inputs;
-use super::refusal::Refusal;
 use super::snapshot;
 use super::step::{Action, Manifest, Step};
 use super::steps;
@@ -97,9 +97,9 @@ pub fn plan(
     facts: Facts<'_>,
     wanted: Wanted<'_>,
     documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,
-) -> Result<Plan, Refusal> {
+) -> Result<Plan, MigrationBlocked> {
     if wanted.mode != AccessMode::ReadWriteMany {
-        return Err(Refusal::Mode(wanted.mode));
+        return Err(MigrationBlocked::Mode(wanted.mode));
     }
     let subject = Subject::of(wanted, facts)?;
     let target = Target::of(&subject, wanted, facts)?;

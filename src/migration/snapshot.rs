@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::refusal::Refusal;
+use super::error::MigrationBlocked;
 use super::subject::Subject;
 use super::target::Target;
 use super::{Facts, Wanted};
@@ -40,10 +40,10 @@ pub(super) fn class<'a>(
     target: &Target<'_>,
     wanted: Wanted<'_>,
     facts: Facts<'a>,
-) -> Result<Option<&'a Text>, Refusal> {
+) -> Result<Option<&'a Text>, MigrationBlocked> {
     let is_known = !subject.driver.is_empty() && !target.driver.is_empty();
     if is_known && subject.driver != target.driver {
-        return Err(Refusal::SnapshotOfAnotherDriver {
+        return Err(MigrationBlocked::SnapshotOfAnotherDriver {
             claim: wanted.claim.to_owned(),
             from: subject.driver.to_string(),
             class: target.class.to_string(),
@@ -58,7 +58,7 @@ pub(super) fn class<'a>(
     suited
         .min_by_key(|it| (!is_default(it), it.metadata.name.clone()))
         .map(|it| Some(&it.metadata.name))
-        .ok_or_else(|| Refusal::NoSnapshotClass(subject.driver.to_string()))
+        .ok_or_else(|| MigrationBlocked::NoSnapshotClass(subject.driver.to_string()))
 }
 
 /// The snapshot `name` of the claim.

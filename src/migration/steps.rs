@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::downtime;
 use super::inputs::Inputs;
-use super::standstill;
 use super::step::{Action, RUNS, STANDS_STILL, Step};
 use super::users::User;
 use super::{CopyBy, copy, new_claim, snapshot, suspension};
@@ -25,7 +25,7 @@ pub(super) fn all(inputs: &Inputs<'_>) -> Vec<Step> {
     if !by_snapshot {
         steps.push(claim(inputs, "10-claim.yaml", None));
     }
-    steps.extend(stops.then(|| standstill::stop(inputs)));
+    steps.extend(stops.then(|| downtime::stop(inputs)));
     match inputs.wanted.copy {
         CopyBy::Job => steps.push(copy_files(inputs)),
         CopyBy::Snapshot => {
@@ -40,7 +40,7 @@ pub(super) fn all(inputs: &Inputs<'_>) -> Vec<Step> {
     }
     if inputs.subject.is_used() {
         steps.push(change(inputs));
-        steps.extend(stops.then(|| standstill::start(inputs)));
+        steps.extend(stops.then(|| downtime::start(inputs)));
         steps.push(check(inputs));
         steps.push(suspension::hand_over(inputs));
         steps.extend(grow(inputs));
@@ -385,12 +385,12 @@ pub(super) fn back(inputs: &Inputs<'_>) -> Step {
     let claim = inputs.wanted.claim;
     let mut actions: Vec<Action> = delete_copy(inputs).into_iter().collect();
     if inputs.copies() {
-        actions.extend(standstill::stop_actions(inputs, &[claim, inputs.name]));
+        actions.extend(downtime::stop_actions(inputs, &[claim, inputs.name]));
     }
     actions.extend(change_actions(inputs, inputs.name, claim));
     actions.extend(growth(inputs, true));
     if inputs.copies() {
-        actions.extend(standstill::start_actions(inputs));
+        actions.extend(downtime::start_actions(inputs));
     }
     actions.extend(suspension::resume_actions(inputs));
     let strangers = inputs.of_strangers(|it| {

@@ -1,6 +1,6 @@
 //! The claim that is to be migrated: its volume, where that is, and who uses it.
 
-use super::refusal::Refusal;
+use super::error::MigrationBlocked;
 use super::users::{Stranger, User};
 use super::{CopyBy, Facts, Wanted};
 use crate::diagnosis::{NodeState, Pod};
@@ -31,7 +31,7 @@ pub(super) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// The claim that is wanted, if there is a way for it.
-    pub(super) fn of(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<Self, Refusal> {
+    pub(super) fn of(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<Self, MigrationBlocked> {
         let claim = found(wanted, facts)?;
         let view = facts.cluster.objects.view;
         let named = claim.spec.volume_name.as_str();
@@ -40,7 +40,7 @@ impl<'a> Subject<'a> {
             .found()
             .or_else(|| view.volume_of(&claim.metadata));
         if named.is_empty() && volume.is_none() && wanted.copy != CopyBy::Nothing {
-            return Err(Refusal::NotBound(wanted.claim.to_owned()));
+            return Err(MigrationBlocked::NotBound(wanted.claim.to_owned()));
         }
         let pods: Vec<&Pod> = pods_with(wanted, facts).collect();
         let mut workloads = view.workloads_using(wanted.namespace, wanted.claim);
@@ -84,7 +84,7 @@ impl<'a> Subject<'a> {
 }
 
 /// The claim, unless nobody can migrate it.
-fn found<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<&'a Claim, Refusal> {
+fn found<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<&'a Claim, MigrationBlocked> {
     let name = || wanted.claim.to_owned();
     let claim = match facts
         .cluster
@@ -96,11 +96,11 @@ fn found<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<&'a Claim, Refusal>
         missing => {
             let unread = facts.cluster.observed.unread("persistentvolumeclaims");
             return Err(match (missing, unread) {
-                (Lookup::NotSynced, Some(unread)) => Refusal::ClaimsUnread {
+                (Lookup::NotSynced, Some(unread)) => MigrationBlocked::ClaimsUnread {
                     namespace: wanted.namespace.to_owned(),
                     reason: unread.reason.clone(),
                 },
-                _ => Refusal::NoClaim {
+                _ => MigrationBlocked::NoClaim {
                     claim: name(),
                     namespace: wanted.namespace.to_owned(),
                 },
@@ -108,30 +108,30 @@ fn found<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<&'a Claim, Refusal>
         }
     };
     if claim.metadata.deleting {
-        return Err(Refusal::Deleting(name()));
+        return Err(MigrationBlocked::Deleting(name()));
     }
     if claim.spec.access_modes.contains(wanted.mode) {
-        return Err(Refusal::HasMode {
+        return Err(MigrationBlocked::HasMode {
             claim: name(),
             mode: wanted.mode,
         });
     }
     if let Some((set, template)) = claim_template(wanted, facts) {
-        return Err(Refusal::ClaimTemplate {
+        return Err(MigrationBlocked::ClaimTemplate {
             claim: name(),
             set: set.metadata.name.to_string(),
             template: template.to_string(),
         });
     }
     if let Some(owner) = &claim.metadata.controller {
-        return Err(Refusal::Owned {
+        return Err(MigrationBlocked::Owned {
             claim: name(),
             kind: owner.kind.to_string(),
             name: owner.name.to_string(),
         });
     }
     if claim.spec.volume_mode == VolumeMode::Block && wanted.copy == CopyBy::Job {
-        return Err(Refusal::Block(name()));
+        return Err(MigrationBlocked::Block(name()));
     }
     Ok(claim)
 }

@@ -1,8 +1,8 @@
 //! Which class can give the wanted mode, and how sure that is.
 
 use super::Facts;
-use super::kept::Kept;
-use super::refusal::Refusal;
+use super::error::MigrationBlocked;
+use super::metadata_preservation::PreservedMetadata;
 use super::subject::Subject;
 use super::{CopyBy, Wanted};
 use crate::model::Text;
@@ -22,7 +22,7 @@ pub(super) struct Target<'a> {
     /// Whether nothing speaks against it but that nobody knows.
     pub(super) unproven: bool,
     /// What its volumes keep of files.
-    pub(super) kept: &'static Kept,
+    pub(super) kept: &'static PreservedMetadata,
     /// Other classes that would do.
     pub(super) others: Vec<&'a StorageClass>,
 }
@@ -81,7 +81,7 @@ impl<'a> Candidate<'a> {
         self.support == Support::Supported
             && self.capability.node_local() == NodeLocal::No
             && class.provisioner != NO_PROVISIONER
-            && !Kept::of(class).is_bucket
+            && !PreservedMetadata::of(class).is_bucket
             && (wanted.copy != CopyBy::Snapshot || class.driver() == subject.driver)
     }
 }
@@ -91,7 +91,7 @@ impl<'a> Target<'a> {
         subject: &Subject<'a>,
         wanted: Wanted<'_>,
         facts: Facts<'a>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, MigrationBlocked> {
         let mode = subject.claim.spec.volume_mode;
         let objects = facts.cluster.objects;
         let mut candidates: Vec<Candidate<'a>> = objects
@@ -144,7 +144,7 @@ impl<'a> Target<'a> {
             binds_late: found.class.binds_late(),
             sure,
             unproven,
-            kept: Kept::of(found.class),
+            kept: PreservedMetadata::of(found.class),
             others: candidates
                 .iter()
                 .filter(is_other)
@@ -160,7 +160,7 @@ fn missing<'a>(
     subject: &Subject<'_>,
     wanted: Wanted<'_>,
     facts: Facts<'_>,
-) -> Result<Target<'a>, Refusal> {
+) -> Result<Target<'a>, MigrationBlocked> {
     let unread = facts.cluster.observed.unread("storageclasses");
     match (unread, wanted.class) {
         (Some(_), Some(class)) => Ok(Target {
@@ -169,15 +169,15 @@ fn missing<'a>(
             binds_late: true,
             sure: "not known: the StorageClasses could not be read".to_owned(),
             unproven: true,
-            kept: Kept::ALL,
+            kept: PreservedMetadata::ALL,
             others: Vec::new(),
         }),
-        (Some(unread), None) => Err(Refusal::ClassesUnread(unread.reason.clone())),
-        (None, Some(class)) => Err(Refusal::NoSuchClass {
+        (Some(unread), None) => Err(MigrationBlocked::ClassesUnread(unread.reason.clone())),
+        (None, Some(class)) => Err(MigrationBlocked::NoSuchClass {
             class: class.to_owned(),
             instead: instead(candidates, subject, wanted),
         }),
-        (None, None) => Err(Refusal::NoClass {
+        (None, None) => Err(MigrationBlocked::NoClass {
             mode: wanted.mode,
             volume_mode: subject.claim.spec.volume_mode,
             instead: instead(candidates, subject, wanted),
@@ -191,8 +191,8 @@ fn cannot(
     candidates: &[Candidate<'_>],
     subject: &Subject<'_>,
     wanted: Wanted<'_>,
-) -> Refusal {
-    Refusal::ClassCannot {
+) -> MigrationBlocked {
+    MigrationBlocked::ClassCannot {
         class: found.class.metadata.name.to_string(),
         driver: found.class.driver().to_owned(),
         mode: wanted.mode,

@@ -7,13 +7,13 @@ use std::ops::Range;
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::gather::Gathered;
-use super::known::Known;
+use super::load::Loaded;
+use super::parsed_object::ParsedObject;
 use super::render::origin;
 use super::render::roots::RootKind;
 use super::repository::Repository;
-use super::scope::Surroundings;
-use super::unused;
+use super::scope::Context;
+use super::unused_suppressions;
 use crate::analysis::volumes::claims;
 use crate::cli::hunk;
 use crate::manifest::field_index::FieldIndex;
@@ -37,7 +37,7 @@ pub(super) struct FileDocument<'m> {
 }
 
 impl<'m> FileDocument<'m> {
-    pub(super) fn of(known: &'m Known) -> Self {
+    pub(super) fn of(known: &'m ParsedObject) -> Self {
         Self {
             outline: &known.outline,
             value: OnceCell::new(),
@@ -66,9 +66,9 @@ impl Document for FileDocument<'_> {
 
 /// Judges the object number `number` in its surroundings.
 pub(super) fn verdict(
-    gathered: &Gathered,
+    gathered: &Loaded,
     number: usize,
-    surroundings: &Surroundings,
+    context: &Context,
     effective: &EffectivePolicy,
     document: &FileDocument<'_>,
     mode: Mode,
@@ -82,11 +82,11 @@ pub(super) fn verdict(
         document,
         mode,
     };
-    let nearer = [&surroundings.cluster];
+    let nearer = [&context.cluster];
     let overlay = Overlay {
         partial: !gathered.whole,
         nearer: &nearer,
-        batch: Some((&surroundings.order, number)),
+        batch: Some((&context.order, number)),
         ..Overlay::NOTHING
     };
     evaluate(&review, View::new(&gathered.facts, &overlay), effective)
@@ -103,7 +103,7 @@ struct Told {
 
 /// Judges everything and says where it stands.
 pub(super) fn report(
-    gathered: &Gathered,
+    gathered: &Loaded,
     effective: &EffectivePolicy,
     repository: &Repository,
     format: Format,
@@ -113,12 +113,12 @@ pub(super) fn report(
         .judged()
         .into_par_iter()
         .filter_map(|numbers| {
-            let surroundings = scopes.around(&numbers);
+            let context = scopes.around(&numbers);
             let told: Vec<Told> = numbers
                 .iter()
-                .filter_map(|number| tell(gathered, effective, &surroundings, *number))
+                .filter_map(|number| tell(gathered, effective, &context, *number))
                 .collect();
-            (!told.is_empty()).then(|| of_file(gathered, repository, &surroundings, format, told))
+            (!told.is_empty()).then(|| of_file(gathered, repository, &context, format, told))
         })
         .collect();
     let mut report = Report {
@@ -142,7 +142,7 @@ pub(super) fn report(
     report
 }
 
-fn named(gathered: &Gathered, known: &Known) -> Judged {
+fn named(gathered: &Loaded, known: &ParsedObject) -> Judged {
     Judged {
         object: known.reference.clone(),
         file: Some(gathered.sources[known.place.source].name.clone()),
@@ -151,9 +151,9 @@ fn named(gathered: &Gathered, known: &Known) -> Judged {
 
 /// What there is to tell of the object; `None` for most of them.
 fn tell(
-    gathered: &Gathered,
+    gathered: &Loaded,
     effective: &EffectivePolicy,
-    surroundings: &Surroundings,
+    context: &Context,
     number: usize,
 ) -> Option<Told> {
     let known = &gathered.objects[number];
@@ -163,25 +163,32 @@ fn tell(
     } = verdict(
         gathered,
         number,
-        surroundings,
+        context,
         effective,
         &document,
         Mode::Propose,
     );
-    let unused = match known.object.metadata() {
-        Some(metadata) => unused::on_object(&metadata.annotations, &findings),
+    let unused_suppressions = match known.object.metadata() {
+        Some(metadata) => unused_suppressions::on_object(&metadata.annotations, &findings),
         None => Vec::new(),
     };
     // What has no pods yet may need it as soon as it has, and another overlay may now.
     let asleep = matches!(&known.object, Object::Workload(workload) if !workload.has_pods());
-    let changed_by = gathered.changed_by(known, surroundings);
-    let unused =
-        if unused.is_empty() || asleep || changed_by.is_some() || is_taken_twice(gathered, known) {
-            Vec::new()
-        } else {
-            unused
-        };
-    if findings.is_empty() && notices.is_empty() && known.notes.is_empty() && unused.is_empty() {
+    let changed_by = gathered.changed_by(known, context);
+    let unused_suppressions = if unused_suppressions.is_empty()
+        || asleep
+        || changed_by.is_some()
+        || is_taken_twice(gathered, known)
+    {
+        Vec::new()
+    } else {
+        unused_suppressions
+    };
+    if findings.is_empty()
+        && notices.is_empty()
+        && known.notes.is_empty()
+        && unused_suppressions.is_empty()
+    {
         return None;
     }
     let mut told = Told {
@@ -194,7 +201,7 @@ fn tell(
     told.notices.extend(
         notices
             .into_iter()
-            .chain(unused)
+            .chain(unused_suppressions)
             .map(|text| (text, annotations)),
     );
     let of_writing = known.notes.iter();
@@ -202,20 +209,20 @@ fn tell(
         .extend(of_writing.map(|note| (note.text.clone(), note.spot)));
     if !findings.is_empty() {
         let start = document.spot("");
-        let elsewhere = elsewhere(gathered, known, surroundings).into_iter();
+        let elsewhere = elsewhere(gathered, known, context).into_iter();
         told.notices.extend(elsewhere.map(|text| (text, start)));
     }
     let metadata = known.object.metadata();
     let namespace = metadata.map_or("", |metadata| &metadata.namespace);
     for mut finding in findings {
-        let mut ambiguous = surroundings.ambiguous_of(number);
+        let mut ambiguous = context.ambiguous_of(number);
         if finding.rule == codes::UNRESOLVED_CLAIM
             && let Some(note) = ambiguous.find(|note| finding.volumes.contains(&note.claim))
         {
             finding.message = format!("{}: {}", finding.object, note.text);
             finding.brief = format!("claim \"{}\" is defined more than once", note.claim);
         }
-        for assumed in surroundings.assumed_of(number, namespace) {
+        for assumed in context.assumed_of(number, namespace) {
             if !finding.volumes.contains(&assumed.claim) {
                 continue;
             }
@@ -250,7 +257,7 @@ fn assume(finding: &mut Finding) {
 }
 
 /// Whether several kustomizations take an object of its kind from the same file.
-fn is_taken_twice(gathered: &Gathered, known: &Known) -> bool {
+fn is_taken_twice(gathered: &Loaded, known: &ParsedObject) -> bool {
     known.template.is_some()
         && gathered.objects.iter().any(|other| {
             other.template == known.template
@@ -260,7 +267,7 @@ fn is_taken_twice(gathered: &Gathered, known: &Known) -> bool {
 }
 
 /// What a finding is told as where nobody needs to do anything about it.
-fn as_notice(known: &Known, finding: &Finding) -> Option<String> {
+fn as_notice(known: &ParsedObject, finding: &Finding) -> Option<String> {
     if finding.action == Action::Ignore {
         return None;
     }
@@ -286,14 +293,14 @@ fn as_notice(known: &Known, finding: &Finding) -> Option<String> {
 
 /// Says of the claims of a workload that the facts have them in another namespace,
 /// where there is only one.
-fn elsewhere(gathered: &Gathered, known: &Known, surroundings: &Surroundings) -> Vec<String> {
+fn elsewhere(gathered: &Loaded, known: &ParsedObject, context: &Context) -> Vec<String> {
     let Object::Workload(workload) = &known.object else {
         return Vec::new();
     };
     let facts = gathered.facts.view();
     let own = &workload.metadata.namespace;
     claims(workload)
-        .filter(|claim| surroundings.cluster.view().claim(own, claim).found().is_none())
+        .filter(|claim| context.cluster.view().claim(own, claim).found().is_none())
         .filter(|claim| facts.claim(own, claim).found().is_none())
         .filter_map(|claim| match facts.namespaces_with_claim(claim)[..] {
             [only] => Some(format!(
@@ -307,9 +314,9 @@ fn elsewhere(gathered: &Gathered, known: &Known, surroundings: &Surroundings) ->
 /// The findings and notices of objects of one file, which is read again for their
 /// lines.
 fn of_file(
-    gathered: &Gathered,
+    gathered: &Loaded,
     repository: &Repository,
-    surroundings: &Surroundings,
+    context: &Context,
     format: Format,
     told: Vec<Told>,
 ) -> (Vec<Located>, Vec<Notice>) {
@@ -365,7 +372,7 @@ fn of_file(
             if format == Format::Html {
                 let metadata = known.object.metadata();
                 let namespace = metadata.map_or("", |metadata| &metadata.namespace);
-                let view = surroundings.cluster.view();
+                let view = context.cluster.view();
                 located.users = report::users(view, namespace, &located.finding.volumes);
             }
             located
@@ -381,7 +388,7 @@ fn of_file(
 
 /// What the proposal changes in the checked file that a kustomization takes the object
 /// from.
-fn at_origin(gathered: &Gathered, known: &Known, proposal: &Proposal) -> Option<Fix> {
+fn at_origin(gathered: &Loaded, known: &ParsedObject, proposal: &Proposal) -> Option<Fix> {
     let root = gathered.root(known.place.source)?;
     let file = fs::canonicalize(known.template.as_deref()?).ok()?;
     let is_part = root.kind == RootKind::Kustomization && gathered.parts.contains(&file);

@@ -6,19 +6,19 @@
 //!    └──────────── repair ◀─────────────┘
 //! ```
 
-mod gather;
+mod hints;
 mod judge;
-mod known;
+mod load;
 mod merge_patch;
 mod namespace;
+mod parsed_object;
 mod progress;
 mod render;
 mod repair;
 mod repository;
 mod scope;
-mod unused;
+mod unused_suppressions;
 mod values;
-mod ways_out;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ use crate::report::{Format, Report};
 use crate::snapshot::Snapshot;
 use crate::source::facts::{self, FactsError};
 use crate::verdict::Mode;
-use gather::{Gathered, Reading};
+use load::{LoadOptions, Loaded};
 use render::Kustomizations;
 pub use render::{Render, RenderOptions};
 use repository::Repository;
@@ -115,8 +115,11 @@ pub struct CheckOptions {
 
 fn remedy(name: &str) -> Result<RemedyChoice, String> {
     RemedyChoice::from_name(name).ok_or_else(|| {
-        let known = RemedyChoice::ALL.map(RemedyChoice::name);
-        format!("there is no such remedy; there are {}", known.join(", "))
+        let parsed_object = RemedyChoice::ALL.map(RemedyChoice::name);
+        format!(
+            "there is no such remedy; there are {}",
+            parsed_object.join(", ")
+        )
     })
 }
 
@@ -161,7 +164,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     };
     let effective = policy_file::effective(policy.as_deref())?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
-    let reading = Reading {
+    let reading = LoadOptions {
         exclude: &exclude,
         namespace: options.namespace.as_deref(),
         render: &options.render,
@@ -174,7 +177,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     } else {
         Kustomizations::Opened
     };
-    let mut gathered = Gathered::read(&options.paths, kustomizations, reading, facts(options)?)
+    let mut gathered = Loaded::read(&options.paths, kustomizations, reading, facts(options)?)
         .map_err(CheckError::Render)?;
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         eprintln!("The policy is {}.", policy.display());
@@ -188,11 +191,12 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     }
     let mut report = judge::report(&gathered, &effective, &repository, options.format);
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
-        let unused = unused::in_policy(effective.policy(), &file, &report, &repository);
-        report.summary.notices += unused.len();
-        report.notices.extend(unused);
+        let unused_suppressions =
+            unused_suppressions::in_policy(effective.policy(), &file, &report, &repository);
+        report.summary.notices += unused_suppressions.len();
+        report.notices.extend(unused_suppressions);
     }
-    report.hints = ways_out::of(&report, options);
+    report.hints = hints::of(&report, options);
     finish(options, &report)
 }
 

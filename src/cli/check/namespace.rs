@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use super::known::Known;
+use super::parsed_object::ParsedObject;
 use crate::manifest::source::Source;
 use crate::model::Text;
 use crate::model::object::Object;
@@ -28,7 +28,7 @@ pub(super) struct Namespaces<'a> {
 }
 
 impl<'a> Namespaces<'a> {
-    pub(super) fn of(objects: &[Known], sources: &[Source], given: Option<&'a str>) -> Self {
+    pub(super) fn of(objects: &[ParsedObject], sources: &[Source], given: Option<&'a str>) -> Self {
         let mut all = Self {
             given,
             of_source: HashMap::new(),
@@ -51,7 +51,12 @@ impl<'a> Namespaces<'a> {
     /// Puts an object that names no namespace into one: that of the kustomization
     /// beside it, the one that was asked for, else the only one that is named in the
     /// same file, in the same folder and those inside, or in those above.
-    pub(super) fn complete(&self, known: &mut Known, source: &Source, overlay: Option<&str>) {
+    pub(super) fn complete(
+        &self,
+        known: &mut ParsedObject,
+        source: &Source,
+        overlay: Option<&str>,
+    ) {
         if matches!(known.object, Object::Namespace(_)) {
             return;
         }

@@ -9,11 +9,11 @@ use json_patch::Patch;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::gather::Gathered;
 use super::judge::{FileDocument, verdict};
-use super::known::Known;
+use super::load::Loaded;
 use super::merge_patch;
-use super::scope::Surroundings;
+use super::parsed_object::ParsedObject;
+use super::scope::Context;
 use super::values;
 use crate::analysis::volumes::claims;
 use crate::manifest::edit;
@@ -36,7 +36,7 @@ pub(super) struct Edits {
 
 /// An object for which there is a remedy.
 struct Repairable<'g> {
-    known: &'g Known,
+    known: &'g ParsedObject,
     document: FileDocument<'g>,
     patch: Patch,
     /// The names of the remedies in the patch.
@@ -46,7 +46,7 @@ struct Repairable<'g> {
 /// Repairs every object for which there is a remedy; `mode` says which. With `dry`, the
 /// files stay as they are and the output holds diffs.
 pub(super) fn repair(
-    gathered: &Gathered,
+    gathered: &Loaded,
     effective: &EffectivePolicy,
     mode: Mode,
     dry: bool,
@@ -54,14 +54,14 @@ pub(super) fn repair(
     let scopes = gathered.scopes();
     let mut edits = Edits::default();
     for numbers in gathered.judged() {
-        let surroundings = scopes.around(&numbers);
+        let context = scopes.around(&numbers);
         let of_file: Vec<Repairable<'_>> = numbers
             .iter()
-            .filter(|number| !rests_on_an_assumption(&surroundings, gathered, **number))
+            .filter(|number| !rests_on_an_assumption(&context, gathered, **number))
             .filter_map(|number| {
                 let known = &gathered.objects[*number];
                 let document = FileDocument::of(known);
-                let verdict = verdict(gathered, *number, &surroundings, effective, &document, mode);
+                let verdict = verdict(gathered, *number, &context, effective, &document, mode);
                 let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
                 let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
                 Some(Repairable {
@@ -81,15 +81,15 @@ pub(super) fn repair(
 
 /// Whether what is known of a claim that the object uses is only assumed, or a
 /// kustomization that was not rendered may change the object.
-fn rests_on_an_assumption(surroundings: &Surroundings, gathered: &Gathered, number: usize) -> bool {
+fn rests_on_an_assumption(context: &Context, gathered: &Loaded, number: usize) -> bool {
     let known = &gathered.objects[number];
-    if gathered.changed_by(known, surroundings).is_some() {
+    if gathered.changed_by(known, context).is_some() {
         return true;
     }
     let Object::Workload(workload) = &known.object else {
         return false;
     };
-    let mut assumed = surroundings.assumed_of(number, &workload.metadata.namespace);
+    let mut assumed = context.assumed_of(number, &workload.metadata.namespace);
     assumed.any(|note| claims(workload).any(|claim| *claim == note.claim))
 }
 
@@ -160,7 +160,7 @@ fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
 }
 
 impl Edits {
-    fn file(&mut self, gathered: &Gathered, repairable: &[Repairable<'_>], dry: bool) {
+    fn file(&mut self, gathered: &Loaded, repairable: &[Repairable<'_>], dry: bool) {
         let source = &gathered.sources[repairable[0].known.place.source];
         let Ok(before) = source.text() else { return };
         let parts = parts(&before);

@@ -12,7 +12,7 @@
 //! `test/volumes` for `docs/examples`, or in another scope is no more than an assumption.
 //! Facts about a cluster speak for all.
 
-mod surroundings;
+mod context;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Snapshot;
 use crate::storage::likely_classes;
-pub(super) use surroundings::Surroundings;
+pub(super) use context::Context;
 
 /// An object as its scope needs it.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! What somebody asks about: a pod, a workload or a claim.
 
-use crate::diagnosis::{Facts, Pod, Told};
+use crate::diagnosis::{CaseEntry, Facts, Pod};
 use crate::model::workload::WorkloadKind;
 
 /// A name, with a kind where one was given.
@@ -64,7 +64,7 @@ impl Asked {
     }
 
     /// Whether the case is about it.
-    pub(super) fn is_about(&self, case: &Told) -> bool {
+    pub(super) fn is_about(&self, case: &CaseEntry) -> bool {
         let claim = self.may_be(Kind::Claim) && case.volume.claim == self.name;
         let waiting = case.waiting.iter().map(|it| (&it.pod, &it.workload));
         let holders = case.holders.iter().map(|it| (&it.pod, &it.workload));

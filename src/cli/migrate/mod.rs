@@ -19,7 +19,7 @@ use super::output::exit_code;
 use super::policy_file::{self, PolicyFileError};
 use crate::analysis::{self, NodeAssumption};
 use crate::diagnosis;
-use crate::migration::{self, CopyBy, DEFAULT_IMAGE, Plan, Refusal, Wanted};
+use crate::migration::{self, CopyBy, DEFAULT_IMAGE, MigrationBlocked, Plan, Wanted};
 use crate::model::access_mode::AccessMode;
 use crate::report::migration::{self as report, MigrationError, Objects};
 use files::FilesError;
@@ -89,7 +89,7 @@ enum MigrateError {
     Snapshot(#[from] ClusterError),
     /// There is no way.
     #[error(transparent)]
-    Refusal(#[from] Refusal),
+    MigrationBlocked(#[from] MigrationBlocked),
     /// The policy cannot be used.
     #[error(transparent)]
     Policy(#[from] PolicyFileError),

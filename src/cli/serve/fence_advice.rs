@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use super::events::Events;
 use super::view::View;
 use crate::analysis;
-use crate::diagnosis::{self, FenceAdvice, WaitingPod, fence_advice};
+use crate::diagnosis::{self, BlockedPod, FenceAdvice, fence_advice};
 use crate::events::{Occurrence, Reason};
 use crate::model::Text;
 use crate::model::object::ObjectKind;
@@ -177,12 +177,12 @@ impl History {
 }
 
 /// The same for every replica: the pod, and the last sign of life of the node.
-fn name_of_event(silent: &FenceAdvice, pod: &WaitingPod) -> String {
+fn name_of_event(silent: &FenceAdvice, pod: &BlockedPod) -> String {
     let since = silent.last_renewed.map_or(0, Timestamp::as_microsecond);
     format!("multi-attach-guard.{}.{since:x}", pod.uid)
 }
 
-fn occurrence(name_of_event: &str, pod: &WaitingPod) -> Occurrence {
+fn occurrence(name_of_event: &str, pod: &BlockedPod) -> Occurrence {
     Occurrence {
         kind: ObjectKind::Workload(WorkloadKind::Pod),
         namespace: pod.namespace.clone(),

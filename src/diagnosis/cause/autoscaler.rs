@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::changed::{self, Changed};
 use super::{Cause, Documents, Step, another_storage, limit, named, scale, whereabouts};
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "autoscaler",
@@ -14,13 +14,13 @@ pub(super) const CAUSE: Cause = Cause {
     steps,
 };
 
-fn judge(stuck: &Stuck<'_>) -> Option<String> {
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let autoscaler = stuck.autoscaler()?;
     let other = stuck.siblings().next()?;
     Some(format!(
         "HorizontalPodAutoscaler {} may give {} up to {} pods, but {}; {} {} has it.",
         autoscaler.metadata.name,
-        Stuck::target_of(stuck.pod),
+        WaitingPod::target_of(stuck.pod),
         autoscaler.spec.max_replicas,
         limit(stuck),
         named(other),
@@ -33,7 +33,7 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
 /// written by its ScaledObject, which refuses a minimum above the maximum
 /// (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`) and whose minimum may be
 /// 0: it is left alone where it is no more than 1.
-fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
     let Some(autoscaler) = stuck.autoscaler() else {
         return Vec::new();
     };

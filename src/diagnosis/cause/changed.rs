@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Documents, Purpose, Step, reference};
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::diagnosis::{Delivery, Pod, command, scaled_object};
 use crate::model::autoscaler::Autoscaler;
 use crate::model::metadata::{Controller, Metadata};
@@ -30,7 +30,7 @@ pub(super) struct Changed<'a> {
 
 impl<'a> Changed<'a> {
     /// What a user would change to change the pod.
-    pub(super) fn behind(pod: &Pod, stuck: &Stuck<'a>, documents: &Documents) -> Self {
+    pub(super) fn behind(pod: &Pod, stuck: &WaitingPod<'a>, documents: &Documents) -> Self {
         let (kind, name) = pod.workload();
         let namespace = &pod.meta.namespace;
         let workload = stuck.workload_of(pod);
@@ -61,7 +61,7 @@ impl<'a> Changed<'a> {
             };
         }
         Self {
-            name: Stuck::target_of(pod),
+            name: WaitingPod::target_of(pod),
             shown: format!("{kind} {name}"),
             made_by: None,
             kind: WorkloadKind::from_name(&kind),
@@ -161,7 +161,7 @@ fn cron_job(document: &Value) -> Option<Controller> {
 
 /// Ways out, and what keeps those who deliver the manifests of what they change from undoing
 /// it.
-pub(super) fn kept(stuck: &Stuck<'_>, ways: Vec<Way<'_>>) -> Vec<Step> {
+pub(super) fn kept(stuck: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Step> {
     let kubectl = stuck.index.facts.kubectl;
     let mut objects: Vec<&Changed<'_>> = Vec::new();
     for changed in ways.iter().filter_map(|way| way.changed) {

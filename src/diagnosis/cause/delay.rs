@@ -3,7 +3,7 @@
 use super::{Cause, Purpose, Step, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) const CAUSE: Cause = Cause {
     code: "delay",
@@ -13,7 +13,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps: |stuck, _| steps(stuck),
 };
 
-fn judge(stuck: &Stuck<'_>) -> String {
+fn judge(stuck: &WaitingPod<'_>) -> String {
     let now = stuck.index.facts.now;
     let since = stuck.pod.waits_since();
     let waited = since.map_or(0, |since| now.as_second() - since.as_second());
@@ -24,7 +24,7 @@ fn judge(stuck: &Stuck<'_>) -> String {
     )
 }
 
-fn reason(stuck: &Stuck<'_>) -> String {
+fn reason(stuck: &WaitingPod<'_>) -> String {
     if let Some(old) = stuck.staying().next() {
         return format!(
             "The volume is with {}, which its controller is about to stop.",
@@ -75,14 +75,14 @@ fn reason(stuck: &Stuck<'_>) -> String {
 }
 
 /// A node that is not Ready, from which Kubernetes is going to detach the volume by force.
-fn unready_node<'a>(stuck: &Stuck<'a>) -> Option<&'a str> {
+fn unready_node<'a>(stuck: &WaitingPod<'a>) -> Option<&'a str> {
     let mut attachments = stuck.foreign_attachments();
     let attachment = attachments.next().filter(|it| it.is_settled())?;
     let is_unready = Examined::of(stuck.index, &attachment.node).health == Health::NotReady;
     (is_unready && stuck.holders.is_empty()).then_some(attachment.node.as_str())
 }
 
-fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
     let wait = wait(
         stuck,
         Purpose::WayOut,

@@ -7,7 +7,7 @@
 use super::{Cause, Purpose, Step};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::span;
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 
 /// After so many seconds the scheduler looks again at pods that it was not woken for
 /// (`DefaultPodMaxInUnschedulablePodsDuration` in `pkg/scheduler/backend/queue`).
@@ -21,7 +21,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps: |stuck, _| steps(stuck),
 };
 
-fn judge(stuck: &Stuck<'_>) -> Option<String> {
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     if !stuck.may_be_first_of_its_like() {
         return None;
     }
@@ -46,7 +46,7 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
     ))
 }
 
-fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
     vec![Step::new(
         Purpose::WayOut,
         stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),

@@ -3,7 +3,7 @@
 use super::{Cause, Purpose, Step, wait};
 use crate::diagnosis::VolumeAttachment;
 use crate::diagnosis::health::{Examined, Health};
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 
 /// What the attach-detach controller says when a driver fails (`GenerateAttachVolumeFunc` in
 /// `pkg/volume/util/operationexecutor`), its attacher's silence included.
@@ -17,7 +17,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps: |stuck, _| steps(stuck),
 };
 
-fn judge(stuck: &Stuck<'_>) -> Option<String> {
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let fault = fault(stuck)?;
     let (who, attached) = match fault.verb {
         MOUNT => ("kubelet", "The volume is attached, but the "),
@@ -43,7 +43,7 @@ struct Fault<'a> {
     attachment: Option<&'a VolumeAttachment>,
 }
 
-fn fault<'a>(stuck: &Stuck<'a>) -> Option<Fault<'a>> {
+fn fault<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
     let attach = |it: &'a VolumeAttachment| {
         Some(Fault {
             verb: ATTACH,
@@ -97,7 +97,7 @@ fn fault<'a>(stuck: &Stuck<'a>) -> Option<Fault<'a>> {
 /// A fault that only an Event tells: where no VolumeAttachment can be seen, or where the
 /// driver's attacher says nothing at all. While somebody else has the volume, an earlier
 /// fault is not what the pod waits for.
-fn told_by_event<'a>(stuck: &Stuck<'a>) -> Option<Fault<'a>> {
+fn told_by_event<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
     let message = stuck.said.filter(|said| said.contains(ATTACH_FAILED))?;
     let is_free = stuck.holding_nodes().is_empty();
     Some(Fault {
@@ -153,7 +153,7 @@ static KNOWN: [Known; 2] = [
 /// For everything else.
 const UNKNOWN: &str = "A controller that does not run, credentials, a quota and a disk that the back end has lost are the usual reasons.";
 
-fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
     let Some(fault) = fault(stuck) else {
         return Vec::new();
     };
@@ -205,7 +205,7 @@ fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
 }
 
 /// What is left to do where the machine is gone, and the driver can detach from it no more.
-fn orphaned(stuck: &Stuck<'_>, fault: &Fault<'_>) -> Option<Step> {
+fn orphaned(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<Step> {
     let attachment = fault.attachment.filter(|_| fault.verb == DETACH)?;
     let is_gone = Examined::of(stuck.index, fault.node).health == Health::Gone;
     let command = stuck.kubectl(&[

@@ -23,7 +23,7 @@ use serde_json::Value;
 use super::command;
 use super::observed::Pod;
 use super::step::{Purpose, Step};
-use super::stuck::Stuck;
+use super::waiting_pod::WaitingPod;
 use crate::analysis::AttachConstraint;
 use crate::model::object::{ObjectKind, ObjectRef};
 use crate::model::workload::WorkloadKind;
@@ -40,9 +40,9 @@ pub struct Cause {
     /// Whether it comes to an end by itself.
     pub passes: bool,
     /// Why it is this cause: sentences; `None` where it is another.
-    judge: fn(&Stuck<'_>) -> Option<String>,
+    judge: fn(&WaitingPod<'_>) -> Option<String>,
     /// What to do, the safest first.
-    steps: fn(&Stuck<'_>, &Documents) -> Vec<Step>,
+    steps: fn(&WaitingPod<'_>, &Documents) -> Vec<Step>,
 }
 
 /// Every cause, in the order in which they are tried. The last fits always.
@@ -67,7 +67,7 @@ impl Cause {
     }
 
     /// The cause for which the pod waits, and why it is that one.
-    pub(super) fn of(stuck: &Stuck<'_>) -> (&'static Self, String) {
+    pub(super) fn of(stuck: &WaitingPod<'_>) -> (&'static Self, String) {
         let mut causes = CAUSES.iter();
         causes
             .find_map(|cause| Some((cause, (cause.judge)(stuck)?)))
@@ -75,7 +75,7 @@ impl Cause {
     }
 
     /// The objects without whose documents some commands cannot be written.
-    pub(super) fn wants(&self, stuck: &Stuck<'_>) -> Vec<(ObjectKind, ObjectRef)> {
+    pub(super) fn wants(&self, stuck: &WaitingPod<'_>) -> Vec<(ObjectKind, ObjectRef)> {
         if self.passes {
             return Vec::new();
         }
@@ -106,7 +106,7 @@ impl Cause {
             .collect()
     }
 
-    pub(super) fn steps(&self, stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
+    pub(super) fn steps(&self, stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
         (self.steps)(stuck, documents)
     }
 }
@@ -143,7 +143,7 @@ fn whereabouts(pod: &Pod) -> String {
 }
 
 /// What the volume allows, as part of a sentence.
-fn limit(stuck: &Stuck<'_>) -> String {
+fn limit(stuck: &WaitingPod<'_>) -> String {
     let claim = stuck.claim;
     match stuck.used.attach_constraint {
         AttachConstraint::SinglePod => {
@@ -162,7 +162,7 @@ fn sentence(text: &str) -> String {
 }
 
 /// What lets several nodes have the data.
-fn another_storage(stuck: &Stuck<'_>) -> Step {
+fn another_storage(stuck: &WaitingPod<'_>) -> Step {
     let arguments = ["-n", &stuck.pod.meta.namespace, stuck.claim];
     let migrate = command::own(stuck.index.facts.kubectl, "migrate", &arguments);
     Step::told(&format!(
@@ -171,7 +171,7 @@ fn another_storage(stuck: &Stuck<'_>) -> Step {
 }
 
 /// Waiting until the pod is ready, or until the one that cannot end is gone.
-fn wait(stuck: &Stuck<'_>, purpose: Purpose, cost: &str) -> Step {
+fn wait(stuck: &WaitingPod<'_>, purpose: Purpose, cost: &str) -> Step {
     let until = match stuck.cannot_end() {
         true => "--for=delete",
         false => "--for=condition=Ready",

@@ -6,7 +6,7 @@
 use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
 use super::{Cause, limit, named, sentence};
 use crate::analysis::eligibility::Eligibility;
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::model::Text;
 use crate::snapshot::NodeHint;
 
@@ -18,7 +18,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps: end_rollout,
 };
 
-fn judge(stuck: &Stuck<'_>) -> Option<String> {
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let old = old_pod(stuck)?;
     let node = old.node.as_ref()?;
     let new = stuck.pod.node.as_ref()?;
@@ -37,7 +37,7 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
 }
 
 /// Whether pods may be on that node; `None` where it is not known.
-fn admits(stuck: &Stuck<'_>, eligibility: &Eligibility<'_>, name: &Text) -> Option<bool> {
+fn admits(stuck: &WaitingPod<'_>, eligibility: &Eligibility<'_>, name: &Text) -> Option<bool> {
     let hint = NodeHint {
         key: "metadata.name",
         values: std::slice::from_ref(name),

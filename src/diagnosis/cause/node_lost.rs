@@ -8,7 +8,7 @@ use crate::diagnosis::command;
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::observed::Pod;
 use crate::diagnosis::span;
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::model::node::OUT_OF_SERVICE;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -23,7 +23,7 @@ pub(super) const CAUSE: Cause = Cause {
 /// `k8s.io/cloud-provider`).
 const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
-fn judge(stuck: &Stuck<'_>) -> Option<String> {
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let node = stuck.lost_node()?;
     let name = &node.name;
     // What Kubernetes has let go of is with the driver, and what that says comes first.
@@ -66,7 +66,7 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
 }
 
 /// The pods of the node that use the claim.
-fn users<'a>(stuck: &Stuck<'a>, node: &Examined) -> impl Iterator<Item = &'a Pod> {
+fn users<'a>(stuck: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = &'a Pod> {
     let own = stuck.cannot_end().then_some(stuck.pod);
     let all = stuck.users().chain(own);
     all.filter(move |pod| pod.node.as_deref() == Some(&node.name))
@@ -124,7 +124,7 @@ pub(in crate::diagnosis) fn price(name: &str) -> String {
     )
 }
 
-fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
     let Some(node) = stuck.lost_node() else {
         return Vec::new();
     };

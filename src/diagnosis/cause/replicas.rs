@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::changed::{self, Changed};
 use super::scale;
 use super::{Cause, Documents, Purpose, Step, another_storage, limit, named, whereabouts};
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::model::workload::WorkloadKind;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -16,7 +16,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps,
 };
 
-fn judge(stuck: &Stuck<'_>) -> Option<String> {
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let (kind, name) = stuck.pod.workload();
     let other = stuck.siblings().next()?;
     let wanted = stuck.workload().map(|workload| workload.replicas);
@@ -32,7 +32,7 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
     ))
 }
 
-fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
     let changed = Changed::behind(stuck.pod, stuck, documents);
     let way = match changed.kind {
         _ if changed.scales() => changed.change(
@@ -82,12 +82,12 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
 }
 
 /// The Job that is there is changed, and the CronJob that makes the next one.
-fn one_at_a_time(stuck: &Stuck<'_>, changed: &Changed<'_>) -> String {
+fn one_at_a_time(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> String {
     let one = json!({"spec": {"parallelism": 1}});
     let patch = |name: &str, patch: &Value| {
         stuck.in_namespace(&["patch", name, "--type=merge", "-p", &patch.to_string()])
     };
-    let job = patch(&Stuck::target_of(stuck.pod), &one);
+    let job = patch(&WaitingPod::target_of(stuck.pod), &one);
     if changed.kind == Some(WorkloadKind::Job) {
         return job;
     }

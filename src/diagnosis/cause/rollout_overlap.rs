@@ -11,7 +11,7 @@ use super::{
     Cause, Documents, Purpose, Step, another_storage, limit, named, reference, whereabouts,
 };
 use crate::diagnosis::Pod;
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::model::object::{ObjectKind, ObjectRef};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::remedy;
@@ -25,7 +25,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps: end_rollout,
 };
 
-fn judge(stuck: &Stuck<'_>) -> Option<String> {
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let old = old_pod(stuck)?;
     Some(format!(
         "The rollout of {} waits for pod {} before it stops {}, which is {} and has the volume; {}. Neither moves again.",
@@ -38,18 +38,18 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
 }
 
 /// What is rolled out, in words.
-pub(super) fn rolled_out(stuck: &Stuck<'_>) -> String {
+pub(super) fn rolled_out(stuck: &WaitingPod<'_>) -> String {
     let workload = stuck.workload();
     match workload.and_then(|it| it.metadata.controller.as_deref()) {
         Some(owner) if workload.is_some_and(makes_a_revision) => {
             format!("{} {}", owner.kind, owner.name)
         }
-        _ => Stuck::target_of(stuck.pod),
+        _ => WaitingPod::target_of(stuck.pod),
     }
 }
 
 /// The pod of another revision that has the volume and is kept until the new one is ready.
-pub(super) fn old_pod<'a>(stuck: &Stuck<'a>) -> Option<&'a Pod> {
+pub(super) fn old_pod<'a>(stuck: &WaitingPod<'a>) -> Option<&'a Pod> {
     let (kind, _) = stuck.pod.workload();
     if kind != WorkloadKind::Deployment.name() {
         return of_the_same_owner(stuck);
@@ -69,7 +69,7 @@ pub(super) fn old_pod<'a>(stuck: &Stuck<'a>) -> Option<&'a Pod> {
 }
 
 /// A pod of another ReplicaSet of the same controller.
-fn of_the_same_owner<'a>(stuck: &Stuck<'a>) -> Option<&'a Pod> {
+fn of_the_same_owner<'a>(stuck: &WaitingPod<'a>) -> Option<&'a Pod> {
     let own = stuck.workload().filter(|it| makes_a_revision(it))?;
     if stuck.siblings().next().is_some() {
         return None;
@@ -93,7 +93,7 @@ fn makes_a_revision(workload: &Workload) -> bool {
 
 /// What helps against a rollout that cannot end: take it back, or have the old pod
 /// stopped first.
-pub(super) fn end_rollout(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
+pub(super) fn end_rollout(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
     let changed = Changed::behind(stuck.pod, stuck, documents);
     if changed.kind != Some(WorkloadKind::Deployment) {
         return of_another_controller(stuck, &changed);
@@ -116,7 +116,7 @@ pub(super) fn end_rollout(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step>
 
 /// A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
 /// `pkg/polymorphichelpers/rollback.go`), and rolls nothing out.
-fn resume(stuck: &Stuck<'_>, changed: &Changed<'_>) -> Step {
+fn resume(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Step {
     Step::new(
         Purpose::Before,
         stuck.in_namespace(&["rollout", "resume", &changed.name]),
@@ -134,7 +134,11 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// Back to the revision whose pod runs. Without its number, kubectl goes to the second
 /// newest one, which has got stuck as well where more than one rollout has, and from there
 /// to the newest again (`deploymentRevision` in `pkg/polymorphichelpers/rollback.go`).
-fn undo<'a>(stuck: &Stuck<'_>, changed: &'a Changed<'_>, documents: &Documents) -> Option<Way<'a>> {
+fn undo<'a>(
+    stuck: &WaitingPod<'_>,
+    changed: &'a Changed<'_>,
+    documents: &Documents,
+) -> Option<Way<'a>> {
     let (_, replica_set) = replica_set(old_pod(stuck)?)?;
     let number = documents
         .get(&replica_set)
@@ -187,7 +191,7 @@ pub(super) fn replica_set(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
 
 /// The strategies that stop the old pod first.
 fn other_strategies<'a>(
-    stuck: &Stuck<'_>,
+    stuck: &WaitingPod<'_>,
     changed: &'a Changed<'_>,
     workload: &Workload,
     document: &Value,
@@ -210,7 +214,7 @@ fn other_strategies<'a>(
 /// The same for what rolls ReplicaSets out itself. Argo's Rollout is taken back by its
 /// `status.abort` (`kubectl argo rollouts abort`): its pods are those of the revision before
 /// again, and its template stays as it is.
-fn of_another_controller(stuck: &Stuck<'_>, changed: &Changed<'_>) -> Vec<Step> {
+fn of_another_controller(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<Step> {
     if stuck.workload().and_then(changed::rollout).is_none() {
         return vec![
             Step::told(&format!(

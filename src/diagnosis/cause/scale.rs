@@ -2,12 +2,12 @@
 
 use super::changed::Changed;
 use crate::diagnosis::Pod;
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::model::workload::WorkloadKind;
 
 /// The command that leaves so many pods of the workload of `pod`.
 pub(super) fn command(
-    stuck: &Stuck<'_>,
+    stuck: &WaitingPod<'_>,
     changed: &Changed<'_>,
     pod: &Pod,
     replicas: i64,
@@ -19,7 +19,12 @@ pub(super) fn command(
 
 /// A command after which the workload of `pod` has so many pods, and the deletion of those
 /// that its controller does not get to.
-pub(super) fn and_delete(stuck: &Stuck<'_>, command: String, pod: &Pod, replicas: i64) -> String {
+pub(super) fn and_delete(
+    stuck: &WaitingPod<'_>,
+    command: String,
+    pod: &Pod,
+    replicas: i64,
+) -> String {
     let names = blocked(stuck, pod, replicas).into_iter();
     let pods: Vec<String> = names.map(|name| format!("pod/{name}")).collect();
     if pods.is_empty() {
@@ -40,7 +45,7 @@ pub(super) fn and_delete(stuck: &Stuck<'_>, command: String, pod: &Pod, replicas
 /// `pkg/controller/statefulset/stateful_set_control.go`). Then it goes down from the highest
 /// number, and waits at a pod that is not ready, unless that is the first one that is not
 /// (`processCondemned`): of one that is not ready it gets rid by itself, of two it does not.
-fn blocked<'a>(stuck: &Stuck<'a>, pod: &Pod, replicas: i64) -> Vec<&'a str> {
+fn blocked<'a>(stuck: &WaitingPod<'a>, pod: &Pod, replicas: i64) -> Vec<&'a str> {
     if !is_of_stateful_set(pod) {
         return Vec::new();
     }
@@ -62,7 +67,7 @@ fn blocked<'a>(stuck: &Stuck<'a>, pod: &Pod, replicas: i64) -> Vec<&'a str> {
 }
 
 /// Which pod is left of several.
-pub(super) fn left(stuck: &Stuck<'_>) -> String {
+pub(super) fn left(stuck: &WaitingPod<'_>) -> String {
     if !is_of_stateful_set(stuck.pod) {
         return "One pod is left. The controller gives up those first that are not ready, so that the one that runs goes on.".to_owned();
     }
@@ -88,7 +93,7 @@ fn is_of_stateful_set(pod: &Pod) -> bool {
 }
 
 /// The pods of the workload of `pod` that use the claim.
-fn of_its_workload<'a>(stuck: &Stuck<'a>, pod: &Pod) -> impl Iterator<Item = &'a Pod> {
+fn of_its_workload<'a>(stuck: &WaitingPod<'a>, pod: &Pod) -> impl Iterator<Item = &'a Pod> {
     let own = pod.workload();
     let users = stuck
         .index
@@ -98,7 +103,7 @@ fn of_its_workload<'a>(stuck: &Stuck<'a>, pod: &Pod) -> impl Iterator<Item = &'a
 }
 
 /// The names of the pods that a StatefulSet of so many keeps.
-fn kept(stuck: &Stuck<'_>, pod: &Pod, replicas: i64) -> Vec<String> {
+fn kept(stuck: &WaitingPod<'_>, pod: &Pod, replicas: i64) -> Vec<String> {
     let (_, name) = pod.workload();
     let first = stuck.workload_of(pod).map_or(0, |it| it.first_ordinal);
     let numbers = (0..replicas).map(|number| first.saturating_add(number));

@@ -8,7 +8,7 @@ use super::{
     Cause, Documents, Step, another_storage, limit, named, reference, sentence, whereabouts,
 };
 use crate::analysis::AttachConstraint;
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::diagnosis::{Pod, scaled_object};
 use crate::model::pod::HOSTNAME;
 use crate::model::workload::WorkloadKind;
@@ -21,7 +21,7 @@ pub(super) const CAUSE: Cause = Cause {
     steps,
 };
 
-fn judge(stuck: &Stuck<'_>) -> Option<String> {
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let other = holder(stuck)?;
     Some(format!(
         "{}, and {} {} has it.",
@@ -31,13 +31,13 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
     ))
 }
 
-fn holder<'a>(stuck: &Stuck<'a>) -> Option<&'a Pod> {
+fn holder<'a>(stuck: &WaitingPod<'a>) -> Option<&'a Pod> {
     let own = stuck.pod.workload();
     let mut others = stuck.staying();
     others.find(|other| other.workload() != own)
 }
 
-fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
     let Some(other) = holder(stuck) else {
         return Vec::new();
     };
@@ -68,7 +68,7 @@ fn steps(stuck: &Stuck<'_>, documents: &Documents) -> Vec<Step> {
 }
 
 /// What makes the pods of a workload go away.
-fn stop<'a>(stuck: &Stuck<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
+fn stop<'a>(stuck: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
     if let Some(name) = scaled_object_of(stuck, pod) {
         let run = |arguments: &[String]| {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -99,7 +99,7 @@ fn stop<'a>(stuck: &Stuck<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) 
         // CronJob would start no other (`syncCronJob` in
         // `pkg/controller/cronjob/cronjob_controllerv2.go`).
         Some(WorkloadKind::CronJob) => Way::of(
-            stuck.in_namespace(&["delete", &Stuck::target_of(pod)]),
+            stuck.in_namespace(&["delete", &WaitingPod::target_of(pod)]),
             &format!("{cost} This run is lost, and the next one starts when it is due."),
         ),
         Some(WorkloadKind::Pod) => changed.change(delete(), cost),
@@ -111,7 +111,7 @@ fn stop<'a>(stuck: &Stuck<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) 
 }
 
 /// The ScaledObject of KEDA that scales the workload of a pod.
-fn scaled_object_of<'a>(stuck: &Stuck<'a>, pod: &Pod) -> Option<&'a str> {
+fn scaled_object_of<'a>(stuck: &WaitingPod<'a>, pod: &Pod) -> Option<&'a str> {
     let workload = stuck.workload_of(pod)?;
     let metadata = &workload.metadata;
     let view = stuck.index.facts.objects.view;
@@ -122,7 +122,7 @@ fn scaled_object_of<'a>(stuck: &Stuck<'a>, pod: &Pod) -> Option<&'a str> {
 
 /// Affinity that leads the pods of the workload that waits to those that have the volume.
 fn together<'a>(
-    stuck: &Stuck<'_>,
+    stuck: &WaitingPod<'_>,
     other: &Pod,
     own: &'a Changed<'_>,
     theirs: &Changed<'_>,
@@ -167,7 +167,7 @@ fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static st
         WorkloadKind::Deployment => Some((None, "restarts")),
         WorkloadKind::StatefulSet => Some((Some(format!("pod/{}", pod.meta.name)), "restarts")),
         WorkloadKind::CronJob => Some((
-            Some(Stuck::target_of(pod)),
+            Some(WaitingPod::target_of(pod)),
             "is given up, and the next run starts",
         )),
         _ => None,
@@ -178,7 +178,7 @@ fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static st
 /// template change with a chart's version, the selector of a workload never does. The pods of
 /// a Job end, and nothing would be beside them any more.
 fn selector(
-    stuck: &Stuck<'_>,
+    stuck: &WaitingPod<'_>,
     other: &Pod,
     theirs: &Changed<'_>,
     documents: &Documents,

@@ -8,7 +8,7 @@ use crate::diagnosis::VolumeAttachment;
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::observed::Pod;
 use crate::diagnosis::span;
-use crate::diagnosis::stuck::Stuck;
+use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::model::node::OUT_OF_SERVICE;
 
 /// For so many seconds nobody wonders.
@@ -50,7 +50,7 @@ enum Stalled<'a> {
     UnreadyNode(&'a VolumeAttachment),
 }
 
-fn judge(stuck: &Stuck<'_>) -> Option<String> {
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     Some(match stalled(stuck)? {
         Stalled::Pod(pod, late) => {
             let next = match stuck.cannot_end() {
@@ -91,7 +91,7 @@ fn judge(stuck: &Stuck<'_>) -> Option<String> {
     })
 }
 
-fn stalled<'a>(stuck: &Stuck<'a>) -> Option<Stalled<'a>> {
+fn stalled<'a>(stuck: &WaitingPod<'a>) -> Option<Stalled<'a>> {
     if let Some((pod, late)) = stuck.overdue_pod() {
         return Some(Stalled::Pod(pod, late));
     }
@@ -135,12 +135,12 @@ fn stalled<'a>(stuck: &Stuck<'a>) -> Option<Stalled<'a>> {
 }
 
 /// Whether a pod of its node uses the volume.
-fn is_used(stuck: &Stuck<'_>, attachment: &VolumeAttachment) -> bool {
+fn is_used(stuck: &WaitingPod<'_>, attachment: &VolumeAttachment) -> bool {
     let mut users = stuck.users();
     users.any(|user| user.node.as_ref() == Some(&attachment.node))
 }
 
-fn steps(stuck: &Stuck<'_>) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
     let Some(stalled) = stalled(stuck) else {
         return Vec::new();
     };

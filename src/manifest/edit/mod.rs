@@ -19,7 +19,7 @@ use super::visit::object_at;
 /// Why a document is not edited.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum EditError {
     /// The document no longer holds the object.
     #[error("The file has changed since it was read, and the object is no longer where it was.")]
     Changed,
@@ -56,7 +56,7 @@ pub type Change<'a> = (&'a [usize], &'a Patch);
 ///
 /// # Errors
 /// The patch does not fit, or no small edit leads to exactly the patched object.
-pub fn apply(text: &str, items: &[usize], patch: &Patch) -> Result<String, Refusal> {
+pub fn apply(text: &str, items: &[usize], patch: &Patch) -> Result<String, EditError> {
     apply_all(text, &[(items, patch)])
 }
 
@@ -64,7 +64,7 @@ pub fn apply(text: &str, items: &[usize], patch: &Patch) -> Result<String, Refus
 /// the document's new text with what came of each change. A long list is read and
 /// written once, and a few times more for each change that is refused.
 #[must_use]
-pub fn apply_each(text: &str, changes: &[Change<'_>]) -> (String, Vec<Result<(), Refusal>>) {
+pub fn apply_each(text: &str, changes: &[Change<'_>]) -> (String, Vec<Result<(), EditError>>) {
     match apply_all(text, changes) {
         Ok(edited) => (edited, changes.iter().map(|_| Ok(())).collect()),
         Err(refusal) if changes.len() <= 1 => (text.to_owned(), vec![Err(refusal)]),
@@ -78,25 +78,25 @@ pub fn apply_each(text: &str, changes: &[Change<'_>]) -> (String, Vec<Result<(),
     }
 }
 
-fn apply_all(text: &str, changes: &[Change<'_>]) -> Result<String, Refusal> {
+fn apply_all(text: &str, changes: &[Change<'_>]) -> Result<String, EditError> {
     let tree = tree_of(text)?;
     let style = layout::style_of(&tree);
     let mut wanted = tree.value(tree.root());
     let mut edits = Vec::new();
     for (items, patch) in changes {
-        let object = object_at(&tree, items).ok_or(Refusal::Changed)?;
+        let object = object_at(&tree, items).ok_or(EditError::Changed)?;
         let before = tree.value(object);
         let mut after = before.clone();
         json_patch::patch(&mut after, patch)?;
         edits.extend(reconcile::edits(&tree, style, object, &before, &after)?);
-        *at_mut(&mut wanted, items).ok_or(Refusal::Changed)? = after;
+        *at_mut(&mut wanted, items).ok_or(EditError::Changed)? = after;
     }
-    let edited = splice(text, edits).ok_or(Refusal::NotTheSame)?;
+    let edited = splice(text, edits).ok_or(EditError::NotTheSame)?;
     // Two documents would read as one object each, so the count is checked too.
     let one = super::split::parts(&edited).len() == super::split::parts(text).len();
     match tree_of(&edited) {
         Ok(tree) if one && tree.value(tree.root()) == wanted => Ok(edited),
-        _ => Err(Refusal::NotTheSame),
+        _ => Err(EditError::NotTheSame),
     }
 }
 
@@ -112,9 +112,11 @@ pub fn to_yaml(value: &Value) -> String {
     style.block(value, 0)
 }
 
-fn tree_of(text: &str) -> Result<Tree<'_>, Refusal> {
-    let changed = |_: Fault| Refusal::Changed;
-    Tree::parse(text).map_err(changed)?.ok_or(Refusal::Changed)
+fn tree_of(text: &str) -> Result<Tree<'_>, EditError> {
+    let changed = |_: Fault| EditError::Changed;
+    Tree::parse(text)
+        .map_err(changed)?
+        .ok_or(EditError::Changed)
 }
 
 fn at_mut<'v>(value: &'v mut Value, items: &[usize]) -> Option<&'v mut Value> {

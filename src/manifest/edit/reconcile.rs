@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::super::tree::{Id, Shape, Tree};
 use super::layout::Layout;
 use super::render::{self, Flow, Style};
-use super::{Edit, Refusal};
+use super::{Edit, EditError};
 
 /// The most values that are written out in the place of an alias; beyond that the
 /// anchor says more than the edit would.
@@ -22,7 +22,7 @@ pub(super) fn edits(
     id: Id,
     old: &Value,
     new: &Value,
-) -> Result<Vec<Edit>, Refusal> {
+) -> Result<Vec<Edit>, EditError> {
     let mut reconciler = Reconciler {
         tree,
         text: tree.text(),
@@ -60,7 +60,7 @@ struct Reconciler<'a, 't> {
 }
 
 impl Reconciler<'_, '_> {
-    fn node(&mut self, slot: &Slot, id: Id, old: &Value, new: &Value) -> Result<(), Refusal> {
+    fn node(&mut self, slot: &Slot, id: Id, old: &Value, new: &Value) -> Result<(), EditError> {
         if old == new {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl Reconciler<'_, '_> {
         flow: bool,
         old: &Map<String, Value>,
         new: &Map<String, Value>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EditError> {
         let tree = self.tree;
         let entries: Vec<(Id, Id)> = tree.written_entries(id).collect();
         let overlaid = matches!(tree.node(id).shape, Shape::Mapping { overlaid: true, .. });
@@ -104,7 +104,7 @@ impl Reconciler<'_, '_> {
             }
             let name = name_of(key);
             let Some(before) = old.get(&name) else {
-                return Err(Refusal::Changed);
+                return Err(EditError::Changed);
             };
             match new.get(&name) {
                 None => gone[at] = true,
@@ -125,7 +125,7 @@ impl Reconciler<'_, '_> {
         for name in old.keys() {
             if !new.contains_key(name) && !names.contains(name.as_str()) {
                 let field = name.clone();
-                return Err(Refusal::Shared { field });
+                return Err(EditError::Shared { field });
             }
         }
         let is_added = |name: &str, value| !names.contains(name) && old.get(name) != Some(value);
@@ -225,10 +225,10 @@ impl Reconciler<'_, '_> {
         flow: bool,
         old: &[Value],
         new: &[Value],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EditError> {
         let items: Vec<Id> = self.tree.children(id).collect();
         if items.len() != old.len() {
-            return Err(Refusal::Changed);
+            return Err(EditError::Changed);
         }
         let (mut at, mut wanted) = (0, 0);
         while at < old.len() || wanted < new.len() {
@@ -265,7 +265,7 @@ impl Reconciler<'_, '_> {
         Ok(())
     }
 
-    fn remove_item(&mut self, flow: bool, items: &[Id], at: usize) -> Result<(), Refusal> {
+    fn remove_item(&mut self, flow: bool, items: &[Id], at: usize) -> Result<(), EditError> {
         let next = items.get(at + 1).copied();
         let previous = at.checked_sub(1).map(|at| items[at]);
         self.remove(flow, items[at], items[at], previous, next)
@@ -279,7 +279,7 @@ impl Reconciler<'_, '_> {
         items: &[Id],
         before: usize,
         value: &Value,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EditError> {
         if flow {
             let flow = self.layout.flow_of(id);
             let item = self.style.flow(value, flow);
@@ -315,7 +315,7 @@ impl Reconciler<'_, '_> {
         value: Id,
         previous: Option<Id>,
         next: Option<Id>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), EditError> {
         let end = self.tree.node(value).end as usize;
         let edit = if flow {
             match (next, previous) {
@@ -343,12 +343,12 @@ impl Reconciler<'_, '_> {
     }
 
     /// Puts `new` in the place of the whole node.
-    fn replace(&mut self, slot: &Slot, id: Id, new: &Value) -> Result<(), Refusal> {
+    fn replace(&mut self, slot: &Slot, id: Id, new: &Value) -> Result<(), EditError> {
         let node = self.tree.node(id);
         let end = node.end as usize;
         if matches!(node.shape, Shape::Alias(_)) && size(new) > MAX_UNFOLDED {
             let field = self.field.clone();
-            return Err(Refusal::Shared { field });
+            return Err(EditError::Shared { field });
         }
         // An anchor stays in front of the new value; the check after the edit
         // sees whether somebody else depends on it.
@@ -415,7 +415,7 @@ impl Reconciler<'_, '_> {
     }
 
     /// Deletes the lines below a key whose value starts there; returns where they started.
-    fn drop_below(&mut self, id: Id, colon: usize) -> Result<usize, Refusal> {
+    fn drop_below(&mut self, id: Id, colon: usize) -> Result<usize, EditError> {
         let node = self.tree.node(id);
         let below = self.layout.line_end(colon);
         let behind = self.text[colon..below].trim();
@@ -437,7 +437,7 @@ impl Reconciler<'_, '_> {
         self.edits.push(Edit::insert(at, lines));
     }
 
-    fn behind_key(&self, key: Id) -> Result<Slot, Refusal> {
+    fn behind_key(&self, key: Id) -> Result<Slot, EditError> {
         let node = self.tree.node(key);
         let rest = &self.text[node.end as usize..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t']).len();
@@ -451,7 +451,7 @@ impl Reconciler<'_, '_> {
     }
 
     /// The dash in front of a block list's item.
-    fn dash(&self, item: Id) -> Result<usize, Refusal> {
+    fn dash(&self, item: Id) -> Result<usize, EditError> {
         let before = self.text[..self.layout.begin(item)].trim_end();
         if before.ends_with('-') {
             Ok(before.len() - 1)
@@ -460,9 +460,9 @@ impl Reconciler<'_, '_> {
         }
     }
 
-    fn unusual(&self) -> Refusal {
+    fn unusual(&self) -> EditError {
         let field = self.field.clone();
-        Refusal::Unusual { field }
+        EditError::Unusual { field }
     }
 }
 

@@ -1,7 +1,7 @@
 use json_patch::Patch;
 use serde_json::json;
 
-use super::{Refusal, apply, apply_each};
+use super::{EditError, apply, apply_each};
 
 fn recreate() -> Patch {
     patch(json!([{"op": "replace", "path": "/spec/strategy", "value": {"type": "Recreate"}}]))
@@ -268,10 +268,10 @@ fn what_others_share_is_refused() {
     let merged = "x: &x {paused: true}\nspec: {<<: *x, replicas: 1}\n";
     assert!(matches!(
         apply(merged, &[], &removed),
-        Err(Refusal::Shared { field }) if field == "paused"
+        Err(EditError::Shared { field }) if field == "paused"
     ));
     assert!(matches!(
         apply("spec: {}\n", &[], &removed),
-        Err(Refusal::Patch(_))
+        Err(EditError::Patch(_))
     ));
 }

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::super::page::{self, Heading};
 use super::text::{counted, volume_in_words};
 use super::{Diagnosis, picture};
-use crate::diagnosis::{Purpose, Step, Told, span};
+use crate::diagnosis::{CaseEntry, Purpose, Step, span};
 
 /// Boxes stand below each other: a page may be narrow.
 const PICTURE_WIDTH: usize = 50;
@@ -53,7 +53,7 @@ fn by_cause(diagnosis: &Diagnosis) -> Markup {
     }
 }
 
-fn case(told: &Told) -> Markup {
+fn case(told: &CaseEntry) -> Markup {
     html! {
         article class=(if told.passes { "warning" } else { "error" }) {
             h2 { "PersistentVolumeClaim " (told.volume.namespace) "/" (told.volume.claim) }

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::Diagnosis;
-use crate::diagnosis::Told;
+use crate::diagnosis::CaseEntry;
 
 #[derive(Serialize)]
 struct Json<'a> {
-    cases: &'a [Told],
+    cases: &'a [CaseEntry],
     open: &'a [String],
     notes: &'a [String],
 }

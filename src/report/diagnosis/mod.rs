@@ -7,13 +7,13 @@ mod text;
 
 use std::io::{self, Write};
 
-use crate::diagnosis::Told;
+use crate::diagnosis::CaseEntry;
 
 /// Everything that is told of a cluster in which pods may wait for volumes.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnosis {
     /// The cases, those that do not pass by themselves first.
-    pub cases: Vec<Told>,
+    pub cases: Vec<CaseEntry>,
     /// Questions that stay open, because something could not be read: sentences.
     pub open: Vec<String>,
     /// What else there is to know: sentences.
@@ -42,7 +42,7 @@ impl Diagnosis {
     }
 
     /// The cases that people are told in full: all, or the first of each cause.
-    fn in_full(&self) -> Vec<&Told> {
+    fn in_full(&self) -> Vec<&CaseEntry> {
         if self.cases.len() <= MOST {
             return self.cases.iter().collect();
         }
@@ -56,8 +56,8 @@ impl Diagnosis {
     }
 
     /// For each cause its title, the pods that wait and the cases: the most pods first.
-    fn by_cause(&self) -> Vec<(&Told, usize, usize)> {
-        let mut causes: Vec<(&Told, usize, usize)> = Vec::new();
+    fn by_cause(&self) -> Vec<(&CaseEntry, usize, usize)> {
+        let mut causes: Vec<(&CaseEntry, usize, usize)> = Vec::new();
         for case in &self.cases {
             let pods = case.waiting.len();
             match causes

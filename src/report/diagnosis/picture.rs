@@ -1,6 +1,6 @@
 //! A case as a picture in text: nodes as boxes, pods and the attachment in them.
 
-use crate::diagnosis::{Health, NodeTold, Told, span};
+use crate::diagnosis::{CaseEntry, Health, NodeEntry, span};
 
 /// Pods that a box shows; of more the number is told.
 const PODS: usize = 4;
@@ -9,7 +9,7 @@ const PODS: usize = 4;
 const WIDTH: usize = 44;
 
 /// The lines of a picture that is no wider than `width`, if two boxes fit into that.
-pub(super) fn of(case: &Told, width: usize) -> Vec<String> {
+pub(super) fn of(case: &CaseEntry, width: usize) -> Vec<String> {
     let mut boxes: Vec<Vec<String>> = case
         .nodes
         .iter()
@@ -23,7 +23,7 @@ pub(super) fn of(case: &Told, width: usize) -> Vec<String> {
     boxes.chunks(in_a_row).flat_map(side_by_side).collect()
 }
 
-fn title(node: &NodeTold) -> String {
+fn title(node: &NodeEntry) -> String {
     let mut title = format!("node {} · {}", node.name, health(node));
     if node.cordoned {
         title += " · cordoned";
@@ -31,7 +31,7 @@ fn title(node: &NodeTold) -> String {
     title
 }
 
-pub(super) fn health(node: &NodeTold) -> String {
+pub(super) fn health(node: &NodeEntry) -> String {
     let lease = |known: &str| match node.lease_seconds {
         Some(seconds) => format!("{known}, Lease {} old", span(seconds)),
         None => known.to_owned(),
@@ -46,7 +46,7 @@ pub(super) fn health(node: &NodeTold) -> String {
 }
 
 /// What is on a node, or on none.
-fn inside(case: &Told, node: Option<&str>) -> Vec<String> {
+fn inside(case: &CaseEntry, node: Option<&str>) -> Vec<String> {
     let on = |other: Option<&str>| other == node;
     let holders = case.holders.iter().filter(|it| on(it.node.as_deref()));
     let mut lines: Vec<String> = holders

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Diagnosis, picture};
-use crate::diagnosis::{Purpose, Told, WaitingTold, span};
+use crate::diagnosis::{CaseEntry, Purpose, WaitingEntry, span};
 
 /// The width of the reader's window, in characters.
 const WIDTH: usize = 100;
@@ -50,7 +50,7 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-fn told(case: &Told, out: &mut dyn Write) -> io::Result<()> {
+fn told(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     let volume = &case.volume;
     writeln!(
         out,
@@ -98,7 +98,7 @@ fn told(case: &Told, out: &mut dyn Write) -> io::Result<()> {
     steps(case, out)
 }
 
-fn steps(case: &Told, out: &mut dyn Write) -> io::Result<()> {
+fn steps(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     let ways = case.steps.iter();
     let several = ways.filter(|step| step.purpose == Purpose::WayOut).count() > 1;
     let mut last = None;
@@ -127,7 +127,7 @@ fn steps(case: &Told, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn waits(waiting: &WaitingTold) -> String {
+fn waits(waiting: &WaitingEntry) -> String {
     let node = match &waiting.node {
         Some(node) => format!("on {node}"),
         None => "without a node".to_owned(),
@@ -143,7 +143,7 @@ fn waits(waiting: &WaitingTold) -> String {
     )
 }
 
-pub(super) fn volume_in_words(case: &Told) -> String {
+pub(super) fn volume_in_words(case: &CaseEntry) -> String {
     let volume = &case.volume;
     let name = volume.name.as_deref().unwrap_or("not known");
     let mut words = vec![name.to_owned()];

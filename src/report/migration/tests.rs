@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::analysis::{self, NodeAssumption};
 use crate::diagnosis::{self, Observed, Unread};
-use crate::migration::{CopyBy, DEFAULT_IMAGE, Facts, Refusal, SnapshotClass, Wanted, plan};
+use crate::migration::{
+    CopyBy, DEFAULT_IMAGE, Facts, MigrationBlocked, SnapshotClass, Wanted, plan,
+};
 use crate::model::access_mode::AccessMode;
 use crate::model::object::{ObjectKind, ObjectRef};
 use crate::snapshot::Snapshot;
@@ -106,7 +108,11 @@ impl World {
     }
 
     /// What `then` makes of the plan, or of why there is none.
-    fn planned<T>(&self, wanted: Wanted<'_>, then: impl FnOnce(Result<Plan, Refusal>) -> T) -> T {
+    fn planned<T>(
+        &self,
+        wanted: Wanted<'_>,
+        then: impl FnOnce(Result<Plan, MigrationBlocked>) -> T,
+    ) -> T {
         let mut cluster = Snapshot::complete();
         let mut observed = Observed::default();
         for resource in &self.unread {

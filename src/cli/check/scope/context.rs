@@ -19,7 +19,7 @@ const MAX_USERS: usize = 64;
 const MAX_ORDINALS: i64 = 16;
 
 /// The objects that speak for those of one file.
-pub(in crate::cli::check) struct Surroundings {
+pub(in crate::cli::check) struct Context {
     pub(in crate::cli::check) cluster: Snapshot,
     pub(in crate::cli::check) order: BatchOrder,
     /// Where the workloads, claims and autoscalers among them are, by the number.
@@ -40,7 +40,7 @@ pub(in crate::cli::check) struct ClaimNote {
     pub(in crate::cli::check) text: String,
 }
 
-impl Surroundings {
+impl Context {
     /// What is only assumed where the object number `number` is judged.
     pub(in crate::cli::check) fn assumed_of(
         &self,
@@ -68,7 +68,7 @@ fn of(notes: &[(usize, ClaimNote)], number: usize) -> impl Iterator<Item = &Clai
 
 impl Scopes<'_> {
     /// What speaks for the members `numbers`, all of one file.
-    pub(in crate::cli::check) fn around(&self, numbers: &[usize]) -> Surroundings {
+    pub(in crate::cli::check) fn around(&self, numbers: &[usize]) -> Context {
         let from = self.members[numbers[0]].source;
         let mut walk = Walk {
             scopes: self,
@@ -97,7 +97,7 @@ impl Scopes<'_> {
         }
         taken.retain(|number| self.members[*number].judged);
         let judged = taken.iter().map(|it| (*it, self.members[*it].object));
-        Surroundings {
+        Context {
             cluster,
             order: BatchOrder::of(judged),
             sources: taken.iter().map(|it| self.members[*it].source).collect(),

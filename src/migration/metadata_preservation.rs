@@ -3,7 +3,7 @@
 use crate::model::storage_class::StorageClass;
 
 /// What a driver's volumes keep of files.
-pub(super) struct Kept {
+pub(super) struct PreservedMetadata {
     /// How rsync is told to copy, as far as the storage can keep it. What it cannot keep
     /// and is told to makes it fail, so that nothing is lost in silence.
     pub(super) flags: &'static str,
@@ -16,7 +16,7 @@ pub(super) struct Kept {
 /// Owners, rights, times, links, sparse files, ACLs and extended attributes.
 const EVERYTHING: &str = "-aHAXS --numeric-ids";
 
-const ALL: Kept = Kept {
+const ALL: PreservedMetadata = PreservedMetadata {
     flags: EVERYTHING,
     lost: "",
     is_bucket: false,
@@ -25,7 +25,7 @@ const ALL: Kept = Kept {
 /// Amazon EFS documentation, "Working with Amazon EFS access points": the user of an access
 /// point takes the place of every other. NFS 4.1 has neither ACLs of this kind nor extended
 /// attributes (RFC 8276 adds those to 4.2).
-const ACCESS_POINT: Kept = Kept {
+const ACCESS_POINT: PreservedMetadata = PreservedMetadata {
     flags: "-rlptDHS",
     lost: "On EFS every file belongs to the user of the volume's access point, whoever wrote it: owners and groups are not kept, nor are ACLs and extended attributes. An application that changes owners (chown) when it starts fails there; set uid and gid in the class to the ones it runs as.",
     is_bucket: false,
@@ -33,13 +33,13 @@ const ACCESS_POINT: Kept = Kept {
 
 /// Linux kernel documentation, "mount.cifs": without the Unix extensions owners and rights
 /// come from the mount options.
-const SMB: Kept = Kept {
+const SMB: PreservedMetadata = PreservedMetadata {
     flags: "-rltS",
     lost: "On SMB, owners and permissions come from the class's mount options and are the same for all files; hard links become copies, and ACLs and extended attributes are not kept.",
     is_bucket: false,
 };
 
-const BUCKET: Kept = Kept {
+const BUCKET: PreservedMetadata = PreservedMetadata {
     flags: "-r --inplace",
     lost: "This is a bucket behind a file interface, not a file system: it has no owners, permissions or links and, depending on the driver, no renaming, appending or locking. Few applications can work on it.",
     is_bucket: true,
@@ -47,7 +47,7 @@ const BUCKET: Kept = Kept {
 
 /// What keeps less than everything: the provisioner, and whether that is so only as long
 /// as its parameter `protocol` is not `nfs`.
-const LESS: [(&str, bool, &Kept); 6] = [
+const LESS: [(&str, bool, &PreservedMetadata); 6] = [
     ("efs.csi.aws.com", false, &ACCESS_POINT),
     ("file.csi.azure.com", true, &SMB),
     ("smb.csi.k8s.io", false, &SMB),
@@ -56,7 +56,7 @@ const LESS: [(&str, bool, &Kept); 6] = [
     ("blob.csi.azure.com", true, &BUCKET),
 ];
 
-impl Kept {
+impl PreservedMetadata {
     /// Everything, as far as is known.
     pub(super) const ALL: &'static Self = &ALL;
 

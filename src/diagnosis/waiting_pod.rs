@@ -36,7 +36,7 @@ const IN_USE_BY_ANOTHER_POD: &str = "ReadWriteOncePod access mode and is already
 const OVERDUE: i64 = 60;
 
 /// A pod that waits for a volume.
-pub(super) struct Stuck<'a> {
+pub(super) struct WaitingPod<'a> {
     pub(super) index: &'a Index<'a>,
     pub(super) pod: &'a Pod,
     pub(super) claim: &'a Text,
@@ -55,7 +55,7 @@ pub(super) struct Stuck<'a> {
     stranded: bool,
 }
 
-impl<'a> Stuck<'a> {
+impl<'a> WaitingPod<'a> {
     /// Every pod that waits for a volume, once for each.
     pub(super) fn all(index: &'a Index<'a>) -> Vec<Self> {
         let pods = index.facts.observed.pods.iter();

@@ -5,7 +5,7 @@ use crate::model::access_mode::{AccessMode, VolumeMode};
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum MigrationBlocked {
     /// A mode to which there is no way here.
     #[error(
         "Only a migration to ReadWriteMany is possible, and {0} was asked for. To restrict a volume to fewer nodes or pods, no copy is needed: the same disk can be ReadWriteOnce or ReadWriteOncePod."

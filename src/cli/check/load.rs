@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::known::Known;
 use super::namespace::Namespaces;
+use super::parsed_object::ParsedObject;
 use super::progress::Progress;
 use super::render::roots::Root;
 use super::render::{self, Opened, RenderOptions, Unrendered};
 use super::repository::Repository;
-use super::scope::{Member, Scopes, Surroundings};
+use super::scope::{Context, Member, Scopes};
 use crate::manifest::error::ReadError;
 use crate::manifest::find::{Exclude, Found, find};
 use crate::manifest::helm_hook::HelmHook;
@@ -22,7 +22,7 @@ use crate::report::{Summary, Unopened, Unread};
 use crate::snapshot::Snapshot;
 
 /// All that was read.
-pub(super) struct Gathered {
+pub(super) struct Loaded {
     pub(super) sources: Vec<Source>,
     /// The checked files, without links, that are parts of what was rendered.
     pub(super) parts: HashSet<PathBuf>,
@@ -37,7 +37,7 @@ pub(super) struct Gathered {
     /// The files, without links, of kustomizations that were not rendered.
     unrendered: HashMap<PathBuf, Unrendered>,
     /// In the order of the sources and of their text.
-    pub(super) objects: Vec<Known>,
+    pub(super) objects: Vec<ParsedObject>,
     /// What is known beside the files.
     pub(super) facts: Snapshot,
     /// Whether the facts hold the cluster's classes, so that a class which is not
@@ -50,7 +50,7 @@ pub(super) struct Gathered {
 
 /// How to read.
 #[derive(Clone, Copy)]
-pub(super) struct Reading<'a> {
+pub(super) struct LoadOptions<'a> {
     pub(super) exclude: &'a Exclude,
     /// The namespace of objects that name none.
     pub(super) namespace: Option<&'a str>,
@@ -58,7 +58,7 @@ pub(super) struct Reading<'a> {
     pub(super) repository: &'a Repository,
 }
 
-impl Gathered {
+impl Loaded {
     /// Reads everything under `paths`, rendered where it is meant to be. `facts` are
     /// known beside it.
     ///
@@ -67,7 +67,7 @@ impl Gathered {
     pub(super) fn read(
         paths: &[PathBuf],
         kustomizations: render::Kustomizations,
-        reading: Reading<'_>,
+        reading: LoadOptions<'_>,
         facts: Snapshot,
     ) -> io::Result<Self> {
         let Found {
@@ -93,7 +93,7 @@ impl Gathered {
     ///
     /// # Errors
     /// See [`Self::read`].
-    pub(super) fn again(mut self, reading: Reading<'_>) -> io::Result<Self> {
+    pub(super) fn again(mut self, reading: LoadOptions<'_>) -> io::Result<Self> {
         let summary = Summary {
             links: self.summary.links,
             ..Summary::default()
@@ -130,9 +130,9 @@ impl Gathered {
 
     /// The folder of a kustomization that was not rendered and may change what decides
     /// about the object in these surroundings.
-    pub(super) fn changed_by(&self, known: &Known, surroundings: &Surroundings) -> Option<&Path> {
+    pub(super) fn changed_by(&self, known: &ParsedObject, context: &Context) -> Option<&Path> {
         let sources = [known.place.source];
-        let mut sources = sources.iter().chain(&surroundings.sources);
+        let mut sources = sources.iter().chain(&context.sources);
         sources.find_map(|source| self.unrendered_at(*source)?.changed_by.as_deref())
     }
 
@@ -144,7 +144,7 @@ impl Gathered {
         opened: Opened,
         mut unread_files: Vec<Unread>,
         mut summary: Summary,
-        reading: Reading<'_>,
+        reading: LoadOptions<'_>,
         facts: Snapshot,
     ) -> Self {
         let whole = !facts.view().storage_classes().is_empty();
@@ -237,8 +237,8 @@ impl Gathered {
     }
 }
 
-fn known(item: Item) -> Option<Known> {
-    Some(Known {
+fn known(item: Item) -> Option<ParsedObject> {
+    Some(ParsedObject {
         place: item.place,
         reference: item.reference,
         object: item.object,

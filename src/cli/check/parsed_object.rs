@@ -7,7 +7,7 @@ use crate::manifest::read::Position;
 use crate::model::object::{Object, ObjectRef};
 
 /// An object of a manifest.
-pub(super) struct Known {
+pub(super) struct ParsedObject {
     pub(super) place: Position,
     /// The object as its manifest names it, without a namespace it does not say.
     pub(super) reference: ObjectRef,
@@ -19,7 +19,7 @@ pub(super) struct Known {
     pub(super) notes: Vec<Note>,
 }
 
-impl Known {
+impl ParsedObject {
     pub(super) const fn is_judged(&self) -> bool {
         matches!(
             self.object,

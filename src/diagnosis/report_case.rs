@@ -11,7 +11,7 @@ use super::health::{Examined, Health};
 use super::index::Index;
 use super::observed::Pod;
 use super::step::Step;
-use super::stuck::Stuck;
+use super::waiting_pod::WaitingPod;
 use crate::model::Text;
 use crate::model::access_mode::AccessMode;
 use crate::model::object::{ObjectKind, ObjectRef};
@@ -19,7 +19,7 @@ use crate::model::object::{ObjectKind, ObjectRef};
 /// Everything that is told of pods which wait for one volume for one reason.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Told {
+pub struct CaseEntry {
     /// The cause's public name.
     pub cause: &'static str,
     /// The cause in a few words.
@@ -29,15 +29,15 @@ pub struct Told {
     /// Why it is this cause: sentences.
     pub because: String,
     /// The volume.
-    pub volume: VolumeTold,
+    pub volume: VolumeEntry,
     /// The pods that wait.
-    pub waiting: Vec<WaitingTold>,
+    pub waiting: Vec<WaitingEntry>,
     /// The pods that have the volume, or stand in the way.
-    pub holders: Vec<HolderTold>,
+    pub holders: Vec<HolderEntry>,
     /// The volume's attachments.
-    pub attachments: Vec<AttachmentTold>,
+    pub attachments: Vec<AttachmentEntry>,
     /// The nodes of all these.
-    pub nodes: Vec<NodeTold>,
+    pub nodes: Vec<NodeEntry>,
     /// What to do, in this order.
     pub steps: Vec<Step>,
 }
@@ -45,7 +45,7 @@ pub struct Told {
 /// A volume.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct VolumeTold {
+pub struct VolumeEntry {
     /// The claim's namespace.
     pub namespace: Text,
     /// The claim's name.
@@ -63,7 +63,7 @@ pub struct VolumeTold {
 /// A pod that waits.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WaitingTold {
+pub struct WaitingEntry {
     /// Its name.
     pub pod: Text,
     /// The workload that made it, `Deployment web`; its own name where nobody did.
@@ -81,7 +81,7 @@ pub struct WaitingTold {
 /// A pod that has the volume.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HolderTold {
+pub struct HolderEntry {
     /// Its name.
     pub pod: Text,
     /// The workload that made it.
@@ -95,7 +95,7 @@ pub struct HolderTold {
 /// An attachment of the volume.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct AttachmentTold {
+pub struct AttachmentEntry {
     /// The VolumeAttachment's name.
     pub name: Text,
     /// The node.
@@ -111,7 +111,7 @@ pub struct AttachmentTold {
 /// A node.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NodeTold {
+pub struct NodeEntry {
     /// Its name.
     pub name: String,
     /// Whether it is alive.
@@ -133,11 +133,11 @@ pub struct NodeTold {
 pub fn cases(
     facts: Facts<'_>,
     documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,
-) -> Vec<Told> {
+) -> Vec<CaseEntry> {
     let index = Index::of(facts);
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut places = HashMap::new();
-    for stuck in Stuck::all(&index) {
+    for stuck in WaitingPod::all(&index) {
         let (cause, because) = Cause::of(&stuck);
         let key = (
             stuck.pod.meta.namespace.clone(),
@@ -167,7 +167,7 @@ pub fn cases(
         .zip(found)
         .filter_map(|(reference, document)| Some((reference, document?)))
         .collect();
-    let mut told: Vec<Told> = groups
+    let mut told: Vec<CaseEntry> = groups
         .into_iter()
         .map(|group| group.told(&documents))
         .collect();
@@ -185,30 +185,30 @@ pub fn cases(
 struct Group<'a> {
     cause: &'static Cause,
     because: String,
-    first: Stuck<'a>,
-    others: Vec<Stuck<'a>>,
+    first: WaitingPod<'a>,
+    others: Vec<WaitingPod<'a>>,
 }
 
 impl Group<'_> {
-    fn all(&self) -> impl Iterator<Item = &Stuck<'_>> {
+    fn all(&self) -> impl Iterator<Item = &WaitingPod<'_>> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    fn told(self, documents: &Documents) -> Told {
+    fn told(self, documents: &Documents) -> CaseEntry {
         let stuck = &self.first;
-        let waits = |it: &Stuck<'_>| it.pod.meta.name.clone();
+        let waits = |it: &WaitingPod<'_>| it.pod.meta.name.clone();
         let waiting: Vec<Text> = self.all().map(waits).collect();
         let holders = stuck
             .holders
             .iter()
             .filter(|holder| !waiting.contains(&holder.meta.name));
         let modes = stuck.used.modes.iter().map(AccessMode::name);
-        Told {
+        CaseEntry {
             cause: self.cause.code,
             title: self.cause.title,
             passes: self.cause.passes,
             because: self.because.clone(),
-            volume: VolumeTold {
+            volume: VolumeEntry {
                 namespace: stuck.pod.meta.namespace.clone(),
                 claim: stuck.claim.clone(),
                 name: stuck.volume.clone(),
@@ -224,7 +224,7 @@ impl Group<'_> {
         }
     }
 
-    fn nodes(&self) -> Vec<NodeTold> {
+    fn nodes(&self) -> Vec<NodeEntry> {
         let mut names = self.first.holding_nodes();
         for stuck in self.all() {
             if let Some(own) = stuck.pod.node.as_ref().filter(|own| !names.contains(own)) {
@@ -235,7 +235,7 @@ impl Group<'_> {
             .iter()
             .map(|name| Examined::of(self.first.index, name));
         examined
-            .map(|node| NodeTold {
+            .map(|node| NodeEntry {
                 name: node.name,
                 health: node.health,
                 ready: node.ready,
@@ -252,11 +252,11 @@ fn workload_of(pod: &Pod) -> String {
     format!("{kind} {name}")
 }
 
-fn waiting_told(stuck: &Stuck<'_>) -> WaitingTold {
+fn waiting_told(stuck: &WaitingPod<'_>) -> WaitingEntry {
     let pod = stuck.pod;
     let now = stuck.index.facts.now.as_second();
     let since = pod.waits_since();
-    WaitingTold {
+    WaitingEntry {
         pod: pod.meta.name.clone(),
         workload: workload_of(pod),
         node: pod.node.clone(),
@@ -266,8 +266,8 @@ fn waiting_told(stuck: &Stuck<'_>) -> WaitingTold {
     }
 }
 
-fn holder(pod: &Pod) -> HolderTold {
-    HolderTold {
+fn holder(pod: &Pod) -> HolderEntry {
+    HolderEntry {
         pod: pod.meta.name.clone(),
         workload: workload_of(pod),
         node: pod.node.clone(),
@@ -279,8 +279,8 @@ fn holder(pod: &Pod) -> HolderTold {
     }
 }
 
-fn attachment(attachment: &super::VolumeAttachment) -> AttachmentTold {
-    AttachmentTold {
+fn attachment(attachment: &super::VolumeAttachment) -> AttachmentEntry {
+    AttachmentEntry {
         name: attachment.meta.name.clone(),
         node: attachment.node.clone(),
         state: match (attachment.meta.deleted, attachment.attached) {
