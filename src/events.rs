@@ -96,7 +96,7 @@ pub struct Occurrence {
 
 /// What became of an occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum EventResult {
     /// An Event says so.
     Recorded,
     /// An Event said so less than a minute before, or another replica made it.
@@ -109,7 +109,7 @@ pub enum Told {
     Failed,
 }
 
-impl Told {
+impl EventResult {
     /// All there are.
     pub const ALL: [Self; 5] = [
         Self::Recorded,
@@ -134,20 +134,20 @@ impl Told {
 
 /// Where occurrences are put.
 #[derive(Clone, Debug)]
-pub struct Teller(Sender<Occurrence>);
+pub struct EventSender(Sender<Occurrence>);
 
 /// Occurrences that nobody has told yet.
 #[derive(Debug)]
-pub struct Untold(Receiver<Occurrence>);
+pub struct EventQueue(Receiver<Occurrence>);
 
 /// A queue with its two ends.
 #[must_use]
-pub fn queue() -> (Teller, Untold) {
+pub fn queue() -> (EventSender, EventQueue) {
     let (sender, receiver) = channel(QUEUE);
-    (Teller(sender), Untold(receiver))
+    (EventSender(sender), EventQueue(receiver))
 }
 
-impl Teller {
+impl EventSender {
     /// Leaves an occurrence to be told, at once; `false` where it is dropped.
     #[must_use]
     pub fn tell(&self, occurrence: Occurrence) -> bool {
@@ -155,14 +155,14 @@ impl Teller {
     }
 }
 
-impl Untold {
+impl EventQueue {
     /// Tells for ever, and what became of each occurrence.
-    pub async fn record(mut self, client: Client, told: impl Fn(Told)) -> Infallible {
+    pub async fn record(mut self, client: Client, results: impl Fn(EventResult)) -> Infallible {
         let recorder = EventRecorder::new(client);
         poll_fn(|context| self.0.poll_recv(context))
             .for_each_concurrent(AWAITED, |occurrence| {
-                let (recorder, told) = (&recorder, &told);
-                async move { told(recorder.outcome(&occurrence).await) }
+                let (recorder, results) = (&recorder, &results);
+                async move { results(recorder.outcome(&occurrence).await) }
             })
             .await;
         std::future::pending().await
@@ -204,7 +204,7 @@ impl EventRecorder {
         }
     }
 
-    async fn outcome(&self, occurrence: &Occurrence) -> Told {
+    async fn outcome(&self, occurrence: &Occurrence) -> EventResult {
         self.tell(occurrence).await.unwrap_or_else(|trouble| {
             tracing::warn!(
                 kind = occurrence.kind.name(),
@@ -214,13 +214,13 @@ impl EventRecorder {
                  rights in manifests/components/events or, for --fence-advice, in \
                  manifests/components/fence-advice."
             );
-            Told::Failed
+            EventResult::Failed
         })
     }
 
-    async fn tell(&self, occurrence: &Occurrence) -> Result<Told, Trouble> {
+    async fn tell(&self, occurrence: &Occurrence) -> Result<EventResult, Trouble> {
         let Some(uid) = self.stored(occurrence).await? else {
-            return Ok(Told::Gone);
+            return Ok(EventResult::Gone);
         };
         let key = Key {
             uid: uid.clone(),
@@ -228,7 +228,7 @@ impl EventRecorder {
             reason: occurrence.reason,
         };
         if !self.is_news(&key, Instant::now()) {
-            return Ok(Told::Repeated);
+            return Ok(EventResult::Repeated);
         }
         let (event, reference) = (occurrence.event(), occurrence.reference(uid));
         let published = {
@@ -242,11 +242,13 @@ impl EventRecorder {
             .await
         };
         match published {
-            Ok(Ok(())) => Ok(Told::Recorded),
-            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => Ok(Told::Repeated),
+            Ok(Ok(())) => Ok(EventResult::Recorded),
+            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => {
+                Ok(EventResult::Repeated)
+            }
             failed => {
                 self.recent().remove(&key);
-                Ok(failed?.map(|()| Told::Recorded)?)
+                Ok(failed?.map(|()| EventResult::Recorded)?)
             }
         }
     }
@@ -314,7 +316,7 @@ impl EventRecorder {
     /// Whether the same was not told a moment before; from now on it was.
     fn is_news(&self, key: &Key, now: Instant) -> bool {
         let mut recent = self.recent();
-        recent.retain(|_, told| now.duration_since(*told) < PAUSE);
+        recent.retain(|_, results| now.duration_since(*results) < PAUSE);
         if recent.contains_key(key) {
             return false;
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use multi_attach_guard::admission::{Answer, Decision, Endpoint, Malformed, Operation};
+use multi_attach_guard::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
 use multi_attach_guard::certs::{Certificates, SelfSigned};
 use multi_attach_guard::server::{Metrics, Options, Reviewer, Server};
 use tokio::time::Instant;
@@ -80,7 +80,12 @@ pub(crate) fn serve(stand_in: StandIn, ca: &str) -> Result<(), Box<dyn Error>> {
 }
 
 impl Reviewer for StandIn {
-    async fn review(&self, _: Endpoint, body: &[u8], _: Instant) -> Result<Answer, Malformed> {
+    async fn review(
+        &self,
+        _: Endpoint,
+        body: &[u8],
+        _: Instant,
+    ) -> Result<Answer, MalformedReview> {
         const ANSWER: &[u8] = br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true}}"#;
         Ok(Answer {
             body: match self {

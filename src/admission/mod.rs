@@ -11,7 +11,7 @@ mod request;
 mod response;
 mod skip;
 
-pub use request::{Malformed, Operation, Request};
+pub use request::{MalformedReview, Operation, Request};
 
 use jiff::Timestamp;
 
@@ -137,7 +137,7 @@ impl<'a> Received<'a> {
     /// # Errors
     /// When the bytes are no AdmissionReview to which an answer with a uid is
     /// possible.
-    pub fn read(body: &'a [u8], received: Timestamp) -> Result<Self, Malformed> {
+    pub fn read(body: &'a [u8], received: Timestamp) -> Result<Self, MalformedReview> {
         let request = Request::read(body)?;
         Ok(Self {
             reference: request.reference(),

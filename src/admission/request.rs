@@ -21,7 +21,7 @@ pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
 /// Bytes to which no answer with a uid is possible.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Malformed {
+pub enum MalformedReview {
     /// The bytes are not JSON, or stop being JSON before a uid was seen.
     #[error(
         "The body is not an AdmissionReview: {}. Send the JSON of an {API_VERSION} AdmissionReview.",
@@ -138,7 +138,7 @@ impl Request {
     ///
     /// # Errors
     /// When not even a uid can be read.
-    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+    pub fn read(body: &[u8]) -> Result<Self, MalformedReview> {
         let room = MOST_ROOM.min(LEAST_ROOM + body.len());
         let text = str::from_utf8(body).map_err(serde::de::Error::custom);
         let read = text.and_then(|text| json::read::<OfObject<ReviewEnvelope>>(text, room));
@@ -159,11 +159,11 @@ impl Request {
         // Whatever is wrong may lie behind the uid; the answer must carry it.
         let skimmed = match (is_large, str::from_utf8(body)) {
             (true, Ok(text)) => json::read(text, 0).map(|read| read.value),
-            (true, Err(_)) => return Err(Malformed::NotJson(error)),
+            (true, Err(_)) => return Err(MalformedReview::NotJson(error)),
             (false, _) => serde_json::from_slice(body),
         };
         match skimmed {
-            Ok(OfObject(Skim { request: None })) => Err(Malformed::NoRequest),
+            Ok(OfObject(Skim { request: None })) => Err(MalformedReview::NoRequest),
             Ok(OfObject(Skim {
                 request: Some(OfObject(SkimRequest { uid })),
             })) => Ok(Self {
@@ -174,7 +174,7 @@ impl Request {
                 )),
                 ..Self::default()
             }),
-            Err(_) => Err(Malformed::NotJson(error)),
+            Err(_) => Err(MalformedReview::NotJson(error)),
         }
     }
 
@@ -232,11 +232,11 @@ impl Request {
 }
 
 /// The uid, if an answer can carry it.
-fn checked(uid: Text) -> Result<Text, Malformed> {
+fn checked(uid: Text) -> Result<Text, MalformedReview> {
     match uid.len() {
-        0 => Err(Malformed::NoUid),
+        0 => Err(MalformedReview::NoUid),
         1..=LONGEST_UID => Ok(uid),
-        _ => Err(Malformed::LongUid),
+        _ => Err(MalformedReview::LongUid),
     }
 }
 
@@ -257,8 +257,8 @@ struct ReviewEnvelope {
 }
 
 impl ReviewEnvelope {
-    fn into_request(self, is_cut: bool) -> Result<Request, Malformed> {
-        let RequestFields(mut request) = self.request.ok_or(Malformed::NoRequest)?;
+    fn into_request(self, is_cut: bool) -> Result<Request, MalformedReview> {
+        let RequestFields(mut request) = self.request.ok_or(MalformedReview::NoRequest)?;
         request.uid = checked(request.uid)?;
         request.is_cut = is_cut;
         let named = |field: &Option<Text>, wanted: &str| field.as_deref() == Some(wanted);
@@ -587,7 +587,7 @@ mod tests {
         let open = format!(r#"{{"request":{{"uid":"u","x":{}"#, "[".repeat(1_000_000));
         assert!(matches!(
             Request::read(open.as_bytes()),
-            Err(Malformed::NotJson(_))
+            Err(MalformedReview::NotJson(_))
         ));
     }
 
@@ -633,7 +633,7 @@ mod tests {
             ))
         };
         assert_eq!(with_uid(LONGEST_UID), "read");
-        let too_long = Malformed::LongUid.to_string();
+        let too_long = MalformedReview::LongUid.to_string();
         assert_eq!(with_uid(LONGEST_UID + 1), too_long);
         let unreadable = format!(
             r#"{{"request":{{"uid":"{}","object":1}}}}"#,

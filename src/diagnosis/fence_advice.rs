@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::Facts;
+use super::DiagnosisInput;
 use super::cause::node_lost::{power, price, silent, taint};
 use super::health::{Examined, Health};
 use super::index::Index;
@@ -50,7 +50,7 @@ pub struct BlockedPod {
 /// the node that were told to end and cannot. Before that nobody waits: a node that only
 /// restarts is back by then.
 #[must_use]
-pub fn fence_advice(facts: Facts<'_>) -> Vec<FenceAdvice> {
+pub fn fence_advice(facts: DiagnosisInput<'_>) -> Vec<FenceAdvice> {
     let index = Index::of(facts);
     let mut nodes = silent_nodes(&index);
     if nodes.is_empty() {
@@ -157,7 +157,7 @@ fn silent_nodes(index: &Index<'_>) -> BTreeMap<Text, Silent> {
 }
 
 /// The persistent volumes of a pod's claims.
-fn volumes_of<'a>(facts: Facts<'a>, pod: &'a Pod) -> impl Iterator<Item = Text> + 'a {
+fn volumes_of<'a>(facts: DiagnosisInput<'a>, pod: &'a Pod) -> impl Iterator<Item = Text> + 'a {
     let claims = pod.claims.iter();
     claims.filter_map(move |claim| {
         let found = facts.objects.view.claim(&pod.meta.namespace, claim);
@@ -247,7 +247,7 @@ mod tests {
                 attachments: vec![from_value(attachment).unwrap()],
                 ..Observed::default()
             };
-            fence_advice(Facts {
+            fence_advice(DiagnosisInput {
                 objects: analysis::Facts {
                     view: cluster.view(),
                     catalog: Catalog::embedded().unwrap(),

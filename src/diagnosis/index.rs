@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::Facts;
+use super::DiagnosisInput;
 use super::clock::Clock;
 use super::observed::{Event, NodeState, Pod, VolumeAttachment};
 use crate::model::lease::Lease;
 
 /// What was observed, by what it is looked up by.
 pub(super) struct Index<'a> {
-    pub(super) facts: Facts<'a>,
+    pub(super) facts: DiagnosisInput<'a>,
     pub(super) clock: Clock,
     /// The pods that use a claim, by namespace and claim.
     users: HashMap<(&'a str, &'a str), Vec<&'a Pod>>,
@@ -22,7 +22,7 @@ pub(super) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn of(facts: Facts<'a>) -> Self {
+    pub(super) fn of(facts: DiagnosisInput<'a>) -> Self {
         let observed = facts.observed;
         let mut users: HashMap<_, Vec<&Pod>> = HashMap::new();
         for pod in &observed.pods {

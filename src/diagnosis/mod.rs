@@ -7,6 +7,7 @@
 //! Everything is told from the state of a moment, as Events expire. Nothing is changed:
 //! what helps is a command for somebody to run.
 
+mod action;
 pub mod cause;
 mod clock;
 pub mod command;
@@ -18,9 +19,9 @@ mod observed;
 mod report_case;
 pub mod scaled_object;
 mod span;
-mod step;
 mod waiting_pod;
 
+pub use action::{Purpose, SuggestedAction};
 pub use cause::{CAUSES, Cause};
 pub use clock::Clock;
 pub use delivery::Delivery;
@@ -31,7 +32,6 @@ pub use report_case::{
     AttachmentEntry, CaseEntry, HolderEntry, NodeEntry, VolumeEntry, WaitingEntry, cases,
 };
 pub use span::span;
-pub use step::{Purpose, Step};
 
 use jiff::Timestamp;
 
@@ -39,7 +39,7 @@ use crate::analysis;
 
 /// What a diagnosis rests on.
 #[derive(Clone, Copy)]
-pub struct Facts<'a> {
+pub struct DiagnosisInput<'a> {
     /// Claims, volumes, classes, workloads and autoscalers, and what storage can do.
     pub objects: analysis::Facts<'a>,
     /// The state of the moment.

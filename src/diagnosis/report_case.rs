@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Facts;
+use super::DiagnosisInput;
+use super::action::SuggestedAction;
 use super::cause::{Cause, Documents};
 use super::health::{Examined, Health};
 use super::index::Index;
 use super::observed::Pod;
-use super::step::Step;
 use super::waiting_pod::WaitingPod;
 use crate::model::Text;
 use crate::model::access_mode::AccessMode;
@@ -39,7 +39,7 @@ pub struct CaseEntry {
     /// The nodes of all these.
     pub nodes: Vec<NodeEntry>,
     /// What to do, in this order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SuggestedAction>,
 }
 
 /// A volume.
@@ -131,7 +131,7 @@ pub struct NodeEntry {
 /// commands cannot be written.
 #[must_use]
 pub fn cases(
-    facts: Facts<'_>,
+    facts: DiagnosisInput<'_>,
     documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,
 ) -> Vec<CaseEntry> {
     let index = Index::of(facts);

@@ -7,7 +7,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 
 use super::decode::whole;
-use super::locate::{Spot, Step, Steps, first_line, spot};
+use super::locate::{PathSegment, PathSegments, Spot, first_line, spot};
 use super::scalar::Meaning;
 use super::split::Part;
 use super::tree::{Id, Shape, Tree};
@@ -70,17 +70,17 @@ impl FieldIndex {
     #[must_use]
     pub fn locate(&self, document: &Value, path: &str) -> Spot {
         let (mut here, mut found) = (document, 0);
-        for step in Steps(path) {
+        for step in PathSegments(path) {
             let mut at = found + 1;
             let next = match (&step, here) {
-                (Step::Field(name), Value::Object(entries)) => {
+                (PathSegment::Field(name), Value::Object(entries)) => {
                     entries.iter().find_map(|(key, value)| {
                         let spot = at;
                         at += 1 + spots_in(value);
                         (key == name).then_some((spot, value))
                     })
                 }
-                (Step::Item(number), Value::Array(items)) => {
+                (PathSegment::Item(number), Value::Array(items)) => {
                     let before = items.iter().take(*number);
                     let spot = at + before.map(|item| 1 + spots_in(item)).sum::<usize>();
                     items.get(*number).map(|item| (spot, item))

@@ -19,10 +19,10 @@ pub struct Spot {
 pub fn locate(tree: &Tree<'_>, id: Id, path: &str) -> Spot {
     let mut here = tree.target(id);
     let mut found = first_line(tree, here);
-    for step in Steps(path) {
+    for step in PathSegments(path) {
         let next = match step {
-            Step::Field(name) => tree.entry(here, name),
-            Step::Item(number) => match tree.node(here).shape {
+            PathSegment::Field(name) => tree.entry(here, name),
+            PathSegment::Item(number) => match tree.node(here).shape {
                 Shape::Sequence { .. } => tree.children(here).nth(number).map(|item| (item, item)),
                 _ => None,
             },
@@ -66,18 +66,18 @@ pub(super) fn spot(tree: &Tree<'_>, key: Id, value: Id) -> Spot {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step<'p> {
+pub(super) enum PathSegment<'p> {
     Field(&'p str),
     Item(usize),
 }
 
 /// The steps of a field path; what is left after a step that cannot be read is dropped.
-pub(super) struct Steps<'p>(pub(super) &'p str);
+pub(super) struct PathSegments<'p>(pub(super) &'p str);
 
-impl<'p> Iterator for Steps<'p> {
-    type Item = Step<'p>;
+impl<'p> Iterator for PathSegments<'p> {
+    type Item = PathSegment<'p>;
 
-    fn next(&mut self) -> Option<Step<'p>> {
+    fn next(&mut self) -> Option<PathSegment<'p>> {
         let path = self.0.strip_prefix('.').unwrap_or(self.0);
         if path.is_empty() {
             return None;
@@ -85,7 +85,7 @@ impl<'p> Iterator for Steps<'p> {
         let Some(inside) = path.strip_prefix('[') else {
             let end = path.find(['.', '[']).unwrap_or(path.len());
             self.0 = &path[end..];
-            return Some(Step::Field(&path[..end]));
+            return Some(PathSegment::Field(&path[..end]));
         };
         let quote = inside
             .chars()
@@ -97,8 +97,8 @@ impl<'p> Iterator for Steps<'p> {
         };
         self.0 = rest.strip_prefix(']')?;
         Some(match name.parse() {
-            Ok(number) if quote.is_none() => Step::Item(number),
-            _ => Step::Field(name),
+            Ok(number) if quote.is_none() => PathSegment::Item(number),
+            _ => PathSegment::Field(name),
         })
     }
 }

@@ -27,7 +27,7 @@ pub struct Position {
 
 /// What came of reading.
 #[derive(Debug)]
-pub struct Reading<T> {
+pub struct ParsedFile<T> {
     /// What was made of each object, in the order of the text.
     pub objects: Vec<(Position, T)>,
     /// Documents that are no Kubernetes objects, values files for example.
@@ -38,7 +38,7 @@ pub struct Reading<T> {
     pub errors: Vec<ReadError>,
 }
 
-impl<T> Default for Reading<T> {
+impl<T> Default for ParsedFile<T> {
     fn default() -> Self {
         Self {
             objects: Vec::new(),
@@ -49,7 +49,7 @@ impl<T> Default for Reading<T> {
     }
 }
 
-impl<T> Reading<T> {
+impl<T> ParsedFile<T> {
     fn append(&mut self, other: Self) {
         self.objects.extend(other.objects);
         self.others += other.others;
@@ -65,8 +65,8 @@ pub fn read<T: Send>(
     sources: &[Source],
     each: impl Fn(&Manifest<'_, '_>) -> T + Sync,
     done: impl Fn() + Sync,
-) -> Reading<T> {
-    let readings: Vec<Reading<T>> = sources
+) -> ParsedFile<T> {
+    let readings: Vec<ParsedFile<T>> = sources
         .par_iter()
         .enumerate()
         .map(|(at, source)| {
@@ -75,7 +75,7 @@ pub fn read<T: Send>(
             reading
         })
         .collect();
-    let mut all = Reading::default();
+    let mut all = ParsedFile::default();
     for reading in readings {
         all.append(reading);
     }
@@ -86,8 +86,8 @@ fn read_source<T: Send>(
     source: &Source,
     at: usize,
     each: &(impl Fn(&Manifest<'_, '_>) -> T + Sync),
-) -> Reading<T> {
-    let mut all = Reading::default();
+) -> ParsedFile<T> {
+    let mut all = ParsedFile::default();
     let text = match source.text() {
         Ok(text) => text,
         Err(error) => {
@@ -112,7 +112,7 @@ fn read_source<T: Send>(
     }
     let one = |(number, part)| read_part(source, at, number, part, each);
     if parts.len() > MANY {
-        let readings: Vec<Reading<T>> = parts.par_iter().enumerate().map(one).collect();
+        let readings: Vec<ParsedFile<T>> = parts.par_iter().enumerate().map(one).collect();
         for reading in readings {
             all.append(reading);
         }
@@ -134,8 +134,8 @@ fn read_part<T>(
     number: usize,
     part: &Part<'_>,
     each: &impl Fn(&Manifest<'_, '_>) -> T,
-) -> Reading<T> {
-    let mut reading = Reading::default();
+) -> ParsedFile<T> {
+    let mut reading = ParsedFile::default();
     if part.is_blank() {
         return reading;
     }
@@ -181,9 +181,9 @@ pub(super) fn located(file: &str, lines: &Lines<'_>, part: &Part<'_>, fault: Fau
 #[cfg(test)]
 mod tests {
     use super::super::source::Source;
-    use super::{Reading, read};
+    use super::{ParsedFile, read};
 
-    fn reading(texts: &[&str]) -> Reading<String> {
+    fn reading(texts: &[&str]) -> ParsedFile<String> {
         let sources: Vec<Source> = texts
             .iter()
             .enumerate()
@@ -203,7 +203,7 @@ mod tests {
         )
     }
 
-    fn objects(reading: &Reading<String>) -> Vec<(usize, usize, &[usize], &str)> {
+    fn objects(reading: &ParsedFile<String>) -> Vec<(usize, usize, &[usize], &str)> {
         reading
             .objects
             .iter()

@@ -6,7 +6,7 @@ use super::step::{Action, Manifest};
 use super::subject::Subject;
 use super::target::Target;
 use super::users::User;
-use super::{CopyBy, Facts, Wanted, new_claim};
+use super::{CopyBy, MigrationInput, Wanted, new_claim};
 use crate::diagnosis::{Delivery, command};
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
@@ -14,7 +14,7 @@ use crate::model::autoscaler::Autoscaler;
 /// Everything that the steps are made of.
 pub(super) struct Inputs<'a> {
     pub(super) wanted: Wanted<'a>,
-    pub(super) facts: Facts<'a>,
+    pub(super) facts: MigrationInput<'a>,
     pub(super) subject: &'a Subject<'a>,
     pub(super) target: &'a Target<'a>,
     /// The name of the new claim.

@@ -27,7 +27,7 @@ mod users;
 
 pub use copy::DEFAULT_IMAGE;
 pub use error::MigrationBlocked;
-pub use plan::{Fact, Plan, plan};
+pub use plan::{Fact, MigrationPlan, plan};
 pub use snapshot::SnapshotClass;
 pub use step::{Action, Manifest, Step};
 
@@ -67,9 +67,9 @@ pub struct Wanted<'a> {
 
 /// What a plan rests on.
 #[derive(Clone, Copy)]
-pub struct Facts<'a> {
+pub struct MigrationInput<'a> {
     /// The cluster at one moment.
-    pub cluster: diagnosis::Facts<'a>,
+    pub cluster: diagnosis::DiagnosisInput<'a>,
     /// The VolumeSnapshotClasses; `None` where they could not be read.
     pub snapshot_classes: Option<&'a [SnapshotClass]>,
 }

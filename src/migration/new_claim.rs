@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::error::MigrationBlocked;
 use super::subject::Subject;
 use super::target::Target;
-use super::{Facts, Wanted};
+use super::{MigrationInput, Wanted};
 use crate::model::access_mode::VolumeMode;
 use crate::model::metadata::is_name;
 use crate::model::object::ObjectKind;
@@ -16,7 +16,10 @@ use crate::snapshot::Lookup;
 const LONGEST_LABEL: usize = 63;
 
 /// The name of the new claim.
-pub(super) fn name(wanted: Wanted<'_>, facts: Facts<'_>) -> Result<String, MigrationBlocked> {
+pub(super) fn name(
+    wanted: Wanted<'_>,
+    facts: MigrationInput<'_>,
+) -> Result<String, MigrationBlocked> {
     let name = match wanted.name {
         Some(name) => name.to_owned(),
         None => format!("{}-{}", wanted.claim, wanted.mode.short().to_lowercase()),

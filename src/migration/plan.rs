@@ -10,7 +10,7 @@ use super::steps;
 use super::subject::Subject;
 use super::target::Target;
 use super::users::{self, Stranger, User};
-use super::{CopyBy, Facts, Wanted, new_claim};
+use super::{CopyBy, MigrationInput, Wanted, new_claim};
 use crate::diagnosis::Delivery;
 use crate::model::access_mode::{AccessMode, VolumeMode};
 use crate::model::object::{ObjectKind, ObjectRef};
@@ -18,7 +18,7 @@ use crate::model::workload::WorkloadKind;
 
 /// The whole way for one claim.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MigrationPlan {
     /// What the way is, as a title.
     pub title: String,
     /// What commands begin with.
@@ -46,7 +46,7 @@ pub struct Fact {
     pub value: String,
 }
 
-impl Plan {
+impl MigrationPlan {
     /// The objects, in the order in which they are applied.
     pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
         let actions = self.steps.iter().flat_map(|step| &step.actions);
@@ -94,10 +94,10 @@ const CACHES: [&str; 6] = ["cache", "tmp", "temp", "scratch", "build", "artifact
 /// # Errors
 /// When there is no way, and what to do instead.
 pub fn plan(
-    facts: Facts<'_>,
+    facts: MigrationInput<'_>,
     wanted: Wanted<'_>,
     documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,
-) -> Result<Plan, MigrationBlocked> {
+) -> Result<MigrationPlan, MigrationBlocked> {
     if wanted.mode != AccessMode::ReadWriteMany {
         return Err(MigrationBlocked::Mode(wanted.mode));
     }
@@ -128,7 +128,7 @@ pub fn plan(
         deliveries: &deliveries,
     };
     let steps = steps::all(&inputs);
-    Ok(Plan {
+    Ok(MigrationPlan {
         title: format!(
             "From {} to {}: claim {}/{}",
             subject.modes(),
@@ -307,7 +307,7 @@ fn lost(inputs: &Inputs<'_>, documents: &[Value]) -> Vec<String> {
     lost
 }
 
-fn open(facts: Facts<'_>) -> Vec<String> {
+fn open(facts: MigrationInput<'_>) -> Vec<String> {
     let unread = facts.cluster.observed.unread.iter();
     unread
         .filter_map(|unread| {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::error::MigrationBlocked;
 use super::subject::Subject;
 use super::target::Target;
-use super::{Facts, Wanted};
+use super::{MigrationInput, Wanted};
 use crate::model::Text;
 use crate::model::de::nullable;
 use crate::model::labels::Labels;
@@ -39,7 +39,7 @@ pub(super) fn class<'a>(
     subject: &Subject<'_>,
     target: &Target<'_>,
     wanted: Wanted<'_>,
-    facts: Facts<'a>,
+    facts: MigrationInput<'a>,
 ) -> Result<Option<&'a Text>, MigrationBlocked> {
     let is_known = !subject.driver.is_empty() && !target.driver.is_empty();
     if is_known && subject.driver != target.driver {

@@ -2,7 +2,7 @@
 
 use super::error::MigrationBlocked;
 use super::users::{Stranger, User};
-use super::{CopyBy, Facts, Wanted};
+use super::{CopyBy, MigrationInput, Wanted};
 use crate::diagnosis::{NodeState, Pod};
 use crate::model::Text;
 use crate::model::access_mode::{AccessModes, VolumeMode};
@@ -31,7 +31,10 @@ pub(super) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// The claim that is wanted, if there is a way for it.
-    pub(super) fn of(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<Self, MigrationBlocked> {
+    pub(super) fn of(
+        wanted: Wanted<'_>,
+        facts: MigrationInput<'a>,
+    ) -> Result<Self, MigrationBlocked> {
         let claim = found(wanted, facts)?;
         let view = facts.cluster.objects.view;
         let named = claim.spec.volume_name.as_str();
@@ -84,7 +87,7 @@ impl<'a> Subject<'a> {
 }
 
 /// The claim, unless nobody can migrate it.
-fn found<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<&'a Claim, MigrationBlocked> {
+fn found<'a>(wanted: Wanted<'_>, facts: MigrationInput<'a>) -> Result<&'a Claim, MigrationBlocked> {
     let name = || wanted.claim.to_owned();
     let claim = match facts
         .cluster
@@ -138,7 +141,10 @@ fn found<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Result<&'a Claim, Migratio
 
 /// The StatefulSet that makes the claim, or did when it had more replicas, and the claim
 /// template's name.
-fn claim_template<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Option<(&'a Workload, &'a Text)> {
+fn claim_template<'a>(
+    wanted: Wanted<'_>,
+    facts: MigrationInput<'a>,
+) -> Option<(&'a Workload, &'a Text)> {
     let (stem, ordinal) = wanted.claim.rsplit_once('-')?;
     ordinal.parse::<u32>().ok()?;
     let mut found = None;
@@ -159,7 +165,7 @@ fn claim_template<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> Option<(&'a Workl
 }
 
 /// The pods that use the claim, or will.
-fn pods_with<'a>(wanted: Wanted<'_>, facts: Facts<'a>) -> impl Iterator<Item = &'a Pod> {
+fn pods_with<'a>(wanted: Wanted<'_>, facts: MigrationInput<'a>) -> impl Iterator<Item = &'a Pod> {
     facts.cluster.observed.pods.iter().filter(move |pod| {
         pod.meta.namespace == wanted.namespace
             && pod.claims.iter().any(|claim| claim == wanted.claim)
@@ -176,7 +182,11 @@ fn driver(volume: &Volume) -> Text {
 }
 
 /// The node that has the volume: by its attachment, or by the pods that use it.
-fn node<'a>(volume: Option<&Volume>, pods: &[&'a Pod], facts: Facts<'a>) -> Option<&'a NodeState> {
+fn node<'a>(
+    volume: Option<&Volume>,
+    pods: &[&'a Pod],
+    facts: MigrationInput<'a>,
+) -> Option<&'a NodeState> {
     let observed = facts.cluster.observed;
     let name = volume.map(|it| &it.metadata.name);
     let mut attachments = observed.attachments.iter();

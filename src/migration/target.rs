@@ -1,6 +1,6 @@
 //! Which class can give the wanted mode, and how sure that is.
 
-use super::Facts;
+use super::MigrationInput;
 use super::error::MigrationBlocked;
 use super::metadata_preservation::PreservedMetadata;
 use super::subject::Subject;
@@ -58,7 +58,12 @@ struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    fn of(class: &'a StorageClass, mode: VolumeMode, wanted: Wanted<'_>, facts: Facts<'a>) -> Self {
+    fn of(
+        class: &'a StorageClass,
+        mode: VolumeMode,
+        wanted: Wanted<'_>,
+        facts: MigrationInput<'a>,
+    ) -> Self {
         let stated = ClassModes::from_annotations(|key| class.metadata.annotations.get(key));
         let claim = ClaimFacts {
             has_data_source: wanted.copy == CopyBy::Snapshot,
@@ -90,7 +95,7 @@ impl<'a> Target<'a> {
     pub(super) fn of(
         subject: &Subject<'a>,
         wanted: Wanted<'_>,
-        facts: Facts<'a>,
+        facts: MigrationInput<'a>,
     ) -> Result<Self, MigrationBlocked> {
         let mode = subject.claim.spec.volume_mode;
         let objects = facts.cluster.objects;
@@ -159,7 +164,7 @@ fn missing<'a>(
     candidates: &[Candidate<'a>],
     subject: &Subject<'_>,
     wanted: Wanted<'_>,
-    facts: Facts<'_>,
+    facts: MigrationInput<'_>,
 ) -> Result<Target<'a>, MigrationBlocked> {
     let unread = facts.cluster.observed.unread("storageclasses");
     match (unread, wanted.class) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Facts;
+use super::MigrationInput;
 use crate::diagnosis::Pod;
 use crate::model::Text;
 use crate::model::autoscaler::Autoscaler;
@@ -23,7 +23,7 @@ pub(super) struct User<'a> {
 }
 
 impl<'a> User<'a> {
-    pub(super) fn of(workload: &'a Workload, claim: &str, facts: Facts<'a>) -> Self {
+    pub(super) fn of(workload: &'a Workload, claim: &str, facts: MigrationInput<'a>) -> Self {
         let volumes = workload.template.volumes.iter();
         let places = volumes.filter(
             |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim),

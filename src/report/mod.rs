@@ -64,7 +64,7 @@ pub struct Report {
     pub hints: Vec<String>,
     /// The objects that were judged. Only JUnit names them all; may be empty
     /// for the other formats.
-    pub judged: Vec<Judged>,
+    pub judged: Vec<JudgedObject>,
     /// The numbers.
     pub summary: Summary,
 }
@@ -216,7 +216,7 @@ pub struct Unread {
 
 /// An object that was judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged {
+pub struct JudgedObject {
     /// The object.
     pub object: ObjectRef,
     /// The file as the user named it; `None` for an object that came from no file.

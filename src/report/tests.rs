@@ -1,7 +1,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Fix, Format, Judged, Located, Notice, Place, Report, Style, Summary, Unopened, Unread, write,
+    Fix, Format, JudgedObject, Located, Notice, Place, Report, Style, Summary, Unopened, Unread,
+    write,
 };
 use crate::model::object::ObjectRef;
 use crate::policy::{Action, SuppressedBy};
@@ -132,7 +133,7 @@ fn report() -> Report {
             reason: "there is no helm on the PATH".to_owned(),
         }],
         hints: vec!["`check --fix` repairs 1 object.".to_owned()],
-        judged: vec![Judged {
+        judged: vec![JudgedObject {
             object: object("Deployment", "fine"),
             file: Some("fine.yaml".to_owned()),
         }],

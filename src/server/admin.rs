@@ -23,7 +23,7 @@ use tokio::sync::{oneshot, watch};
 use tower_service::Service as _;
 
 use super::connections::{Admitted, Connections};
-use super::health::{HealthSource, Readiness, State};
+use super::health::{HealthSource, HealthState, Readiness};
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::phase::Phase;
@@ -131,7 +131,7 @@ async fn healthz() -> &'static str {
 
 async fn readyz(Shared(admin): Shared<Arc<Admin>>) -> (StatusCode, String) {
     let conditions = admin.conditions().await;
-    let ready = conditions.iter().all(|c| c.state != State::NotReady);
+    let ready = conditions.iter().all(|c| c.state != HealthState::NotReady);
     let status = match ready {
         true => StatusCode::OK,
         false => StatusCode::SERVICE_UNAVAILABLE,

@@ -2,7 +2,7 @@
 
 /// How far a condition is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum HealthState {
     /// Met.
     Ready,
     /// Met, though something needs attention: answers are still right as far
@@ -12,7 +12,7 @@ pub enum State {
     NotReady,
 }
 
-impl State {
+impl HealthState {
     /// The word at the start of a line of `/readyz`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ pub struct Readiness {
     /// A short fixed name, such as `view`: it is a label of a metric.
     pub name: &'static str,
     /// How far it is met.
-    pub state: State,
+    pub state: HealthState,
     /// A sentence that says why, on one line.
     pub message: String,
 }
@@ -37,20 +37,20 @@ pub struct Readiness {
 impl Readiness {
     /// A condition that is met.
     pub fn ready(name: &'static str, message: impl Into<String>) -> Self {
-        Self::new(name, State::Ready, message)
+        Self::new(name, HealthState::Ready, message)
     }
 
     /// A condition that is met though something needs attention.
     pub fn degraded(name: &'static str, message: impl Into<String>) -> Self {
-        Self::new(name, State::Degraded, message)
+        Self::new(name, HealthState::Degraded, message)
     }
 
     /// A condition that is not met.
     pub fn not_ready(name: &'static str, message: impl Into<String>) -> Self {
-        Self::new(name, State::NotReady, message)
+        Self::new(name, HealthState::NotReady, message)
     }
 
-    fn new(name: &'static str, state: State, message: impl Into<String>) -> Self {
+    fn new(name: &'static str, state: HealthState, message: impl Into<String>) -> Self {
         Self {
             name,
             state,

@@ -22,7 +22,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Metric, Registry};
 
-use super::health::{Readiness, State};
+use super::health::{HealthState, Readiness};
 use super::refusal::Refusal;
 use crate::admission::{Answer, Decision, Endpoint, Operation};
 
@@ -626,10 +626,10 @@ impl Metrics {
             };
             ready
                 .get_or_create(&labels)
-                .set(i64::from(condition.state != State::NotReady));
+                .set(i64::from(condition.state != HealthState::NotReady));
             degraded
                 .get_or_create(&labels)
-                .set(i64::from(condition.state == State::Degraded));
+                .set(i64::from(condition.state == HealthState::Degraded));
         }
         let mut text = String::new();
         encode_registry(&mut text, &self.registry)?;

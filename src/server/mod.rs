@@ -31,7 +31,7 @@ mod tls;
 mod untaken;
 mod webhook;
 
-pub use health::{HealthSource, Readiness, State};
+pub use health::{HealthSource, HealthState, Readiness};
 pub use lifecycle::{Options, Server, ServerError, Shutdown, Stopped};
 pub use limits::Limits;
 pub use metrics::{Metrics, SilentNode, ViewGauges};

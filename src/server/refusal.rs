@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 
 use super::body::BodyError;
 use super::limits::Limits;
-use crate::admission::Malformed;
+use crate::admission::MalformedReview;
 
 /// Why a request got no answer to a review.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(super) enum Refusal {
     Method,
     ContentType,
     Body(BodyError),
-    Malformed(Malformed),
+    Malformed(MalformedReview),
     /// There is no slot to judge it in that would come free in time.
     Busy,
     /// Judging it panicked.

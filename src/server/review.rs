@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::admission::{Answer, Endpoint, Malformed};
+use crate::admission::{Answer, Endpoint, MalformedReview};
 
 /// Judges admission reviews.
 pub trait Reviewer: Send + Sync + 'static {
@@ -23,5 +23,5 @@ pub trait Reviewer: Send + Sync + 'static {
         endpoint: Endpoint,
         body: &[u8],
         deadline: Instant,
-    ) -> impl Future<Output = Result<Answer, Malformed>> + Send;
+    ) -> impl Future<Output = Result<Answer, MalformedReview>> + Send;
 }

@@ -1,7 +1,7 @@
 //! What one class can do for one volume mode.
 
 use super::catalog::Catalog;
-use super::condition::{ClaimFacts, Claimant, Condition, State};
+use super::condition::{ClaimFacts, Claimant, Condition, ConditionState};
 use super::entry::{Confidence, Entry, Rwop};
 use super::modes::ClassModes;
 use super::reach::Reach;
@@ -19,7 +19,7 @@ pub struct Capability<'c> {
     confidence: Confidence,
     rwop: Rwop,
     node_local: NodeLocal,
-    conditions: Vec<(&'c Condition, State)>,
+    conditions: Vec<(&'c Condition, ConditionState)>,
 }
 
 /// Whether the data of a class lives on one node.
@@ -152,7 +152,7 @@ impl<'c> Capability<'c> {
         if list.is_conditional() {
             for condition in &entry.conditions {
                 let state = condition.state(parameters.clone(), claim);
-                if state == State::Met {
+                if state == ConditionState::Met {
                     let effect = condition.effect(self.volume_mode);
                     add = add.union(effect.add);
                     set = effect.set.or(set);
@@ -237,7 +237,7 @@ impl<'c> Capability<'c> {
     /// Every condition of the provisioner and whether it holds; empty where the
     /// modes are stated.
     #[must_use]
-    pub(super) fn conditions(&self) -> &[(&'c Condition, State)] {
+    pub(super) fn conditions(&self) -> &[(&'c Condition, ConditionState)] {
         &self.conditions
     }
 }
@@ -270,7 +270,7 @@ fn last_met<'p, T>(
 ) -> Option<T> {
     entry.conditions.iter().rev().find_map(|condition| {
         let said = says(condition)?;
-        (condition.state(parameters.clone(), claim) == State::Met).then_some(said)
+        (condition.state(parameters.clone(), claim) == ConditionState::Met).then_some(said)
     })
 }
 

@@ -112,7 +112,7 @@ pub(super) enum Test {
 
 /// Whether a condition holds for a class and a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ConditionState {
     /// It holds.
     Met,
     /// It does not hold, and the objects at hand show it.
@@ -138,12 +138,12 @@ impl Condition {
         &self,
         mut parameters: impl Iterator<Item = (&'p str, &'p str)>,
         claim: Claimant,
-    ) -> State {
+    ) -> ConditionState {
         let met = match &self.when {
             When::Parameter {
                 by_attributes_class: true,
                 ..
-            } if claim.has_attributes_class => return State::UpToClaim,
+            } if claim.has_attributes_class => return ConditionState::UpToClaim,
             When::Parameter {
                 key,
                 aliases,
@@ -162,12 +162,16 @@ impl Condition {
             }
             When::DataSource => match claim.facts {
                 Some(claim) => claim.has_data_source,
-                None => return State::UpToClaim,
+                None => return ConditionState::UpToClaim,
             },
-            When::ClaimAsks(_) => return State::UpToClaim,
-            When::Setup(_) => return State::Hidden,
+            When::ClaimAsks(_) => return ConditionState::UpToClaim,
+            When::Setup(_) => return ConditionState::Hidden,
         };
-        if met { State::Met } else { State::NotMet }
+        if met {
+            ConditionState::Met
+        } else {
+            ConditionState::NotMet
+        }
     }
 }
 
@@ -393,80 +397,164 @@ mod tests {
     #[test]
     fn parameters_are_tested() {
         let cases = [
-            ("{parameter: type, is: [io2]}", Some("io2"), State::Met),
-            ("{parameter: type, is: [io2]}", Some("IO2"), State::NotMet),
-            ("{parameter: type, is: [io2]}", None, State::NotMet),
-            ("{parameter: type, is: [a, b]}", Some("b"), State::Met),
+            (
+                "{parameter: type, is: [io2]}",
+                Some("io2"),
+                ConditionState::Met,
+            ),
+            (
+                "{parameter: type, is: [io2]}",
+                Some("IO2"),
+                ConditionState::NotMet,
+            ),
+            ("{parameter: type, is: [io2]}", None, ConditionState::NotMet),
+            (
+                "{parameter: type, is: [a, b]}",
+                Some("b"),
+                ConditionState::Met,
+            ),
             (
                 "{parameter: type, is: [NFS], ignore_case: true}",
                 Some("nfs"),
-                State::Met,
+                ConditionState::Met,
             ),
             (
                 "{parameter: TYPE, is: [a], ignore_case: true}",
                 Some("a"),
-                State::Met,
+                ConditionState::Met,
             ),
-            ("{parameter: TYPE, is: [a]}", Some("a"), State::NotMet),
-            ("{parameter: type, prefix: pd-}", Some("pd-ssd"), State::Met),
-            ("{parameter: type, prefix: pd-}", Some("p"), State::NotMet),
-            ("{parameter: type, prefix: pd-}", Some("pé-"), State::NotMet),
+            (
+                "{parameter: TYPE, is: [a]}",
+                Some("a"),
+                ConditionState::NotMet,
+            ),
+            (
+                "{parameter: type, prefix: pd-}",
+                Some("pd-ssd"),
+                ConditionState::Met,
+            ),
+            (
+                "{parameter: type, prefix: pd-}",
+                Some("p"),
+                ConditionState::NotMet,
+            ),
+            (
+                "{parameter: type, prefix: pd-}",
+                Some("pé-"),
+                ConditionState::NotMet,
+            ),
             (
                 "{parameter: type, suffix: _ZRS}",
                 Some("Premium_ZRS"),
-                State::Met,
+                ConditionState::Met,
             ),
             (
                 "{parameter: type, suffix: _ZRS}",
                 Some("Premium_LRS"),
-                State::NotMet,
+                ConditionState::NotMet,
             ),
             (
                 "{parameter: type, suffix: _ZRS}",
                 Some("ZRS"),
-                State::NotMet,
+                ConditionState::NotMet,
             ),
-            ("{parameter: type, at_least: 2}", Some("2"), State::Met),
-            ("{parameter: type, at_least: 2}", Some("1"), State::NotMet),
+            (
+                "{parameter: type, at_least: 2}",
+                Some("2"),
+                ConditionState::Met,
+            ),
+            (
+                "{parameter: type, at_least: 2}",
+                Some("1"),
+                ConditionState::NotMet,
+            ),
             (
                 "{parameter: type, at_least: 2}",
                 Some("many"),
-                State::NotMet,
+                ConditionState::NotMet,
             ),
             (
                 "{parameter: kind, aliases: [type, sort], is: [a]}",
                 Some("a"),
-                State::Met,
+                ConditionState::Met,
             ),
             (
                 "{parameter: kind, aliases: [sort], is: [a]}",
                 Some("a"),
-                State::NotMet,
+                ConditionState::NotMet,
             ),
             (
                 "{parameter: type, lacks: [drbd, nvme], ignore_case: true}",
                 Some("luks storage"),
-                State::Met,
+                ConditionState::Met,
             ),
             (
                 "{parameter: type, lacks: [drbd, nvme], ignore_case: true}",
                 Some("DRBD  storage"),
-                State::NotMet,
+                ConditionState::NotMet,
             ),
-            ("{parameter: type, bool: true}", Some("True"), State::Met),
-            ("{parameter: type, bool: true}", Some("tRUE"), State::NotMet),
-            ("{parameter: type, bool: true}", Some("0"), State::NotMet),
-            ("{parameter: type, bool: false}", Some("0"), State::Met),
-            ("{parameter: type, bool: false}", None, State::NotMet),
-            ("{parameter: type, lacks: [a]}", Some("ab"), State::Met),
-            ("{parameter: type, lacks: [a]}", None, State::NotMet),
-            ("{parameter: type, present: true}", Some(""), State::Met),
-            ("{parameter: type, present: true}", None, State::NotMet),
-            ("{parameter: type, present: false}", None, State::Met),
-            ("{parameter: type, present: false}", Some(""), State::NotMet),
-            ("{setup: a thing is on}", Some("x"), State::Hidden),
-            ("{claim_asks: RWX}", Some("x"), State::UpToClaim),
-            ("{claim_has: data-source}", Some("x"), State::UpToClaim),
+            (
+                "{parameter: type, bool: true}",
+                Some("True"),
+                ConditionState::Met,
+            ),
+            (
+                "{parameter: type, bool: true}",
+                Some("tRUE"),
+                ConditionState::NotMet,
+            ),
+            (
+                "{parameter: type, bool: true}",
+                Some("0"),
+                ConditionState::NotMet,
+            ),
+            (
+                "{parameter: type, bool: false}",
+                Some("0"),
+                ConditionState::Met,
+            ),
+            (
+                "{parameter: type, bool: false}",
+                None,
+                ConditionState::NotMet,
+            ),
+            (
+                "{parameter: type, lacks: [a]}",
+                Some("ab"),
+                ConditionState::Met,
+            ),
+            (
+                "{parameter: type, lacks: [a]}",
+                None,
+                ConditionState::NotMet,
+            ),
+            (
+                "{parameter: type, present: true}",
+                Some(""),
+                ConditionState::Met,
+            ),
+            (
+                "{parameter: type, present: true}",
+                None,
+                ConditionState::NotMet,
+            ),
+            (
+                "{parameter: type, present: false}",
+                None,
+                ConditionState::Met,
+            ),
+            (
+                "{parameter: type, present: false}",
+                Some(""),
+                ConditionState::NotMet,
+            ),
+            ("{setup: a thing is on}", Some("x"), ConditionState::Hidden),
+            ("{claim_asks: RWX}", Some("x"), ConditionState::UpToClaim),
+            (
+                "{claim_has: data-source}",
+                Some("x"),
+                ConditionState::UpToClaim,
+            ),
         ];
         for (when, value, expected) in cases {
             let parameters = [("other", "io2")]
@@ -482,7 +570,9 @@ mod tests {
     #[test]
     fn a_data_source_is_the_claims_affair() {
         let condition = condition("{claim_has: data-source}").unwrap();
-        for (has_data_source, expected) in [(true, State::Met), (false, State::NotMet)] {
+        for (has_data_source, expected) in
+            [(true, ConditionState::Met), (false, ConditionState::NotMet)]
+        {
             let claim = Claimant {
                 facts: Some(ClaimFacts { has_data_source }),
                 ..Claimant::default()
@@ -495,9 +585,9 @@ mod tests {
     fn what_an_attributes_class_may_set_is_up_to_the_claim_that_names_one() {
         let settable = "{parameter: type, is: [io2], by_attributes_class: true}";
         let cases = [
-            (settable, false, State::Met),
-            (settable, true, State::UpToClaim),
-            ("{parameter: type, is: [io2]}", true, State::Met),
+            (settable, false, ConditionState::Met),
+            (settable, true, ConditionState::UpToClaim),
+            ("{parameter: type, is: [io2]}", true, ConditionState::Met),
         ];
         for (when, has_attributes_class, expected) in cases {
             let claim = Claimant {

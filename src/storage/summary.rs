@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::attach::Attach;
 use super::capability::{Capability, NodeLocal};
 use super::catalog::Catalog;
-use super::condition::State;
+use super::condition::ConditionState;
 use super::modes::ClassModes;
 use crate::model::Text;
 use crate::model::access_mode::{AccessModes, VolumeMode};
@@ -79,7 +79,7 @@ impl ClassSummary {
             .into_iter()
             .collect();
         for (condition, state) in filesystem.conditions().iter().chain(block.conditions()) {
-            if let (State::Met, Some(note)) = (state, &condition.note)
+            if let (ConditionState::Met, Some(note)) = (state, &condition.note)
                 && !notes.contains(note)
             {
                 notes.push(note.clone());

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::capability::Capability;
-use super::condition::{State, When};
+use super::condition::{ConditionState, When};
 use super::entry::Rwop;
 use crate::model::access_mode::{AccessMode, AccessModes};
 
@@ -123,7 +123,9 @@ impl Capability<'_> {
         let is_set = self.is_set();
         self.conditions()
             .iter()
-            .filter(|(_, state)| matches!(state, State::Hidden | State::UpToClaim))
+            .filter(|(_, state)| {
+                matches!(state, ConditionState::Hidden | ConditionState::UpToClaim)
+            })
             .map(|(condition, _)| {
                 let effect = condition.effect(self.volume_mode());
                 match is_set {
@@ -137,7 +139,7 @@ impl Capability<'_> {
     /// Whether a condition that holds says what is given, so that nothing adds to it.
     fn is_set(&self) -> bool {
         self.conditions().iter().any(|(condition, state)| {
-            *state == State::Met && condition.effect(self.volume_mode()).set.is_some()
+            *state == ConditionState::Met && condition.effect(self.volume_mode()).set.is_some()
         })
     }
 
@@ -149,12 +151,12 @@ impl Capability<'_> {
         for (condition, state) in self.conditions() {
             let effect = condition.effect(self.volume_mode());
             match state {
-                State::Met => {
+                ConditionState::Met => {
                     if effect.set.is_some_and(|set| !missing.is_subset(set)) {
                         ruled_out.push((&condition.when, *state));
                     }
                 }
-                State::NotMet | State::UpToClaim | State::Hidden => {
+                ConditionState::NotMet | ConditionState::UpToClaim | ConditionState::Hidden => {
                     if effect.grants().minus(missing) != effect.grants() {
                         needed.push((&condition.when, *state));
                     }
@@ -168,19 +170,22 @@ impl Capability<'_> {
             return None;
         }
         let mut hint = format!("possible only when {}", joined(&needed));
-        if needed.iter().all(|(_, state)| *state == State::Hidden) {
+        if needed
+            .iter()
+            .all(|(_, state)| *state == ConditionState::Hidden)
+        {
             hint.push_str(", which no object of the cluster shows");
         }
         Some(hint)
     }
 }
 
-fn joined(clauses: &[(&When, State)]) -> String {
+fn joined(clauses: &[(&When, ConditionState)]) -> String {
     let mut text = String::new();
     for (at, (clause, state)) in clauses.iter().enumerate() {
         let before = if at == 0 { "" } else { ", or " };
         let by_attributes_class =
-            matches!(clause, When::Parameter { .. }) && *state == State::UpToClaim;
+            matches!(clause, When::Parameter { .. }) && *state == ConditionState::UpToClaim;
         let after = if by_attributes_class {
             " or the claim's VolumeAttributesClass makes it so"
         } else {

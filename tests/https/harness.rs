@@ -15,7 +15,7 @@ use hyper::client::conn::http2;
 use hyper::header::CONTENT_TYPE;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
-use multi_attach_guard::admission::{Answer, Decision, Endpoint, Malformed, Operation};
+use multi_attach_guard::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
 use multi_attach_guard::certs::{Certificates, SelfSigned};
 use multi_attach_guard::policy::Action;
 use multi_attach_guard::server::{
@@ -50,10 +50,10 @@ impl Reviewer for Echo {
         endpoint: Endpoint,
         body: &[u8],
         _: Instant,
-    ) -> Result<Answer, Malformed> {
+    ) -> Result<Answer, MalformedReview> {
         assert_ne!(body, b"\"panic\"", "as asked");
         if body == b"\"no review\"" {
-            return Err(Malformed::NoRequest);
+            return Err(MalformedReview::NoRequest);
         }
         let said = format!("{} {}", endpoint.name(), body.len());
         Ok(Answer {

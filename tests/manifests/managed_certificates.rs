@@ -12,7 +12,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use multi_attach_guard::admission::{Answer, Decision, Endpoint, Malformed, Operation};
+use multi_attach_guard::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
 use multi_attach_guard::certs::{Certificates, Lifetimes, ManagedCertificate, Pace, ServingPair};
 use multi_attach_guard::server::{Metrics, Options, Reviewer, Server};
 use serde_json::{Value, json};
@@ -64,7 +64,12 @@ type Behind = Arc<AtomicI64>;
 struct Allowing(Arc<AtomicU64>);
 
 impl Reviewer for Allowing {
-    async fn review(&self, _: Endpoint, body: &[u8], _: Instant) -> Result<Answer, Malformed> {
+    async fn review(
+        &self,
+        _: Endpoint,
+        body: &[u8],
+        _: Instant,
+    ) -> Result<Answer, MalformedReview> {
         let review: Value = serde_json::from_slice(body).unwrap();
         let answer = json!({
             "apiVersion": "admission.k8s.io/v1",

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::bundle::Bundle;
 use super::plan::{Configuration, Seen, Spread, Trust, Write};
-use super::stored::{Data, Stored, with_new_authority, with_new_certificate};
+use super::stored::{Data, IssuedSecret, with_new_authority, with_new_certificate};
 use super::{Lifetimes, Pace};
 use crate::certs::pair::ServingPair;
 
@@ -142,7 +142,7 @@ impl World {
             return;
         };
         let names = vec!["multi-attach-guard.shop.svc".to_owned()];
-        let stored = Stored::read(seen.secret.as_ref());
+        let stored = IssuedSecret::read(seen.secret.as_ref());
         let configurations = [0, 1].map(|at| Configuration {
             kind: ["Mutating", "Validating"][at],
             resource_version: seen.bundles[at].0.to_string(),

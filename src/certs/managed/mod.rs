@@ -30,7 +30,7 @@ use super::Certificates;
 use super::pair::ServingPair;
 use objects::{Objects, Written};
 use plan::{Seen, Spread, Trust, Write};
-use stored::{Data, Stored};
+use stored::{Data, IssuedSecret};
 
 pub use objects::ManagedError;
 
@@ -190,7 +190,7 @@ impl Manager<'_> {
         };
         for _ in 0..STEPS {
             let secret = self.objects.secret().await?;
-            let stored = Stored::read(secret.as_ref().map(data_of).as_ref());
+            let stored = IssuedSecret::read(secret.as_ref().map(data_of).as_ref());
             let (configurations, mut failure) = match self.objects.configurations().await {
                 Ok((found, absent)) => (Some(found), absent),
                 Err(error) => (None, Some(error)),
@@ -230,7 +230,7 @@ impl Manager<'_> {
             }
             let mut wait = pace.look;
             match (plan.serve_in, stored) {
-                (Some(Duration::ZERO), Stored::Usable(issued)) => {
+                (Some(Duration::ZERO), IssuedSecret::Usable(issued)) => {
                     let served = Served {
                         pair: issued.pair,
                         authority_not_after: issued.authority.not_after(),

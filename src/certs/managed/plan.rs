@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use rustls_pki_types::CertificateDer;
 
 use super::bundle::Bundle;
-use super::stored::{Issued, Stored};
+use super::stored::{Issued, IssuedSecret};
 use crate::certs::pair::ServingPair;
 
 /// The authority that every caBundle holds, and since when that is seen.
@@ -34,7 +34,7 @@ impl Trust {
 
 /// What was seen, and when.
 pub(super) struct Seen<'a> {
-    pub(super) stored: &'a Stored,
+    pub(super) stored: &'a IssuedSecret,
     /// The webhook configurations there are. `None`: they could not be read.
     pub(super) configurations: Option<&'a [Configuration]>,
     /// What this process shows.
@@ -65,7 +65,7 @@ pub(super) struct Spread {
 
 /// What is to be done.
 #[derive(Default)]
-pub(super) struct Plan<'a> {
+pub(super) struct RotationPlan<'a> {
     /// What to write into the Secret.
     pub(super) write: Option<Write<'a>>,
     /// The caBundles that are not as they should be.
@@ -101,11 +101,13 @@ pub(super) struct Patch<'a> {
 impl<'a> Seen<'a> {
     /// What is to be done next. When something is written, the rest is for the
     /// case that this fails.
-    pub(super) fn plan(&self, spread: Spread) -> Plan<'a> {
+    pub(super) fn plan(&self, spread: Spread) -> RotationPlan<'a> {
         match self.stored {
-            Stored::Absent => Plan::writing(Write::Authority(Reason::Absent)),
-            Stored::Unusable(why) => Plan::writing(Write::Authority(Reason::Unusable(why.clone()))),
-            Stored::Usable(issued) => Plan {
+            IssuedSecret::Absent => RotationPlan::writing(Write::Authority(Reason::Absent)),
+            IssuedSecret::Unusable(why) => {
+                RotationPlan::writing(Write::Authority(Reason::Unusable(why.clone())))
+            }
+            IssuedSecret::Usable(issued) => RotationPlan {
                 write: self.write(issued),
                 patches: self.patches(issued, spread),
                 serve_in: self.serve_in(issued, spread),
@@ -173,7 +175,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> RotationPlan<'a> {
     fn writing(write: Write<'a>) -> Self {
         Self {
             write: Some(write),

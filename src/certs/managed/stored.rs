@@ -25,7 +25,7 @@ const AUTHORITY_KEY: &str = "ca.key";
 pub(super) type Data = BTreeMap<String, ByteString>;
 
 /// The Secret as it was seen.
-pub(super) enum Stored {
+pub(super) enum IssuedSecret {
     Absent,
     /// It is there and cannot be used; the end of a sentence says why.
     Unusable(String),
@@ -38,7 +38,7 @@ pub(super) struct Issued {
     pub(super) pair: Arc<ServingPair>,
 }
 
-impl Stored {
+impl IssuedSecret {
     pub(super) fn read(data: Option<&Data>) -> Self {
         match data.map(Issued::read) {
             None => Self::Absent,
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let now = Timestamp::now();
-        let Stored::Usable(issued) = Stored::read(Some(&data())) else {
+        let IssuedSecret::Usable(issued) = IssuedSecret::read(Some(&data())) else {
             panic!("it is usable");
         };
         assert!(issued.pair.is_for("guard.shop.svc"));
@@ -142,7 +142,7 @@ mod tests {
 
         let later = now + SignedDuration::from_hours(40);
         let renewed = with_new_certificate(&issued.authority, &[], later, LIFETIMES).unwrap();
-        let Stored::Usable(renewed) = Stored::read(Some(&renewed)) else {
+        let IssuedSecret::Usable(renewed) = IssuedSecret::read(Some(&renewed)) else {
             panic!("it is usable");
         };
         let end = issued.authority.not_after();
@@ -180,11 +180,11 @@ mod tests {
             (swapped, "tls.crt was not issued by ca.crt"),
         ];
         for (data, expected) in cases {
-            match Stored::read(Some(&data)) {
-                Stored::Unusable(reason) => assert!(reason.contains(expected), "{reason}"),
+            match IssuedSecret::read(Some(&data)) {
+                IssuedSecret::Unusable(reason) => assert!(reason.contains(expected), "{reason}"),
                 _ => panic!("taken: {expected}"),
             }
         }
-        assert!(matches!(Stored::read(None), Stored::Absent));
+        assert!(matches!(IssuedSecret::read(None), IssuedSecret::Absent));
     }
 }

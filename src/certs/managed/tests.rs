@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::bundle::Bundle;
-use super::plan::{Configuration, Plan, Seen, Spread, Write};
-use super::stored::{Issued, Stored, with_new_authority, with_new_certificate};
+use super::plan::{Configuration, RotationPlan, Seen, Spread, Write};
+use super::stored::{Issued, IssuedSecret, with_new_authority, with_new_certificate};
 use super::{Lifetimes, Pace};
 use crate::certs::pair::ServingPair;
 use crate::certs::pem;
@@ -26,33 +26,33 @@ fn names() -> Vec<String> {
     vec![NAME.to_owned()]
 }
 
-fn made(now: Timestamp) -> Stored {
+fn made(now: Timestamp) -> IssuedSecret {
     let data = with_new_authority(&names(), now, Lifetimes::default());
-    Stored::read(Some(&data.unwrap()))
+    IssuedSecret::read(Some(&data.unwrap()))
 }
 
-fn renewed(stored: &Stored, now: Timestamp) -> Stored {
+fn renewed(stored: &IssuedSecret, now: Timestamp) -> IssuedSecret {
     let authority = &issued(stored).authority;
     let data = with_new_certificate(authority, &names(), now, Lifetimes::default());
-    Stored::read(Some(&data.unwrap()))
+    IssuedSecret::read(Some(&data.unwrap()))
 }
 
-fn issued(stored: &Stored) -> &Issued {
+fn issued(stored: &IssuedSecret) -> &Issued {
     stored.issued().unwrap()
 }
 
-fn pair(stored: &Stored) -> Option<&ServingPair> {
+fn pair(stored: &IssuedSecret) -> Option<&ServingPair> {
     Some(&issued(stored).pair)
 }
 
 /// A caBundle with the authorities of these.
-fn bundle(of: &[&Stored]) -> Bundle {
+fn bundle(of: &[&IssuedSecret]) -> Bundle {
     let authorities = of.iter().map(|it| issued(it).authority.certificate());
     Bundle::read(pem::certificates(authorities).as_bytes())
 }
 
 /// Both configurations, the first with one webhook and the second with two.
-fn trusting(first: &[&Stored], second: &[&Stored]) -> Vec<Configuration> {
+fn trusting(first: &[&IssuedSecret], second: &[&IssuedSecret]) -> Vec<Configuration> {
     let entry = |name: &str, of| (name.to_owned(), bundle(of));
     let configuration = |kind, bundles| Configuration {
         kind,
@@ -66,7 +66,7 @@ fn trusting(first: &[&Stored], second: &[&Stored]) -> Vec<Configuration> {
 }
 
 /// The plan in short.
-fn told(plan: &Plan<'_>) -> String {
+fn told(plan: &RotationPlan<'_>) -> String {
     let write = plan.write.as_ref().map(|write| match write {
         Write::Authority(_) => "new authority".to_owned(),
         Write::Certificate(..) => "new certificate".to_owned(),
@@ -92,7 +92,10 @@ fn what_is_to_be_done_next() {
     let start: Timestamp = "2026-11-22T12:00:00Z".parse().unwrap();
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     let (old, new, foreign) = (made(start), made(start), made(start));
-    let (absent, rubbish) = (Stored::Absent, Stored::Unusable("it has no ca.key".into()));
+    let (absent, rubbish) = (
+        IssuedSecret::Absent,
+        IssuedSecret::Unusable("it has no ca.key".into()),
+    );
     let renewed_late = renewed(&old, start + DAY * 240);
     let early = made(start + DAY * 3);
     let now = start + MINUTE;
@@ -104,7 +107,7 @@ fn what_is_to_be_done_next() {
     type Case<'a> = (
         &'a str,
         Timestamp,
-        &'a Stored,
+        &'a IssuedSecret,
         Option<Vec<Configuration>>,
         Option<&'a ServingPair>,
         Option<Duration>,
@@ -364,9 +367,9 @@ fn expired_authorities_and_rubbish_leave_a_bundle_and_it_stays_small() {
     let start = Timestamp::now();
     let own = made(start);
     let authority = issued(&own).authority.certificate();
-    let others: Vec<Stored> = (0..20).map(|_| made(start)).collect();
+    let others: Vec<IssuedSecret> = (0..20).map(|_| made(start)).collect();
     let expired = made(start - DAY * 1000);
-    let all: Vec<&Stored> = [&expired].into_iter().chain(&others).collect();
+    let all: Vec<&IssuedSecret> = [&expired].into_iter().chain(&others).collect();
     let text = format!("?{}\n-----BEGIN CERTIFICATE-----\nA", bundle(&all).pem());
     let wanted = Bundle::read(text.as_bytes()).led_by(authority, true, start);
     assert!(wanted.accepts(&issued(&own).pair));

@@ -24,7 +24,7 @@ use crate::manifest::split::parts;
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind, ObjectRef};
 use crate::policy::Action;
-use crate::report::{self, Format, Judged, Located, Notice, Report};
+use crate::report::{self, Format, JudgedObject, Located, Notice, Report};
 use crate::snapshot::{BatchOrder, Overlay, Snapshot, StoredObject, View};
 use crate::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use earlier::{Earlier, EarlierError};
@@ -138,7 +138,7 @@ struct Audited<'c> {
 }
 
 /// An object at fault, by its number.
-struct Told {
+struct AuditEntry {
     number: usize,
     verdict: Verdict,
     document: Option<Value>,
@@ -192,10 +192,10 @@ impl<'c> Audited<'c> {
     }
 
     /// What there is to tell, without remedies: their patches take whole objects.
-    fn judge(&self, effective: &EffectivePolicy) -> Vec<Told> {
+    fn judge(&self, effective: &EffectivePolicy) -> Vec<AuditEntry> {
         (0..self.members.len())
             .into_par_iter()
-            .map(|number| Told {
+            .map(|number| AuditEntry {
                 number,
                 verdict: self.verdict(number, None, effective),
                 document: None,
@@ -208,11 +208,11 @@ impl<'c> Audited<'c> {
     /// that is gone by now keeps what was found.
     fn complete(
         &self,
-        told: &mut [Told],
+        told: &mut [AuditEntry],
         connection: &Connection,
         effective: &EffectivePolicy,
     ) -> Result<(), AuditError> {
-        let mut at_fault: Vec<&mut Told> = told
+        let mut at_fault: Vec<&mut AuditEntry> = told
             .iter_mut()
             .filter(|told| {
                 told.verdict.action() != Action::Ignore
@@ -235,7 +235,7 @@ impl<'c> Audited<'c> {
     }
 
     /// By namespace, those with the most and gravest findings first.
-    fn report(&self, told: Vec<Told>, format: Format) -> Report {
+    fn report(&self, told: Vec<AuditEntry>, format: Format) -> Report {
         let mut report = Report::default();
         report.summary.cluster = true;
         report.summary.judged = self.members.len();
@@ -304,8 +304,8 @@ impl Member {
         })
     }
 
-    fn judged(&self) -> Judged {
-        Judged {
+    fn judged(&self) -> JudgedObject {
+        JudgedObject {
             object: self.reference.clone(),
             file: None,
         }

@@ -23,7 +23,7 @@ use crate::manifest::position::Lines;
 use crate::manifest::split::parts;
 use crate::model::object::Object;
 use crate::policy::Action;
-use crate::report::{self, Fix, Format, Judged, Located, Notice, Place, Report};
+use crate::report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
 use crate::rules::{Certainty, Outcome, codes};
 use crate::snapshot::{Overlay, View};
 use crate::verdict::{
@@ -93,7 +93,7 @@ pub(super) fn verdict(
 }
 
 /// What there is to tell of one object, and where each of it stands.
-struct Told {
+struct ObjectVerdict {
     number: usize,
     /// Whether the findings hang on what was not rendered.
     is_unrendered: bool,
@@ -114,7 +114,7 @@ pub(super) fn report(
         .into_par_iter()
         .filter_map(|numbers| {
             let context = scopes.around(&numbers);
-            let told: Vec<Told> = numbers
+            let told: Vec<ObjectVerdict> = numbers
                 .iter()
                 .filter_map(|number| tell(gathered, effective, &context, *number))
                 .collect();
@@ -142,8 +142,8 @@ pub(super) fn report(
     report
 }
 
-fn named(gathered: &Loaded, known: &ParsedObject) -> Judged {
-    Judged {
+fn named(gathered: &Loaded, known: &ParsedObject) -> JudgedObject {
+    JudgedObject {
         object: known.reference.clone(),
         file: Some(gathered.sources[known.place.source].name.clone()),
     }
@@ -155,7 +155,7 @@ fn tell(
     effective: &EffectivePolicy,
     context: &Context,
     number: usize,
-) -> Option<Told> {
+) -> Option<ObjectVerdict> {
     let known = &gathered.objects[number];
     let document = FileDocument::of(known);
     let Verdict {
@@ -191,7 +191,7 @@ fn tell(
     {
         return None;
     }
-    let mut told = Told {
+    let mut told = ObjectVerdict {
         number,
         is_unrendered: changed_by.is_some(),
         findings: Vec::new(),
@@ -318,7 +318,7 @@ fn of_file(
     repository: &Repository,
     context: &Context,
     format: Format,
-    told: Vec<Told>,
+    told: Vec<ObjectVerdict>,
 ) -> (Vec<Located>, Vec<Notice>) {
     let number = gathered.objects[told[0].number].place.source;
     let (source, root) = (&gathered.sources[number], gathered.root(number));

@@ -1,6 +1,6 @@
 //! What somebody asks about: a pod, a workload or a claim.
 
-use crate::diagnosis::{CaseEntry, Facts, Pod};
+use crate::diagnosis::{CaseEntry, DiagnosisInput, Pod};
 use crate::model::workload::WorkloadKind;
 
 /// A name, with a kind where one was given.
@@ -75,7 +75,7 @@ impl Asked {
     }
 
     /// What there is to say where nothing waits for it, or because of it.
-    pub(super) fn nothing(&self, facts: Facts<'_>) -> Result<String, AskedError> {
+    pub(super) fn nothing(&self, facts: DiagnosisInput<'_>) -> Result<String, AskedError> {
         let mut pods = facts.observed.pods.iter();
         let name = &self.name;
         let is_meant = |pod: &&Pod| {

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use super::cluster::{ClusterError, Connection};
 use super::output::exit_code;
 use crate::analysis;
-use crate::diagnosis::{Clock, Facts, cases, command, span};
+use crate::diagnosis::{Clock, DiagnosisInput, cases, command, span};
 use crate::policy::Policy;
 use crate::report::diagnosis::{self as report, Diagnosis, Format};
 use crate::snapshot::Lookup;
@@ -128,7 +128,7 @@ fn look(
     }
     let now = now.unwrap_or_else(Timestamp::now);
     let kubectl = command::kubectl(options.context.as_deref());
-    let facts = Facts {
+    let facts = DiagnosisInput {
         objects: analysis::Facts {
             view: cluster.view(),
             catalog,

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::migration::Plan;
+use crate::migration::MigrationPlan;
 use crate::report::migration::{self as report, MigrationError, Objects};
 
 /// The plan itself; its commands are for a shell in the same directory.
@@ -27,7 +27,7 @@ pub(super) enum FilesError {
     },
     /// The plan cannot be put as text.
     #[error(transparent)]
-    Plan(#[from] MigrationError),
+    MigrationPlan(#[from] MigrationError),
 }
 
 /// Writes the plan and its objects into `directory`, which is made where it is not there.
@@ -35,7 +35,7 @@ pub(super) enum FilesError {
 /// # Errors
 /// When one of the files is there already, and then none is written; or when one cannot
 /// be written.
-pub(super) fn write(plan: &Plan, directory: &Path) -> Result<(), FilesError> {
+pub(super) fn write(plan: &MigrationPlan, directory: &Path) -> Result<(), FilesError> {
     let mut readme = Vec::new();
     report::write(plan, Objects::Files(""), &mut readme)?;
     let mut files = vec![(directory.join(PLAN), readme)];

@@ -19,7 +19,7 @@ use super::output::exit_code;
 use super::policy_file::{self, PolicyFileError};
 use crate::analysis::{self, NodeAssumption};
 use crate::diagnosis;
-use crate::migration::{self, CopyBy, DEFAULT_IMAGE, MigrationBlocked, Plan, Wanted};
+use crate::migration::{self, CopyBy, DEFAULT_IMAGE, MigrationBlocked, MigrationPlan, Wanted};
 use crate::model::access_mode::AccessMode;
 use crate::report::migration::{self as report, MigrationError, Objects};
 use files::FilesError;
@@ -95,7 +95,7 @@ enum MigrateError {
     Policy(#[from] PolicyFileError),
     /// The plan cannot be written.
     #[error(transparent)]
-    Plan(#[from] MigrationError),
+    MigrationPlan(#[from] MigrationError),
     /// The files cannot be written.
     #[error(transparent)]
     Files(#[from] FilesError),
@@ -103,7 +103,7 @@ enum MigrateError {
 
 pub(super) fn run(options: &MigrateOptions) -> ExitCode {
     exit_code(migrate(options), |error| match error {
-        MigrateError::Plan(MigrationError::Write(error)) => Some(error),
+        MigrateError::MigrationPlan(MigrationError::Write(error)) => Some(error),
         _ => None,
     })
 }
@@ -124,7 +124,7 @@ fn migrate(options: &MigrateOptions) -> Result<u8, MigrateError> {
     Ok(0)
 }
 
-fn plan(options: &MigrateOptions) -> Result<Plan, MigrateError> {
+fn plan(options: &MigrateOptions) -> Result<MigrationPlan, MigrateError> {
     let policy = policy_file::effective(options.config.as_deref())?;
     let connection = Connection::open(options.context.as_deref())?;
     let namespace = match &options.namespace {
@@ -137,8 +137,8 @@ fn plan(options: &MigrateOptions) -> Result<Plan, MigrateError> {
         Copying::Job | Copying::None => None,
     };
     let kubectl = diagnosis::command::kubectl(options.context.as_deref());
-    let facts = migration::Facts {
-        cluster: diagnosis::Facts {
+    let facts = migration::MigrationInput {
+        cluster: diagnosis::DiagnosisInput {
             objects: analysis::Facts {
                 view: one_shot.cluster.view(),
                 catalog: policy.catalog(),

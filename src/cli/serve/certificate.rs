@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 const NAME: &str = "certificate";
 
 /// Where the certificate comes from, and so where its changes do.
-pub(super) enum Source {
+pub(super) enum CertificateSource {
     Managed(Box<ManagedCertificate>, Client),
     Files(PemFiles),
     /// It stays as it is.
@@ -35,7 +35,7 @@ pub(super) enum Source {
 pub(super) async fn open(
     options: &CertificateOptions,
     metrics: &Metrics,
-) -> Result<(Arc<Certificates>, Source), ServeError> {
+) -> Result<(Arc<Certificates>, CertificateSource), ServeError> {
     if options.manage_certs {
         let (client, namespace) = cluster("--manage-certs").await?;
         let certificate = ManagedCertificate {
@@ -44,15 +44,15 @@ pub(super) async fn open(
             lifetimes: Lifetimes::default(),
             pace: Pace::default(),
         };
-        let source = Source::Managed(Box::new(certificate), client);
+        let source = CertificateSource::Managed(Box::new(certificate), client);
         return Ok((Arc::default(), source));
     }
     let (pair, source) = match (&options.tls_cert, &options.tls_key) {
         (Some(certificate), Some(key)) => {
             let (files, pair) = PemFiles::open(certificate.clone(), key.clone())?;
-            (pair, Source::Files(files))
+            (pair, CertificateSource::Files(files))
         }
-        _ => (self_signed(options)?, Source::SelfSigned),
+        _ => (self_signed(options)?, CertificateSource::SelfSigned),
     };
     metrics.set_certificate_read(Timestamp::now());
     metrics.set_certificate_expiry(pair.not_after());
@@ -73,7 +73,7 @@ fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> 
 
 /// Follows the source for ever.
 pub(super) async fn follow(
-    source: Source,
+    source: CertificateSource,
     certificates: &Certificates,
     metrics: &Metrics,
 ) -> Infallible {
@@ -84,7 +84,7 @@ pub(super) async fn follow(
         }
     };
     match source {
-        Source::Managed(certificate, client) => {
+        CertificateSource::Managed(certificate, client) => {
             let attempted = |attempt: Result<&Served, &ManagedError>| {
                 reloaded(attempt.ok().map(|served| served.pair.not_after()));
                 if let Ok(served) = attempt {
@@ -95,13 +95,13 @@ pub(super) async fn follow(
                 .follow(client, certificates, Timestamp::now, attempted)
                 .await
         }
-        Source::Files(files) => {
+        CertificateSource::Files(files) => {
             let attempted = |attempt: Result<&ServingPair, &CertError>| {
                 reloaded(attempt.ok().map(ServingPair::not_after));
             };
             files.follow(INTERVAL, certificates, attempted).await
         }
-        Source::SelfSigned => std::future::pending().await,
+        CertificateSource::SelfSigned => std::future::pending().await,
     }
 }
 

@@ -7,7 +7,7 @@ use kube::Client;
 use super::options::ServeOptions;
 use super::{ServeError, cluster};
 use crate::admission::{Decision, Received};
-use crate::events::{Occurrence, Reason, Teller, Told, Untold, queue};
+use crate::events::{EventQueue, EventResult, EventSender, Occurrence, Reason, queue};
 use crate::policy::{Action, is_denied_by_default};
 use crate::server::Metrics;
 use crate::verdict::{Finding, Verdict};
@@ -15,13 +15,13 @@ use crate::verdict::{Finding, Verdict};
 /// Where what is to be told is left.
 #[derive(Clone)]
 pub(super) struct Events {
-    teller: Teller,
+    teller: EventSender,
     metrics: Metrics,
 }
 
 /// What is yet to be recorded, and by whom.
 pub(super) struct Queue {
-    untold: Untold,
+    untold: EventQueue,
     client: Client,
 }
 
@@ -30,7 +30,7 @@ pub(super) async fn open(
     options: &ServeOptions,
     metrics: &Metrics,
 ) -> Result<Option<(Events, Queue)>, ServeError> {
-    metrics.expect_events(Told::ALL.map(Told::name));
+    metrics.expect_events(EventResult::ALL.map(EventResult::name));
     let option = match (options.events, options.fence_advice) {
         (true, _) => "--events",
         (false, true) => "--fence-advice",
@@ -49,7 +49,7 @@ pub(super) async fn open(
 pub(super) async fn record(queue: Option<Queue>, metrics: &Metrics) -> Infallible {
     match queue {
         Some(Queue { untold, client }) => {
-            let told = |told: Told| metrics.event(told.name());
+            let told = |told: EventResult| metrics.event(told.name());
             untold.record(client, told).await
         }
         None => std::future::pending().await,
@@ -68,7 +68,7 @@ impl Events {
     pub(super) fn leave(&self, occurrence: Occurrence) -> bool {
         let is_kept = self.teller.tell(occurrence);
         if !is_kept {
-            self.metrics.event(Told::Dropped.name());
+            self.metrics.event(EventResult::Dropped.name());
         }
         is_kept
     }

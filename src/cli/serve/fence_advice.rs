@@ -18,7 +18,7 @@ use kube::Client;
 use tokio::time::{Instant, sleep};
 
 use super::events::Events;
-use super::view::View;
+use super::view::FactSource;
 use crate::analysis;
 use crate::diagnosis::{self, BlockedPod, FenceAdvice, fence_advice};
 use crate::events::{Occurrence, Reason};
@@ -47,7 +47,7 @@ const MOST_NODES: usize = 100;
 
 /// Who looks.
 pub(super) struct Advisor {
-    pub(super) view: Arc<View>,
+    pub(super) view: Arc<FactSource>,
     pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
     pub(super) client: Client,
     pub(super) events: Events,
@@ -106,7 +106,7 @@ impl Advisor {
         }
         let effective = self.effective.load();
         let advice = live.answer(deadline, |view| {
-            fence_advice(diagnosis::Facts {
+            fence_advice(diagnosis::DiagnosisInput {
                 objects: analysis::Facts {
                     view,
                     catalog: effective.catalog(),

@@ -30,7 +30,7 @@ use clients::Clients;
 use fence_advice::Advisor;
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
-use view::View;
+use view::FactSource;
 
 /// Why `serve` ended with an error.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +121,7 @@ pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
 
 async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, ServeError> {
     let policy = CurrentPolicy::open(options)?;
-    let view = Arc::new(View::open(options)?);
+    let view = Arc::new(FactSource::open(options)?);
     let view_health = view.health(&metrics);
     let told = events::open(options, &metrics).await?;
     let advisor = match &told {

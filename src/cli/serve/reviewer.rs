@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::events::Events;
-use super::view::View;
-use crate::admission::{self, Answer, Endpoint, Malformed, Received};
+use super::view::FactSource;
+use crate::admission::{self, Answer, Endpoint, MalformedReview, Received};
 use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 use crate::server::Reviewer;
@@ -36,7 +36,7 @@ pub(super) fn kinds() -> Vec<&'static str> {
 /// Answers what the server receives with what admission decides.
 pub(super) struct AdmissionReviewer {
     pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
-    pub(super) view: Arc<View>,
+    pub(super) view: Arc<FactSource>,
     /// Where to leave what is told in Events, if any are.
     pub(super) events: Option<Events>,
 }
@@ -47,7 +47,7 @@ impl Reviewer for AdmissionReviewer {
         endpoint: Endpoint,
         body: &[u8],
         deadline: Instant,
-    ) -> Result<Answer, Malformed> {
+    ) -> Result<Answer, MalformedReview> {
         let received = Received::read(body, Timestamp::now()).inspect_err(|malformed| {
             tracing::warn!(%malformed, "A body was refused.");
         })?;

@@ -27,14 +27,14 @@ const NAME: &str = "view";
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// Where facts come from.
-pub(super) enum View {
+pub(super) enum FactSource {
     /// Files, which stand for a whole cluster.
     Files(Box<Snapshot>),
     /// A cluster, followed.
     Live(Box<Informer>, Stale),
 }
 
-impl View {
+impl FactSource {
     /// Reads the files the options name or, where they name none, begins to
     /// follow the cluster.
     pub(super) fn open(options: &ServeOptions) -> Result<Self, FactsError> {

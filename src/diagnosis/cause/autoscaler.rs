@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Cause, Documents, Step, another_storage, limit, named, scale, whereabouts};
+use super::{Cause, Documents, SuggestedAction, another_storage, limit, named, scale, whereabouts};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -33,7 +33,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
 /// written by its ScaledObject, which refuses a minimum above the maximum
 /// (`CheckReplicaCountBoundsAreValid` in KEDA's `apis/keda/v1alpha1`) and whose minimum may be
 /// 0: it is left alone where it is no more than 1.
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
     let Some(autoscaler) = stuck.autoscaler() else {
         return Vec::new();
     };

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Documents, Purpose, Step, reference};
+use super::{Documents, Purpose, SuggestedAction, reference};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::diagnosis::{Delivery, Pod, command, scaled_object};
 use crate::model::autoscaler::Autoscaler;
@@ -127,7 +127,7 @@ impl<'a> Changed<'a> {
 
 /// A way out.
 pub(super) struct Way<'a> {
-    pub(super) step: Step,
+    pub(super) step: SuggestedAction,
     /// `None` where no manifest says what is changed: whoever delivers the CronJob of a Job
     /// brings back no Job.
     changed: Option<&'a Changed<'a>>,
@@ -137,7 +137,7 @@ impl Way<'_> {
     /// A way out that changes nothing which a manifest says.
     pub(super) fn of(command: String, cost: &str) -> Self {
         Self {
-            step: Step::new(Purpose::WayOut, command, cost),
+            step: SuggestedAction::new(Purpose::WayOut, command, cost),
             changed: None,
         }
     }
@@ -161,7 +161,7 @@ fn cron_job(document: &Value) -> Option<Controller> {
 
 /// Ways out, and what keeps those who deliver the manifests of what they change from undoing
 /// it.
-pub(super) fn kept(stuck: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Step> {
+pub(super) fn kept(stuck: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
     let kubectl = stuck.index.facts.kubectl;
     let mut objects: Vec<&Changed<'_>> = Vec::new();
     for changed in ways.iter().filter_map(|way| way.changed) {
@@ -185,19 +185,19 @@ pub(super) fn kept(stuck: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Step> {
         let shown: Vec<&str> = of_it.map(|it| it.delivered()).collect();
         let shown = shown.join(" and ");
         let Some([pause, resume]) = delivery.pause() else {
-            after.push(Step::told(&format!(
+            after.push(SuggestedAction::told(&format!(
                 "Make the same change in the values or the chart of {by}: its next upgrade undoes it otherwise."
             )));
             continue;
         };
-        before.push(Step::new(
+        before.push(SuggestedAction::new(
             Purpose::Before,
             command::line(kubectl, &pause),
             &format!(
                 "Nothing stops. {by} delivers {shown} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
             ),
         ));
-        after.push(Step::new(
+        after.push(SuggestedAction::new(
             Purpose::Afterwards,
             command::line(kubectl, &resume),
             &format!(
@@ -209,7 +209,7 @@ pub(super) fn kept(stuck: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<Step> {
         .iter()
         .any(|it| it.delivery.is_none() && it.controller.is_none())
     {
-        after.push(Step::told(
+        after.push(SuggestedAction::told(
             "Make the same change in the manifest: the next `kubectl apply`, Helm upgrade or GitOps sync undoes it otherwise.",
         ));
     }

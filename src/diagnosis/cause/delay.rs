@@ -1,6 +1,6 @@
 //! A volume on its way from one node to another takes a while.
 
-use super::{Cause, Purpose, Step, named, wait};
+use super::{Cause, Purpose, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -82,7 +82,7 @@ fn unready_node<'a>(stuck: &WaitingPod<'a>) -> Option<&'a str> {
     (is_unready && stuck.holders.is_empty()).then_some(attachment.node.as_str())
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let wait = wait(
         stuck,
         Purpose::WayOut,
@@ -90,12 +90,12 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
     );
     let look = unready_node(stuck).map(|node| {
         [
-            Step::new(
+            SuggestedAction::new(
                 Purpose::Check,
                 stuck.kubectl(&["describe", "node", node]),
                 "Nothing. Its conditions say what it lacks. Where it is Ready again, nothing is detached by force.",
             ),
-            Step::told(&format!(
+            SuggestedAction::told(&format!(
                 "If containers may still run on {node}, stop them or power the machine off within those 6 minutes: afterwards two machines may write to one disk."
             )),
         ]

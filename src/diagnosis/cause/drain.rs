@@ -4,7 +4,7 @@
 //! is not woken when the last old one goes (kubernetes/kubernetes#141354): it looks again
 //! after about five minutes.
 
-use super::{Cause, Purpose, Step};
+use super::{Cause, Purpose, SuggestedAction};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -46,8 +46,8 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
-    vec![Step::new(
+fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    vec![SuggestedAction::new(
         Purpose::WayOut,
         stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),
         "Nothing stops, as the pod has not started. Its controller makes another one, at which the scheduler looks at once.",

@@ -1,6 +1,6 @@
 //! The storage driver says itself what is wrong.
 
-use super::{Cause, Purpose, Step, wait};
+use super::{Cause, Purpose, SuggestedAction, wait};
 use crate::diagnosis::VolumeAttachment;
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -153,12 +153,12 @@ static KNOWN: [Known; 2] = [
 /// For everything else.
 const UNKNOWN: &str = "A controller that does not run, credentials, a quota and a disk that the back end has lost are the usual reasons.";
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let Some(fault) = fault(stuck) else {
         return Vec::new();
     };
     let look = match fault.attachment {
-        Some(attachment) => Step::new(
+        Some(attachment) => SuggestedAction::new(
             Purpose::Check,
             stuck.kubectl(&[
                 "get",
@@ -169,7 +169,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
             ]),
             "Nothing. status.attachError and status.detachError hold the driver's words and when they were said.",
         ),
-        None => Step::new(
+        None => SuggestedAction::new(
             Purpose::Check,
             stuck.in_namespace(&["describe", &format!("pod/{}", stuck.pod.meta.name)]),
             "Nothing. Its Events hold the words, and when they were said.",
@@ -192,7 +192,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
         ),
     };
     let advice = known.map_or(UNKNOWN, |known| known.advice);
-    let mut steps = vec![look, Step::told(&format!("{advice} {log}"))];
+    let mut steps = vec![look, SuggestedAction::told(&format!("{advice} {log}"))];
     steps.extend(orphaned);
     steps.push(
         wait(
@@ -205,7 +205,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
 }
 
 /// What is left to do where the machine is gone, and the driver can detach from it no more.
-fn orphaned(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<Step> {
+fn orphaned(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<SuggestedAction> {
     let attachment = fault.attachment.filter(|_| fault.verb == DETACH)?;
     let is_gone = Examined::of(stuck.index, fault.node).health == Health::Gone;
     let command = stuck.kubectl(&[
@@ -217,7 +217,7 @@ fn orphaned(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<Step> {
         r#"[{"op":"remove","path":"/metadata/finalizers"}]"#,
     ]);
     is_gone.then(|| {
-        Step::told(&format!(
+        SuggestedAction::told(&format!(
             "Node {} is gone. Only if the console shows that the disk is on no machine, and the driver still cannot detach it, is the VolumeAttachment in the way for nothing; then this removes it: `{command}`",
             fault.node
         ))

@@ -20,9 +20,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::action::{Purpose, SuggestedAction};
 use super::command;
 use super::observed::Pod;
-use super::step::{Purpose, Step};
 use super::waiting_pod::WaitingPod;
 use crate::analysis::AttachConstraint;
 use crate::model::object::{ObjectKind, ObjectRef};
@@ -42,7 +42,7 @@ pub struct Cause {
     /// Why it is this cause: sentences; `None` where it is another.
     judge: fn(&WaitingPod<'_>) -> Option<String>,
     /// What to do, the safest first.
-    steps: fn(&WaitingPod<'_>, &Documents) -> Vec<Step>,
+    steps: fn(&WaitingPod<'_>, &Documents) -> Vec<SuggestedAction>,
 }
 
 /// Every cause, in the order in which they are tried. The last fits always.
@@ -106,7 +106,11 @@ impl Cause {
             .collect()
     }
 
-    pub(super) fn steps(&self, stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
+    pub(super) fn steps(
+        &self,
+        stuck: &WaitingPod<'_>,
+        documents: &Documents,
+    ) -> Vec<SuggestedAction> {
         (self.steps)(stuck, documents)
     }
 }
@@ -162,21 +166,21 @@ fn sentence(text: &str) -> String {
 }
 
 /// What lets several nodes have the data.
-fn another_storage(stuck: &WaitingPod<'_>) -> Step {
+fn another_storage(stuck: &WaitingPod<'_>) -> SuggestedAction {
     let arguments = ["-n", &stuck.pod.meta.namespace, stuck.claim];
     let migrate = command::own(stuck.index.facts.kubectl, "migrate", &arguments);
-    Step::told(&format!(
+    SuggestedAction::told(&format!(
         "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{migrate}` says which class of this cluster can give one, and writes out the whole way."
     ))
 }
 
 /// Waiting until the pod is ready, or until the one that cannot end is gone.
-fn wait(stuck: &WaitingPod<'_>, purpose: Purpose, cost: &str) -> Step {
+fn wait(stuck: &WaitingPod<'_>, purpose: Purpose, cost: &str) -> SuggestedAction {
     let until = match stuck.cannot_end() {
         true => "--for=delete",
         false => "--for=condition=Ready",
     };
-    Step::new(
+    SuggestedAction::new(
         purpose,
         stuck.in_namespace(&[
             "wait",

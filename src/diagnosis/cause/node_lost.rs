@@ -3,7 +3,7 @@
 //! Kubernetes cannot tell a machine that is off from one that is cut off and still writes:
 //! it keeps the volume where it is until somebody who knows says so.
 
-use super::{Cause, Purpose, Step, named, wait};
+use super::{Cause, Purpose, SuggestedAction, named, wait};
 use crate::diagnosis::command;
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::observed::Pod;
@@ -124,14 +124,14 @@ pub(in crate::diagnosis) fn price(name: &str) -> String {
     )
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let Some(node) = stuck.lost_node() else {
         return Vec::new();
     };
     let name = node.name.as_str();
     let delete = |purpose| {
         users(stuck, &node).filter(|pod| stays(pod)).map(move |pod| {
-            Step::new(
+            SuggestedAction::new(
                 purpose,
                 stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name), "--wait=false"]),
                 "The pod tolerates the taint, so that nobody tells it to end. On a machine that is off nothing is lost.",
@@ -147,23 +147,23 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
         let deletes = delete(Purpose::WayOut).filter(|_| node.out_of_service);
         return deletes.chain([wait]).collect();
     }
-    let taint = Step::new(
+    let taint = SuggestedAction::new(
         Purpose::WayOut,
         taint(stuck.index.facts.kubectl, name),
         &price(name),
     );
     let check = [
-        Step::new(
+        SuggestedAction::new(
             Purpose::Check,
             stuck.kubectl(&["get", "node", name, "-o", "wide"]),
             "Nothing. Where the node is Ready again, the volume is released by itself.",
         ),
-        Step::told(
+        SuggestedAction::told(
             "If you can bring the machine back, do that: its kubelet ends the old pod and lets the volume go, and nothing can be lost. Only otherwise go on.",
         ),
-        Step::told(&power(&node)),
+        SuggestedAction::told(&power(&node)),
     ];
-    let untaint = Step::new(
+    let untaint = SuggestedAction::new(
         Purpose::Afterwards,
         stuck.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
         "Nothing. When the machine has been restarted, pods may run there again.",

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::changed::{self, Changed};
 use super::scale;
-use super::{Cause, Documents, Purpose, Step, another_storage, limit, named, whereabouts};
+use super::{
+    Cause, Documents, Purpose, SuggestedAction, another_storage, limit, named, whereabouts,
+};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use crate::model::workload::WorkloadKind;
 
@@ -32,7 +34,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     ))
 }
 
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
     let changed = Changed::behind(stuck.pod, stuck, documents);
     let way = match changed.kind {
         _ if changed.scales() => changed.change(
@@ -65,7 +67,7 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
             )
         }
         _ => {
-            let way = Step::new(
+            let way = SuggestedAction::new(
                 Purpose::WayOut,
                 stuck.in_namespace(&["delete", &format!("pod/{}", stuck.pod.meta.name)]),
                 &format!(

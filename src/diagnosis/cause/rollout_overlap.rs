@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::changed::{self, Changed, Way};
 use super::{
-    Cause, Documents, Purpose, Step, another_storage, limit, named, reference, whereabouts,
+    Cause, Documents, Purpose, SuggestedAction, another_storage, limit, named, reference,
+    whereabouts,
 };
 use crate::diagnosis::Pod;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -93,7 +94,7 @@ fn makes_a_revision(workload: &Workload) -> bool {
 
 /// What helps against a rollout that cannot end: take it back, or have the old pod
 /// stopped first.
-pub(super) fn end_rollout(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
+pub(super) fn end_rollout(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
     let changed = Changed::behind(stuck.pod, stuck, documents);
     if changed.kind != Some(WorkloadKind::Deployment) {
         return of_another_controller(stuck, &changed);
@@ -116,8 +117,8 @@ pub(super) fn end_rollout(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<
 
 /// A paused Deployment cannot be taken back (`DeploymentRollbacker` in kubectl's
 /// `pkg/polymorphichelpers/rollback.go`), and rolls nothing out.
-fn resume(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Step {
-    Step::new(
+fn resume(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> SuggestedAction {
+    SuggestedAction::new(
         Purpose::Before,
         stuck.in_namespace(&["rollout", "resume", &changed.name]),
         &format!(
@@ -214,10 +215,10 @@ fn other_strategies<'a>(
 /// The same for what rolls ReplicaSets out itself. Argo's Rollout is taken back by its
 /// `status.abort` (`kubectl argo rollouts abort`): its pods are those of the revision before
 /// again, and its template stays as it is.
-fn of_another_controller(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<Step> {
+fn of_another_controller(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<SuggestedAction> {
     if stuck.workload().and_then(changed::rollout).is_none() {
         return vec![
-            Step::told(&format!(
+            SuggestedAction::told(&format!(
                 "Take the new revision back, or have the old pod stopped first, at {}: what is done to {} by hand, its controller may undo.",
                 rolled_out(stuck),
                 changed.shown
@@ -239,7 +240,7 @@ fn of_another_controller(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<S
     );
     vec![
         way.step,
-        Step::told(
+        SuggestedAction::told(
             "A canary stops the old pod first with maxSurge 0 and maxUnavailable 1 in spec.strategy.canary, unless it routes traffic. The strategy blueGreen always runs both revisions at once, and so does a canary that routes traffic.",
         ),
         another_storage(stuck),

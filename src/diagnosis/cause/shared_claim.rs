@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{
-    Cause, Documents, Step, another_storage, limit, named, reference, sentence, whereabouts,
+    Cause, Documents, SuggestedAction, another_storage, limit, named, reference, sentence,
+    whereabouts,
 };
 use crate::analysis::AttachConstraint;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -37,7 +38,7 @@ fn holder<'a>(stuck: &WaitingPod<'a>) -> Option<&'a Pod> {
     others.find(|other| other.workload() != own)
 }
 
-fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
     let Some(other) = holder(stuck) else {
         return Vec::new();
     };

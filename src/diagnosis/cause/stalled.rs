@@ -3,7 +3,7 @@
 //! What follows is on its way as for `delay`, and is not any more: a pod that ends takes its
 //! grace period, and drivers attach and detach within seconds.
 
-use super::{Cause, Purpose, Step, named, wait};
+use super::{Cause, Purpose, SuggestedAction, named, wait};
 use crate::diagnosis::VolumeAttachment;
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::observed::Pod;
@@ -140,14 +140,14 @@ fn is_used(stuck: &WaitingPod<'_>, attachment: &VolumeAttachment) -> bool {
     users.any(|user| user.node.as_ref() == Some(&attachment.node))
 }
 
-fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
+fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let Some(stalled) = stalled(stuck) else {
         return Vec::new();
     };
     let driver = stuck.driver();
     let (look, told) = match stalled {
         Stalled::Pod(pod, _) => (
-            Step::new(
+            SuggestedAction::new(
                 Purpose::Check,
                 stuck.in_namespace(&["describe", &format!("pod/{}", pod.meta.name)]),
                 "Nothing. Finalizers, and the Events of its containers, say what holds it.",
@@ -155,7 +155,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
             "A finalizer goes when whoever set it has done its work. A container that does not end, or a kubelet that hangs, takes a restart of the kubelet or of the node. Do not delete the pod with --force: the volume may still be written to.".to_owned(),
         ),
         Stalled::SameDisk => (
-            Step::new(
+            SuggestedAction::new(
                 Purpose::Check,
                 stuck.kubectl(&[
                     "get",
@@ -168,7 +168,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
             "A disk has one PersistentVolume. Stop the pods of one of the two, and remove that claim and its volume, whose reclaim policy must be Retain by then: with Delete the disk goes with it.".to_owned(),
         ),
         Stalled::Driver { attachment, .. } => (
-            Step::new(
+            SuggestedAction::new(
                 Purpose::Check,
                 stuck.kubectl(&["get", "volumeattachment", &attachment.meta.name, "-o", "yaml"]),
                 "Nothing. Where neither status.attachError nor status.detachError is there, nobody works on it.",
@@ -176,7 +176,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
             format!("Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease, which its log tells. Do not delete the VolumeAttachment: the disk may still be attached."),
         ),
         Stalled::UnreadyNode(attachment) => (
-            Step::new(
+            SuggestedAction::new(
                 Purpose::Check,
                 stuck.kubectl(&["describe", "node", &attachment.node]),
                 "Nothing. Its conditions say what it lacks.",
@@ -187,7 +187,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
             ),
         ),
         Stalled::Node(attachment) => (
-            Step::new(
+            SuggestedAction::new(
                 Purpose::Check,
                 stuck.kubectl(&["get", "node", &attachment.node, "-o", "jsonpath={.status.volumesInUse}"]),
                 "Nothing. What is listed there, the kubelet has not unmounted.",
@@ -200,5 +200,5 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<Step> {
         Purpose::WayOut,
         "Time. It comes as soon as that is put right.",
     );
-    vec![look, Step::told(&told), wait]
+    vec![look, SuggestedAction::told(&told), wait]
 }

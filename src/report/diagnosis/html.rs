@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::super::page::{self, Heading};
 use super::text::{counted, volume_in_words};
 use super::{Diagnosis, picture};
-use crate::diagnosis::{CaseEntry, Purpose, Step, span};
+use crate::diagnosis::{CaseEntry, Purpose, SuggestedAction, span};
 
 /// Boxes stand below each other: a page may be narrow.
 const PICTURE_WIDTH: usize = 50;
@@ -79,7 +79,7 @@ fn case(told: &CaseEntry) -> Markup {
     }
 }
 
-fn step(step: &Step) -> Markup {
+fn step(step: &SuggestedAction) -> Markup {
     let title = match step.purpose {
         Purpose::Check => "First look",
         Purpose::Before => "Before any change",

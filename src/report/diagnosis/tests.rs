@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::analysis::{self, NodeAssumption};
-use crate::diagnosis::{CAUSES, Facts, Observed, cases};
+use crate::diagnosis::{CAUSES, DiagnosisInput, Observed, cases};
 use crate::model::object::{ObjectKind, ObjectRef};
 use crate::snapshot::Snapshot;
 use crate::storage::Catalog;
@@ -102,7 +102,7 @@ impl World {
                 cluster.apply(kind.deserialize(object).unwrap());
             }
         }
-        let facts = Facts {
+        let facts = DiagnosisInput {
             objects: analysis::Facts {
                 view: cluster.view(),
                 catalog: Catalog::embedded().unwrap(),

@@ -7,20 +7,20 @@ use crate::rules::Outcome;
 
 /// What a pod does at a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PodState {
     Runs,
     Waits,
 }
 
 struct Pod {
     label: String,
-    state: State,
+    state: PodState,
     /// The number of its node.
     node: usize,
 }
 
 /// One moment.
-struct Step {
+struct Frame {
     caption: String,
     pods: Vec<Pod>,
     /// The node that the volume is attached to.
@@ -30,7 +30,7 @@ struct Step {
 /// How many nodes a picture has: one that holds the volume and another one.
 const NODES: [&str; 2] = ["a node", "another node"];
 
-impl Step {
+impl Frame {
     fn new(caption: &str, holder: usize) -> Self {
         Self {
             caption: caption.to_owned(),
@@ -39,7 +39,7 @@ impl Step {
         }
     }
 
-    fn pod(mut self, label: &str, state: State, node: usize) -> Self {
+    fn pod(mut self, label: &str, state: PodState, node: usize) -> Self {
         self.pods.push(Pod {
             label: label.to_owned(),
             state,
@@ -68,19 +68,19 @@ pub(super) fn of(located: &Located) -> Markup {
     };
     let [old, new] = generations(name);
     let before = || {
-        Step::new(
+        Frame::new(
             "Before a rollout, the pod runs where the volume is attached.",
             0,
         )
-        .pod(&old, State::Runs, 0)
+        .pod(&old, PodState::Runs, 0)
     };
     let started = || {
-        Step::new(
+        Frame::new(
             "The rollout starts the new pod first, and the scheduler may choose another node.",
             0,
         )
-        .pod(&old, State::Runs, 0)
-        .pod(&new, State::Waits, 1)
+        .pod(&old, PodState::Runs, 0)
+        .pod(&new, PodState::Waits, 1)
     };
     let (title, steps) = match (finding.outcome, other) {
         (Outcome::Deadlock, _) => (
@@ -88,12 +88,12 @@ pub(super) fn of(located: &Located) -> Markup {
             vec![
                 before(),
                 started(),
-                Step::new(
+                Frame::new(
                     "The old pod stays until the new one is ready, and the new one waits for the volume: the rollout never ends.",
                     0,
                 )
-                .pod(&old, State::Runs, 0)
-                .pod(&new, State::Waits, 1),
+                .pod(&old, PodState::Runs, 0)
+                .pod(&new, PodState::Waits, 1),
             ],
         ),
         (Outcome::Delay, None) => (
@@ -101,16 +101,16 @@ pub(super) fn of(located: &Located) -> Markup {
             vec![
                 before(),
                 started(),
-                Step::new("The old pod is gone; the volume follows, and the new pod runs.", 1)
-                    .pod(&new, State::Runs, 1),
+                Frame::new("The old pod is gone; the volume follows, and the new pod runs.", 1)
+                    .pod(&new, PodState::Runs, 1),
             ],
         ),
         (Outcome::Delay | Outcome::Stuck, Some(other)) => (
             "What happens when both run",
             vec![
-                Step::new("The first one runs where the volume is attached.", 0)
-                    .pod(other, State::Runs, 0),
-                Step::new(
+                Frame::new("The first one runs where the volume is attached.", 0)
+                    .pod(other, PodState::Runs, 0),
+                Frame::new(
                     if finding.outcome == Outcome::Stuck {
                         "The other one, on another node, never starts while the first one runs."
                     } else {
@@ -118,18 +118,18 @@ pub(super) fn of(located: &Located) -> Markup {
                     },
                     0,
                 )
-                .pod(other, State::Runs, 0)
-                .pod(name, State::Waits, 1),
+                .pod(other, PodState::Runs, 0)
+                .pod(name, PodState::Waits, 1),
             ],
         ),
         (Outcome::Stuck, None) => (
             "What happens to the pods",
             vec![
-                Step::new("The first pod runs where the volume is attached.", 0)
-                    .pod(name, State::Runs, 0),
-                Step::new("A pod on another node never starts.", 0)
-                    .pod(name, State::Runs, 0)
-                    .pod(name, State::Waits, 1),
+                Frame::new("The first pod runs where the volume is attached.", 0)
+                    .pod(name, PodState::Runs, 0),
+                Frame::new("A pod on another node never starts.", 0)
+                    .pod(name, PodState::Runs, 0)
+                    .pod(name, PodState::Waits, 1),
             ],
         ),
         _ => return html! {},
@@ -144,25 +144,25 @@ pub(super) fn with(located: &Located, remedy: &str) -> Markup {
     let [old, new] = generations(name);
     let steps = match remedy {
         "recreate" | "zero-surge" => vec![
-            Step::new("The old pod runs.", 0).pod(&old, State::Runs, 0),
-            Step::new("It is stopped first, and the volume is free.", 0),
-            Step::new("The new pod starts on any node, and the volume follows.", 1).pod(
+            Frame::new("The old pod runs.", 0).pod(&old, PodState::Runs, 0),
+            Frame::new("It is stopped first, and the volume is free.", 0),
+            Frame::new("The new pod starts on any node, and the volume follows.", 1).pod(
                 &new,
-                State::Runs,
+                PodState::Runs,
                 1,
             ),
         ],
         "colocate" => vec![
-            Step::new("All pods are kept on the node that has the volume.", 0)
-                .pod(&old, State::Runs, 0)
-                .pod(&new, State::Runs, 0),
+            Frame::new("All pods are kept on the node that has the volume.", 0)
+                .pod(&old, PodState::Runs, 0)
+                .pod(&new, PodState::Runs, 0),
         ],
         _ => return html! {},
     };
     strip("What a rollout does then", located, &steps)
 }
 
-fn strip(title: &str, located: &Located, steps: &[Step]) -> Markup {
+fn strip(title: &str, located: &Located, steps: &[Frame]) -> Markup {
     let volume = located
         .finding
         .volumes
@@ -184,14 +184,14 @@ fn strip(title: &str, located: &Located, steps: &[Step]) -> Markup {
 }
 
 /// The step for those who hear it: where each pod is and what it does.
-fn in_words(volume: &str, step: &Step) -> String {
+fn in_words(volume: &str, step: &Frame) -> String {
     let pods: Vec<String> = step
         .pods
         .iter()
         .map(|pod| {
             let does = match pod.state {
-                State::Runs => "runs",
-                State::Waits => "waits",
+                PodState::Runs => "runs",
+                PodState::Waits => "waits",
             };
             format!("{} {does} on {}", pod.label, NODES[pod.node])
         })
@@ -227,7 +227,7 @@ fn generations(name: &str) -> [String; 2] {
     })
 }
 
-fn drawing(volume: &str, step: &Step) -> Markup {
+fn drawing(volume: &str, step: &Frame) -> Markup {
     const WIDTH: usize = 142;
     const LEFT: [usize; 2] = [4, 154];
     let disk = LEFT[step.holder] + 30;
@@ -238,16 +238,16 @@ fn drawing(volume: &str, step: &Step) -> Markup {
                 text x=(LEFT[number] + 8) y="20" { (node) }
                 @for (at, pod) in step.pods.iter().filter(|pod| pod.node == number).enumerate() {
                     @let top = 28 + at * 42;
-                    @if pod.state == State::Runs && number == step.holder {
+                    @if pod.state == PodState::Runs && number == step.holder {
                         line.mount x1=(LEFT[number] + 71) y1=(top + 36) x2=(LEFT[number] + 71) y2="130" {}
                     }
-                    rect class=(match pod.state { State::Runs => "pod runs", State::Waits => "pod waits" })
+                    rect class=(match pod.state { PodState::Runs => "pod runs", PodState::Waits => "pod waits" })
                         x=(LEFT[number] + 8) y=(top) width=(WIDTH - 16) height="36" rx="5" {}
                     text x=(LEFT[number] + 14) y=(top + 15) { (fitting(&pod.label)) }
                     text x=(LEFT[number] + 14) y=(top + 30) {
                         @match pod.state {
-                            State::Runs => "✓ runs",
-                            State::Waits => "✗ cannot start",
+                            PodState::Runs => "✓ runs",
+                            PodState::Waits => "✗ cannot start",
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::migration::{Action, Plan, Step};
+use crate::migration::{Action, MigrationPlan, Step};
 
 /// The width of the reader's window, in characters.
 const WIDTH: usize = 100;
@@ -32,7 +32,11 @@ pub enum MigrationError {
 ///
 /// # Errors
 /// Whatever writing to `out` says.
-pub fn write(plan: &Plan, objects: Objects<'_>, out: &mut dyn Write) -> Result<(), MigrationError> {
+pub fn write(
+    plan: &MigrationPlan,
+    objects: Objects<'_>,
+    out: &mut dyn Write,
+) -> Result<(), MigrationError> {
     writeln!(out, "# {}\n", clean(&plan.title))?;
     for fact in &plan.facts {
         wrapped(out, "- ", &format!("{}: {}", fact.name, fact.value))?;
@@ -58,7 +62,7 @@ pub fn write(plan: &Plan, objects: Objects<'_>, out: &mut dyn Write) -> Result<(
 }
 
 fn step(
-    plan: &Plan,
+    plan: &MigrationPlan,
     step: &Step,
     objects: Objects<'_>,
     out: &mut dyn Write,

@@ -7,7 +7,7 @@ use super::*;
 use crate::analysis::{self, NodeAssumption};
 use crate::diagnosis::{self, Observed, Unread};
 use crate::migration::{
-    CopyBy, DEFAULT_IMAGE, Facts, MigrationBlocked, SnapshotClass, Wanted, plan,
+    CopyBy, DEFAULT_IMAGE, MigrationBlocked, MigrationInput, SnapshotClass, Wanted, plan,
 };
 use crate::model::access_mode::AccessMode;
 use crate::model::object::{ObjectKind, ObjectRef};
@@ -111,7 +111,7 @@ impl World {
     fn planned<T>(
         &self,
         wanted: Wanted<'_>,
-        then: impl FnOnce(Result<Plan, MigrationBlocked>) -> T,
+        then: impl FnOnce(Result<MigrationPlan, MigrationBlocked>) -> T,
     ) -> T {
         let mut cluster = Snapshot::complete();
         let mut observed = Observed::default();
@@ -141,8 +141,8 @@ impl World {
             let read = classes.map(|it| serde_json::from_value(it).unwrap());
             read.collect::<Vec<SnapshotClass>>()
         });
-        let facts = Facts {
-            cluster: diagnosis::Facts {
+        let facts = MigrationInput {
+            cluster: diagnosis::DiagnosisInput {
                 objects: analysis::Facts {
                     view: cluster.view(),
                     catalog: Catalog::embedded().unwrap(),
@@ -181,7 +181,7 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn text(plan: &Plan, objects: Objects<'_>) -> String {
+fn text(plan: &MigrationPlan, objects: Objects<'_>) -> String {
     let mut out = Vec::new();
     write(plan, objects, &mut out).unwrap();
     String::from_utf8(out).unwrap()

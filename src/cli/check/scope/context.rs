@@ -81,7 +81,7 @@ impl Scopes<'_> {
         };
         // Of two with one name in a file, the last one counts.
         for number in numbers.iter().rev() {
-            walk.take(*number, Depth::Judged);
+            walk.take(*number, Depth::JudgedObject);
         }
         while let Some((number, depth)) = walk.waiting.pop() {
             walk.visit(number, depth);
@@ -112,7 +112,7 @@ impl Scopes<'_> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     /// It is one of them.
-    Judged,
+    JudgedObject,
     /// One of them names it, or it shares a claim with one of them.
     Overlay,
     /// It is a fact and no more.
@@ -136,7 +136,7 @@ impl Walk<'_, '_> {
         if !known {
             self.taken.insert(key, number);
         }
-        if !known || depth == Depth::Judged {
+        if !known || depth == Depth::JudgedObject {
             self.waiting.push((number, depth));
         }
     }
@@ -162,7 +162,7 @@ impl Walk<'_, '_> {
             }
             Object::Claim(claim) => {
                 let metadata = &claim.metadata;
-                if depth == Depth::Judged {
+                if depth == Depth::JudgedObject {
                     self.users(number, &metadata.namespace, &metadata.name, Some(number));
                 }
                 match scopes.nearness(self.from, source) {
@@ -170,7 +170,7 @@ impl Walk<'_, '_> {
                     None => self.storage_elsewhere(source, claim),
                 }
             }
-            Object::Autoscaler(_) if depth == Depth::Judged => {
+            Object::Autoscaler(_) if depth == Depth::JudgedObject => {
                 let target = target(scopes.members[number].object);
                 let target = target.and_then(|target| scopes.one(source, &target));
                 if let Some(target) = target {
@@ -267,7 +267,7 @@ impl Walk<'_, '_> {
                 Answer::One(definition) => {
                     self.take(definition, Depth::Fact);
                     let defined = scopes.members[definition].source;
-                    if depth == Depth::Judged && scopes.is_apart(source, defined) {
+                    if depth == Depth::JudgedObject && scopes.is_apart(source, defined) {
                         let assumed = ClaimNote {
                             claim: claim.clone(),
                             text: apart(claim, scopes.names[defined]),
@@ -277,7 +277,7 @@ impl Walk<'_, '_> {
                     Some(definition)
                 }
                 Answer::Several(definitions) => {
-                    if depth == Depth::Judged {
+                    if depth == Depth::JudgedObject {
                         let note = ClaimNote {
                             claim: claim.clone(),
                             text: self.several(claim, &definitions),
@@ -291,11 +291,11 @@ impl Walk<'_, '_> {
                     None
                 }
             };
-            if depth == Depth::Judged && !alone {
+            if depth == Depth::JudgedObject && !alone {
                 self.users(number, &metadata.namespace, claim, definition);
             }
         }
-        if depth == Depth::Judged && !alone {
+        if depth == Depth::JudgedObject && !alone {
             for stem in stems(workload) {
                 let first = workload.first_ordinal;
                 let pods = workload.replicas.min(MAX_ORDINALS);
@@ -339,7 +339,7 @@ impl Walk<'_, '_> {
                 (&mut self.ambiguous, text)
             }
         };
-        if depth == Depth::Judged {
+        if depth == Depth::JudgedObject {
             let claim = claim.clone();
             notes.push((number, ClaimNote { claim, text }));
         }

@@ -2,15 +2,15 @@
 //! they change, and what their controllers do.
 
 use super::*;
-use crate::diagnosis::{Purpose, Step};
+use crate::diagnosis::{Purpose, SuggestedAction};
 
 /// The steps of the one case.
-fn steps(world: &World, cause: &str) -> Vec<Step> {
+fn steps(world: &World, cause: &str) -> Vec<SuggestedAction> {
     world.diagnosis(&[cause]).cases.remove(0).steps
 }
 
 /// The commands of that purpose, without what every one begins with.
-fn commands(steps: &[Step], purpose: Purpose) -> Vec<&str> {
+fn commands(steps: &[SuggestedAction], purpose: Purpose) -> Vec<&str> {
     let of_it = steps.iter().filter(|step| step.purpose == purpose);
     of_it
         .filter_map(|step| step.command.as_deref())
@@ -21,7 +21,7 @@ fn commands(steps: &[Step], purpose: Purpose) -> Vec<&str> {
         .collect()
 }
 
-fn says(steps: &[Step], sentence: &str) -> bool {
+fn says(steps: &[SuggestedAction], sentence: &str) -> bool {
     steps.iter().any(|step| step.text.contains(sentence))
 }
 

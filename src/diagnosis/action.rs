@@ -21,7 +21,7 @@ pub enum Purpose {
 /// Something to do or to know.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Step {
+pub struct SuggestedAction {
     /// What it is for.
     pub purpose: Purpose,
     /// The command, to be copied into a shell as it is; `None` where there is none.
@@ -30,7 +30,7 @@ pub struct Step {
     pub text: String,
 }
 
-impl Step {
+impl SuggestedAction {
     pub(super) fn new(purpose: Purpose, command: String, cost: &str) -> Self {
         Self {
             purpose,
