@@ -33,7 +33,7 @@ run: ## Serve the webhook on this machine, with the facts in examples/facts
 
 .PHONY: test
 test: lint control-plane ## Everything: lints, all tests with a real control plane, documentation
-	$(CARGO) test --locked --no-run
+	$(CARGO) test --workspace --locked --no-run
 	@rm -rf $(TEST_LOGS)
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) suites; status=$$?; \
 		cat $(SUITES:%=$(TEST_LOGS)/%) >$(TEST_LOG); \
@@ -52,9 +52,9 @@ SUITES_AT_ONCE ?= 4
 .PHONY: suites $(SUITES:%=suite-%)
 suites: $(SUITES:%=suite-%)
 
-suite-unit: command = test --no-fail-fast --lib --bins
-suite-doc: command = test --no-fail-fast --doc
-suite-rustdoc: command = doc --no-deps
+suite-unit: command = test --workspace --no-fail-fast --lib --bins
+suite-doc: command = test --workspace --no-fail-fast --doc
+suite-rustdoc: command = doc --workspace --no-deps
 suite-rustdoc: export RUSTDOCFLAGS = -D warnings
 suite-%: command = test --no-fail-fast --test $*
 $(SUITES:%=suite-%): suite-%:
@@ -63,8 +63,8 @@ $(SUITES:%=suite-%): suite-%:
 
 .PHONY: lint
 lint: ## Formatting, clippy, licences and sources of the dependencies
-	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --locked --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then \
 		$(CARGO) deny --locked check bans licenses sources; \
 	elif [ -n "$$CI" ]; then \

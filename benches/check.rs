@@ -16,8 +16,8 @@ use std::process::{Command, Stdio};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-use multi_attach_guard::manifest::find::{Exclude, find};
-use multi_attach_guard::manifest::read::read;
+use manifest::find::{Exclude, find};
+use manifest::read::read;
 
 /// Files, each a Deployment and a claim.
 const FILES: usize = 10_000;

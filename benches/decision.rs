@@ -13,13 +13,13 @@ mod shared;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use engine::snapshot::Snapshot;
+use engine::verdict::EffectivePolicy;
 use jiff::Timestamp;
-use multi_attach_guard::admission::{Decision, Endpoint, Received};
 use multi_attach_guard::cli::policy_file;
-use multi_attach_guard::snapshot::Snapshot;
-use multi_attach_guard::verdict::EffectivePolicy;
 use shared::cluster::{LARGE, SMALL, Size};
 use shared::reviews::{Sample, samples, skim};
+use webhook::admission::{Decision, Endpoint, Received};
 
 const ROUNDS: usize = 41;
 

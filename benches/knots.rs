@@ -12,10 +12,10 @@ mod shared;
 use std::borrow::Cow;
 use std::time::Duration;
 
+use engine::model::object::{Object, ObjectRef};
+use engine::snapshot::Snapshot;
+use engine::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use multi_attach_guard::cli::policy_file;
-use multi_attach_guard::model::object::{Object, ObjectRef};
-use multi_attach_guard::snapshot::Snapshot;
-use multi_attach_guard::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use serde_json::Value;
 use shared::knots::{GOAL, Knot, Lot};
 

@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use multi_attach_guard::model::labels::Labels;
-use multi_attach_guard::model::workload::WorkloadKind;
-use multi_attach_guard::snapshot::{NodeHint, Snapshot, View};
+use engine::model::labels::Labels;
+use engine::model::workload::WorkloadKind;
+use engine::snapshot::{NodeHint, Snapshot, View};
 use shared::cluster::{
     LARGE, Manifest, claim, claim_name, claim_of, namespace, node, volume, workload,
 };

@@ -8,10 +8,10 @@ mod written;
 use std::fs;
 
 use json_patch::Patch;
-use multi_attach_guard::manifest::edit::apply;
-use multi_attach_guard::manifest::read::{Position, read};
-use multi_attach_guard::manifest::source::Source;
-use multi_attach_guard::manifest::split::parts;
+use manifest::edit::apply;
+use manifest::read::{Position, read};
+use manifest::source::Source;
+use manifest::split::parts;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use written::written;

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use clap::Parser;
+use engine::remedy::REMEDIES;
+use engine::rules::codes;
 use multi_attach_guard::cli::{Cli, policy_file};
-use multi_attach_guard::remedy::REMEDIES;
-use multi_attach_guard::rules::codes;
 use serde_json::Value;
 
 const PROGRAM: &str = "multi-attach-guard";

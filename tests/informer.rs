@@ -9,15 +9,15 @@ mod harness;
 
 use std::time::Duration;
 
+use engine::model::object::ObjectKind;
+use engine::model::workload::WorkloadKind;
+use engine::snapshot::{Lookup, View};
 use harness::{ControlPlane, Needs, wait_until};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use multi_attach_guard::model::object::ObjectKind;
-use multi_attach_guard::model::workload::WorkloadKind;
-use multi_attach_guard::snapshot::{Lookup, View};
-use multi_attach_guard::source::informer::{Fitness, Informer};
-use multi_attach_guard::source::status::Link;
 use serde_json::json;
+use source::informer::{Fitness, Informer};
+use source::status::Link;
 use tokio::time::Instant;
 
 const SOON: Duration = Duration::from_secs(30);

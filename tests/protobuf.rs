@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use multi_attach_guard::model::in_tree::InTreeType;
-use multi_attach_guard::model::object::{Object, ObjectKind};
-use multi_attach_guard::source::protobuf;
+use engine::model::in_tree::InTreeType;
+use engine::model::object::{Object, ObjectKind};
+use kube_protobuf as protobuf;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use multi_attach_guard::manifest::tree::Tree;
+use manifest::tree::Tree;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -114,7 +114,7 @@ fn the_corpus_means_what_kubectl_reads() {
                 continue;
             }
             let text = fs::read_to_string(&path).unwrap();
-            for part in multi_attach_guard::manifest::split::parts(&text) {
+            for part in manifest::split::parts(&text) {
                 let name = format!("corpus-{}", texts.len());
                 texts.insert(name.clone(), wrapped(&name, part.text));
             }

@@ -1,7 +1,7 @@
 //! Clusters of any size, as the manifests of their objects.
 
-use multi_attach_guard::model::object::{Object, ObjectKind};
-use multi_attach_guard::model::workload::WorkloadKind;
+use engine::model::object::{Object, ObjectKind};
+use engine::model::workload::WorkloadKind;
 use serde::de::DeserializeSeed;
 
 /// Over how many namespaces claims and workloads spread.

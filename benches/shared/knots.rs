@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
-use multi_attach_guard::model::object::{Object, ObjectKind};
-use multi_attach_guard::model::workload::WorkloadKind;
+use engine::model::object::{Object, ObjectKind};
+use engine::model::workload::WorkloadKind;
 use serde::de::DeserializeSeed;
 
 use super::cluster::{claim_of, node};

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use multi_attach_guard::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
-use multi_attach_guard::certs::{Certificates, SelfSigned};
-use multi_attach_guard::server::{Metrics, Options, Reviewer, Server};
 use tokio::time::Instant;
+use webhook::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
+use webhook::server::{Metrics, Options, Reviewer, Server};
+use webhook_certs::{Certificates, SelfSigned};
 
 use crate::shared::reviews::skim;
 

@@ -1,9 +1,9 @@
 //! A policy's own provisioners, as they correct the catalog.
 
-use multi_attach_guard::model::access_mode::VolumeMode;
-use multi_attach_guard::model::storage_class::StorageClass;
-use multi_attach_guard::snapshot::Lookup;
-use multi_attach_guard::storage::{
+use engine::model::access_mode::VolumeMode;
+use engine::model::storage_class::StorageClass;
+use engine::snapshot::Lookup;
+use engine::storage::{
     Attach, AttachSource, Catalog, ClassModes, ClassSummary, ProvisionerOverride,
 };
 

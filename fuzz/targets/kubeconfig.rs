@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use multi_attach_guard::source::connect::client;
+use source::connect::client;
 use tokio::runtime::{Builder, Runtime};
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {

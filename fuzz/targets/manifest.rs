@@ -1,21 +1,19 @@
 //! A manifest's bytes, as `check --fix` takes them: read, judged, edited, read again.
 
+use engine::model::object::Object;
+use engine::model::workload::WorkloadKind;
+use engine::policy::{Policy, RemedyChoice};
+use engine::snapshot::Snapshot;
+use engine::storage::Catalog;
+use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
 use json_patch::Patch;
-use multi_attach_guard::manifest::edit::apply_each;
-use multi_attach_guard::manifest::find::{Exclude, find};
-use multi_attach_guard::manifest::kustomization::Kustomization;
-use multi_attach_guard::manifest::objects::{Item, Objects, read_objects};
-use multi_attach_guard::manifest::source::Source;
-use multi_attach_guard::manifest::split::{Part, parts};
-use multi_attach_guard::manifest::tree::Tree;
-use multi_attach_guard::model::object::Object;
-use multi_attach_guard::model::workload::WorkloadKind;
-use multi_attach_guard::policy::{Policy, RemedyChoice};
-use multi_attach_guard::snapshot::Snapshot;
-use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{
-    Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate,
-};
+use manifest::edit::apply_each;
+use manifest::find::{Exclude, find};
+use manifest::kustomization::Kustomization;
+use manifest::objects::{Item, Objects, read_objects};
+use manifest::source::Source;
+use manifest::split::{Part, parts};
+use manifest::tree::Tree;
 use serde_json::{Value, json};
 
 use std::sync::LazyLock;

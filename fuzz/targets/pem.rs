@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use multi_attach_guard::certs::{ClientAuthorities, ServingPair};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
+use webhook_certs::{ClientAuthorities, ServingPair};
 
 /// A good certificate and its key, in PEM, of this run alone: no key is worth keeping.
 static PAIR: LazyLock<[String; 2]> = LazyLock::new(|| {

@@ -1,9 +1,9 @@
 //! A policy file's bytes, and what is judged by the policy in them.
 
-use multi_attach_guard::admission::Endpoint;
-use multi_attach_guard::policy::Policy;
-use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::EffectivePolicy;
+use engine::policy::Policy;
+use engine::storage::Catalog;
+use engine::verdict::EffectivePolicy;
+use webhook::admission::Endpoint;
 
 use super::review;
 

@@ -4,15 +4,15 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use engine::policy::Policy;
+use engine::snapshot::Snapshot;
+use engine::storage::Catalog;
+use engine::verdict::{EffectivePolicy, WARNING_LENGTH};
 use jiff::Timestamp;
 use json_patch::Patch;
-use multi_attach_guard::admission::{Answer, Decision, Endpoint, Received};
-use multi_attach_guard::policy::Policy;
-use multi_attach_guard::snapshot::Snapshot;
-use multi_attach_guard::source::facts;
-use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{EffectivePolicy, WARNING_LENGTH};
 use serde_json::{Value, json};
+use source::facts;
+use webhook::admission::{Answer, Decision, Endpoint, Received};
 
 /// The same facts that `make run` serves, and what they lack for every rule to fire.
 const FACTS: &str = concat!(

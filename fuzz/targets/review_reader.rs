@@ -2,7 +2,7 @@
 //! [`super::review`], which judges and answers them as well.
 
 use jiff::Timestamp;
-use multi_attach_guard::admission::{Received, Submitted};
+use webhook::admission::{Received, Submitted};
 
 use super::review::both_ways;
 

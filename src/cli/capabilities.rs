@@ -10,12 +10,12 @@ use serde::Serialize;
 use super::cluster::{self, ClusterError};
 use super::output::print;
 use super::policy_file::{self, PolicyFileError};
-use crate::model::access_mode::{AccessMode, AccessModes};
-use crate::model::object::ObjectKind;
-use crate::model::storage_class::StorageClass;
-use crate::snapshot::Snapshot;
-use crate::source::facts::{self, FactsError};
-use crate::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
+use engine::model::access_mode::{AccessMode, AccessModes};
+use engine::model::object::ObjectKind;
+use engine::model::storage_class::StorageClass;
+use engine::snapshot::Snapshot;
+use engine::storage::{Catalog, ClassModes, ClassSummary, ModeSummary};
+use source::facts::{self, FactsError};
 
 /// The options of `capabilities`.
 #[derive(Args, Clone, Debug)]

@@ -8,14 +8,14 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
-use crate::migration::SnapshotClass;
-use crate::model::object::{ObjectKind, ObjectRef};
-use crate::snapshot::Snapshot;
-use crate::source::connect::{Access, ConnectError, reach};
-use crate::source::document;
-use crate::source::informer::{Informer, SyncError};
-use crate::source::one_shot::{self, OneShot};
-use crate::source::snapshot_classes::snapshot_classes;
+use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::snapshot_class::SnapshotClass;
+use engine::snapshot::Snapshot;
+use source::connect::{Access, ConnectError, reach};
+use source::document;
+use source::informer::{Informer, SyncError};
+use source::one_shot::{self, OneShot};
+use source::snapshot_classes::snapshot_classes;
 
 /// How long a cluster may take for its first answer.
 const ANSWER: Duration = Duration::from_secs(10);

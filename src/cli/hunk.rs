@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use crate::manifest::edit;
-use crate::manifest::objects::read_objects;
-use crate::manifest::source::Source;
-use crate::manifest::split::{Part, parts};
-use crate::model::object::ObjectRef;
 use crate::report::Fix;
-use crate::verdict::Proposal;
+use engine::model::object::ObjectRef;
+use engine::verdict::Proposal;
+use manifest::edit;
+use manifest::objects::read_objects;
+use manifest::source::Source;
+use manifest::split::{Part, parts};
 
 /// The lines of `part` that the proposal changes, where the object at `items` can
 /// be edited where it stands.
@@ -58,9 +58,9 @@ pub(super) fn at_origin(file: &Path, rendered: &ObjectRef, proposal: &Proposal) 
 mod tests {
     use serde_json::json;
 
-    use crate::manifest::split::parts;
-    use crate::remedy;
-    use crate::verdict::Proposal;
+    use engine::remedy;
+    use engine::verdict::Proposal;
+    use manifest::split::parts;
 
     #[test]
     fn only_lines_that_change_are_named() {

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use crate::file_poller::{FilePoller, ReadError};
-use crate::policy::{Policy, PolicyError};
-use crate::storage::{Catalog, CatalogError, OverrideError};
-use crate::verdict::EffectivePolicy;
+use engine::policy::{Policy, PolicyError};
+use engine::storage::{Catalog, CatalogError, OverrideError};
+use engine::verdict::EffectivePolicy;
+use webhook_certs::file_poller::{FilePoller, ReadError};
 
 /// Why there is no policy from a file.
 #[derive(Debug, thiserror::Error)]
@@ -149,7 +149,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::policy::Nodes;
+    use engine::policy::Nodes;
 
     const NEVER: &str = "nodes: never\n";
     const ALWAYS: &str = "nodes: always\n";

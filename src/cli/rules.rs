@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::output::print;
-use crate::rules::{RULES, Rule, codes};
+use engine::rules::{RULES, Rule, codes};
 
 /// The options of `rules`.
 #[derive(Args, Clone, Debug)]
@@ -99,7 +99,7 @@ mod tests {
             .lines()
             .filter(|line| line.starts_with("## "))
             .collect();
-        assert_eq!(headings.len(), crate::rules::RULES.len());
+        assert_eq!(headings.len(), engine::rules::RULES.len());
         assert!(page.contains("\n  # no strategy: RollingUpdate, 25 %\n"));
         assert!(page.contains("\n### Fires on\n"));
     }

@@ -9,8 +9,8 @@ use clap::Args;
 
 use super::cluster::{self, ClusterError};
 use super::output::print;
-use crate::model::object::ObjectKind;
-use crate::source::snapshot::{self, SnapshotError};
+use engine::model::object::ObjectKind;
+use source::snapshot::{self, SnapshotError};
 
 /// The first line of a snapshot, for whoever finds the file.
 const HEADER: &str = "# What multi-attach-guard knows of a cluster, for check --facts.\n";

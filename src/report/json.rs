@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{Located, Report, Summary};
-use crate::model::object::ObjectRef;
-use crate::policy::Action;
-use crate::rules::{Certainty, Outcome};
-use crate::verdict::Proposal;
+use engine::model::object::ObjectRef;
+use engine::policy::Action;
+use engine::rules::{Certainty, Outcome};
+use engine::verdict::Proposal;
 
 #[derive(Serialize)]
 struct Json<'a> {

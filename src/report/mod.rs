@@ -23,11 +23,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::model::Text;
-use crate::model::object::ObjectRef;
-use crate::policy::Action;
-use crate::snapshot::View;
-use crate::verdict::{Finding, Suppressed};
+use engine::model::Text;
+use engine::model::object::ObjectRef;
+use engine::policy::Action;
+use engine::snapshot::View;
+use engine::verdict::{Finding, Suppressed};
 
 /// A format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

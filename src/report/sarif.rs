@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 use super::{Fix, Located, Notice, Place, Report, Severity, Unopened, Unread, words};
-use crate::rules::RULES;
+use engine::rules::RULES;
 
 /// Where the documentation of the rules is.
 const DOCUMENTATION: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/rules.md");

@@ -4,11 +4,11 @@ use super::{
     Fix, Format, JudgedObject, Located, Notice, Place, Report, Style, Summary, Unopened, Unread,
     write,
 };
-use crate::model::object::ObjectRef;
-use crate::policy::{Action, SuppressedBy};
-use crate::remedy;
-use crate::rules::{Certainty, Outcome, codes};
-use crate::verdict::{Finding, Proposal, Suppressed};
+use engine::model::object::ObjectRef;
+use engine::policy::{Action, SuppressedBy};
+use engine::remedy;
+use engine::rules::{Certainty, Outcome, codes};
+use engine::verdict::{Finding, Proposal, Suppressed};
 
 fn object(kind: &str, name: &str) -> ObjectRef {
     ObjectRef {

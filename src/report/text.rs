@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use super::{Located, Place, Report, Severity, Style, words};
-use crate::remedy::REMEDIES;
+use engine::remedy::REMEDIES;
 
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if !style.summary {

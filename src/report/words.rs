@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Report, Severity, Summary, Unopened};
-use crate::verdict::Finding;
+use engine::verdict::Finding;
 
 /// The summary in words.
 pub(super) fn summary(summary: &Summary) -> String {

@@ -6,10 +6,7 @@ use super::*;
 fn rules_explain_themselves() {
     let folder = shop();
     let list = run(&folder, &["rules"]);
-    assert_eq!(
-        out(&list).lines().count(),
-        multi_attach_guard::rules::RULES.len()
-    );
+    assert_eq!(out(&list).lines().count(), engine::rules::RULES.len());
     let one = run(&folder, &["rules", "single-pod-volume"]);
     assert!(
         out(&one).starts_with("# single-pod-volume\n\n"),

@@ -31,8 +31,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use case::{Case, Step};
+use engine::rules::RULES;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
-use multi_attach_guard::rules::RULES;
 
 /// Cases at once, when the command line does not say. They take turns on the CPU, so
 /// more would only make each wait longer.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use multi_attach_guard::rules::codes;
+use engine::rules::codes;
 use serde::Deserialize;
 
 use crate::harness::Output;

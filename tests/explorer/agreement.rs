@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-use multi_attach_guard::rules::{self, codes};
-use multi_attach_guard::verdict::Verdict;
+use engine::rules::{self, codes};
+use engine::verdict::Verdict;
 
 use crate::configuration::{Access, Affinity, Configuration, Kind, Strategy, Workload};
 use crate::explore::{Outcome, Worst};

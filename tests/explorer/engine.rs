@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-use multi_attach_guard::model::Text;
-use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
-use multi_attach_guard::policy::Policy;
-use multi_attach_guard::snapshot::Snapshot;
-use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
+use engine::model::Text;
+use engine::model::object::{Object, ObjectKind, ObjectRef};
+use engine::policy::Policy;
+use engine::snapshot::Snapshot;
+use engine::storage::Catalog;
+use engine::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
@@ -161,7 +161,7 @@ fn verdict(
         old: old.map(|it| &it.facts),
         reference: &reference,
         scaled: None,
-        document: document,
+        document,
         mode,
     };
     evaluate(&review, cluster.view(), &SETTINGS)

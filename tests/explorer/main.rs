@@ -26,11 +26,11 @@ mod survey;
 use std::io::Write;
 use std::sync::LazyLock;
 
+use ::engine::verdict::Mode;
 use agreement::{Comparison, Table, said};
 use configuration::{Configuration, Kind};
 use engine::Engine;
 use explore::{Outcome, Start, Worst, change, explore};
-use multi_attach_guard::verdict::Mode;
 use remedies::Trial;
 use survey::{Survey, in_parallel};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use engine::policy::Action;
+use engine::rules::codes;
+use engine::verdict::Mode;
 use json_patch::Patch;
-use multi_attach_guard::policy::Action;
-use multi_attach_guard::rules::codes;
-use multi_attach_guard::verdict::Mode;
 
 use crate::agreement::{Comparison, Said, compare, said};
 use crate::configuration::Configuration;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use multi_attach_guard::certs::ClientAuthorityFile;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::AsyncWriteExt;
+use webhook_certs::ClientAuthorityFile;
 
 use crate::harness::{Running, client_config, connect_with, options, read_to_end, start, until};
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use engine::policy::Action;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
@@ -15,12 +16,6 @@ use hyper::client::conn::http2;
 use hyper::header::CONTENT_TYPE;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
-use multi_attach_guard::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
-use multi_attach_guard::certs::{Certificates, SelfSigned};
-use multi_attach_guard::policy::Action;
-use multi_attach_guard::server::{
-    HealthSource, Metrics, Options, Reviewer, Server, ServerError, Shutdown, Stopped,
-};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -30,6 +25,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use webhook::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
+use webhook::server::{
+    HealthSource, Metrics, Options, Reviewer, Server, ServerError, Shutdown, Stopped,
+};
+use webhook_certs::{Certificates, SelfSigned};
 
 /// An address on this machine that is not that of the other clients.
 pub(crate) const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
-use multi_attach_guard::certs::{Certificates, SelfSigned};
-use multi_attach_guard::server::{Metrics, Server, ServerError, Stopped};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use webhook::server::{Metrics, Server, ServerError, Stopped};
+use webhook_certs::{Certificates, SelfSigned};
 
 use crate::harness::{DEADLINE, Echo, Running, options, read_to_end, send, start, until};
 

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hyper::header::{ALLOW, CONTENT_TYPE};
 use hyper::{Method, StatusCode, Version};
-use multi_attach_guard::server::{HealthSource, Readiness};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use webhook::server::{HealthSource, Readiness};
 
 use harness::{Sent, body, connect, options, read_to_end, send, start, start_with};
 
@@ -206,7 +206,7 @@ async fn garbage_in_place_of_a_handshake_disturbs_nobody() {
     assert_eq!(review().await, StatusCode::OK);
     // A client that does not trust the certificate is told apart from garbage
     // only by the log, and counts as well.
-    let stranger = multi_attach_guard::certs::SelfSigned::generate(&[], jiff::Timestamp::now());
+    let stranger = webhook_certs::SelfSigned::generate(&[], jiff::Timestamp::now());
     let refused = connect(server.webhook, &stranger.unwrap().ca_pem).await;
     assert!(refused.is_err());
     server.until_metric(failures, 2.0).await;

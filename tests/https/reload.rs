@@ -10,9 +10,9 @@ use std::time::Duration;
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
 use jiff::Timestamp;
-use multi_attach_guard::certs::{Certificates, PemFiles};
 use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;
+use webhook_certs::{Certificates, PemFiles};
 
 use crate::harness::{Running, connect, options, start_as, until};
 

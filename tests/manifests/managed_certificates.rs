@@ -12,12 +12,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::PostParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use multi_attach_guard::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
-use multi_attach_guard::certs::{Certificates, Lifetimes, ManagedCertificate, Pace, ServingPair};
-use multi_attach_guard::server::{Metrics, Options, Reviewer, Server};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
+use webhook::admission::{Answer, Decision, Endpoint, MalformedReview, Operation};
+use webhook::server::{Metrics, Options, Reviewer, Server};
+use webhook_certs::{Certificates, Lifetimes, ManagedCertificate, Pace, ServingPair};
 
 use crate::harness::{self, ControlPlane, GuardOptions, Needs};
 use crate::installed::{DEADLINE, account, kubeconfig, register_changed};

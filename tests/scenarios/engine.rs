@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use engine::model::object::{Object, ObjectKind, ObjectRef};
+use engine::policy::Policy;
+use engine::rules;
+use engine::snapshot::Snapshot;
+use engine::storage::Catalog;
+use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, evaluate};
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
-use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
-use multi_attach_guard::policy::Policy;
-use multi_attach_guard::rules;
-use multi_attach_guard::snapshot::Snapshot;
-use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{Document, EffectivePolicy, Finding, Mode, Review, evaluate};
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use multi_attach_guard::model::object::ObjectKind;
+use engine::model::object::ObjectKind;
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
@@ -83,8 +83,8 @@ pub(crate) fn manifest(shorthand: &Shorthand) -> Value {
 
 impl Snapshot {
     /// The cluster's facts.
-    pub(crate) fn facts(&self) -> multi_attach_guard::snapshot::Snapshot {
-        use multi_attach_guard::snapshot::Snapshot;
+    pub(crate) fn facts(&self) -> engine::snapshot::Snapshot {
+        use engine::snapshot::Snapshot;
 
         let mut facts = match &self.unheard {
             None => Snapshot::complete(),

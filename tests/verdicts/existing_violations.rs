@@ -1,7 +1,7 @@
 //! Updates that are not to blame for anything are never denied.
 
-use multi_attach_guard::policy::Action;
-use multi_attach_guard::verdict::Mode;
+use engine::policy::Action;
+use engine::verdict::Mode;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};

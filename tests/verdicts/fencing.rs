@@ -1,11 +1,11 @@
 //! Requests that may take the volumes of a node, and what becomes of each.
 
+use engine::model::object::ObjectKind;
+use engine::snapshot::{Lookup, Snapshot};
 use jiff::Timestamp;
-use multi_attach_guard::admission::{Answer, Decision, Endpoint, Received};
-use multi_attach_guard::model::object::ObjectKind;
-use multi_attach_guard::snapshot::{Lookup, Snapshot};
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
+use webhook::admission::{Answer, Decision, Endpoint, Received};
 
 use super::in_effect;
 
@@ -510,7 +510,7 @@ fn what_could_not_be_told_is_said() {
 /// The Lease is asked for where a denial hangs on it, and nowhere else.
 #[test]
 fn nothing_is_asked_where_nothing_hangs_on_it() {
-    use multi_attach_guard::snapshot::{LiveLookups, Overlay, View};
+    use engine::snapshot::{LiveLookups, Overlay, View};
     let questions = |case: &Case| {
         let body = case.review();
         let received = Received::read(body.as_bytes(), NOW.parse().unwrap()).unwrap();

@@ -3,12 +3,12 @@
 #[path = "../../benches/shared/mod.rs"]
 mod shared;
 
-use multi_attach_guard::model::object::{Object, ObjectRef};
-use multi_attach_guard::model::workload::WorkloadKind;
-use multi_attach_guard::policy::Action;
-use multi_attach_guard::rules::{Outcome, codes};
-use multi_attach_guard::snapshot::Snapshot;
-use multi_attach_guard::verdict::{Mode, Review, Verdict, evaluate};
+use engine::model::object::{Object, ObjectRef};
+use engine::model::workload::WorkloadKind;
+use engine::policy::Action;
+use engine::rules::{Outcome, codes};
+use engine::snapshot::Snapshot;
+use engine::verdict::{Mode, Review, Verdict, evaluate};
 use serde_json::json;
 
 use super::{Documents, in_effect};

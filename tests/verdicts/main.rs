@@ -22,13 +22,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use multi_attach_guard::model::object::{Object, ObjectKind, ObjectRef};
-use multi_attach_guard::model::workload::WorkloadKind;
-use multi_attach_guard::policy::{Action, Policy};
-use multi_attach_guard::rules::Certainty;
-use multi_attach_guard::snapshot::{Overlay, View};
-use multi_attach_guard::storage::Catalog;
-use multi_attach_guard::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
+use engine::model::object::{Object, ObjectKind, ObjectRef};
+use engine::model::workload::WorkloadKind;
+use engine::policy::{Action, Policy};
+use engine::rules::Certainty;
+use engine::snapshot::{Overlay, View};
+use engine::storage::Catalog;
+use engine::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
@@ -375,7 +375,7 @@ fn repairs_leave_nothing_grave_and_a_second_pass_changes_nothing() {
 #[test]
 fn every_rule_has_a_case_that_fires_and_a_case_that_is_silent() {
     let cases = cases();
-    for rule in &multi_attach_guard::rules::RULES {
+    for rule in &engine::rules::RULES {
         assert!(
             cases.iter().any(|case| case.expect.contains_key(rule.code)),
             "no case fires {}",

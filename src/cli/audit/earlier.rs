@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::policy::Action;
 use crate::report::Report;
+use engine::policy::Action;
 
 /// Why an earlier report cannot be compared with.
 #[derive(Debug, thiserror::Error)]

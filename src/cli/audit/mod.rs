@@ -20,14 +20,14 @@ use super::cluster::{ClusterError, Connection};
 use super::hunk;
 use super::output::{FailOn, exit_code, print_report};
 use super::policy_file::{self, PolicyFileError};
-use crate::manifest::split::parts;
-use crate::model::Text;
-use crate::model::object::{Object, ObjectKind, ObjectRef};
-use crate::policy::Action;
 use crate::report::{self, Format, JudgedObject, Located, Notice, Report};
-use crate::snapshot::{BatchOrder, Overlay, Snapshot, StoredObject, View};
-use crate::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use earlier::{Earlier, EarlierError};
+use engine::model::Text;
+use engine::model::object::{Object, ObjectKind, ObjectRef};
+use engine::policy::Action;
+use engine::snapshot::{BatchOrder, Overlay, Snapshot, StoredObject, View};
+use engine::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
+use manifest::split::parts;
 
 /// The options of `audit`.
 #[derive(Args, Clone, Debug)]

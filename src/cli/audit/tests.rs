@@ -2,8 +2,8 @@ use serde::de::DeserializeSeed;
 use serde_json::json;
 
 use super::*;
-use crate::policy::Policy;
-use crate::storage::Catalog;
+use engine::policy::Policy;
+use engine::storage::Catalog;
 
 fn cluster(objects: &[Value]) -> Snapshot {
     let mut cluster = Snapshot::complete();

@@ -14,21 +14,21 @@ use super::render::roots::RootKind;
 use super::repository::Repository;
 use super::scope::Context;
 use super::unused_suppressions;
-use crate::analysis::volumes::claims;
 use crate::cli::hunk;
-use crate::manifest::field_index::FieldIndex;
-use crate::manifest::helm_hook::HelmHook;
-use crate::manifest::locate::Spot;
-use crate::manifest::position::Lines;
-use crate::manifest::split::parts;
-use crate::model::object::Object;
-use crate::policy::Action;
 use crate::report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
-use crate::rules::{Certainty, Outcome, codes};
-use crate::snapshot::{Overlay, View};
-use crate::verdict::{
+use engine::analysis::volumes::claims;
+use engine::model::object::Object;
+use engine::policy::Action;
+use engine::rules::{Certainty, Outcome, codes};
+use engine::snapshot::{Overlay, View};
+use engine::verdict::{
     Document, EffectivePolicy, Finding, Mode, Proposal, Review, Verdict, evaluate,
 };
+use manifest::field_index::FieldIndex;
+use manifest::helm_hook::HelmHook;
+use manifest::locate::Spot;
+use manifest::position::Lines;
+use manifest::split::parts;
 
 /// The document of an object, but for its bulk; made when it is asked for.
 pub(super) struct FileDocument<'m> {

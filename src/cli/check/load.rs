@@ -11,15 +11,15 @@ use super::render::roots::Root;
 use super::render::{self, Opened, RenderOptions, Unrendered};
 use super::repository::Repository;
 use super::scope::{Context, Member, Scopes};
-use crate::manifest::error::ReadError;
-use crate::manifest::find::{Exclude, Found, find};
-use crate::manifest::helm_hook::HelmHook;
-use crate::manifest::kustomization::{FILE_NAMES, Kustomization};
-use crate::manifest::objects::{Item, read_objects};
-use crate::manifest::source::Source;
-use crate::model::object::Object;
 use crate::report::{Summary, Unopened, Unread};
-use crate::snapshot::Snapshot;
+use engine::model::object::Object;
+use engine::snapshot::Snapshot;
+use manifest::error::ReadError;
+use manifest::find::{Exclude, Found, find};
+use manifest::helm_hook::HelmHook;
+use manifest::kustomization::{FILE_NAMES, Kustomization};
+use manifest::objects::{Item, read_objects};
+use manifest::source::Source;
 
 /// All that was read.
 pub(super) struct Loaded {

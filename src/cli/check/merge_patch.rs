@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::object::ObjectRef;
+use engine::model::object::ObjectRef;
 
 /// The strategic-merge patch that turns `before` into `after`, with what
 /// kustomize needs to find the object. Lists are given whole, as the ones that

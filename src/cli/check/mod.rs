@@ -29,16 +29,16 @@ use clap::Args;
 use super::cluster::{self, ClusterError};
 use super::output::{FailOn, exit_code, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
-use crate::manifest::find::{Exclude, ExcludeError};
-use crate::policy::RemedyChoice;
 use crate::report::{Format, Report};
-use crate::snapshot::Snapshot;
-use crate::source::facts::{self, FactsError};
-use crate::verdict::Mode;
+use engine::policy::RemedyChoice;
+use engine::snapshot::Snapshot;
+use engine::verdict::Mode;
 use load::{LoadOptions, Loaded};
+use manifest::find::{Exclude, ExcludeError};
 use render::Kustomizations;
 pub use render::{Render, RenderOptions};
 use repository::Repository;
+use source::facts::{self, FactsError};
 
 /// The options of `check`.
 #[derive(Args, Clone, Debug)]

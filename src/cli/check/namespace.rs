@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::parsed_object::ParsedObject;
-use crate::manifest::source::Source;
-use crate::model::Text;
-use crate::model::object::Object;
+use engine::model::Text;
+use engine::model::object::Object;
+use manifest::source::Source;
 
 /// Where nothing else is said, as for kubectl.
 const DEFAULT: &str = "default";

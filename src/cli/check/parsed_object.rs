@@ -1,10 +1,10 @@
 //! What is known of one object of a manifest.
 
-use crate::manifest::field_index::FieldIndex;
-use crate::manifest::helm_hook::HelmHook;
-use crate::manifest::objects::Note;
-use crate::manifest::read::Position;
-use crate::model::object::{Object, ObjectRef};
+use engine::model::object::{Object, ObjectRef};
+use manifest::field_index::FieldIndex;
+use manifest::helm_hook::HelmHook;
+use manifest::objects::Note;
+use manifest::read::Position;
 
 /// An object of a manifest.
 pub(super) struct ParsedObject {

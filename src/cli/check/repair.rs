@@ -15,13 +15,13 @@ use super::merge_patch;
 use super::parsed_object::ParsedObject;
 use super::scope::Context;
 use super::values;
-use crate::analysis::volumes::claims;
-use crate::manifest::edit;
-use crate::manifest::source::Source;
-use crate::manifest::split::{Part, parts};
-use crate::model::object::Object;
 use crate::report::Unread;
-use crate::verdict::{EffectivePolicy, Mode};
+use engine::analysis::volumes::claims;
+use engine::model::object::Object;
+use engine::verdict::{EffectivePolicy, Mode};
+use manifest::edit;
+use manifest::source::Source;
+use manifest::split::{Part, parts};
 
 /// What came of repairing.
 #[derive(Default)]

@@ -17,18 +17,18 @@ mod context;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use crate::analysis::volumes::claims;
-use crate::manifest::helm_hook::HelmHook;
-use crate::manifest::source::Source;
-use crate::model::Text;
-use crate::model::claim::Claim;
-use crate::model::in_tree::csi_driver_of;
-use crate::model::metadata::Metadata;
-use crate::model::object::{Object, ObjectKind};
-use crate::model::workload::{Workload, WorkloadKind};
-use crate::snapshot::Snapshot;
-use crate::storage::likely_classes;
 pub(super) use context::Context;
+use engine::analysis::volumes::claims;
+use engine::model::Text;
+use engine::model::claim::Claim;
+use engine::model::in_tree::csi_driver_of;
+use engine::model::metadata::Metadata;
+use engine::model::object::{Object, ObjectKind};
+use engine::model::workload::{Workload, WorkloadKind};
+use engine::snapshot::Snapshot;
+use engine::storage::likely_classes;
+use manifest::helm_hook::HelmHook;
+use manifest::source::Source;
 
 /// An object as its scope needs it.
 #[derive(Clone, Copy)]

@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use super::repository::Repository;
-use crate::model::labels::Labels;
-use crate::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
 use crate::report::{Notice, Place, Report};
-use crate::rules::{Outcome, codes};
-use crate::verdict::Finding;
+use engine::model::labels::Labels;
+use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
+use engine::rules::{Outcome, codes};
+use engine::verdict::Finding;
 
 /// What the object's annotations ask to be silent about and nobody found, a sentence
 /// each. Where something could not be told of the object, they may be right.

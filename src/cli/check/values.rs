@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::manifest::position::line_and_column;
-use crate::manifest::split::{Part, parts};
-use crate::manifest::tree::{Id, Tree};
+use manifest::position::line_and_column;
+use manifest::split::{Part, parts};
+use manifest::tree::{Id, Tree};
 
 /// What charts call the value that becomes `spec.strategy`.
 const NAMES: [&str; 4] = [

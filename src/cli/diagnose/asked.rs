@@ -1,7 +1,8 @@
 //! What somebody asks about: a pod, a workload or a claim.
 
-use crate::diagnosis::{CaseEntry, DiagnosisInput, Pod};
-use crate::model::workload::WorkloadKind;
+use doctor::diagnosis::{CaseEntry, DiagnosisInput};
+use engine::model::workload::WorkloadKind;
+use engine::observed::Pod;
 
 /// A name, with a kind where one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]

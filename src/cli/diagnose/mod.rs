@@ -16,14 +16,14 @@ use jiff::Timestamp;
 
 use super::cluster::{ClusterError, Connection};
 use super::output::exit_code;
-use crate::analysis;
-use crate::diagnosis::{Clock, DiagnosisInput, cases, command, span};
-use crate::policy::Policy;
 use crate::report::diagnosis::{self as report, Diagnosis, Format};
-use crate::snapshot::Lookup;
-use crate::source::one_shot::OneShot;
-use crate::storage::{Catalog, CatalogError};
 use asked::{Asked, AskedError};
+use doctor::diagnosis::{Clock, DiagnosisInput, cases, command, span};
+use engine::analysis;
+use engine::policy::Policy;
+use engine::snapshot::Lookup;
+use engine::storage::{Catalog, CatalogError};
+use source::one_shot::OneShot;
 
 pub use crate::report::diagnosis::Format as DiagnosisFormat;
 

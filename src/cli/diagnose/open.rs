@@ -1,6 +1,6 @@
 //! Questions that stay open because something could not be read.
 
-use crate::diagnosis::Observed;
+use engine::observed::Observed;
 
 /// What each resource would tell, as the end of "It is not known ".
 const QUESTIONS: [(&str, &str); 18] = [

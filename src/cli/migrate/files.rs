@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::migration::MigrationPlan;
 use crate::report::migration::{self as report, MigrationError, Objects};
+use doctor::migration::MigrationPlan;
 
 /// The plan itself; its commands are for a shell in the same directory.
 const PLAN: &str = "README.md";

@@ -17,11 +17,11 @@ use jiff::Timestamp;
 use super::cluster::{ClusterError, Connection};
 use super::output::exit_code;
 use super::policy_file::{self, PolicyFileError};
-use crate::analysis::{self, NodeAssumption};
-use crate::diagnosis;
-use crate::migration::{self, CopyBy, DEFAULT_IMAGE, MigrationBlocked, MigrationPlan, Wanted};
-use crate::model::access_mode::AccessMode;
 use crate::report::migration::{self as report, MigrationError, Objects};
+use doctor::diagnosis;
+use doctor::migration::{self, CopyBy, DEFAULT_IMAGE, MigrationBlocked, MigrationPlan, Wanted};
+use engine::analysis::{self, NodeAssumption};
+use engine::model::access_mode::AccessMode;
 use files::FilesError;
 
 /// The options of `migrate`.

@@ -10,11 +10,11 @@ use kube::Client;
 
 use super::options::CertificateOptions;
 use super::{ServeError, cluster};
-use crate::certs::{
+use webhook::server::{Metrics, Readiness};
+use webhook_certs::{
     CertError, Certificates, Lifetimes, ManagedCertificate, ManagedError, Pace, PemFiles,
     SelfSigned, Served, ServingPair,
 };
-use crate::server::{Metrics, Readiness};
 
 /// How often the certificate files are compared with what is served. A kubelet
 /// needs up to a minute to change a mounted Secret, so this adds little.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::certs::{CertError, ClientAuthorities, ClientAuthorityFile};
+use webhook_certs::{CertError, ClientAuthorities, ClientAuthorityFile};
 
 /// How often the file is compared with what is in use, as for certificates.
 const INTERVAL: Duration = Duration::from_secs(2);

@@ -4,13 +4,13 @@ use std::convert::Infallible;
 
 use kube::Client;
 
+use super::event_recorder::{EventQueue, EventResult, EventSender, Occurrence, Reason, queue};
 use super::options::ServeOptions;
 use super::{ServeError, cluster};
-use crate::admission::{Decision, Received};
-use crate::events::{EventQueue, EventResult, EventSender, Occurrence, Reason, queue};
-use crate::policy::{Action, is_denied_by_default};
-use crate::server::Metrics;
-use crate::verdict::{Finding, Verdict};
+use engine::policy::{Action, is_denied_by_default};
+use engine::verdict::{Finding, Verdict};
+use webhook::admission::{Decision, Received};
+use webhook::server::Metrics;
 
 /// Where what is to be told is left.
 #[derive(Clone)]

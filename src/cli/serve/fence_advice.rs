@@ -17,19 +17,19 @@ use jiff::Timestamp;
 use kube::Client;
 use tokio::time::{Instant, sleep};
 
+use super::event_recorder::{Occurrence, Reason};
 use super::events::Events;
 use super::view::FactSource;
-use crate::analysis;
-use crate::diagnosis::{self, BlockedPod, FenceAdvice, fence_advice};
-use crate::events::{Occurrence, Reason};
-use crate::model::Text;
-use crate::model::object::ObjectKind;
-use crate::model::workload::WorkloadKind;
-use crate::server::{Metrics, SilentNode};
-use crate::snapshot::Lookup;
-use crate::source::informer::{Fitness, Informer};
-use crate::source::unreachable_nodes;
-use crate::verdict::EffectivePolicy;
+use doctor::diagnosis::{self, BlockedPod, FenceAdvice, fence_advice};
+use engine::analysis;
+use engine::model::Text;
+use engine::model::object::ObjectKind;
+use engine::model::workload::WorkloadKind;
+use engine::snapshot::Lookup;
+use engine::verdict::EffectivePolicy;
+use source::informer::{Fitness, Informer};
+use source::unreachable_nodes;
+use webhook::server::{Metrics, SilentNode};
 
 /// Between two looks. As long as every node answers, a look costs the API server nothing.
 const INTERVAL: Duration = Duration::from_secs(30);

@@ -2,6 +2,7 @@
 
 mod certificate;
 mod clients;
+mod event_recorder;
 mod events;
 mod fence_advice;
 mod options;
@@ -22,15 +23,15 @@ pub use options::{CertificateOptions, ServeOptions};
 
 use super::log_queue::LogQueue;
 use super::policy_file::PolicyFileError;
-use crate::certs::CertError;
-use crate::server::{HealthSource, Metrics, Options, Readiness, Server, ServerError, Stopped};
-use crate::source::connect::{Access, ConnectError, client};
-use crate::source::facts::FactsError;
 use clients::Clients;
 use fence_advice::Advisor;
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
+use source::connect::{Access, ConnectError, client};
+use source::facts::FactsError;
 use view::FactSource;
+use webhook::server::{HealthSource, Metrics, Options, Readiness, Server, ServerError, Stopped};
+use webhook_certs::CertError;
 
 /// Why `serve` ended with an error.
 #[derive(Debug, thiserror::Error)]

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 
 use super::options::ServeOptions;
 use crate::cli::policy_file::{self, PolicyFile, PolicyFileError};
-use crate::server::{HealthSource, Metrics, Readiness};
-use crate::verdict::EffectivePolicy;
+use engine::verdict::EffectivePolicy;
+use webhook::server::{HealthSource, Metrics, Readiness};
 
 /// How often the policy file is compared with what is in use. A kubelet needs
 /// up to a minute to change a mounted ConfigMap, so this adds little.

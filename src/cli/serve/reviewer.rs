@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use super::events::Events;
 use super::view::FactSource;
-use crate::admission::{self, Answer, Endpoint, MalformedReview, Received};
-use crate::model::object::ObjectKind;
-use crate::model::workload::WorkloadKind;
-use crate::server::Reviewer;
-use crate::snapshot;
-use crate::verdict::{EffectivePolicy, Verdict};
+use engine::model::object::ObjectKind;
+use engine::model::workload::WorkloadKind;
+use engine::snapshot;
+use engine::verdict::{EffectivePolicy, Verdict};
+use webhook::admission::{self, Answer, Endpoint, MalformedReview, Received};
+use webhook::server::Reviewer;
 
 /// The kinds that are judged, for the metrics.
 pub(super) fn kinds() -> Vec<&'static str> {

@@ -7,16 +7,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::options::{ServeOptions, Stale};
-use crate::model::object::ObjectKind;
-use crate::model::workload::WorkloadKind;
-use crate::policy::Action;
-use crate::server::{HealthSource, Metrics, Readiness, ViewGauges};
-use crate::snapshot::{self, Snapshot};
-use crate::source::connect::Access;
-use crate::source::facts::{self, FactsError};
-use crate::source::informer::{Doubt, Fitness, Informer, MOST_CONFIRMED, MOST_LATE};
-use crate::source::status::{KindStatus, Link};
-use crate::verdict::Verdict;
+use engine::model::object::ObjectKind;
+use engine::model::workload::WorkloadKind;
+use engine::policy::Action;
+use engine::snapshot::{self, Snapshot};
+use engine::verdict::Verdict;
+use source::connect::Access;
+use source::facts::{self, FactsError};
+use source::informer::{Doubt, Fitness, Informer, MOST_CONFIRMED, MOST_LATE};
+use source::status::{KindStatus, Link};
+use webhook::server::{HealthSource, Metrics, Readiness, ViewGauges};
 
 /// The name of the condition on the view.
 const NAME: &str = "view";

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::super::page::{self, Heading};
 use super::text::{counted, volume_in_words};
 use super::{Diagnosis, picture};
-use crate::diagnosis::{CaseEntry, Purpose, SuggestedAction, span};
+use doctor::diagnosis::{CaseEntry, Purpose, SuggestedAction, span};
 
 /// Boxes stand below each other: a page may be narrow.
 const PICTURE_WIDTH: usize = 50;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::Diagnosis;
-use crate::diagnosis::CaseEntry;
+use doctor::diagnosis::CaseEntry;
 
 #[derive(Serialize)]
 struct Json<'a> {

@@ -7,7 +7,7 @@ mod text;
 
 use std::io::{self, Write};
 
-use crate::diagnosis::CaseEntry;
+use doctor::diagnosis::CaseEntry;
 
 /// Everything that is told of a cluster in which pods may wait for volumes.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! A case as a picture in text: nodes as boxes, pods and the attachment in them.
 
-use crate::diagnosis::{CaseEntry, Health, NodeEntry, span};
+use doctor::diagnosis::{CaseEntry, Health, NodeEntry, span};
 
 /// Pods that a box shows; of more the number is told.
 const PODS: usize = 4;

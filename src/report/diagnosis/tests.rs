@@ -4,11 +4,12 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::analysis::{self, NodeAssumption};
-use crate::diagnosis::{CAUSES, DiagnosisInput, Observed, cases};
-use crate::model::object::{ObjectKind, ObjectRef};
-use crate::snapshot::Snapshot;
-use crate::storage::Catalog;
+use doctor::diagnosis::{CAUSES, DiagnosisInput, cases};
+use engine::analysis::{self, NodeAssumption};
+use engine::model::object::{ObjectKind, ObjectRef};
+use engine::observed::Observed;
+use engine::snapshot::Snapshot;
+use engine::storage::Catalog;
 
 mod ways_out;
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::{Diagnosis, picture};
-use crate::diagnosis::{CaseEntry, Purpose, WaitingEntry, span};
+use doctor::diagnosis::{CaseEntry, Purpose, WaitingEntry, span};
 
 /// The width of the reader's window, in characters.
 const WIDTH: usize = 100;

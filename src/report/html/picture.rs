@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::super::Located;
-use crate::rules::Outcome;
+use engine::rules::Outcome;
 
 /// What a pod does at a step.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::migration::{Action, MigrationPlan, Step};
+use doctor::migration::{Action, MigrationPlan, Step};
 
 /// The width of the reader's window, in characters.
 const WIDTH: usize = 100;
@@ -81,7 +81,7 @@ fn step(
                     let path = std::path::Path::new(directory).join(&manifest.file);
                     let path = path.display().to_string();
                     let arguments = ["apply", "-f", &path];
-                    let command = crate::diagnosis::command::line(&plan.kubectl, &arguments);
+                    let command = doctor::diagnosis::command::line(&plan.kubectl, &arguments);
                     writeln!(out, "{command}")?;
                 }
             }

@@ -4,15 +4,15 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::analysis::{self, NodeAssumption};
-use crate::diagnosis::{self, Observed, Unread};
-use crate::migration::{
-    CopyBy, DEFAULT_IMAGE, MigrationBlocked, MigrationInput, SnapshotClass, Wanted, plan,
-};
-use crate::model::access_mode::AccessMode;
-use crate::model::object::{ObjectKind, ObjectRef};
-use crate::snapshot::Snapshot;
-use crate::storage::Catalog;
+use doctor::diagnosis::{self};
+use doctor::migration::{CopyBy, DEFAULT_IMAGE, MigrationBlocked, MigrationInput, Wanted, plan};
+use engine::analysis::{self, NodeAssumption};
+use engine::model::access_mode::AccessMode;
+use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::snapshot_class::SnapshotClass;
+use engine::observed::{Observed, Unread};
+use engine::snapshot::Snapshot;
+use engine::storage::Catalog;
 
 /// A cluster of these objects.
 #[derive(Default)]
@@ -47,7 +47,7 @@ fn class(name: &str, driver: &str, parameters: &Value) -> Value {
 }
 
 fn workload(kind: &str, name: &str, spec: &Value) -> Value {
-    let kind_of = crate::model::workload::WorkloadKind::from_name(kind).unwrap();
+    let kind_of = engine::model::workload::WorkloadKind::from_name(kind).unwrap();
     let pods = json!({"metadata": {"labels": {"app": name}}, "spec": {"volumes": [
         {"name": "tmp", "emptyDir": {}},
         {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}});

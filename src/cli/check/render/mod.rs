@@ -21,9 +21,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use futures_util::stream::{self, StreamExt};
 
-use crate::manifest::source::Source;
 use crate::report::{Unopened, Unread};
 use group::Groups;
+use manifest::source::Source;
 use origin::Naming;
 use program::{nothing_is_fetched, on_path, output};
 use roots::{Root, RootKind};

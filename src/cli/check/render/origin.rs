@@ -9,8 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::super::repository::Repository;
 use super::roots::Root;
-use crate::model::object::ObjectRef;
 use crate::report::Place;
+use engine::model::object::ObjectRef;
 
 /// The start of the line above an object.
 const SOURCE: &str = "# Source: ";

@@ -11,7 +11,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::group::Groups;
-use crate::manifest::source::MAX_BYTES;
+use manifest::source::MAX_BYTES;
 
 /// The most that is kept of what a program says to people.
 const COMPLAINT: u64 = 64 << 10;

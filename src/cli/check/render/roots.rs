@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::manifest::kustomization::{FILE_NAMES, Kustomization};
+use manifest::kustomization::{FILE_NAMES, Kustomization};
 
 /// The file that makes a folder a chart.
 const CHART: &str = "Chart.yaml";

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Answer, Key, Member, Scopes, global, key, stems, target};
-use crate::analysis::volumes::claims;
-use crate::manifest::helm_hook::HelmHook;
-use crate::model::Text;
-use crate::model::claim::Claim;
-use crate::model::object::{Object, ObjectKind};
-use crate::model::workload::Workload;
-use crate::snapshot::{BatchOrder, Snapshot};
+use engine::analysis::volumes::claims;
+use engine::model::Text;
+use engine::model::claim::Claim;
+use engine::model::object::{Object, ObjectKind};
+use engine::model::workload::Workload;
+use engine::snapshot::{BatchOrder, Snapshot};
+use manifest::helm_hook::HelmHook;
 
 /// The most users of one claim that are looked at together.
 const MAX_USERS: usize = 64;

@@ -2,7 +2,7 @@
 //! they change, and what their controllers do.
 
 use super::*;
-use crate::diagnosis::{Purpose, SuggestedAction};
+use doctor::diagnosis::{Purpose, SuggestedAction};
 
 /// The steps of the one case.
 fn steps(world: &World, cause: &str) -> Vec<SuggestedAction> {

@@ -1,0 +1,219 @@
+//! The object that a way out changes, and who would undo the change.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Documents, Purpose, SuggestedAction, reference};
+use crate::diagnosis::waiting_pod::WaitingPod;
+use crate::diagnosis::{Delivery, command, scaled_object};
+use engine::model::autoscaler::Autoscaler;
+use engine::model::metadata::{Controller, Metadata};
+use engine::model::object::ObjectKind;
+use engine::model::workload::{Workload, WorkloadKind};
+use engine::observed::Pod;
+
+/// The object that a way out changes.
+pub(super) struct Changed<'a> {
+    /// As kubectl takes it, `deployment/web`.
+    pub(super) name: String,
+    /// As sentences do, `Deployment web`.
+    pub(super) shown: String,
+    /// As sentences call what is in the manifests, where that is another: the CronJob of a Job.
+    made_by: Option<String>,
+    /// `None` where it is of no kind that is known here.
+    pub(super) kind: Option<WorkloadKind>,
+    /// `None` where it could not be read either.
+    pub(super) workload: Option<&'a Workload>,
+    /// Who made it, where a change would have to be made there.
+    controller: Option<&'a Controller>,
+    delivery: Option<Delivery>,
+}
+
+impl<'a> Changed<'a> {
+    /// What a user would change to change the pod.
+    pub(super) fn behind(pod: &Pod, stuck: &WaitingPod<'a>, documents: &Documents) -> Self {
+        let (kind, name) = pod.workload();
+        let namespace = &pod.meta.namespace;
+        let workload = stuck.workload_of(pod);
+        if let Some(rollout) = workload.and_then(rollout) {
+            return Self {
+                name: format!("rollouts.argoproj.io/{}", rollout.name),
+                shown: format!("Rollout {}", rollout.name),
+                made_by: None,
+                kind: None,
+                workload: None,
+                controller: None,
+                delivery: None,
+            };
+        }
+        let document = reference(pod).and_then(|(_, it)| documents.get(&it));
+        if let Some(owner) = document.and_then(cron_job) {
+            let cron_job = WorkloadKind::CronJob;
+            let reference = ObjectKind::Workload(cron_job).reference(namespace, &owner.name);
+            let view = stuck.index.facts.objects.view;
+            return Self {
+                name: format!("cronjob/{}", owner.name),
+                shown: format!("{kind} {name} of {cron_job} {}", owner.name),
+                made_by: Some(format!("{cron_job} {}", owner.name)),
+                kind: Some(cron_job),
+                workload: view.workload(cron_job, namespace, &owner.name).found(),
+                controller: None,
+                delivery: documents.get(&reference).and_then(Delivery::of),
+            };
+        }
+        Self {
+            name: WaitingPod::target_of(pod),
+            shown: format!("{kind} {name}"),
+            made_by: None,
+            kind: WorkloadKind::from_name(&kind),
+            workload,
+            controller: workload.and_then(|it| it.metadata.controller.as_deref()),
+            delivery: document.and_then(Delivery::of),
+        }
+    }
+
+    /// What a user would change to change the autoscaler. KEDA writes the labels and
+    /// annotations of its ScaledObject on it, those of the delivery included
+    /// (`newHPAForScaledObject` in `controllers/keda/hpa.go`).
+    pub(super) fn scaling(autoscaler: &'a Autoscaler, documents: &Documents) -> Self {
+        let metadata = &autoscaler.metadata;
+        let kind = ObjectKind::Autoscaler;
+        let document = documents.get(&kind.reference(&metadata.namespace, &metadata.name));
+        let keda = autoscaler.scaled_object();
+        Self {
+            name: match keda {
+                Some(name) => scaled_object::target(name),
+                None => format!("hpa/{}", metadata.name),
+            },
+            shown: match keda {
+                Some(name) => format!("ScaledObject {name}"),
+                None => format!("{} {}", kind.name(), metadata.name),
+            },
+            made_by: None,
+            kind: None,
+            workload: None,
+            controller: metadata.controller.as_deref().filter(|_| keda.is_none()),
+            delivery: document.and_then(Delivery::of),
+        }
+    }
+
+    /// Whether `kubectl scale` changes how many pods it has.
+    pub(super) fn scales(&self) -> bool {
+        match self.kind {
+            Some(kind) => kind.scales(),
+            None => self.name.starts_with("rollouts."),
+        }
+    }
+
+    /// A way out that changes it.
+    pub(super) fn change(&self, command: String, cost: &str) -> Way<'_> {
+        let undone = self.controller.map(|owner| {
+            format!(
+                " {} belongs to {} {}, whose controller may undo this; the change that lasts is made there.",
+                self.shown, owner.kind, owner.name
+            )
+        });
+        let undone = undone.unwrap_or_default();
+        Way {
+            changed: Some(self),
+            ..Way::of(command, &format!("{cost}{undone}"))
+        }
+    }
+
+    /// What is in the manifests, as sentences call it.
+    fn delivered(&self) -> &str {
+        self.made_by.as_ref().unwrap_or(&self.shown)
+    }
+}
+
+/// A way out.
+pub(super) struct Way<'a> {
+    pub(super) step: SuggestedAction,
+    /// `None` where no manifest says what is changed: whoever delivers the CronJob of a Job
+    /// brings back no Job.
+    changed: Option<&'a Changed<'a>>,
+}
+
+impl Way<'_> {
+    /// A way out that changes nothing which a manifest says.
+    pub(super) fn of(command: String, cost: &str) -> Self {
+        Self {
+            step: SuggestedAction::new(Purpose::WayOut, command, cost),
+            changed: None,
+        }
+    }
+}
+
+/// The Rollout of Argo that made a ReplicaSet. Like a Deployment it scales its ReplicaSets
+/// itself, whatever they were scaled to by hand.
+pub(super) fn rollout(workload: &Workload) -> Option<&Controller> {
+    let owner = workload.metadata.controller.as_deref()?;
+    let is_rollout = owner.group == "argoproj.io" && owner.kind == "Rollout";
+    is_rollout.then_some(owner)
+}
+
+/// The CronJob that made the Job of this document: Jobs of CronJobs are in no view.
+fn cron_job(document: &Value) -> Option<Controller> {
+    let metadata = Metadata::deserialize(&document["metadata"]).ok()?;
+    let owner = *metadata.controller?;
+    let is_cron_job = owner.group == "batch" && owner.kind == WorkloadKind::CronJob.name();
+    is_cron_job.then_some(owner)
+}
+
+/// Ways out, and what keeps those who deliver the manifests of what they change from undoing
+/// it.
+pub(super) fn kept(stuck: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedAction> {
+    let kubectl = stuck.index.facts.kubectl;
+    let mut objects: Vec<&Changed<'_>> = Vec::new();
+    for changed in ways.iter().filter_map(|way| way.changed) {
+        if objects.iter().all(|it| it.name != changed.name) {
+            objects.push(changed);
+        }
+    }
+    let mut before = Vec::new();
+    let mut after = Vec::new();
+    let deliveries = objects.iter().filter_map(|it| it.delivery.as_ref());
+    let mut told = Vec::new();
+    for delivery in deliveries {
+        if told.contains(&delivery) {
+            continue;
+        }
+        told.push(delivery);
+        let by = delivery.shown();
+        let of_it = objects
+            .iter()
+            .filter(|it| it.delivery.as_ref() == Some(delivery));
+        let shown: Vec<&str> = of_it.map(|it| it.delivered()).collect();
+        let shown = shown.join(" and ");
+        let Some([pause, resume]) = delivery.pause() else {
+            after.push(SuggestedAction::told(&format!(
+                "Make the same change in the values or the chart of {by}: its next upgrade undoes it otherwise."
+            )));
+            continue;
+        };
+        before.push(SuggestedAction::new(
+            Purpose::Before,
+            command::line(kubectl, &pause),
+            &format!(
+                "Nothing stops. {by} delivers {shown} and may undo what is changed there by hand; until it is resumed it leaves all its objects alone. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
+            ),
+        ));
+        after.push(SuggestedAction::new(
+            Purpose::Afterwards,
+            command::line(kubectl, &resume),
+            &format!(
+                "Nothing, once the same change is where {by} takes the manifests from. Before that, it may bring the old state back."
+            ),
+        ));
+    }
+    if objects
+        .iter()
+        .any(|it| it.delivery.is_none() && it.controller.is_none())
+    {
+        after.push(SuggestedAction::told(
+            "Make the same change in the manifest: the next `kubectl apply`, Helm upgrade or GitOps sync undoes it otherwise.",
+        ));
+    }
+    let ways = ways.into_iter().map(|way| way.step);
+    before.into_iter().chain(ways).chain(after).collect()
+}

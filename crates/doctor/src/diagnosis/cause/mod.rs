@@ -1,0 +1,193 @@
+//! The causes: why a pod waits for a volume, one file each, its way out beside it.
+//!
+//! They are tried in the order of [`CAUSES`], and the first that fits is the one: who
+//! must be dealt with first comes first.
+
+mod autoscaler;
+mod changed;
+mod delay;
+mod drain;
+mod driver_error;
+mod moved_pin;
+pub(super) mod node_lost;
+mod replicas;
+mod rollout_overlap;
+mod scale;
+mod shared_claim;
+mod stalled;
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::action::{Purpose, SuggestedAction};
+use super::command;
+use super::waiting_pod::WaitingPod;
+use engine::analysis::AttachConstraint;
+use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::workload::WorkloadKind;
+use engine::observed::Pod;
+
+/// Objects as the API server has them, for what their facts do not tell.
+pub(super) type Documents = HashMap<ObjectRef, Value>;
+
+/// Why a pod waits for a volume.
+pub struct Cause {
+    /// The public name, which never changes.
+    pub code: &'static str,
+    /// A few words.
+    pub title: &'static str,
+    /// Whether it comes to an end by itself.
+    pub passes: bool,
+    /// Why it is this cause: sentences; `None` where it is another.
+    judge: fn(&WaitingPod<'_>) -> Option<String>,
+    /// What to do, the safest first.
+    steps: fn(&WaitingPod<'_>, &Documents) -> Vec<SuggestedAction>,
+}
+
+/// Every cause, in the order in which they are tried. The last fits always.
+pub static CAUSES: [Cause; 10] = [
+    node_lost::CAUSE,
+    driver_error::CAUSE,
+    drain::CAUSE,
+    moved_pin::CAUSE,
+    rollout_overlap::CAUSE,
+    autoscaler::CAUSE,
+    replicas::CAUSE,
+    shared_claim::CAUSE,
+    stalled::CAUSE,
+    delay::CAUSE,
+];
+
+impl Cause {
+    /// The cause of that name.
+    #[must_use]
+    pub fn named(code: &str) -> Option<&'static Self> {
+        CAUSES.iter().find(|cause| cause.code == code)
+    }
+
+    /// The cause for which the pod waits, and why it is that one.
+    pub(super) fn of(stuck: &WaitingPod<'_>) -> (&'static Self, String) {
+        let mut causes = CAUSES.iter();
+        causes
+            .find_map(|cause| Some((cause, (cause.judge)(stuck)?)))
+            .unwrap_or((&CAUSES[CAUSES.len() - 1], String::new()))
+    }
+
+    /// The objects without whose documents some commands cannot be written.
+    pub(super) fn wants(&self, stuck: &WaitingPod<'_>) -> Vec<(ObjectKind, ObjectRef)> {
+        if self.passes {
+            return Vec::new();
+        }
+        let pods = std::iter::once(stuck.pod).chain(stuck.staying());
+        let workloads = pods.filter_map(reference);
+        let view = stuck.index.facts.objects.view;
+        let users = view.workloads_using(&stuck.pod.meta.namespace, stuck.claim);
+        let cron_jobs = users
+            .into_iter()
+            .filter(|user| user.kind == WorkloadKind::CronJob)
+            .map(|user| {
+                let kind = ObjectKind::Workload(user.kind);
+                (
+                    kind,
+                    kind.reference(&user.metadata.namespace, &user.metadata.name),
+                )
+            });
+        let autoscaler = stuck.autoscaler().map(|it| {
+            let kind = ObjectKind::Autoscaler;
+            let metadata = &it.metadata;
+            (kind, kind.reference(&metadata.namespace, &metadata.name))
+        });
+        let old = rollout_overlap::old_pod(stuck).and_then(rollout_overlap::replica_set);
+        workloads
+            .chain(cron_jobs)
+            .chain(autoscaler)
+            .chain(old)
+            .collect()
+    }
+
+    pub(super) fn steps(
+        &self,
+        stuck: &WaitingPod<'_>,
+        documents: &Documents,
+    ) -> Vec<SuggestedAction> {
+        (self.steps)(stuck, documents)
+    }
+}
+
+impl std::fmt::Debug for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.code)
+    }
+}
+
+/// What names the workload that made a pod, where it is of a kind that is known here.
+fn reference(pod: &Pod) -> Option<(ObjectKind, ObjectRef)> {
+    let (kind, name) = pod.workload();
+    let kind = ObjectKind::Workload(WorkloadKind::from_name(&kind)?);
+    Some((kind, kind.reference(&pod.meta.namespace, &name)))
+}
+
+/// `pod web-1 of Deployment web`.
+fn named(pod: &Pod) -> String {
+    let (kind, name) = pod.workload();
+    if kind == "Pod" {
+        format!("pod {name}")
+    } else {
+        format!("pod {} of {kind} {name}", pod.meta.name)
+    }
+}
+
+/// `on node n1`, or what stands for it.
+fn whereabouts(pod: &Pod) -> String {
+    match &pod.node {
+        Some(node) => format!("on node {node}"),
+        None => "on no node yet".to_owned(),
+    }
+}
+
+/// What the volume allows, as part of a sentence.
+fn limit(stuck: &WaitingPod<'_>) -> String {
+    let claim = stuck.claim;
+    match stuck.used.attach_constraint {
+        AttachConstraint::SinglePod => {
+            format!("claim \"{claim}\" is for one pod at a time (ReadWriteOncePod)")
+        }
+        _ => format!("claim \"{claim}\" can be attached to one node at a time"),
+    }
+}
+
+/// The words as the beginning of a sentence.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(chars).collect()
+    })
+}
+
+/// What lets several nodes have the data.
+fn another_storage(stuck: &WaitingPod<'_>) -> SuggestedAction {
+    let arguments = ["-n", &stuck.pod.meta.namespace, stuck.claim];
+    let migrate = command::own(stuck.index.facts.kubectl, "migrate", &arguments);
+    SuggestedAction::told(&format!(
+        "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{migrate}` says which class of this cluster can give one, and writes out the whole way."
+    ))
+}
+
+/// Waiting until the pod is ready, or until the one that cannot end is gone.
+fn wait(stuck: &WaitingPod<'_>, purpose: Purpose, cost: &str) -> SuggestedAction {
+    let until = match stuck.cannot_end() {
+        true => "--for=delete",
+        false => "--for=condition=Ready",
+    };
+    SuggestedAction::new(
+        purpose,
+        stuck.in_namespace(&[
+            "wait",
+            until,
+            "--timeout=10m",
+            &format!("pod/{}", stuck.pod.meta.name),
+        ]),
+        cost,
+    )
+}

@@ -1,0 +1,173 @@
+//! The node that has the volume does not answer.
+//!
+//! Kubernetes cannot tell a machine that is off from one that is cut off and still writes:
+//! it keeps the volume where it is until somebody who knows says so.
+
+use super::{Cause, Purpose, SuggestedAction, named, wait};
+use crate::diagnosis::command;
+use crate::diagnosis::health::{Examined, Health};
+use crate::diagnosis::span;
+use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::node::OUT_OF_SERVICE;
+use engine::observed::Pod;
+
+pub(super) const CAUSE: Cause = Cause {
+    code: "node-lost",
+    title: "The node that has the volume is lost",
+    passes: false,
+    judge,
+    steps: |stuck, _| steps(stuck),
+};
+
+/// Who sets it sees the machine in the cloud (`pkg/controllers/nodelifecycle` of
+/// `k8s.io/cloud-provider`).
+const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
+    let node = stuck.lost_node()?;
+    let name = &node.name;
+    // What Kubernetes has let go of is with the driver, and what that says comes first.
+    let mut attachments = stuck.attachments.iter();
+    let mut staying = stuck.staying();
+    let is_let_go = !staying.any(|pod| pod.node.as_deref() == Some(name));
+    if is_let_go
+        && attachments
+            .any(|it| it.node == *name && it.meta.deleted.is_some() && it.detach_error.is_some())
+    {
+        return None;
+    }
+    let mut users = users(stuck, &node);
+    if node.health == Health::Gone {
+        return Some(format!(
+            "Node {name} has the volume, and there is no such Node any more. Kubernetes detaches by force 6 minutes after the last pod of that node is gone, and not before; where its controller manager runs with --disable-force-detach-on-timeout, never."
+        ));
+    }
+    if node.out_of_service {
+        let stays = users.find(|pod| stays(pod));
+        let stays = stays.map(|pod| {
+            format!(
+                " But {} tolerates it and was not told to end, so that it keeps the volume.",
+                named(pod)
+            )
+        });
+        return Some(format!(
+            "Node {name} has the volume and is lost; its taint {OUT_OF_SERVICE} says that the machine is off, so that Kubernetes lets the volume go within a minute.{}",
+            stays.unwrap_or_default()
+        ));
+    }
+    let age = node.lease.map(|age| format!("{} ago", span(age)));
+    if users.next().is_some() {
+        return Some(silent(&node, age));
+    }
+    Some(format!(
+        "{} No pod of it is left, so Kubernetes detaches the volume by force 6 minutes after the last one went, even if the machine still writes to it; where its controller manager runs with --disable-force-detach-on-timeout, it never does.",
+        unheard(&node, age)
+    ))
+}
+
+/// The pods of the node that use the claim.
+fn users<'a>(stuck: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = &'a Pod> {
+    let own = stuck.cannot_end().then_some(stuck.pod);
+    let all = stuck.users().chain(own);
+    all.filter(move |pod| pod.node.as_deref() == Some(&node.name))
+}
+
+/// Whether the taint does not make it go: it tolerates that, and was not told to end. What
+/// was told to end goes (`gcTerminating` in `pkg/controller/podgc`).
+fn stays(pod: &Pod) -> bool {
+    pod.stays_out_of_service && !pod.is_ending()
+}
+
+/// Why volumes stay on a node that does not answer; `renewed` says when its Lease was last
+/// renewed.
+pub(in crate::diagnosis) fn silent(node: &Examined, renewed: Option<String>) -> String {
+    format!(
+        "{} Kubernetes does not let the volume go as long as the machine may still write to it; without help that is for good, as the old pod cannot end there.",
+        unheard(node, renewed)
+    )
+}
+
+fn unheard(node: &Examined, renewed: Option<String>) -> String {
+    let name = &node.name;
+    let lease = match renewed {
+        Some(renewed) => format!("its Lease was last renewed {renewed}"),
+        None => "it has no Lease that could be read".to_owned(),
+    };
+    let ready = node.ready.unwrap_or("Unknown");
+    format!("Node {name} has the volume and does not answer: Ready is {ready}, and {lease}.")
+}
+
+/// What somebody has to look at before [`taint`] is run.
+pub(in crate::diagnosis) fn power(node: &Examined) -> String {
+    let name = &node.name;
+    let known = match node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
+        true => {
+            "The taint node.cloudprovider.kubernetes.io/shutdown says that the cloud has it as shut down; see that it stays so."
+        }
+        false => "Neither Kubernetes nor this program can see that.",
+    };
+    format!(
+        "Look at the machine itself, in the console of your cloud or data centre: {name} must be powered off. {known}"
+    )
+}
+
+/// The command for when the machine is off.
+pub(in crate::diagnosis) fn taint(kubectl: &str, name: &str) -> String {
+    let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
+    command::line(kubectl, &["taint", "node", name, &taint])
+}
+
+/// What the command does, and does to those who run it too early.
+pub(in crate::diagnosis) fn price(name: &str) -> String {
+    format!(
+        "The pods of {name} are deleted and their volumes detached, in seconds. If the machine is not off, two of them write to one disk and the data is lost."
+    )
+}
+
+fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let Some(node) = stuck.lost_node() else {
+        return Vec::new();
+    };
+    let name = node.name.as_str();
+    let delete = |purpose| {
+        users(stuck, &node).filter(|pod| stays(pod)).map(move |pod| {
+            SuggestedAction::new(
+                purpose,
+                stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name), "--wait=false"]),
+                "The pod tolerates the taint, so that nobody tells it to end. On a machine that is off nothing is lost.",
+            )
+        })
+    };
+    if node.health == Health::Gone || node.out_of_service {
+        let wait = wait(
+            stuck,
+            Purpose::WayOut,
+            "Time. Do not delete the VolumeAttachment by hand: if the machine still runs, two of them write to one disk.",
+        );
+        let deletes = delete(Purpose::WayOut).filter(|_| node.out_of_service);
+        return deletes.chain([wait]).collect();
+    }
+    let taint = SuggestedAction::new(
+        Purpose::WayOut,
+        taint(stuck.index.facts.kubectl, name),
+        &price(name),
+    );
+    let check = [
+        SuggestedAction::new(
+            Purpose::Check,
+            stuck.kubectl(&["get", "node", name, "-o", "wide"]),
+            "Nothing. Where the node is Ready again, the volume is released by itself.",
+        ),
+        SuggestedAction::told(
+            "If you can bring the machine back, do that: its kubelet ends the old pod and lets the volume go, and nothing can be lost. Only otherwise go on.",
+        ),
+        SuggestedAction::told(&power(&node)),
+    ];
+    let untaint = SuggestedAction::new(
+        Purpose::Afterwards,
+        stuck.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
+        "Nothing. When the machine has been restarted, pods may run there again.",
+    );
+    let afterwards = delete(Purpose::Afterwards).chain([untaint]);
+    check.into_iter().chain([taint]).chain(afterwards).collect()
+}

@@ -1,0 +1,111 @@
+//! Fewer pods of a workload, and which of them its controller gives up.
+
+use super::changed::Changed;
+use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::workload::WorkloadKind;
+use engine::observed::Pod;
+
+/// The command that leaves so many pods of the workload of `pod`.
+pub(super) fn command(
+    stuck: &WaitingPod<'_>,
+    changed: &Changed<'_>,
+    pod: &Pod,
+    replicas: i64,
+) -> String {
+    let count = format!("--replicas={replicas}");
+    let scale = stuck.in_namespace(&["scale", &changed.name, &count]);
+    and_delete(stuck, scale, pod, replicas)
+}
+
+/// A command after which the workload of `pod` has so many pods, and the deletion of those
+/// that its controller does not get to.
+pub(super) fn and_delete(
+    stuck: &WaitingPod<'_>,
+    command: String,
+    pod: &Pod,
+    replicas: i64,
+) -> String {
+    let names = blocked(stuck, pod, replicas).into_iter();
+    let pods: Vec<String> = names.map(|name| format!("pod/{name}")).collect();
+    if pods.is_empty() {
+        return command;
+    }
+    let pods = pods.iter().map(String::as_str);
+    let delete: Vec<&str> = ["delete", "--ignore-not-found"]
+        .into_iter()
+        .chain(pods)
+        .collect();
+    format!("{command} && {}", stuck.in_namespace(&delete))
+}
+
+/// The pods that a StatefulSet of so many would have to give up, and may never get to.
+///
+/// It keeps the pods with the lowest numbers. One that is OrderedReady gives up none before
+/// all that it keeps are ready (`processReplica` in
+/// `pkg/controller/statefulset/stateful_set_control.go`). Then it goes down from the highest
+/// number, and waits at a pod that is not ready, unless that is the first one that is not
+/// (`processCondemned`): of one that is not ready it gets rid by itself, of two it does not.
+fn blocked<'a>(stuck: &WaitingPod<'a>, pod: &Pod, replicas: i64) -> Vec<&'a str> {
+    if !is_of_stateful_set(pod) {
+        return Vec::new();
+    }
+    let kept = kept(stuck, pod, replicas);
+    let is_kept = |it: &Pod| kept.iter().any(|name| it.meta.name == *name);
+    let is_ready = |it: &Pod| it.ready && !it.is_ending();
+    let pods = || of_its_workload(stuck, pod);
+    let ready = pods().filter(|it| is_kept(it) && is_ready(it)).count();
+    let given_up = pods().filter(|it| !is_kept(it));
+    if ready < kept.len() {
+        return given_up.map(|it| it.meta.name.as_str()).collect();
+    }
+    let unready = given_up.filter(|it| !is_ready(it));
+    let unready: Vec<&str> = unready.map(|it| it.meta.name.as_str()).collect();
+    match unready.len() {
+        ..=1 => Vec::new(),
+        _ => unready,
+    }
+}
+
+/// Which pod is left of several.
+pub(super) fn left(stuck: &WaitingPod<'_>) -> String {
+    if !is_of_stateful_set(stuck.pod) {
+        return "One pod is left. The controller gives up those first that are not ready, so that the one that runs goes on.".to_owned();
+    }
+    let kept = kept(stuck, stuck.pod, 1).concat();
+    let runs = of_its_workload(stuck, stuck.pod).filter(|pod| pod.phase == "Running");
+    let running: Vec<&str> = runs.map(|pod| pod.meta.name.as_str()).collect();
+    let what_stops = match running[..] {
+        [one] if one != kept => {
+            format!("{one}, which runs, stops, and {kept} starts once it is gone")
+        }
+        [_, _, ..] if !running.contains(&kept.as_str()) => {
+            format!("all that run stop, and {kept} starts once they are gone")
+        }
+        _ => "the others go".to_owned(),
+    };
+    format!(
+        "Pod {kept} is left, as a StatefulSet keeps the pod with the lowest number: {what_stops}."
+    )
+}
+
+fn is_of_stateful_set(pod: &Pod) -> bool {
+    pod.workload().0 == WorkloadKind::StatefulSet.name()
+}
+
+/// The pods of the workload of `pod` that use the claim.
+fn of_its_workload<'a>(stuck: &WaitingPod<'a>, pod: &Pod) -> impl Iterator<Item = &'a Pod> {
+    let own = pod.workload();
+    let users = stuck
+        .index
+        .users(&stuck.pod.meta.namespace, stuck.claim)
+        .iter();
+    users.copied().filter(move |it| it.workload() == own)
+}
+
+/// The names of the pods that a StatefulSet of so many keeps.
+fn kept(stuck: &WaitingPod<'_>, pod: &Pod, replicas: i64) -> Vec<String> {
+    let (_, name) = pod.workload();
+    let first = stuck.workload_of(pod).map_or(0, |it| it.first_ordinal);
+    let numbers = (0..replicas).map(|number| first.saturating_add(number));
+    numbers.map(|number| format!("{name}-{number}")).collect()
+}

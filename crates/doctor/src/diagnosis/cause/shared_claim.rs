@@ -1,0 +1,203 @@
+//! Two workloads use one claim, and their pods are on two nodes.
+
+use serde_json::{Map, Value, json};
+
+use super::changed::{self, Changed, Way};
+use super::scale;
+use super::{
+    Cause, Documents, SuggestedAction, another_storage, limit, named, reference, sentence,
+    whereabouts,
+};
+use crate::diagnosis::scaled_object;
+use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::analysis::AttachConstraint;
+use engine::model::pod::HOSTNAME;
+use engine::model::workload::WorkloadKind;
+use engine::observed::Pod;
+
+pub(super) const CAUSE: Cause = Cause {
+    code: "shared-claim",
+    title: "Another workload has the volume",
+    passes: false,
+    judge,
+    steps,
+};
+
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
+    let other = holder(stuck)?;
+    Some(format!(
+        "{}, and {} {} has it.",
+        sentence(&limit(stuck)),
+        named(other),
+        whereabouts(other),
+    ))
+}
+
+fn holder<'a>(stuck: &WaitingPod<'a>) -> Option<&'a Pod> {
+    let own = stuck.pod.workload();
+    let mut others = stuck.staying();
+    others.find(|other| other.workload() != own)
+}
+
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let Some(other) = holder(stuck) else {
+        return Vec::new();
+    };
+    let own = Changed::behind(stuck.pod, stuck, documents);
+    let theirs = Changed::behind(other, stuck, documents);
+    let mut ways = vec![stop(
+        stuck,
+        stuck.pod,
+        &own,
+        &format!(
+            "{} does not run as long as {} has the volume. Nothing that runs is stopped.",
+            own.shown, theirs.shown
+        ),
+    )];
+    ways.extend(together(stuck, other, &own, &theirs, documents));
+    ways.push(stop(
+        stuck,
+        other,
+        &theirs,
+        &format!(
+            "{} stops, and {} gets the volume once it is gone.",
+            theirs.shown, own.shown
+        ),
+    ));
+    let mut steps = changed::kept(stuck, ways);
+    steps.push(another_storage(stuck));
+    steps
+}
+
+/// What makes the pods of a workload go away.
+fn stop<'a>(stuck: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &str) -> Way<'a> {
+    if let Some(name) = scaled_object_of(stuck, pod) {
+        let run = |arguments: &[String]| {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            stuck.in_namespace(&arguments)
+        };
+        let resume = run(&scaled_object::resume(name));
+        return changed.change(
+            run(&scaled_object::pause(name)),
+            &format!(
+                "{cost} KEDA would scale it up from 0 again, and is paused there until `{resume}`."
+            ),
+        );
+    }
+    let delete = || stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name)]);
+    match changed.kind {
+        _ if changed.scales() => changed.change(scale::command(stuck, changed, pod, 0), cost),
+        Some(WorkloadKind::Job) => {
+            let suspend = |suspend: bool| {
+                let patch = json!({"spec": {"suspend": suspend}}).to_string();
+                stuck.in_namespace(&["patch", &changed.name, "--type=merge", "-p", &patch])
+            };
+            changed.change(
+                suspend(true),
+                &format!("{cost} It starts again with `{}`.", suspend(false)),
+            )
+        }
+        // Suspended, the Job would count as active, and with `concurrencyPolicy: Forbid` the
+        // CronJob would start no other (`syncCronJob` in
+        // `pkg/controller/cronjob/cronjob_controllerv2.go`).
+        Some(WorkloadKind::CronJob) => Way::of(
+            stuck.in_namespace(&["delete", &WaitingPod::target_of(pod)]),
+            &format!("{cost} This run is lost, and the next one starts when it is due."),
+        ),
+        Some(WorkloadKind::Pod) => changed.change(delete(), cost),
+        _ => Way::of(
+            delete(),
+            &format!("{cost} {} may make another pod.", changed.shown),
+        ),
+    }
+}
+
+/// The ScaledObject of KEDA that scales the workload of a pod.
+fn scaled_object_of<'a>(stuck: &WaitingPod<'a>, pod: &Pod) -> Option<&'a str> {
+    let workload = stuck.workload_of(pod)?;
+    let metadata = &workload.metadata;
+    let view = stuck.index.facts.objects.view;
+    let autoscalers = view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name);
+    let mut scaled = autoscalers.into_iter().filter_map(|it| it.scaled_object());
+    Some(scaled.next()?.as_str())
+}
+
+/// Affinity that leads the pods of the workload that waits to those that have the volume.
+fn together<'a>(
+    stuck: &WaitingPod<'_>,
+    other: &Pod,
+    own: &'a Changed<'_>,
+    theirs: &Changed<'_>,
+    documents: &Documents,
+) -> Option<Way<'a>> {
+    let (old, starts) = replaced(own, stuck.pod)?;
+    let already = !own.workload?.template.affinity.is_empty();
+    if already || matches!(stuck.used.attach_constraint, AttachConstraint::SinglePod) {
+        return None;
+    }
+    let affinity = json!({"podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "labelSelector": selector(stuck, other, theirs, documents)?,
+            "topologyKey": HOSTNAME,
+        }],
+    }});
+    let pods = own.kind?.pod_spec_path().rsplit('.');
+    let patch = ["affinity"]
+        .into_iter()
+        .chain(pods)
+        .fold(affinity, |inner, field| json!({ field: inner }));
+    let patch = stuck.in_namespace(&["patch", &own.name, "--type=merge", "-p", &patch.to_string()]);
+    let command = match old {
+        Some(old) => format!("{patch} && {}", stuck.in_namespace(&["delete", &old])),
+        None => patch,
+    };
+    Some(own.change(
+        command,
+        &format!(
+            "Both run, on one node: {} {starts} beside {} if that node has room for it, and waits everywhere else.",
+            own.shown, theirs.shown
+        ),
+    ))
+}
+
+/// What has to be deleted before pods of a template that was changed take the place of those
+/// that wait, and what the workload does then. A StatefulSet replaces no pod that is not ready
+/// (`processReplica` in `pkg/controller/statefulset/stateful_set_control.go`), and a Job keeps
+/// the template that it was made with.
+fn replaced(own: &Changed<'_>, pod: &Pod) -> Option<(Option<String>, &'static str)> {
+    match own.kind? {
+        WorkloadKind::Deployment => Some((None, "restarts")),
+        WorkloadKind::StatefulSet => Some((Some(format!("pod/{}", pod.meta.name)), "restarts")),
+        WorkloadKind::CronJob => Some((
+            Some(WaitingPod::target_of(pod)),
+            "is given up, and the next run starts",
+        )),
+        _ => None,
+    }
+}
+
+/// What selects the pods that have the volume, today and after the next upgrade: labels of a
+/// template change with a chart's version, the selector of a workload never does. The pods of
+/// a Job end, and nothing would be beside them any more.
+fn selector(
+    stuck: &WaitingPod<'_>,
+    other: &Pod,
+    theirs: &Changed<'_>,
+    documents: &Documents,
+) -> Option<Value> {
+    match theirs.kind? {
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
+            let document = documents.get(&reference(other)?.1)?;
+            document.pointer("/spec/selector").cloned()
+        }
+        WorkloadKind::Pod => {
+            let labels: Map<String, Value> = stuck
+                .common_labels(other)
+                .iter()
+                .map(|(key, value)| (key.to_owned(), value.into()))
+                .collect();
+            (!labels.is_empty()).then(|| json!({"matchLabels": labels}))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,46 @@
+//! What time it is for Leases, which kubelets stamp with the clocks of their nodes.
+
+use jiff::Timestamp;
+
+use engine::model::lease::DURATION_SECONDS;
+use engine::observed::Observed;
+
+/// The time by which Leases are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    /// The time by the clocks of the nodes.
+    pub of_nodes: Timestamp,
+    /// By how many seconds those are ahead of the clock of the API server, where that
+    /// matters; negative where they are behind.
+    pub skew: Option<i64>,
+}
+
+impl Clock {
+    /// Compares `now` with the Leases of nodes that are Ready. Of those at least one was
+    /// renewed a moment ago, whatever its node's clock says.
+    #[must_use]
+    pub fn of(observed: &Observed, now: Timestamp) -> Self {
+        let is_ready = |name: &str| {
+            let mut nodes = observed.nodes.iter();
+            nodes.any(|node| node.name == name && node.ready == Some(true))
+        };
+        // The youngest first, so that few nodes are looked for.
+        let mut leases: Vec<_> = observed.leases.iter().collect();
+        leases.sort_unstable_by_key(|lease| std::cmp::Reverse(lease.spec.renew_time));
+        let newest = leases
+            .into_iter()
+            .filter_map(|lease| Some((lease, lease.spec.renew_time?)))
+            .find(|(lease, _)| is_ready(&lease.metadata.name));
+        let ahead = newest.map(|(_, renewed)| renewed.as_second() - now.as_second());
+        match (newest, ahead) {
+            (Some((_, renewed)), Some(ahead)) if ahead.abs() > DURATION_SECONDS => Self {
+                of_nodes: renewed,
+                skew: Some(ahead),
+            },
+            _ => Self {
+                of_nodes: now,
+                skew: None,
+            },
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether a node is alive.
+
+use serde::Serialize;
+
+use super::index::Index;
+use engine::analysis::{Heartbeat, Life};
+use engine::model::node::{OUT_OF_SERVICE, Taint};
+use engine::snapshot::Lookup;
+
+/// Whether a node is alive, as far as the cluster knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Health {
+    /// It is Ready.
+    Alive,
+    /// It is not Ready, but its kubelet renews its Lease.
+    NotReady,
+    /// Nobody has heard of it for a while. Whether the machine is off, nobody here knows.
+    Lost,
+    /// There is no such Node object any more.
+    Gone,
+    /// The cluster does not let it be seen.
+    Unknown,
+}
+
+impl Health {
+    /// Whether its volumes wait for a node that does not answer.
+    #[must_use]
+    pub const fn is_lost(self) -> bool {
+        matches!(self, Self::Lost | Self::Gone)
+    }
+}
+
+/// A node and what is known of its health.
+#[derive(Clone, Debug)]
+pub(super) struct Examined {
+    pub(super) name: String,
+    pub(super) health: Health,
+    pub(super) ready: Option<&'static str>,
+    /// How many seconds ago its Lease was renewed.
+    pub(super) lease: Option<i64>,
+    pub(super) taints: Vec<String>,
+    pub(super) cordoned: bool,
+    pub(super) out_of_service: bool,
+}
+
+impl Examined {
+    pub(super) fn of(index: &Index<'_>, name: &str) -> Self {
+        let observed = index.facts.observed;
+        let now = index.clock.of_nodes;
+        let lease = looked_up(index.leases.get(name).copied(), observed.has_read("leases"));
+        let node = index.nodes.get(name).copied();
+        let ready = looked_up(node, observed.has_read("nodes"));
+        let ready = ready.map(|node| node.ready);
+        let health = match (ready, Heartbeat::seen(ready, lease, now).life()) {
+            (Lookup::Absent, _) => Health::Gone,
+            (Lookup::NotSynced, _) => Health::Unknown,
+            (Lookup::Found(Some(true)), _) => Health::Alive,
+            // Of a Lease that says nothing, nothing is concluded.
+            (_, Life::Alive) | (Lookup::Found(Some(false)), Life::Unknown) => Health::NotReady,
+            (_, Life::Silent | Life::Unknown) => Health::Lost,
+        };
+        let age = lease.found().and_then(|lease| lease.age(now));
+        let taints = node.map(|node| node.taints.as_slice()).unwrap_or_default();
+        Self {
+            name: name.to_owned(),
+            health,
+            ready: node.map(|node| match node.ready {
+                Some(true) => "True",
+                Some(false) => "False",
+                None => "Unknown",
+            }),
+            lease: age.map(|age| age.as_secs().max(0)),
+            taints: taints.iter().map(shown).collect(),
+            cordoned: node.is_some_and(|node| node.cordoned),
+            out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
+        }
+    }
+}
+
+/// An object of a kind of which all have been read, or not.
+fn looked_up<T>(found: Option<T>, has_read: bool) -> Lookup<T> {
+    match (found, has_read) {
+        (Some(found), _) => Lookup::Found(found),
+        (None, true) => Lookup::Absent,
+        (None, false) => Lookup::NotSynced,
+    }
+}
+
+/// `key=value:effect`, as kubectl takes it.
+fn shown(taint: &Taint) -> String {
+    if taint.value.is_empty() {
+        format!("{}:{}", taint.key, taint.effect)
+    } else {
+        format!("{}={}:{}", taint.key, taint.value, taint.effect)
+    }
+}

@@ -1,0 +1,79 @@
+//! What was observed, by what it is looked up by.
+
+use std::collections::HashMap;
+
+use super::DiagnosisInput;
+use super::clock::Clock;
+use engine::model::lease::Lease;
+use engine::observed::{Event, NodeState, Pod, VolumeAttachment};
+
+/// What was observed, by what it is looked up by.
+pub(super) struct Index<'a> {
+    pub(super) facts: DiagnosisInput<'a>,
+    pub(super) clock: Clock,
+    /// The pods that use a claim, by namespace and claim.
+    users: HashMap<(&'a str, &'a str), Vec<&'a Pod>>,
+    /// The attachments of a volume.
+    attachments: HashMap<&'a str, Vec<&'a VolumeAttachment>>,
+    /// The Events about a pod, by namespace and name, the newest first.
+    events: HashMap<(&'a str, &'a str), Vec<&'a Event>>,
+    pub(super) nodes: HashMap<&'a str, &'a NodeState>,
+    pub(super) leases: HashMap<&'a str, &'a Lease>,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn of(facts: DiagnosisInput<'a>) -> Self {
+        let observed = facts.observed;
+        let mut users: HashMap<_, Vec<&Pod>> = HashMap::new();
+        for pod in &observed.pods {
+            for claim in &pod.claims {
+                let key = (pod.meta.namespace.as_str(), claim.as_str());
+                users.entry(key).or_default().push(pod);
+            }
+        }
+        let mut attachments: HashMap<_, Vec<&VolumeAttachment>> = HashMap::new();
+        for attachment in &observed.attachments {
+            let volume = attachment.volume.as_str();
+            attachments.entry(volume).or_default().push(attachment);
+        }
+        let mut events: HashMap<_, Vec<&Event>> = HashMap::new();
+        for event in &observed.events {
+            let about = &event.involved_object;
+            let key = (about.namespace.as_str(), about.name.as_str());
+            events.entry(key).or_default().push(event);
+        }
+        for events in events.values_mut() {
+            events.sort_by_key(|event| std::cmp::Reverse(event.said_at()));
+        }
+        let nodes = observed.nodes.iter();
+        let leases = observed.leases.iter();
+        Self {
+            facts,
+            clock: Clock::of(observed, facts.now),
+            users,
+            attachments,
+            events,
+            nodes: nodes.map(|node| (node.name.as_str(), node)).collect(),
+            leases: leases
+                .map(|lease| (lease.metadata.name.as_str(), lease))
+                .collect(),
+        }
+    }
+
+    pub(super) fn users(&self, namespace: &'a str, claim: &'a str) -> &[&'a Pod] {
+        self.users
+            .get(&(namespace, claim))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn attachments(&self, volume: &str) -> &[&'a VolumeAttachment] {
+        self.attachments.get(volume).map_or(&[], Vec::as_slice)
+    }
+
+    /// The Events about this very pod, not about an earlier one of its name, the newest first.
+    pub(super) fn events(&self, pod: &'a Pod) -> impl Iterator<Item = &'a Event> {
+        let key = (pod.meta.namespace.as_str(), pod.meta.name.as_str());
+        let events = self.events.get(&key).map_or(&[][..], Vec::as_slice);
+        events.iter().copied().filter(|event| event.is_about(pod))
+    }
+}

@@ -1,0 +1,294 @@
+//! Pods that wait for the same volume for the same reason, and how that is told.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::DiagnosisInput;
+use super::action::SuggestedAction;
+use super::cause::{Cause, Documents};
+use super::health::{Examined, Health};
+use super::index::Index;
+use super::waiting_pod::WaitingPod;
+use engine::model::Text;
+use engine::model::access_mode::AccessMode;
+use engine::model::object::{ObjectKind, ObjectRef};
+use engine::observed::Pod;
+
+/// Everything that is told of pods which wait for one volume for one reason.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CaseEntry {
+    /// The cause's public name.
+    pub cause: &'static str,
+    /// The cause in a few words.
+    pub title: &'static str,
+    /// Whether it passes by itself.
+    pub passes: bool,
+    /// Why it is this cause: sentences.
+    pub because: String,
+    /// The volume.
+    pub volume: VolumeEntry,
+    /// The pods that wait.
+    pub waiting: Vec<WaitingEntry>,
+    /// The pods that have the volume, or stand in the way.
+    pub holders: Vec<HolderEntry>,
+    /// The volume's attachments.
+    pub attachments: Vec<AttachmentEntry>,
+    /// The nodes of all these.
+    pub nodes: Vec<NodeEntry>,
+    /// What to do, in this order.
+    pub steps: Vec<SuggestedAction>,
+}
+
+/// A volume.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeEntry {
+    /// The claim's namespace.
+    pub namespace: Text,
+    /// The claim's name.
+    pub claim: Text,
+    /// The persistent volume's name, where it is known.
+    pub name: Option<Text>,
+    /// The class, where it is known.
+    pub class: Option<Text>,
+    /// The driver; empty where it is not known.
+    pub driver: Text,
+    /// The access modes that count.
+    pub access_modes: Vec<&'static str>,
+}
+
+/// A pod that waits.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingEntry {
+    /// Its name.
+    pub pod: Text,
+    /// The workload that made it, `Deployment web`; its own name where nobody did.
+    pub workload: String,
+    /// The node it waits on; `None` where it has none yet.
+    pub node: Option<Text>,
+    /// Since when, as RFC 3339.
+    pub since: Option<String>,
+    /// For how many seconds.
+    pub seconds: Option<i64>,
+    /// What Kubernetes says of it; `None` where it says nothing, or not any more.
+    pub message: Option<String>,
+}
+
+/// A pod that has the volume.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HolderEntry {
+    /// Its name.
+    pub pod: Text,
+    /// The workload that made it.
+    pub workload: String,
+    /// Its node.
+    pub node: Option<Text>,
+    /// `Running` for example, or `Terminating`.
+    pub state: Text,
+}
+
+/// An attachment of the volume.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttachmentEntry {
+    /// The VolumeAttachment's name.
+    pub name: Text,
+    /// The node.
+    pub node: Text,
+    /// `attached`, `attaching` or `detaching`.
+    pub state: &'static str,
+    /// What the driver said when it could not attach.
+    pub attach_error: Option<String>,
+    /// What the driver said when it could not detach.
+    pub detach_error: Option<String>,
+}
+
+/// A node.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeEntry {
+    /// Its name.
+    pub name: String,
+    /// Whether it is alive.
+    pub health: Health,
+    /// The status of its condition Ready.
+    pub ready: Option<&'static str>,
+    /// How many seconds ago its Lease was renewed.
+    pub lease_seconds: Option<i64>,
+    /// Whether it takes no new pods.
+    pub cordoned: bool,
+    /// All its taints, as `key=value:effect`.
+    pub taints: Vec<String>,
+}
+
+/// Every case, those that do not pass by themselves first. `documents` gives workloads as
+/// the API server has them, in the order in which they are asked for; without them some
+/// commands cannot be written.
+#[must_use]
+pub fn cases(
+    facts: DiagnosisInput<'_>,
+    documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,
+) -> Vec<CaseEntry> {
+    let index = Index::of(facts);
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut places = HashMap::new();
+    for stuck in WaitingPod::all(&index) {
+        let (cause, because) = Cause::of(&stuck);
+        let key = (
+            stuck.pod.meta.namespace.clone(),
+            stuck.claim.clone(),
+            stuck.pod.workload(),
+            cause.code,
+        );
+        let place = *places.entry(key).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.others.push(stuck),
+            None => groups.push(Group {
+                cause,
+                because,
+                first: stuck,
+                others: Vec::new(),
+            }),
+        }
+    }
+    let wanted = groups
+        .iter()
+        .flat_map(|group| group.cause.wants(&group.first));
+    let mut seen = HashSet::new();
+    let wanted: Vec<_> = wanted.filter(|it| seen.insert(it.clone())).collect();
+    let found = documents(&wanted);
+    let references = wanted.into_iter().map(|(_, reference)| reference);
+    let documents: Documents = references
+        .zip(found)
+        .filter_map(|(reference, document)| Some((reference, document?)))
+        .collect();
+    let mut told: Vec<CaseEntry> = groups
+        .into_iter()
+        .map(|group| group.told(&documents))
+        .collect();
+    told.sort_by_cached_key(|told| {
+        (
+            told.passes,
+            told.volume.namespace.clone(),
+            told.volume.claim.clone(),
+            told.waiting.first().map(|it| it.pod.clone()),
+        )
+    });
+    told
+}
+
+struct Group<'a> {
+    cause: &'static Cause,
+    because: String,
+    first: WaitingPod<'a>,
+    others: Vec<WaitingPod<'a>>,
+}
+
+impl Group<'_> {
+    fn all(&self) -> impl Iterator<Item = &WaitingPod<'_>> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    fn told(self, documents: &Documents) -> CaseEntry {
+        let stuck = &self.first;
+        let waits = |it: &WaitingPod<'_>| it.pod.meta.name.clone();
+        let waiting: Vec<Text> = self.all().map(waits).collect();
+        let holders = stuck
+            .holders
+            .iter()
+            .filter(|holder| !waiting.contains(&holder.meta.name));
+        let modes = stuck.used.modes.iter().map(AccessMode::name);
+        CaseEntry {
+            cause: self.cause.code,
+            title: self.cause.title,
+            passes: self.cause.passes,
+            because: self.because.clone(),
+            volume: VolumeEntry {
+                namespace: stuck.pod.meta.namespace.clone(),
+                claim: stuck.claim.clone(),
+                name: stuck.volume.clone(),
+                class: stuck.class.clone(),
+                driver: stuck.used.driver.clone(),
+                access_modes: modes.collect(),
+            },
+            holders: holders.map(|pod| holder(pod)).collect(),
+            attachments: stuck.attachments.iter().map(|it| attachment(it)).collect(),
+            nodes: self.nodes(),
+            steps: self.cause.steps(stuck, documents),
+            waiting: self.all().map(waiting_told).collect(),
+        }
+    }
+
+    fn nodes(&self) -> Vec<NodeEntry> {
+        let mut names = self.first.holding_nodes();
+        for stuck in self.all() {
+            if let Some(own) = stuck.pod.node.as_ref().filter(|own| !names.contains(own)) {
+                names.push(own.clone());
+            }
+        }
+        let examined = names
+            .iter()
+            .map(|name| Examined::of(self.first.index, name));
+        examined
+            .map(|node| NodeEntry {
+                name: node.name,
+                health: node.health,
+                ready: node.ready,
+                lease_seconds: node.lease,
+                cordoned: node.cordoned,
+                taints: node.taints,
+            })
+            .collect()
+    }
+}
+
+fn workload_of(pod: &Pod) -> String {
+    let (kind, name) = pod.workload();
+    format!("{kind} {name}")
+}
+
+fn waiting_told(stuck: &WaitingPod<'_>) -> WaitingEntry {
+    let pod = stuck.pod;
+    let now = stuck.index.facts.now.as_second();
+    let since = pod.waits_since();
+    WaitingEntry {
+        pod: pod.meta.name.clone(),
+        workload: workload_of(pod),
+        node: pod.node.clone(),
+        since: since.map(|since| since.to_string()),
+        seconds: since.map(|since| (now - since.as_second()).max(0)),
+        message: stuck.said.map(str::to_owned),
+    }
+}
+
+fn holder(pod: &Pod) -> HolderEntry {
+    HolderEntry {
+        pod: pod.meta.name.clone(),
+        workload: workload_of(pod),
+        node: pod.node.clone(),
+        state: match pod.phase.as_str() {
+            _ if pod.is_ending() => "Terminating".into(),
+            "" => "Pending".into(),
+            phase => phase.into(),
+        },
+    }
+}
+
+fn attachment(attachment: &engine::observed::VolumeAttachment) -> AttachmentEntry {
+    AttachmentEntry {
+        name: attachment.meta.name.clone(),
+        node: attachment.node.clone(),
+        state: match (attachment.meta.deleted, attachment.attached) {
+            (Some(_), _) => "detaching",
+            (None, true) => "attached",
+            (None, false) => "attaching",
+        },
+        attach_error: attachment.attach_error.clone(),
+        detach_error: attachment.detach_error.clone(),
+    }
+}

@@ -1,0 +1,102 @@
+//! What stands still while data is copied: how it is stopped, and started again.
+
+use super::inputs::Inputs;
+use super::step::{Action, STANDS_STILL, Step};
+use super::users::User;
+use crate::diagnosis::scaled_object;
+use engine::model::workload::WorkloadKind;
+
+/// Pods whose containers may still write: a kubelet reports a terminal phase only when none
+/// of them runs any more (`mergePodStatus` in `pkg/kubelet/status/status_manager.go`).
+const UNFINISHED: &str = "--field-selector=status.phase!=Succeeded,status.phase!=Failed";
+
+/// The names of the pods that use one of `CLAIMS`. Field selectors know nothing of volumes,
+/// and filters of jsonpath take one value of each pod.
+const POD_NAMES: &str = "go-template={{range .items}}{{$pod := .metadata.name}}{{range .spec.volumes}}{{with .persistentVolumeClaim}}{{if eq .claimName CLAIMS}}{{println $pod}}{{end}}{{end}}{{end}}{{end}}";
+
+/// Stops everything that may write to the old volume.
+pub(super) fn stop(inputs: &Inputs<'_>) -> Step {
+    let mut text = inputs.of_strangers(|it| {
+        format!(
+            "Stop {it} as its documentation says, because its controller would undo a change to what it has made."
+        )
+    });
+    if inputs.autoscalers().next().is_some() && inputs.scaled_objects().next().is_none() {
+        text +=
+            " A HorizontalPodAutoscaler leaves a workload at 0 alone, so it needs no change here.";
+    }
+    for name in inputs.scaled_objects() {
+        text += &format!(" KEDA scales from 0 up, so that its ScaledObject {name} is paused at 0.");
+    }
+    let users = inputs.subject.users.iter();
+    for cron_job in users.filter(|user| user.kind() == WorkloadKind::CronJob) {
+        text += &format!(
+            " {} starts no more Jobs, but one that has begun goes on to its end: delete it if you cannot wait.",
+            cron_job.shown()
+        );
+    }
+    Step {
+        title: "Stop what uses the old claim".to_owned(),
+        blocks: format!("{STANDS_STILL} from here on."),
+        text: text.trim().to_owned(),
+        actions: stop_actions(inputs, &[inputs.wanted.claim]),
+        then: "The last command ends when nothing uses the claim any more, and names what does until then. Finished pods (Succeeded or Failed) may stay: they write nothing. Do not go on before it ends: what is written now may be missing from the copy.".to_owned(),
+    }
+}
+
+/// Stops what uses the claims, and waits for the end of it. What would start it again comes
+/// first.
+pub(super) fn stop_actions(inputs: &Inputs<'_>, claims: &[&str]) -> Vec<Action> {
+    let pauses = inputs.scaled_objects().map(|it| scaled_object::pause(it));
+    let mut actions: Vec<Action> = pauses.map(|pause| inputs.run(&pause)).collect();
+    actions.extend(inputs.running().map(|user| inputs.run(&user.stop())));
+    actions.push(until_unused(inputs, claims));
+    actions
+}
+
+/// Waits until no pod uses the claims, and no Job will make one. `kubectl wait
+/// --for=delete` would wait for pods that finish meanwhile and stay.
+fn until_unused(inputs: &Inputs<'_>, claims: &[&str]) -> Action {
+    let claims: Vec<String> = claims.iter().map(|claim| format!("\"{claim}\"")).collect();
+    let names = POD_NAMES.replace("CLAIMS", &claims.join(" "));
+    let pods = ["get", "pod", UNFINISHED, "-o", &names].map(str::to_owned);
+    // A CronJob that was suspended before may have Jobs all the same.
+    let users = inputs.subject.users.iter();
+    let jobs = users.filter_map(User::active_jobs);
+    let questions: Vec<String> = std::iter::once(pods.to_vec())
+        .chain(jobs)
+        .map(|arguments| inputs.line(&arguments))
+        .collect();
+    // Where a question fails, nothing is known, and it is asked again.
+    Action::Run(format!(
+        "until left=$({}) && [ -z \"$left\" ]; do echo \"$left\"; sleep 5; done",
+        questions.join(" && ")
+    ))
+}
+
+/// Starts again what was stopped.
+pub(super) fn start(inputs: &Inputs<'_>) -> Step {
+    let mut text = inputs.of_strangers(|it| format!("Start {it} again."));
+    if inputs.subject.users.iter().any(|user| !user.runs()) {
+        text += " What had no pods before still has none.";
+    }
+    Step {
+        title: "Start it again".to_owned(),
+        blocks: format!("{STANDS_STILL} until its pods are ready, as after every start."),
+        text: text.trim().to_owned(),
+        actions: start_actions(inputs),
+        then: String::new(),
+    }
+}
+
+pub(super) fn start_actions(inputs: &Inputs<'_>) -> Vec<Action> {
+    let mut actions: Vec<Action> = inputs
+        .running()
+        .filter_map(User::start)
+        .map(|arguments| inputs.run(&arguments))
+        .collect();
+    for name in inputs.scaled_objects() {
+        actions.push(inputs.run(&scaled_object::resume(name)));
+    }
+    actions
+}

@@ -1,0 +1,319 @@
+//! A plan: what there is to know and to decide, and the steps in their order.
+
+use serde_json::Value;
+
+use super::error::MigrationBlocked;
+use super::inputs::Inputs;
+use super::snapshot;
+use super::step::{Action, Manifest, Step};
+use super::steps;
+use super::subject::Subject;
+use super::target::Target;
+use super::users::{self, Stranger, User};
+use super::{CopyBy, MigrationInput, Wanted, new_claim};
+use crate::diagnosis::Delivery;
+use engine::model::access_mode::{AccessMode, VolumeMode};
+use engine::model::object::{ObjectKind, ObjectRef};
+use engine::model::workload::WorkloadKind;
+
+/// The whole way for one claim.
+#[derive(Clone, Debug)]
+pub struct MigrationPlan {
+    /// What the way is, as a title.
+    pub title: String,
+    /// What commands begin with.
+    pub kubectl: String,
+    /// From where to where, in lines with a name each.
+    pub facts: Vec<Fact>,
+    /// What the reader has to decide first: sentences.
+    pub decide: Vec<String>,
+    /// What does not come along: sentences.
+    pub lost: Vec<String>,
+    /// What could not be seen: sentences.
+    pub open: Vec<String>,
+    /// What to do, in this order.
+    pub steps: Vec<Step>,
+    /// The way back: what to do instead of going on.
+    pub back: Step,
+}
+
+/// A line with a name.
+#[derive(Clone, Debug)]
+pub struct Fact {
+    /// What it is about.
+    pub name: &'static str,
+    /// The line.
+    pub value: String,
+}
+
+impl MigrationPlan {
+    /// The objects, in the order in which they are applied.
+    pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        let actions = self.steps.iter().flat_map(|step| &step.actions);
+        actions.filter_map(|action| match action {
+            Action::Apply(manifest) => Some(manifest),
+            Action::Run(_) => None,
+        })
+    }
+}
+
+/// Resources without which the plan may be wrong, and what they would tell.
+const QUESTIONS: [(&str, &str); 9] = [
+    (
+        "pods",
+        "which pods use the claim, so that something may be left running while it is copied",
+    ),
+    ("deployments", "which Deployments use the claim"),
+    (
+        "statefulsets",
+        "which StatefulSets use the claim, or make it from a template",
+    ),
+    ("cronjobs", "which CronJobs use the claim"),
+    ("daemonsets", "which DaemonSets use the claim"),
+    (
+        "horizontalpodautoscalers",
+        "whether an autoscaler scales what uses it",
+    ),
+    (
+        "persistentvolumes",
+        "which driver the volume is of, and how large it really is",
+    ),
+    ("volumeattachments", "which node has the volume"),
+    (
+        "nodes",
+        "whether the node that has the volume is healthy, and what it tolerates",
+    ),
+];
+
+/// Words in a name for what can be made anew.
+const CACHES: [&str; 6] = ["cache", "tmp", "temp", "scratch", "build", "artifacts"];
+
+/// The way that is wanted. `documents` gives objects as the API server has them, in the
+/// order in which they are asked for.
+///
+/// # Errors
+/// When there is no way, and what to do instead.
+pub fn plan(
+    facts: MigrationInput<'_>,
+    wanted: Wanted<'_>,
+    documents: impl FnOnce(&[(ObjectKind, ObjectRef)]) -> Vec<Option<Value>>,
+) -> Result<MigrationPlan, MigrationBlocked> {
+    if wanted.mode != AccessMode::ReadWriteMany {
+        return Err(MigrationBlocked::Mode(wanted.mode));
+    }
+    let subject = Subject::of(wanted, facts)?;
+    let target = Target::of(&subject, wanted, facts)?;
+    let name = new_claim::name(wanted, facts)?;
+    let snapshot_class = match wanted.copy {
+        CopyBy::Snapshot => snapshot::class(&subject, &target, wanted, facts)?,
+        CopyBy::Job | CopyBy::Nothing => None,
+    };
+    let mut asked: Vec<_> = subject.users.iter().map(User::reference).collect();
+    let claim = ObjectKind::Claim;
+    asked.push((claim, claim.reference(wanted.namespace, wanted.claim)));
+    let documents: Vec<Value> = documents(&asked).into_iter().flatten().collect();
+    let mut deliveries = Vec::new();
+    for delivery in documents.iter().filter_map(Delivery::of) {
+        if !deliveries.contains(&delivery) {
+            deliveries.push(delivery);
+        }
+    }
+    let inputs = Inputs {
+        wanted,
+        facts,
+        subject: &subject,
+        target: &target,
+        name: &name,
+        snapshot_class,
+        deliveries: &deliveries,
+    };
+    let steps = steps::all(&inputs);
+    Ok(MigrationPlan {
+        title: format!(
+            "From {} to {}: claim {}/{}",
+            subject.modes(),
+            wanted.mode,
+            wanted.namespace,
+            wanted.claim
+        ),
+        kubectl: facts.cluster.kubectl.to_owned(),
+        facts: told(&inputs, &steps),
+        decide: to_decide(&inputs),
+        lost: lost(&inputs, &documents),
+        open: open(facts),
+        back: steps::back(&inputs),
+        steps,
+    })
+}
+
+fn told(inputs: &Inputs<'_>, steps: &[Step]) -> Vec<Fact> {
+    let Inputs {
+        subject, target, ..
+    } = inputs;
+    let size = new_claim::size(subject.size);
+    let driver = |driver: &str| match driver {
+        "" => String::new(),
+        name => format!(" ({name})"),
+    };
+    let mut from = format!("claim {}, {size}, {}", inputs.wanted.claim, subject.modes());
+    if let Some(class) = subject.claim.class().filter(|class| !class.is_empty()) {
+        from += &format!(", class {class}{}", driver(&subject.driver));
+    }
+    if !subject.volume_name().is_empty() {
+        from += &format!(", volume {}", subject.volume_name());
+    }
+    if let Some(node) = subject.node {
+        from += &format!(", on node {}", node.name);
+    }
+    let to = format!(
+        "claim {}, {size}, {}, class {}{}",
+        inputs.name,
+        inputs.wanted.mode,
+        target.class,
+        driver(&target.driver)
+    );
+    let mut facts = vec![
+        Fact {
+            name: "From",
+            value: from,
+        },
+        Fact {
+            name: "To",
+            value: to,
+        },
+        Fact {
+            name: "How sure",
+            value: target.sure.clone(),
+        },
+    ];
+    let others: Vec<String> = target
+        .others
+        .iter()
+        .map(|it| format!("{}{}", it.metadata.name, driver(it.driver())))
+        .collect();
+    if !others.is_empty() {
+        facts.push(Fact {
+            name: "Or",
+            value: format!("--class with one of these: {}", others.join(", ")),
+        });
+    }
+    facts.push(Fact {
+        name: "Used by",
+        value: used_by(subject),
+    });
+    let still: Vec<usize> = (1..)
+        .zip(steps)
+        .filter(|(_, step)| step.is_standstill())
+        .map(|(number, _)| number)
+        .collect();
+    let value = match (still.first(), still.last()) {
+        (Some(first), Some(last)) => {
+            format!("from step {first} to the end of step {last}")
+        }
+        _ => "not at all".to_owned(),
+    };
+    facts.push(Fact {
+        name: "Standstill",
+        value,
+    });
+    facts
+}
+
+fn used_by(subject: &Subject<'_>) -> String {
+    let users = subject.users.iter().map(|user| {
+        let mut text = user.shown();
+        let workload = user.workload;
+        if workload.replicas > 1 {
+            text += &format!(" ({} pods)", workload.replicas);
+        } else if !user.runs() {
+            text += " (no pods)";
+        }
+        let autoscalers = user.autoscalers.iter();
+        for autoscaler in autoscalers {
+            text += &format!(" with HorizontalPodAutoscaler {}", autoscaler.metadata.name);
+        }
+        text
+    });
+    let all: Vec<String> = users
+        .chain(subject.strangers.iter().map(Stranger::shown))
+        .collect();
+    if all.is_empty() {
+        "nothing".to_owned()
+    } else {
+        all.join(", ")
+    }
+}
+
+fn to_decide(inputs: &Inputs<'_>) -> Vec<String> {
+    let claim = inputs.wanted.claim;
+    let mut questions = Vec::new();
+    if inputs.wanted.copy != CopyBy::Nothing {
+        let hint = if CACHES.iter().any(|word| claim.contains(word)) {
+            " Its name says that it may be."
+        } else {
+            ""
+        };
+        questions.push(format!(
+            "Is it data at all, or a cache, a download or a build that the application rebuilds by itself?{hint} Then `--copy none` spares the standstill."
+        ));
+    }
+    questions.push(
+        "May several pods write at the same time? The new volume lets them, but the application has to cope with it. A database in files (PostgreSQL, MySQL, SQLite, Elasticsearch and most others) does not: it needs one pod, a volume for each, or replication of its own.".to_owned(),
+    );
+    if inputs.subject.claim.spec.volume_mode == VolumeMode::Filesystem {
+        questions.push(
+            "Is a network file system fast enough? Most drivers serve ReadWriteMany over NFS or the like: many small files take several times as long as on a disk, and file locks may work differently.".to_owned(),
+        );
+    }
+    questions.push(
+        "Is there a backup, and has somebody tried restoring it? The old volume stays as it is, but it is only one copy.".to_owned(),
+    );
+    questions
+}
+
+fn lost(inputs: &Inputs<'_>, documents: &[Value]) -> Vec<String> {
+    let kept = inputs.target.kept;
+    let of_files = match inputs.wanted.copy {
+        CopyBy::Nothing => format!(
+            "Everything in claim {}: the new volume is empty.",
+            inputs.wanted.claim
+        ),
+        CopyBy::Snapshot => "Of the data, nothing: the snapshot has all of it.".to_owned(),
+        CopyBy::Job if kept.lost.is_empty() => {
+            "Of the files, nothing: owners, permissions, times, links, ACLs and extended attributes are copied, and where the new storage cannot keep one that is there, the copy fails and names the file.".to_owned()
+        }
+        CopyBy::Job => kept.lost.to_owned(),
+    };
+    let mut lost = vec![of_files];
+    lost.push(
+        "Snapshots and backups of the old volume stay with it. Those of the new volume start afresh; make sure that your backups include it.".to_owned(),
+    );
+    lost.push(
+        "Labels and annotations of the old claim are not copied: a GitOps tool that finds its own label on the new claim deletes the claim if it is not in the repository. Add the ones that your backups rely on.".to_owned(),
+    );
+    for document in documents {
+        let kind = document["kind"].as_str().unwrap_or_default();
+        let path = WorkloadKind::from_name(kind).map(users::pod_spec);
+        let Some(pods) = path.and_then(|path| document.pointer(&path)) else {
+            continue;
+        };
+        if let Some(group) = pods["securityContext"]["fsGroup"].as_i64() {
+            lost.push(format!(
+                "{kind} {} sets fsGroup {group}. Many drivers apply it to ReadWriteOnce volumes only; files that are copied keep the group they have, and a directory that has to be writable for the group must be so already.",
+                document["metadata"]["name"].as_str().unwrap_or_default()
+            ));
+        }
+    }
+    lost
+}
+
+fn open(facts: MigrationInput<'_>) -> Vec<String> {
+    let unread = facts.cluster.observed.unread.iter();
+    unread
+        .filter_map(|unread| {
+            let known = QUESTIONS.iter().find(|(name, _)| unread.resource == *name);
+            let (_, question) = known?;
+            Some(unread.leaves_open(question))
+        })
+        .collect()
+}

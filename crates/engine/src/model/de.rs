@@ -1,0 +1,57 @@
+//! Reading fields the way Kubernetes does: `null` is the same as absent.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+
+use super::Text;
+
+/// The most characters that the name of an object may have.
+pub(super) const LONGEST_NAME: usize = 253;
+
+/// Reads `T`, or its default where the value is `null`.
+pub fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Reads whether a value is there at all, without keeping it; `null` is not.
+pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
+}
+
+/// Reads the name of an object, empty where the value is `null`. What is longer than any name
+/// is cut, and then still no name: it would be told again and again.
+pub fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
+    at_most::<D, { LONGEST_NAME + 1 }>(deserializer)
+}
+
+/// The same where it matters whether there is one.
+pub fn some_name<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Text>, D::Error> {
+    let name = Option::<Borrowed<'_>>::deserialize(d)?;
+    Ok(name.map(|Borrowed(name)| first(&name, LONGEST_NAME + 1)))
+}
+
+/// Reads so many bytes of a text, and leaves the others out; empty where the value is `null`.
+pub fn at_most<'de, D: Deserializer<'de>, const BYTES: usize>(
+    deserializer: D,
+) -> Result<Text, D::Error> {
+    let text = Option::<Borrowed<'_>>::deserialize(deserializer)?;
+    Ok(text.map_or_else(Text::default, |Borrowed(text)| first(&text, BYTES)))
+}
+
+#[derive(Deserialize)]
+struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// So many bytes of the text, or fewer where a character would be cut.
+fn first(text: &str, bytes: usize) -> Text {
+    let ends = text.char_indices().map(|(at, char)| at + char.len_utf8());
+    let end = match text.len() <= bytes {
+        true => text.len(),
+        false => ends.take_while(|end| *end <= bytes).last().unwrap_or(0),
+    };
+    text[..end].into()
+}

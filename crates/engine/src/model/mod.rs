@@ -1,0 +1,31 @@
+//! Facts about a cluster and the objects in it, as plain values.
+//!
+//! Nothing here knows a client, a clock or a file. Objects are read straight
+//! from bytes into the few fields that decide; what does not decide (containers,
+//! managed fields, foreign annotations) is skipped unread.
+
+pub mod access_mode;
+pub mod amount;
+pub mod autoscaler;
+pub mod claim;
+pub mod de;
+pub mod in_tree;
+pub mod labels;
+pub mod lease;
+pub mod metadata;
+pub mod node;
+pub mod object;
+pub mod pod;
+pub mod quantity;
+pub mod selector;
+mod ser;
+pub mod snapshot_class;
+pub mod storage_class;
+pub mod strategy;
+pub mod uid;
+pub mod volume;
+pub mod volume_attachment;
+pub mod workload;
+
+/// A short string, kept inline up to 24 bytes.
+pub type Text = compact_str::CompactString;

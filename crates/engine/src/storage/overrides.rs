@@ -1,0 +1,272 @@
+//! Provisioners that a policy file adds or corrects.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use super::catalog::Catalog;
+use super::entry::Entry;
+use super::glob::Glob;
+use super::modes;
+use crate::model::Text;
+use crate::model::access_mode::{AccessModes, VolumeMode};
+
+/// One provisioner as the policy file states it. What is left out stays as the
+/// catalog has it; what is stated counts as verified.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProvisionerOverride {
+    /// The provisioner's name, or a pattern in which `*` stands for any text.
+    pub name: Text,
+    /// Every access mode its file systems can have, whatever the class
+    /// parameters; `[]`: it makes no file systems.
+    #[serde(default, deserialize_with = "modes::exact")]
+    pub filesystem: Option<AccessModes>,
+    /// The same for raw block devices.
+    #[serde(default, deserialize_with = "modes::exact")]
+    pub block: Option<AccessModes>,
+    /// Whether its volumes are attached; a live CSIDriver object still wins.
+    #[serde(default)]
+    pub attach_required: Option<bool>,
+    /// Whether its volumes live on one node and carry the node affinity that
+    /// keeps pods there.
+    #[serde(default)]
+    pub node_local: Option<bool>,
+}
+
+/// Why the provisioners of a policy cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OverrideError {
+    /// A provisioner without a name.
+    #[error(
+        "a provisioner in the policy has an empty name; give it the name its StorageClasses carry in `provisioner`"
+    )]
+    NoName,
+    /// A provisioner about which nothing is said.
+    #[error(
+        "the policy says nothing about provisioner {0:?}; state `filesystem`, `block`, `attachRequired` or `nodeLocal`, or drop it"
+    )]
+    NothingStated(Text),
+    /// A name that stands in the policy twice.
+    #[error("the policy names provisioner {0:?} twice; keep one of the two")]
+    Twice(Text),
+}
+
+impl ProvisionerOverride {
+    fn correct(&self, entry: &mut Entry) {
+        for (mode, stated) in [
+            (VolumeMode::Filesystem, self.filesystem),
+            (VolumeMode::Block, self.block),
+        ] {
+            if let Some(modes) = stated {
+                entry.state_modes(mode, modes);
+            }
+        }
+        if self.attach_required.is_some() {
+            entry.attach_required = self.attach_required;
+            entry.attach_stated = true;
+        }
+        if let Some(node_local) = self.node_local {
+            entry.node_local = node_local;
+            entry.pv_node_affinity = node_local.then_some(true);
+            // A user's word holds whatever the parameters.
+            for condition in &mut entry.conditions {
+                condition.node_local = None;
+            }
+        }
+    }
+
+    /// Whether the entry says something about somebody.
+    pub fn check(&self) -> Result<(), OverrideError> {
+        if self.name.trim().is_empty() {
+            return Err(OverrideError::NoName);
+        }
+        let states_modes = self.filesystem.is_some() || self.block.is_some();
+        if !states_modes && self.attach_required.is_none() && self.node_local.is_none() {
+            return Err(OverrideError::NothingStated(self.name.clone()));
+        }
+        Ok(())
+    }
+}
+
+impl Catalog {
+    /// This catalog with a policy's provisioners added or corrected.
+    ///
+    /// An exact name corrects what the catalog finds under it, be it an exact
+    /// entry or a pattern's. A pattern corrects every entry whose name fits it,
+    /// and speaks for the names that have no entry. Where several fit, the more
+    /// precise one has the last word, and an exact name above all.
+    ///
+    /// # Errors
+    /// An empty name, a name given twice, or one about which nothing is said.
+    pub fn with_overrides(
+        &self,
+        mut overrides: Vec<ProvisionerOverride>,
+    ) -> Result<Self, OverrideError> {
+        let mut names = HashSet::new();
+        for each in &overrides {
+            each.check()?;
+            if !names.insert(each.name.as_str()) {
+                return Err(OverrideError::Twice(each.name.clone()));
+            }
+        }
+        // Broad patterns first, so that precise ones and exact names overrule them.
+        overrides.sort_by_key(|each| {
+            Glob::new(&each.name).map_or((true, 0), |glob| (false, glob.fixed_len()))
+        });
+
+        let mut catalog = self.clone();
+        for each in &overrides {
+            if let Some(glob) = Glob::new(&each.name) {
+                for entry in catalog.entries_mut() {
+                    if glob.matches(&entry.name) {
+                        each.correct(entry);
+                    }
+                }
+                if catalog.named(&each.name).is_some() {
+                    continue;
+                }
+            }
+            let mut entry = catalog
+                .get(&each.name)
+                .cloned()
+                .unwrap_or_else(|| Entry::unknown(each.name.clone()));
+            entry.name = each.name.clone();
+            each.correct(&mut entry);
+            catalog.put(entry);
+        }
+        Ok(catalog)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::access_mode::AccessMode::{ReadOnlyMany, ReadWriteMany, ReadWriteOnce};
+    use crate::storage::{Confidence, NodeLocal};
+
+    fn overrides(text: &str) -> Vec<ProvisionerOverride> {
+        serde_saphyr::from_str(text).unwrap()
+    }
+
+    fn catalog(text: &str) -> Catalog {
+        let embedded = Catalog::embedded().unwrap();
+        embedded.with_overrides(overrides(text)).unwrap()
+    }
+
+    #[test]
+    fn what_is_stated_replaces_and_what_is_not_stays() {
+        let catalog = catalog("- {name: ebs.csi.aws.com, block: [ReadWriteMany, RWO]}");
+        let entry = catalog.get("ebs.csi.aws.com").unwrap();
+        let original = Catalog::embedded().unwrap().get("ebs.csi.aws.com").unwrap();
+
+        let block = entry.modes(VolumeMode::Block);
+        let stated = AccessModes::of(&[ReadWriteOnce, ReadWriteMany]);
+        assert_eq!(block.granted, Some(stated));
+        assert_eq!(block.possible, Some(stated));
+        assert_eq!(block.confidence, Confidence::Stated);
+        assert_eq!(
+            entry.modes(VolumeMode::Filesystem),
+            original.modes(VolumeMode::Filesystem)
+        );
+        assert_eq!(entry.attach_required, Some(true));
+    }
+
+    #[test]
+    fn the_more_precise_name_has_the_last_word() {
+        let catalog = catalog(
+            "- {name: rook-ceph.rbd.csi.ceph.com, nodeLocal: true}\n\
+             - {name: '*.rbd.csi.ceph.com', filesystem: [RWO]}\n\
+             - {name: '*.csi.ceph.com', filesystem: [ROX], attachRequired: false}\n\
+             - {name: '*.example.com', filesystem: [RWX]}\n",
+        );
+        let cases = [
+            (
+                "an exact name, upon both patterns",
+                "rook-ceph.rbd.csi.ceph.com",
+                ReadWriteOnce,
+                Some(false),
+                true,
+            ),
+            (
+                "a pattern of the catalog, corrected by both",
+                "x.rbd.csi.ceph.com",
+                ReadWriteOnce,
+                Some(false),
+                false,
+            ),
+            (
+                "an exact entry that the broad one fits",
+                "nfs.csi.ceph.com",
+                ReadOnlyMany,
+                Some(false),
+                false,
+            ),
+            (
+                "a name of no entry",
+                "new.csi.ceph.com",
+                ReadOnlyMany,
+                Some(false),
+                false,
+            ),
+            (
+                "a pattern of its own",
+                "disk.example.com",
+                ReadWriteMany,
+                None,
+                false,
+            ),
+        ];
+        for (case, name, mode, attach_required, node_local) in cases {
+            let entry = catalog.get(name).unwrap();
+            assert_eq!(
+                entry.modes(VolumeMode::Filesystem).granted,
+                Some(AccessModes::of(&[mode])),
+                "{case}"
+            );
+            assert_eq!(entry.attach_required, attach_required, "{case}");
+            assert_eq!(entry.node_local, node_local, "{case}");
+        }
+        assert_eq!(catalog.get("disk.example.org"), None);
+    }
+
+    #[test]
+    fn a_word_on_node_local_data_holds_whatever_the_parameters() {
+        let catalog = catalog("- {name: rancher.io/local-path, nodeLocal: true}");
+        let rack = [("nodeAffinityKey", "rack")];
+        let local = |catalog: &Catalog| catalog.node_local("rancher.io/local-path", rack);
+        assert_eq!(local(&catalog), NodeLocal::Pinned);
+        assert_eq!(local(Catalog::embedded().unwrap()), NodeLocal::No);
+    }
+
+    #[test]
+    fn overrides_that_make_no_sense_are_refused() {
+        let cases = [
+            ("- {name: ' ', block: []}", OverrideError::NoName),
+            ("- {name: a}", OverrideError::NothingStated("a".into())),
+            (
+                "- {name: a, block: []}\n- {name: a, nodeLocal: true}",
+                OverrideError::Twice("a".into()),
+            ),
+        ];
+        for (text, expected) in cases {
+            let error = Catalog::embedded()
+                .unwrap()
+                .with_overrides(overrides(text))
+                .unwrap_err();
+            assert_eq!(error, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mode_that_is_none_is_refused_with_its_line() {
+        let error = serde_saphyr::from_str::<Vec<ProvisionerOverride>>(
+            "- name: a\n  filesystem: [ReadWriteSometimes]\n",
+        )
+        .unwrap_err()
+        .to_string();
+        assert!(error.contains("ReadWriteSometimes"), "{error}");
+        assert!(error.contains("line 2"), "{error}");
+    }
+}

@@ -1,0 +1,285 @@
+//! The engine: one object and what it means for its volumes.
+//!
+//! Every door calls [`evaluate`], so that the webhook, `check` and the rest say
+//! the same of the same object.
+//!
+//! ```text
+//! Review ─▶ Situation ─▶ rules ─▶ hazards ─▶ policy ─▶ findings ─▶ remedy ─▶ Verdict
+//!                          ▲                                        │
+//!                          └────────── the patched object ──────────┘
+//! ```
+
+mod claim;
+mod complexity_limit;
+mod existing_violations;
+mod fencing;
+mod finding;
+mod owner;
+mod repair;
+mod scaling;
+mod workload;
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use json_patch::Patch;
+use serde_json::Value;
+
+pub use finding::shortened;
+pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};
+
+use crate::analysis::Facts;
+use crate::model::metadata::Metadata;
+use crate::model::object::{Object, ObjectRef};
+use crate::model::workload::WorkloadKind;
+use crate::policy::{Action, Policy, RemedyChoice, Resolved, Target};
+use crate::rules::Hazard;
+use crate::snapshot::{View, WorkBudget};
+use crate::storage::{Catalog, OverrideError};
+
+/// Of what is ignored in an object's annotations, so many parts are told one by one.
+const MOST_NOTICES: usize = 8;
+
+/// What was submitted for judgement, read only where it is needed.
+pub trait Document {
+    /// The object as it was received.
+    fn object(&self) -> Option<&Value>;
+
+    /// Whether the update changes the pod template in any way. Where the
+    /// documents cannot be compared, it is taken to.
+    fn changes_template(&self) -> bool;
+
+    /// The account that asks for it; `None` where nobody does, as for files.
+    fn requester(&self) -> Option<Cow<'_, str>> {
+        None
+    }
+
+    /// Whether the object is to be deleted; it is then as it was before.
+    fn deletes(&self) -> bool {
+        false
+    }
+
+    /// Whether there was more in the lists of the objects than was read.
+    fn is_cut(&self) -> bool {
+        false
+    }
+
+    /// When it was submitted; `None` where that has no meaning, as for files.
+    fn moment(&self) -> Option<Timestamp> {
+        None
+    }
+}
+
+/// What is to be judged.
+#[derive(Clone, Copy)]
+pub struct Review<'a> {
+    /// The object.
+    pub object: &'a Object,
+    /// The object before the update under way; `None` for a new object.
+    pub old: Option<&'a Object>,
+    /// The object's name, for messages and the policy.
+    pub reference: &'a ObjectRef,
+    /// For an [`Object::Scale`]: the kind of workload it scales.
+    pub scaled: Option<WorkloadKind>,
+    /// What was submitted.
+    pub document: &'a dyn Document,
+    /// What is asked for beside the findings.
+    pub mode: Mode,
+}
+
+/// What is asked for beside the findings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// No more: what the policy says to fix is denied where it is grave, else
+    /// warned of.
+    Judge,
+    /// A patch where the policy says to fix.
+    Admit,
+    /// No patch, but every remedy that helps with each finding.
+    Propose,
+    /// A patch for what would be denied or fixed, where a remedy helps. Several pods
+    /// are not put on one node unless somebody asked for that.
+    Repair {
+        /// The remedy to take in place of the one that the policy chooses.
+        remedy: Option<RemedyChoice>,
+    },
+}
+
+/// What comes of a review.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// What was found, the gravest first.
+    pub findings: Vec<Finding>,
+    /// The patch that goes with the findings whose action is [`Action::Fix`].
+    pub patch: Option<Patch>,
+    /// Things to tell the user about the policy's own annotations, as sentences.
+    pub notices: Vec<String>,
+    /// Whether the object was too much to judge, which is what the finding says.
+    pub too_complex: bool,
+}
+
+impl Verdict {
+    /// The gravest action of all findings; [`Action::Ignore`] where nothing was found.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        self.findings
+            .iter()
+            .map(|finding| finding.action)
+            .min()
+            .unwrap_or(Action::Ignore)
+    }
+
+    /// The same with warnings in place of denials, and a sentence that says why.
+    #[must_use]
+    pub fn without_denials(mut self, why: String) -> Self {
+        for finding in &mut self.findings {
+            if finding.action == Action::Deny {
+                finding.action = Action::Warn;
+            }
+        }
+        self.notices.push(finding::shortened(why));
+        self
+    }
+
+    /// The findings with that action.
+    pub fn with(&self, action: Action) -> impl Iterator<Item = &Finding> {
+        self.findings
+            .iter()
+            .filter(move |finding| finding.action == action)
+    }
+}
+
+/// A policy and the catalog as it corrects it.
+#[derive(Clone, Debug)]
+pub struct EffectivePolicy {
+    policy: Policy,
+    catalog: Catalog,
+}
+
+impl EffectivePolicy {
+    /// Puts a policy's own provisioners into the catalog.
+    ///
+    /// # Errors
+    /// When the policy's provisioners contradict themselves.
+    pub fn new(policy: Policy, catalog: &Catalog) -> Result<Self, OverrideError> {
+        let catalog = catalog.with_overrides(policy.provisioners().to_vec())?;
+        Ok(Self { policy, catalog })
+    }
+
+    /// The policy.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The catalog.
+    #[must_use]
+    pub const fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+}
+
+/// Judges one object in a cluster.
+#[must_use]
+pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy) -> Verdict {
+    let steps = WorkBudget::new(complexity_limit::WORK_BUDGET);
+    let facts = Facts {
+        view: view.within(&steps),
+        catalog: &effective.catalog,
+        nodes: effective.policy.nodes(),
+    };
+    let evaluation = Evaluation {
+        review,
+        policy: &effective.policy,
+        facts,
+    };
+    if review
+        .object
+        .metadata()
+        .is_some_and(|metadata| metadata.deleting)
+    {
+        return Verdict::default();
+    }
+    if review.document.is_cut() {
+        return evaluation.too_complex();
+    }
+    let verdict = match review.object {
+        Object::Workload(workload) => evaluation.workload(workload),
+        Object::Claim(claim) => evaluation.claim(claim),
+        Object::Autoscaler(autoscaler) => evaluation.autoscaler(autoscaler),
+        Object::Scale(scale) => evaluation.scale(scale),
+        Object::Node(node) => evaluation.node(node),
+        Object::VolumeAttachment(attachment) => evaluation.attachment(attachment),
+        Object::Volume(_)
+        | Object::StorageClass(_)
+        | Object::CsiDriver(_)
+        | Object::Namespace(_)
+        | Object::Lease(_) => Verdict::default(),
+    };
+    if steps.are_used_up() {
+        return evaluation.too_complex();
+    }
+    verdict
+}
+
+/// One review with everything that is needed to judge it.
+struct Evaluation<'a> {
+    review: &'a Review<'a>,
+    policy: &'a Policy,
+    facts: Facts<'a>,
+}
+
+impl Evaluation<'_> {
+    /// Decides about hazards of an object that no remedy is for.
+    fn plain(&self, hazards: &[Hazard], resolved: &Resolved<'_>) -> Verdict {
+        let findings = hazards
+            .iter()
+            .map(|hazard| {
+                let decision = resolved.decide(hazard.rule, hazard.outcome, hazard.certainty);
+                let action = match decision.action {
+                    Action::Fix => decision.without_remedy,
+                    other => other,
+                };
+                Finding::decided(hazard, self.review.reference, action, &decision)
+            })
+            .collect();
+        Verdict {
+            findings,
+            ..Verdict::default()
+        }
+    }
+
+    /// Gathers what the policy says of an object, lets `decide` use it, and adds
+    /// what the policy has to tell. `controlled` says whether the object has a
+    /// controller that would fight back.
+    fn with_policy(
+        &self,
+        metadata: &Metadata,
+        kind: &str,
+        controlled: bool,
+        decide: impl FnOnce(&Resolved<'_>) -> Verdict,
+    ) -> Verdict {
+        let namespace = self.facts.view.namespace(&metadata.namespace).found();
+        let shown = metadata.shown_name();
+        let target = Target {
+            namespace: &metadata.namespace,
+            namespace_labels: namespace.as_ref().map(|it| &it.metadata.labels),
+            namespace_annotations: namespace.as_ref().map(|it| &it.metadata.annotations),
+            kind,
+            name: &shown,
+            annotations: &metadata.annotations,
+            controlled,
+        };
+        let resolved = self.policy.resolve(&target);
+        let mut verdict = decide(&resolved);
+        let mut passed_over = resolved.passed_over().iter();
+        let told = passed_over.by_ref().take(MOST_NOTICES);
+        let told = told.map(|notice| finding::shortened(notice.to_string()));
+        verdict.notices.extend(told);
+        if passed_over.next().is_some() {
+            let more = "Other parts of the multi-attach-guard.dev annotations are ignored too.";
+            verdict.notices.push(more.to_owned());
+        }
+        verdict
+    }
+}

@@ -1,0 +1,199 @@
+//! What a verdict says about one hazard.
+
+use std::fmt;
+
+use json_patch::Patch;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use crate::model::Text;
+use crate::model::object::ObjectRef;
+use crate::policy::{Action, Directive, SuppressedBy, Suppression};
+use crate::remedy::Remedy;
+use crate::rules::{Certainty, Hazard, Outcome};
+
+/// Warnings are cut to this many characters, as the Kubernetes documentation
+/// on admission webhooks asks for.
+pub const WARNING_LENGTH: usize = 120;
+
+/// One hazard, and what is done about it.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The rule's public name.
+    pub rule: &'static str,
+    /// What comes of the hazard when nobody steps in.
+    pub outcome: Outcome,
+    /// How sure it is.
+    pub certainty: Certainty,
+    /// What is done about it.
+    pub action: Action,
+    /// The object at fault.
+    pub object: ObjectRef,
+    /// The field at fault, `spec.strategy` for example.
+    pub field_path: String,
+    /// The claims and volumes concerned, by name.
+    pub volumes: Vec<Text>,
+    /// The object, the fact seen, the consequence and what to do: full sentences.
+    pub message: String,
+    /// The same in a few words.
+    pub brief: String,
+    /// What would help, the remedy the policy chooses first. Only filled where
+    /// the review asks for proposals.
+    pub remedies: Vec<Proposal>,
+    /// Why nobody is bothered with it, where somebody asked for that.
+    pub suppressed: Option<Suppressed>,
+    /// Why it is a warning, where the policy has more and somebody asked for less.
+    pub lowered: Option<Suppressed>,
+}
+
+/// Why nobody is bothered with a finding, or less than the policy has it. Shown as the
+/// reason and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suppressed {
+    /// Where that was asked for.
+    pub by: SuppressedBy,
+    /// Why, in that person's words.
+    pub reason: String,
+}
+
+impl From<Suppression<'_>> for Suppressed {
+    fn from(suppression: Suppression<'_>) -> Self {
+        Self {
+            by: suppression.by,
+            reason: suppression.reason.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Suppressed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)?;
+        match self.by {
+            SuppressedBy::Exemption { line } => write!(f, " (policy, line {line})"),
+            SuppressedBy::Namespace if self.reason.is_empty() => f.write_str("namespace"),
+            SuppressedBy::Namespace => f.write_str(" (namespace)"),
+            SuppressedBy::Object => Ok(()),
+        }
+    }
+}
+
+/// A remedy that was tried on the object and helps.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The remedy.
+    pub remedy: &'static Remedy,
+    /// The patch on the object as it was received.
+    pub patch: Patch,
+}
+
+impl Serialize for Proposal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Proposal", 3)?;
+        fields.serialize_field("name", self.remedy.name)?;
+        fields.serialize_field("cost", self.remedy.cost)?;
+        fields.serialize_field("patch", &self.patch)?;
+        fields.end()
+    }
+}
+
+impl Finding {
+    /// The finding for `hazard` on `object`.
+    pub(super) fn new(hazard: &Hazard, object: &ObjectRef, action: Action) -> Self {
+        Self {
+            rule: hazard.rule,
+            outcome: hazard.outcome,
+            certainty: hazard.certainty,
+            action,
+            object: object.clone(),
+            field_path: hazard.field_path.clone(),
+            volumes: hazard.volumes.clone(),
+            message: [&object.to_string(), ": ", &hazard.what, " ", &hazard.advice].concat(),
+            brief: hazard.brief.clone(),
+            remedies: Vec::new(),
+            suppressed: None,
+            lowered: None,
+        }
+    }
+
+    /// The same, with who asked for less than the policy has.
+    pub(super) fn decided(
+        hazard: &Hazard,
+        object: &ObjectRef,
+        action: Action,
+        decision: &Directive<'_>,
+    ) -> Self {
+        let lowered = decision.lowered.filter(|_| action == Action::Warn);
+        Self {
+            suppressed: decision.suppressed.map(Suppressed::from),
+            lowered: lowered.map(Suppressed::from),
+            ..Self::new(hazard, object, action)
+        }
+    }
+
+    /// The finding for `hazard` on `object`, against which `proposal` was applied.
+    pub(super) fn repaired(hazard: &Hazard, object: &ObjectRef, proposal: Proposal) -> Self {
+        let remedy = proposal.remedy;
+        Self {
+            message: format!(
+                "{object}: {} To keep that from happening, {}. {}",
+                hazard.what, remedy.effect, remedy.cost
+            ),
+            brief: format!("fixed with {}: {}", remedy.name, remedy.effect),
+            remedies: vec![proposal],
+            ..Self::new(hazard, object, Action::Fix)
+        }
+    }
+
+    /// The rule and what it found, on one line of at most [`WARNING_LENGTH`] characters.
+    #[must_use]
+    pub fn warning(&self) -> String {
+        shortened(format!("{}: {}", self.rule, self.brief))
+    }
+}
+
+/// The text on one line and no longer than [`WARNING_LENGTH`] characters.
+pub fn shortened(text: String) -> String {
+    let text = if text.contains(char::is_control) {
+        text.replace(char::is_control, " ")
+    } else {
+        text
+    };
+    if text.chars().count() <= WARNING_LENGTH {
+        return text;
+    }
+    let mut short: String = text.chars().take(WARNING_LENGTH - 1).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_one_short_line() {
+        assert_eq!(shortened("fine".to_owned()), "fine");
+        assert_eq!(shortened("two\nlines".to_owned()), "two lines");
+        let long = shortened("ü".repeat(500));
+        assert_eq!(long.chars().count(), WARNING_LENGTH);
+        assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn a_reason_is_shown_with_where_it_stands() {
+        let cases = [
+            (SuppressedBy::Object, "agreed", "agreed"),
+            (SuppressedBy::Namespace, "agreed", "agreed (namespace)"),
+            (SuppressedBy::Namespace, "", "namespace"),
+            (
+                SuppressedBy::Exemption { line: 3 },
+                "agreed",
+                "agreed (policy, line 3)",
+            ),
+        ];
+        for (by, reason, expected) in cases {
+            let reason = reason.to_owned();
+            assert_eq!(Suppressed { by, reason }.to_string(), expected);
+        }
+    }
+}

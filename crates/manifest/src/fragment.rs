@@ -1,0 +1,135 @@
+//! Parts of objects, as kustomize and others merge them into whole ones.
+
+use super::tree::{Id, Shape, Tree};
+use engine::model::object::ObjectKind;
+use engine::model::workload::WorkloadKind;
+
+/// The first field that an object of `kind` must have and this one lacks; the API
+/// server would refuse it, so that it can only be a patch or an example.
+///
+/// Source: the validation of each kind in the Kubernetes tree (`pkg/apis/*/validation`).
+pub(super) fn missing(
+    tree: &Tree<'_>,
+    id: Id,
+    kind: ObjectKind,
+    api_version: &str,
+) -> Option<&'static str> {
+    required(kind, api_version)
+        .iter()
+        .copied()
+        .find(|field| !has(tree, id, field))
+}
+
+fn required(kind: ObjectKind, api_version: &str) -> &'static [&'static str] {
+    match kind {
+        ObjectKind::Workload(WorkloadKind::Job) => &["spec.template.spec"],
+        // These versions took the selector from the template's labels.
+        ObjectKind::Workload(
+            WorkloadKind::Deployment
+            | WorkloadKind::ReplicaSet
+            | WorkloadKind::StatefulSet
+            | WorkloadKind::DaemonSet,
+        ) if matches!(api_version, "extensions/v1beta1" | "apps/v1beta1") => {
+            &["spec.template.spec"]
+        }
+        ObjectKind::Workload(
+            WorkloadKind::Deployment
+            | WorkloadKind::ReplicaSet
+            | WorkloadKind::StatefulSet
+            | WorkloadKind::DaemonSet,
+        ) => &["spec.selector", "spec.template.spec"],
+        ObjectKind::Workload(WorkloadKind::CronJob) => &["spec.jobTemplate.spec.template.spec"],
+        ObjectKind::Claim | ObjectKind::Volume => &["spec.accessModes"],
+        ObjectKind::StorageClass => &["provisioner"],
+        ObjectKind::Autoscaler => &["spec.scaleTargetRef"],
+        _ => &[],
+    }
+}
+
+/// Whether something stands under `path`, `null` and empty lists aside.
+fn has(tree: &Tree<'_>, id: Id, path: &str) -> bool {
+    let value = path
+        .split('.')
+        .try_fold(id, |id, name| Some(tree.entry(id, name)?.1));
+    value.is_some_and(|value| {
+        let value = tree.target(value);
+        match &tree.node(value).shape {
+            Shape::Scalar(scalar) => scalar.meaning() != super::scalar::Meaning::Null,
+            Shape::Sequence { .. } => tree.children(value).next().is_some(),
+            Shape::Mapping { .. } | Shape::Alias(_) => true,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::versions::kind_of;
+    use super::*;
+
+    #[test]
+    fn what_the_api_server_would_refuse_is_a_part() {
+        let table = [
+            (
+                "apps/v1",
+                "Deployment",
+                "spec: {selector: {}, template: {spec: {}}}",
+                None,
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                "spec: {template: {spec: {}}}",
+                Some("spec.selector"),
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                "spec: {selector: {}, replicas: 2}",
+                Some("spec.template.spec"),
+            ),
+            (
+                "extensions/v1beta1",
+                "Deployment",
+                "spec: {template: {spec: {}}}",
+                None,
+            ),
+            (
+                "batch/v1",
+                "CronJob",
+                "spec: {suspend: true}",
+                Some("spec.jobTemplate.spec.template.spec"),
+            ),
+            (
+                "v1",
+                "PersistentVolumeClaim",
+                "spec: {accessModes: [ReadWriteOnce]}",
+                None,
+            ),
+            (
+                "v1",
+                "PersistentVolumeClaim",
+                "spec: {accessModes: null}",
+                Some("spec.accessModes"),
+            ),
+            (
+                "v1",
+                "PersistentVolumeClaim",
+                "spec: {accessModes: []}",
+                Some("spec.accessModes"),
+            ),
+            (
+                "storage.k8s.io/v1",
+                "StorageClass",
+                "metadata: {name: a}",
+                Some("provisioner"),
+            ),
+            ("v1", "Node", "metadata: {name: a}", None),
+        ];
+        for (api_version, kind, text, expected) in table {
+            let tree = Tree::parse(text).unwrap().unwrap();
+            let (object, _) = kind_of(api_version, kind).unwrap();
+            let found = missing(&tree, tree.root(), object, api_version);
+            assert_eq!(found, expected, "{kind} {text}");
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! The objects of kinds that are read here, out of many manifests.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::error::{Fault, Problem, ReadError};
+use super::field_index::FieldIndex;
+use super::fragment;
+use super::helm_hook::HelmHook;
+use super::locate::{Spot, locate};
+use super::opaque_kinds;
+use super::read::{Position, located, read};
+use super::source::Source;
+use super::template;
+use super::tree::Tree;
+use super::versions::{Gone, kind_of};
+use super::visit::Manifest;
+use engine::model::Text;
+use engine::model::metadata::Metadata;
+use engine::model::object::{Object, ObjectKind, ObjectRef};
+
+/// Placeholders that one object may hold where a number or a list should be.
+const MAX_PLACEHOLDERS: usize = 32;
+
+/// An object of a kind that is read here.
+#[derive(Debug)]
+pub struct Item {
+    /// Where it stands.
+    pub place: Position,
+    /// Where it starts, in bytes of the file.
+    pub start: usize,
+    /// The object as its manifest names it, without a namespace it does not say.
+    pub reference: ObjectRef,
+    /// The object.
+    pub object: Object,
+    /// The first field without which it is only a part of an object.
+    pub missing: Option<&'static str>,
+    /// The Helm hook that it is.
+    pub hook: Option<HelmHook>,
+    /// The Helm template it was rendered from.
+    pub template: Option<Box<str>>,
+    /// What is kept of its document, where that was asked for.
+    pub outline: Option<FieldIndex>,
+    /// What its author should know, though it is read.
+    pub notes: Vec<Note>,
+}
+
+/// Something about the writing of an object.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// Where, in bytes of the file.
+    pub spot: Spot,
+    /// A sentence or two.
+    pub text: String,
+}
+
+/// The objects of some sources.
+#[derive(Debug, Default)]
+pub struct Objects {
+    /// Those of kinds that are read here, in the order of the text.
+    pub items: Vec<Item>,
+    /// How many of other kinds there are.
+    pub skipped: BTreeMap<String, usize>,
+    /// How many stand for objects that a controller makes of them, by kind.
+    pub unopened: BTreeMap<String, usize>,
+    /// Documents that are no Kubernetes objects.
+    pub others: usize,
+    /// Documents and objects that are to be filled in before they can be read.
+    pub templates: usize,
+    /// Manifests that could not be read.
+    pub errors: Vec<ReadError>,
+}
+
+/// What is made of one object while its file is at hand.
+enum Outcome {
+    Skipped(Text),
+    Unopened(Text),
+    Template,
+    Wrong(Box<ReadError>),
+    Item(Box<Item>),
+}
+
+/// Reads the objects of `sources`, on all processors; their outlines too where
+/// `outlines` says so. `done` is told each time a source was read.
+pub fn read_objects(sources: &[Source], outlines: bool, done: impl Fn() + Sync) -> Objects {
+    let reading = read(sources, |manifest| outcome(manifest, outlines), done);
+    let mut objects = Objects {
+        others: reading.others,
+        templates: reading.templates,
+        errors: reading.errors,
+        ..Objects::default()
+    };
+    for (place, outcome) in reading.objects {
+        match outcome {
+            Outcome::Skipped(kind) => *objects.skipped.entry(kind.into()).or_default() += 1,
+            Outcome::Unopened(kind) => *objects.unopened.entry(kind.into()).or_default() += 1,
+            Outcome::Template => objects.templates += 1,
+            Outcome::Wrong(error) => objects.errors.push(ReadError {
+                file: sources[place.source].name.clone(),
+                ..*error
+            }),
+            Outcome::Item(item) => objects.items.push(Item { place, ..*item }),
+        }
+    }
+    objects
+}
+
+fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
+    let Some((kind, gone)) = kind_of(manifest.api_version, manifest.kind) else {
+        return if opaque_kinds::stands_for_others(manifest.api_version, manifest.kind) {
+            Outcome::Unopened(manifest.kind.into())
+        } else {
+            Outcome::Skipped(manifest.kind.into())
+        };
+    };
+    if template::is_unrendered(manifest, kind) {
+        return Outcome::Template;
+    }
+    let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
+    let missing = fragment::missing(tree, id, kind, manifest.api_version);
+    match decode(manifest, kind) {
+        Ok(object) => Outcome::Item(Box::new(Item {
+            place: Position {
+                source: 0,
+                part: 0,
+                items: Box::default(),
+            },
+            start: part.start + tree.node(id).start as usize,
+            reference: reference(manifest, &object),
+            missing: missing.or_else(|| is_nameless(&object).then_some("metadata.name")),
+            object,
+            hook: HelmHook::of(tree, id),
+            template: part.template().map(Into::into),
+            outline: outlines.then(|| FieldIndex::of(tree, id, part)),
+            notes: notes(manifest, gone),
+        })),
+        // A patch may hold anything in the place of a list or a number.
+        Err(_) if missing.is_some() || template::is_template(part.text) => Outcome::Template,
+        Err(fault) => Outcome::Wrong(Box::new(located("", tree.lines(), part, fault))),
+    }
+}
+
+/// Reads an object. A placeholder in the place of something other than text is
+/// read as if nothing stood there.
+fn decode(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> Result<Object, Fault> {
+    let (tree, id) = (manifest.tree, manifest.id);
+    let mut blank = Vec::new();
+    loop {
+        let reason = match tree.decode_seed(id, kind, &blank) {
+            Ok(object) => return Ok(object),
+            Err(reason) => reason,
+        };
+        let at = reason.at().unwrap_or(tree.node(id).start as usize);
+        if blank.len() == MAX_PLACEHOLDERS || blank.contains(&at) || !is_placeholder(tree, at) {
+            let kind = kind.name();
+            return Err(Fault::new(at, Problem::Malformed { kind, reason }));
+        }
+        blank.push(at);
+    }
+}
+
+fn is_placeholder(tree: &Tree<'_>, at: usize) -> bool {
+    tree.scalar_at(at)
+        .is_some_and(|scalar| template::is_placeholder(&scalar.text))
+}
+
+fn reference(manifest: &Manifest<'_, '_>, object: &Object) -> ObjectRef {
+    let metadata = object.metadata();
+    let (tree, id) = (manifest.tree, manifest.id);
+    let written = || {
+        let metadata = tree.at(id, &["metadata"])?;
+        tree.string(metadata, "name").map(Text::from)
+    };
+    ObjectRef {
+        api_version: manifest.api_version.into(),
+        kind: manifest.kind.into(),
+        namespace: metadata
+            .map(|metadata| metadata.namespace.clone())
+            .filter(|namespace| !namespace.is_empty()),
+        name: metadata.map_or_else(|| written().unwrap_or_default(), Metadata::shown_name),
+    }
+}
+
+fn is_nameless(object: &Object) -> bool {
+    match object {
+        Object::Volume(volume) => volume.metadata.name.is_empty(),
+        Object::StorageClass(class) => class.metadata.name.is_empty(),
+        Object::CsiDriver(driver) => driver.metadata.name.is_empty(),
+        Object::Node(node) => node.metadata.name.is_empty(),
+        _ => object
+            .metadata()
+            .is_none_or(|metadata| metadata.shown_name().is_empty()),
+    }
+}
+
+fn notes(manifest: &Manifest<'_, '_>, gone: Option<Gone>) -> Vec<Note> {
+    let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
+    let in_file = |spot: Spot| Spot {
+        start: spot.start + part.start,
+        end: spot.end + part.start,
+    };
+    let line = |id| {
+        let (line, _) = tree.lines().line_and_column(tree.node(id).start as usize);
+        line + part.line - 1
+    };
+    let mut notes = Vec::new();
+    if let Some(Gone { successor, since }) = gone {
+        notes.push(Note {
+            spot: in_file(locate(tree, id, "apiVersion")),
+            text: format!(
+                "Kubernetes {since} and later refuse {}; write apiVersion: {successor}. The object is judged as if it said so.",
+                manifest.api_version
+            ),
+        });
+    }
+    // Without lines, two places of the same key would read the same.
+    let mut said = HashSet::new();
+    for repeated in tree.repeated(id) {
+        let node = tree.node(repeated.second);
+        let key = tree.key_text(repeated.second).unwrap_or_default();
+        // Nobody sees the lines of what was rendered.
+        let times = if part.template().is_some() {
+            "is set twice".to_owned()
+        } else {
+            let (first, second) = (line(repeated.first), line(repeated.second));
+            format!("is set on line {first} and again on line {second}")
+        };
+        let text =
+            format!("The key \"{key}\" {times}; the last one counts. Remove one of the two.");
+        if said.insert(text.clone()) {
+            notes.push(Note {
+                spot: in_file(Spot {
+                    start: node.start as usize,
+                    end: node.end as usize,
+                }),
+                text,
+            });
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::Source;
+    use super::read_objects;
+
+    /// What [`read_objects`] makes of a text: a word a field for each item, then what
+    /// else there is.
+    fn told(text: &str) -> String {
+        let read = read_objects(&[Source::in_memory("-", text.to_owned())], true, || {});
+        let mut told: Vec<String> = read
+            .items
+            .iter()
+            .map(|item| {
+                let missing = item
+                    .missing
+                    .map_or_else(String::new, |it| format!(" without {it}"));
+                let notes: Vec<&str> = item.notes.iter().map(|note| note.text.as_str()).collect();
+                format!("{}{missing}{}", item.reference, notes.concat())
+            })
+            .collect();
+        told.extend((read.templates > 0).then(|| "template".to_owned()));
+        told.extend((read.others > 0).then(|| "other".to_owned()));
+        told.extend(read.skipped.keys().map(|kind| format!("skipped {kind}")));
+        told.extend(read.errors.iter().map(ToString::to_string));
+        told.join("; ")
+    }
+
+    #[test]
+    fn every_object_is_sorted() {
+        const DEPLOYMENT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
+        const WHOLE: &str = "selector: {}, template: {spec: {}}";
+        let deployment = |rest: &str| format!("{DEPLOYMENT}spec: {{{rest}, {WHOLE}}}\n");
+        let claim = |modes: &str| {
+            format!(
+                "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: c}}\nspec: {{accessModes: {modes}}}"
+            )
+        };
+        let table = [
+            (deployment("replicas: 1"), "Deployment web"),
+            (deployment("replicas: 1.0"), "Deployment web"),
+            (deployment("replicas: '${N}'"), "Deployment web"),
+            (deployment("replicas: \"{{ n }}\""), "Deployment web"),
+            (deployment("strategy: {type: '${S}'}"), "template"),
+            (
+                deployment("replicas: many"),
+                "-:4:18: This Deployment cannot be read: expected a whole number, found the text \"many\".",
+            ),
+            (
+                deployment("replicas: 1").replace("web", "'{{ n }}'"),
+                "template",
+            ),
+            (
+                deployment("replicas: 1").replace("web", "'${N}'"),
+                "Deployment ${N}",
+            ),
+            (deployment("replicas: 1") + "sops: {mac: x}\n", "template"),
+            (
+                format!("{DEPLOYMENT}spec: {{replicas: 2}}\n"),
+                "Deployment web without spec.selector",
+            ),
+            (format!("{DEPLOYMENT}spec: {{replicas: two}}\n"), "template"),
+            (
+                deployment("replicas: 1").replace("name: web", "labels: {}"),
+                "Deployment  without metadata.name",
+            ),
+            (claim("[ReadWriteOnce]"), "PersistentVolumeClaim c"),
+            (
+                claim("null"),
+                "PersistentVolumeClaim c without spec.accessModes",
+            ),
+            (claim("['${M}']"), "template"),
+            (
+                claim("ReadWriteOnce"),
+                "-:4:21: This PersistentVolumeClaim cannot be read: expected a list of access modes, found the text \"ReadWriteOnce\".",
+            ),
+            (
+                deployment("replicas: 1").replace("apps/v1", "extensions/v1beta1"),
+                "Deployment webKubernetes 1.16 and later refuse extensions/v1beta1; write apiVersion: apps/v1. The object is judged as if it said so.",
+            ),
+            (
+                deployment("replicas: 1, replicas: 2"),
+                "Deployment webThe key \"replicas\" is set on line 4 and again on line 4; the last one counts. Remove one of the two.",
+            ),
+            (
+                format!(
+                    "# Source: web/templates/web.yaml\n{}",
+                    deployment("replicas: 1, replicas: 2, x: {replicas: 1, replicas: 2}")
+                ),
+                "Deployment webThe key \"replicas\" is set twice; the last one counts. Remove one of the two.",
+            ),
+            (
+                "apiVersion: v1\nkind: Service\nmetadata: {name: s, name: t}\n".to_owned(),
+                "skipped Service",
+            ),
+            ("replicas: 1\nreplicas: 2\n".to_owned(), "other"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(told(&text), expected, "{text}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_text_is_an_error_only_where_it_is_a_manifest_or_was_named() {
+        use super::super::find::{Exclude, find};
+        use std::fs;
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = b"apiVersion: v1\nkind: Pod\nmetadata: {name: caf\xe9}\n".to_vec();
+        let wide: Vec<u8> = [0xff, 0xfe]
+            .into_iter()
+            .chain(
+                "kind: Pod\napiVersion: v1\n"
+                    .encode_utf16()
+                    .flat_map(u16::to_le_bytes),
+            )
+            .collect();
+        for (name, bytes, is_manifest) in [
+            ("binary.yaml", b"a: \0\x01".to_vec(), false),
+            ("latin1.yaml", b"a: caf\xe9\n".to_vec(), false),
+            ("pod.yaml", manifest, true),
+            ("wide.yaml", wide, true),
+            ("utf16.yaml", b"\xff\xfea\0:\0".to_vec(), false),
+        ] {
+            let file = folder.path().join(name);
+            fs::write(&file, bytes).unwrap();
+            for (path, errors) in [(folder.path(), is_manifest), (&file, true)] {
+                let found = find(
+                    &[path.to_owned()],
+                    &Exclude::nothing(),
+                    &mut std::io::empty(),
+                );
+                let read = read_objects(&found.sources, false, || {});
+                assert_eq!(
+                    (read.errors.len(), read.others),
+                    (usize::from(errors), usize::from(!errors)),
+                    "{name}"
+                );
+            }
+            fs::remove_file(file).unwrap();
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What is still to be filled in: templates, placeholders, encrypted values.
+
+use super::tree::{Id, Tree};
+use super::versions::kind_of;
+use super::visit::Manifest;
+use engine::model::object::ObjectKind;
+
+/// Marks of template languages that make text something other than YAML: Helm and
+/// Jinja, their statements, ERB.
+const MARKS: [&str; 4] = ["{{", "{%", "<%", "${"];
+
+/// Whether the text is to be filled in before it is YAML.
+pub(super) fn is_template(text: &str) -> bool {
+    MARKS.iter().any(|mark| text.contains(mark)) || starts_with_a_mark(text)
+}
+
+/// Whether a value starts with `@` or `%`, as no YAML does and placeholders such as
+/// `@IMAGE@` do.
+fn starts_with_a_mark(text: &str) -> bool {
+    text.lines().any(|line| {
+        let value = line.split_once(": ").map_or(line, |(_, value)| value);
+        let value = value.trim_start().trim_start_matches("- ");
+        value.starts_with(['@', '%']) && !line.starts_with('%')
+    })
+}
+
+/// Whether the file is a template of ytt, whose code stands in comments, so that it is YAML
+/// before it is filled in too: `#@ code` or an annotation such as `#@overlay/match`, on a line
+/// of its own or in the place of a value. All documents of such a file are to be filled in, as
+/// an `#@ if` in one may hold for the next (<https://carvel.dev/ytt/docs/latest/lang/>).
+pub(super) fn is_ytt(text: &str) -> bool {
+    let is_code = |line: &str| {
+        line.split_once("#@").is_some_and(|(before, code)| {
+            let key = before.trim_end();
+            let stands = key.is_empty() || (key != before && key.ends_with([':', '-']));
+            let word = code.split_once('/').map_or("", |(word, _)| word);
+            let is_annotation = !word.is_empty() && word.bytes().all(|it| it.is_ascii_lowercase());
+            stands && (code.starts_with(' ') || is_annotation)
+        })
+    };
+    text.contains("#@") && text.lines().any(is_code)
+}
+
+/// Whether somebody is to put another text in place of this one: `${N}`, `$N`,
+/// `{{ .Values.n }}`, `<N>`, `@N@`, `__N__`, `ENC[…]`.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    let text = text.trim();
+    let word = |text: &str| {
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|it| it.is_ascii_alphanumeric() || b"_-. ".contains(&it))
+    };
+    let between = |start: &str, end: &str| {
+        text.strip_prefix(start)
+            .and_then(|rest| rest.strip_suffix(end))
+            .is_some_and(word)
+    };
+    MARKS.iter().any(|mark| text.contains(mark))
+        || text.contains("$(")
+        || text.starts_with("ENC[")
+        || text.strip_prefix('$').is_some_and(word)
+        || [
+            ("<", ">"),
+            ("@", "@"),
+            ("%", "%"),
+            ("__", "__"),
+            ("[[", "]]"),
+        ]
+        .into_iter()
+        .any(|(start, end)| between(start, end))
+}
+
+/// Whether an object cannot be judged before it is filled in: its name is to be
+/// rendered, it is encrypted, or what its volumes hang on is a placeholder.
+pub(super) fn is_unrendered(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> bool {
+    let (tree, id) = (manifest.tree, manifest.id);
+    let rendered_name = ["name", "namespace"].into_iter().all(|field| {
+        tree.at(id, &["metadata", field])
+            .is_none_or(|name| !tree.scalars(name).any(|it| it.text.contains("{{")))
+    });
+    let decisive: &[&[&str]] = match kind {
+        ObjectKind::Workload(_) => &[&["spec", "strategy"]],
+        ObjectKind::Claim | ObjectKind::Volume => &[&["spec", "accessModes"]],
+        ObjectKind::StorageClass => &[&["provisioner"]],
+        _ => &[],
+    };
+    !rendered_name
+        || tree.entry(id, "sops").is_some()
+        || decisive
+            .iter()
+            .any(|path| holds_placeholder(tree, id, path))
+}
+
+fn holds_placeholder(tree: &Tree<'_>, id: Id, path: &[&str]) -> bool {
+    tree.at(id, path).is_some_and(|value| {
+        tree.scalars(tree.target(value))
+            .any(|scalar| is_placeholder(&scalar.text))
+    })
+}
+
+/// Whether text that is not YAML says of itself that it is an object of a kind that
+/// is read here: only then is it a manifest that cannot be read, and not something
+/// else.
+pub(super) fn says_it_is_a_manifest(text: &str) -> bool {
+    let json = text.trim_start().starts_with('{');
+    let values = |key: &str| -> Vec<&str> {
+        text.lines()
+            .filter_map(|line| {
+                let line = if json {
+                    line.trim_start_matches(['{', ' ', '\t'])
+                } else {
+                    line
+                };
+                let rest = line.trim_start_matches('"').strip_prefix(key)?;
+                let value = rest.trim_start_matches('"').strip_prefix(':')?;
+                let value = value.split(" #").next().unwrap_or_default();
+                Some(value.trim_matches([' ', '\t', '\r', '"', '\'', ',', '}']))
+            })
+            .collect()
+    };
+    let (versions, kinds) = (values("apiVersion"), values("kind"));
+    match (versions.first(), kinds.first()) {
+        (Some(version), Some(kind)) => *kind == "List" || kind_of(version, kind).is_some(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_told_from_words() {
+        for text in [
+            "${N}",
+            "${N:-1}",
+            "$N",
+            "{{ .Values.n }}",
+            "<N>",
+            "<your class>",
+            "@N@",
+            "__N__",
+            "%N%",
+            "[[ n ]]",
+            "$(N)",
+            "ENC[AES256_GCM,data:x]",
+            "<% n %>",
+        ] {
+            assert!(is_placeholder(text), "{text}");
+        }
+        for text in [
+            "", "web", "25%", "a@b", "<", "__", "$", "100%", "1<2>3", "_a_",
+        ] {
+            assert!(!is_placeholder(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn templates_are_told_from_mistakes() {
+        for text in [
+            "a: 1\n{{- if .Values.x }}\nb: 2\n",
+            "a: {% n %}\n",
+            "image: @IMAGE@\n",
+            "args:\n- %ARGS%\n",
+        ] {
+            assert!(is_template(text), "{text}");
+        }
+        for text in ["a: [\n", "%YAML 1.1\n---\na: [", "a: b: c"] {
+            assert!(!is_template(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn code_of_ytt_is_told_from_comments() {
+        for text in [
+            "#@ load(\"@ytt:data\", \"data\")\n---\na: 1\n",
+            "a:\n  b: #@ data.values.b\n",
+            "a:\n  - #@ data.values.b\n",
+            "a:\n  #@ if/end data.values.b:\n  b: 1\n",
+            "#@data/values\n---\na: 1\n",
+            "a:\n  #@overlay/match missing_ok=True\n  b: 1\n",
+        ] {
+            assert!(is_ytt(text), "{text}");
+        }
+        for text in [
+            "a: 1 # @ here\n",
+            "#@author: me\na: 1\n",
+            "a:#@ b\n",
+            "a: 'b #@ c'\n",
+            "a: b#@c/d\n",
+            "#@/a/b\n",
+        ] {
+            assert!(!is_ytt(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_kinds_that_are_read_make_a_manifest() {
+        for (text, expected) in [
+            (
+                "apiVersion: apps/v1\nkind: Deployment # here\nspec: [\n",
+                true,
+            ),
+            (
+                "kind: \"PersistentVolumeClaim\"\r\napiVersion: 'v1'\r\nspec: [\r\n",
+                true,
+            ),
+            (
+                "{\"apiVersion\": \"v1\",\n \"kind\": \"Pod\", \"spec\": [\n",
+                false,
+            ),
+            (
+                "{\n  \"apiVersion\": \"v1\",\n  \"kind\": \"Pod\",\n  \"spec\": [\n",
+                true,
+            ),
+            ("apiVersion: v1\nkind: List\nitems: [\n", true),
+            ("apiVersion: v1\nkind: Service\nspec: [\n", false),
+            (
+                "apiVersion: example.com/v1\nkind: Deployment\nspec: [\n",
+                false,
+            ),
+            ("spec:\n  apiVersion: v1\n  kind: Pod\n  a: [\n", false),
+            ("a: [\n", false),
+        ] {
+            assert_eq!(says_it_is_a_manifest(text), expected, "{text}");
+        }
+    }
+}

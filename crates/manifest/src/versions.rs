@@ -1,0 +1,67 @@
+//! API versions that Kubernetes no longer serves.
+
+use engine::model::object::ObjectKind;
+
+/// A version that is gone: what took its place, and the release that no longer had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gone {
+    pub(super) successor: &'static str,
+    pub(super) since: &'static str,
+}
+
+/// Source: the Kubernetes documentation, "Deprecated API Migration Guide".
+const GONE: [(&str, Gone); 7] = [
+    ("extensions/v1beta1", gone("apps/v1", "1.16")),
+    ("apps/v1beta1", gone("apps/v1", "1.16")),
+    ("apps/v1beta2", gone("apps/v1", "1.16")),
+    ("batch/v1beta1", gone("batch/v1", "1.25")),
+    ("autoscaling/v2beta1", gone("autoscaling/v2", "1.25")),
+    ("autoscaling/v2beta2", gone("autoscaling/v2", "1.26")),
+    ("storage.k8s.io/v1beta1", gone("storage.k8s.io/v1", "1.22")),
+];
+
+const fn gone(successor: &'static str, since: &'static str) -> Gone {
+    Gone { successor, since }
+}
+
+/// The kind of an object that is read here, and what became of its version if that
+/// is gone. The fields that decide are the same in both.
+pub(super) fn kind_of(api_version: &str, kind: &str) -> Option<(ObjectKind, Option<Gone>)> {
+    let gone = GONE
+        .iter()
+        .find(|(version, _)| *version == api_version)
+        .map(|(_, gone)| *gone);
+    let served = gone.map_or(api_version, |gone| gone.successor);
+    Some((ObjectKind::of_manifest(served, kind)?, gone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_versions_are_read_as_their_successors() {
+        for (api_version, kind, name, since) in [
+            (
+                "extensions/v1beta1",
+                "Deployment",
+                Some("Deployment"),
+                Some("1.16"),
+            ),
+            ("extensions/v1beta1", "Ingress", None, None),
+            ("batch/v1beta1", "CronJob", Some("CronJob"), Some("1.25")),
+            ("apps/v1", "Deployment", Some("Deployment"), None),
+            ("v1", "Node", Some("Node"), None),
+            ("v1", "Service", None, None),
+        ] {
+            let found = kind_of(api_version, kind);
+            assert_eq!(
+                found.map(|(kind, _)| kind.name()),
+                name,
+                "{api_version} {kind}"
+            );
+            let gone = found.and_then(|(_, gone)| gone);
+            assert_eq!(gone.map(|it| it.since), since, "{api_version} {kind}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Facts from files: manifests that stand for a cluster.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use engine::model::object::Object;
+use engine::snapshot::Snapshot;
+use manifest::error::{Problem, ReadError};
+use manifest::find::{Exclude, find};
+use manifest::objects::{Item, read_objects};
+use manifest::position::line_and_column;
+use manifest::source::Source;
+
+/// The namespace of namespaced objects that name none, as for kubectl.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// Facts that could not be read. Facts that are half there would mislead, so
+/// one fault in one file is enough; all faults are told at once.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FactsError {
+    /// What could not be read, in the order of the files. Never empty.
+    #[error("{}", one_a_line(.0))]
+    Unreadable(Vec<ReadError>),
+    /// Objects that are still to be filled in, as nobody's cluster has them.
+    #[error(
+        "{paths}: Placeholders such as ${{NAME}} or {{{{ .Values.name }}}} stand in {count} of the objects; expected facts as a cluster has them. Fill them in first, or leave those files out."
+    )]
+    Placeholders {
+        /// The paths as given.
+        paths: String,
+        /// How many objects.
+        count: usize,
+    },
+    /// Files that hold nothing of use, a wrong path most likely.
+    #[error(
+        "{paths}: No facts were found here; expected YAML or JSON files with StorageClasses, PersistentVolumes, Nodes and the like."
+    )]
+    Nothing {
+        /// The paths as given.
+        paths: String,
+    },
+}
+
+fn one_a_line(errors: &[ReadError]) -> String {
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// A cluster of the objects in the files and directories `paths`; `-` reads
+/// `stdin`. Kinds that decide nothing are passed over. What the files do not
+/// hold is absent: they are taken for the whole cluster.
+///
+/// # Errors
+///
+/// When a file cannot be read or parsed, an object is malformed, or nothing of
+/// use is found at all.
+pub fn load(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Snapshot, FactsError> {
+    let mut cluster = Snapshot::complete();
+    load_into(&mut cluster, paths, stdin)?;
+    Ok(cluster)
+}
+
+/// As [`load`], into a cluster that may hold facts already.
+///
+/// # Errors
+///
+/// As [`load`]; the cluster then holds those facts that could be read.
+pub fn load_into(
+    cluster: &mut Snapshot,
+    paths: &[PathBuf],
+    stdin: &mut dyn Read,
+) -> Result<(), FactsError> {
+    let found = find(paths, &Exclude::nothing(), stdin);
+    let read = read_objects(&found.sources, false, || {});
+    let mut errors = found.errors;
+    errors.extend(read.errors);
+    let mut facts = 0_usize;
+    for mut item in read.items {
+        facts += 1;
+        if item.reference.name.is_empty() {
+            errors.push(nameless(&found.sources, &item));
+            continue;
+        }
+        place_in_default_namespace(&mut item.object);
+        cluster.apply(item.object);
+    }
+    if !errors.is_empty() {
+        return Err(FactsError::Unreadable(errors));
+    }
+    let named = || {
+        let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+        paths.join(", ")
+    };
+    if read.templates > 0 {
+        return Err(FactsError::Placeholders {
+            paths: named(),
+            count: read.templates,
+        });
+    }
+    if facts == 0 {
+        return Err(FactsError::Nothing { paths: named() });
+    }
+    Ok(())
+}
+
+fn nameless(sources: &[Source], item: &Item) -> ReadError {
+    let source = &sources[item.place.source];
+    let text = source.text().unwrap_or_default();
+    let (line, column) = line_and_column(&text, item.start);
+    ReadError {
+        file: source.name.clone(),
+        line: Some(line),
+        column: Some(column),
+        problem: Problem::Nameless {
+            kind: item.reference.kind.to_string(),
+        },
+    }
+}
+
+fn place_in_default_namespace(object: &mut Object) {
+    if !matches!(object, Object::Namespace(_))
+        && let Some(metadata) = object.metadata_mut()
+        && metadata.namespace.is_empty()
+    {
+        metadata.namespace = DEFAULT_NAMESPACE.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use engine::model::object::ObjectKind;
+    use engine::model::workload::WorkloadKind;
+    use engine::snapshot::Lookup;
+
+    fn folder(files: &[(&str, &str)]) -> TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        folder
+    }
+
+    fn load_folder(folder: &TempDir) -> Result<Snapshot, String> {
+        let root = format!("{}/", folder.path().display());
+        load(&[folder.path().to_path_buf()], &mut std::io::empty())
+            .map_err(|error| error.to_string().replace(&root, ""))
+    }
+
+    #[test]
+    fn documents_lists_and_json_become_facts_and_the_rest_is_absent() {
+        let cluster = load_folder(&folder(&[
+            (
+                "a.yaml",
+                "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: fast}\nprovisioner: p\n\
+                 ---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n\
+                 ---\napiVersion: example.com/v1\nkind: Node\nmetadata: {name: odd}\n",
+            ),
+            (
+                "b.json",
+                r#"{"apiVersion":"v1","kind":"List","items":[
+                    {"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}},
+                    {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"}}]}"#,
+            ),
+        ]))
+        .unwrap();
+        assert!(cluster.view().storage_class("fast").found().is_some());
+        assert!(cluster.view().claim("default", "data").found().is_some());
+        assert_eq!(cluster.view().claim("shop", "data"), Lookup::Absent);
+        assert_eq!(cluster.count(ObjectKind::Node), 1);
+        let web = cluster
+            .view()
+            .workload(WorkloadKind::Deployment, "shop", "web");
+        assert!(web.found().is_some());
+        assert_eq!(cluster.view().volume("pv"), Lookup::Absent);
+    }
+
+    #[test]
+    fn every_fault_is_told_with_its_place() {
+        let cases: [(&str, &str, &str); 6] = [
+            ("not YAML", "apiVersion: v1\nkind: Node\na: [", "f.yaml:3:"),
+            (
+                "a field of the wrong type",
+                "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\n# a class\napiVersion: storage.k8s.io/v1\n\
+                 kind: StorageClass\nmetadata: {name: c}\nprovisioner: [x]\n",
+                "f.yaml:9:14: This StorageClass cannot be read: expected a string, found a list",
+            ),
+            (
+                "an item of a list",
+                "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata: {}\n",
+                "f.yaml:4:3: This Node has no name; a fact needs metadata.name.",
+            ),
+            (
+                "a placeholder",
+                "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\n\
+                 metadata: {name: '{{ c }}'}\nprovisioner: p\n",
+                "Placeholders such as ${NAME} or {{ .Values.name }} stand in 1 of the objects;",
+            ),
+            (
+                "nothing of use",
+                "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
+                "No facts were found here",
+            ),
+            ("nothing at all", "", "No facts were found here"),
+        ];
+        for (name, text, expected) in cases {
+            let error = load_folder(&folder(&[("f.yaml", text)])).unwrap_err();
+            assert!(error.contains(expected), "{name}: {error}");
+        }
+        let broken = "apiVersion: v1\nkind: Node\na: [";
+        let both = load_folder(&folder(&[("a.yaml", broken), ("b.yaml", broken)])).unwrap_err();
+        assert!(
+            both.contains("a.yaml:") && both.contains("b.yaml:"),
+            "{both}"
+        );
+        let missing = load(&["/no/such/folder".into()], &mut std::io::empty());
+        assert!(
+            missing
+                .unwrap_err()
+                .to_string()
+                .starts_with("/no/such/folder: ")
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! The facts of an index as YAML that [`super::facts`] reads back.
+//!
+//! Written from the facts themselves, so what the tool does not use is not in
+//! it: no pod, no container, no annotation of others, no volume handle.
+
+use std::io;
+
+use serde_json::{Value, json, to_value};
+
+use engine::model::storage_class::StorageClass;
+use engine::snapshot::{Snapshot, StoredObject};
+
+/// Stands for a class parameter that may be a secret.
+const REDACTED: &str = "REDACTED";
+
+/// Parts of the names of class parameters that hold a secret itself rather than
+/// the name of a Secret (`restuserkey` of the in-tree GlusterFS provisioner).
+const SECRET_PARAMETERS: [&str; 6] = [
+    "password",
+    "passphrase",
+    "restuserkey",
+    "secretkey",
+    "accesskey",
+    "token",
+];
+
+/// A snapshot that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The place it goes to does not take it.
+    #[error(
+        "The snapshot could not be written: {0}. Check the disk and the permissions of the target."
+    )]
+    Write(#[from] io::Error),
+    /// A fact that YAML cannot hold.
+    #[error("A fact could not be written as YAML: {0}. Please report this.")]
+    Encode(#[from] serde_saphyr::ser::Error),
+    /// A fact that cannot be taken apart.
+    #[error("A fact could not be written down: {0}. Please report this.")]
+    Fact(#[from] serde_json::Error),
+}
+
+/// Writes namespaces, classes, drivers, nodes, volumes and claims, each kind
+/// sorted by name, so that two snapshots of one cluster compare line by line.
+/// What may be a secret in a class's parameters is replaced by `REDACTED`.
+///
+/// # Errors
+///
+/// When `out` does not take what is written to it.
+pub fn write(cluster: &Snapshot, out: &mut dyn io::Write) -> Result<(), SnapshotError> {
+    let mut manifests = Vec::new();
+    for object in cluster.objects() {
+        if let Some((place, manifest)) = manifest(object)? {
+            let key = object.key();
+            manifests.push(((place, key.namespace, key.name), manifest));
+        }
+    }
+    manifests.sort_unstable_by_key(|(key, _)| *key);
+    for (_, manifest) in manifests {
+        let document = serde_saphyr::to_string(&manifest)?;
+        write!(out, "---\n{document}")?;
+    }
+    Ok(())
+}
+
+/// The object's manifest and the place of its kind; `None` for kinds that do not
+/// belong into a snapshot.
+fn manifest(object: &StoredObject) -> Result<Option<(usize, Value)>, serde_json::Error> {
+    let (place, fields) = match object {
+        StoredObject::Namespace(it) => (0, to_value(it)?),
+        StoredObject::StorageClass(it) => (1, to_value(redacted(it))?),
+        StoredObject::CsiDriver(it) => (2, to_value(it)?),
+        StoredObject::Node(it) => (3, to_value(it)?),
+        StoredObject::Volume(it) => (4, to_value(it)?),
+        StoredObject::Claim(it) => (5, to_value(it)?),
+        StoredObject::Workload(_) | StoredObject::Autoscaler(_) | StoredObject::Lease(_) => {
+            return Ok(None);
+        }
+    };
+    let kind = object.kind();
+    let mut manifest = json!({"apiVersion": kind.api_version(), "kind": kind.name()});
+    if let (Value::Object(manifest), Value::Object(fields)) = (&mut manifest, fields) {
+        manifest.extend(fields);
+        // Whose owner an object is decides about workloads, which are not written.
+        if let Some(Value::Object(metadata)) = manifest.get_mut("metadata") {
+            metadata.remove("uid");
+        }
+    }
+    Ok(Some((place, manifest)))
+}
+
+fn redacted(class: &StorageClass) -> StorageClass {
+    let parameters = class.parameters.iter().map(|(key, value)| {
+        let name = key.to_ascii_lowercase();
+        let secret = SECRET_PARAMETERS.iter().any(|part| name.contains(part));
+        (key, if secret { REDACTED } else { value })
+    });
+    StorageClass {
+        parameters: parameters.collect(),
+        ..class.clone()
+    }
+}
+
+#[cfg(test)]
+#[path = "snapshot_tests.rs"]
+mod tests;

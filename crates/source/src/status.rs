@@ -1,0 +1,245 @@
+//! What a live view knows about itself.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use engine::model::object::ObjectKind;
+
+use super::resource::{WATCHED, Watched};
+
+/// How it stands with one kind of object.
+#[derive(Clone, Debug)]
+pub struct KindStatus {
+    /// The kind.
+    pub kind: ObjectKind,
+    /// The resource's name as in permissions, such as `persistentvolumeclaims`:
+    /// one of a small fixed set, fit for a label.
+    pub resource: &'static str,
+    /// Whether all objects have been heard of once. From then on it stays so.
+    pub synced: bool,
+    /// How many objects of the kind are held.
+    pub objects: usize,
+    /// How many events since the start brought an object that could not be read.
+    pub malformed: u64,
+    /// When the API server last sent an object of the kind.
+    pub last_event: Option<Timestamp>,
+    /// Whether the API server is heard.
+    pub link: Link,
+}
+
+/// Whether the API server is heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// It has not answered yet.
+    Connecting,
+    /// It answers.
+    Connected {
+        /// Since when.
+        since: Timestamp,
+    },
+    /// It does not answer; what is known of the kind grows old.
+    Disconnected {
+        /// Since when.
+        since: Timestamp,
+        /// The last error.
+        reason: String,
+    },
+    /// It answers that these objects may not be listed or watched.
+    Forbidden {
+        /// In the API server's words.
+        reason: String,
+    },
+    /// It does not know the resource.
+    NotServed,
+}
+
+impl KindStatus {
+    /// Whether the API server says that it will never answer about the kind.
+    pub(super) const fn is_refused(&self) -> bool {
+        matches!(self.link, Link::Forbidden { .. } | Link::NotServed)
+    }
+
+    /// Whether the facts about the kind are complete and kept up to date.
+    #[must_use]
+    pub const fn is_current(&self) -> bool {
+        self.synced && matches!(self.link, Link::Connected { .. })
+    }
+}
+
+/// One sentence: how it stands and, where it stands badly, what to do.
+impl fmt::Display for KindStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let resource = self.resource;
+        let stale = if self.synced {
+            "answers come from what was known before"
+        } else {
+            "nothing is known of them yet"
+        };
+        match &self.link {
+            Link::Connecting => write!(f, "The API server has not been asked for {resource} yet."),
+            Link::Connected { .. } if !self.synced => {
+                write!(f, "The first list of {resource} is not complete yet.")
+            }
+            Link::Connected { .. } => {
+                write!(
+                    f,
+                    "All {resource} are known and followed: {}.",
+                    self.objects
+                )
+            }
+            Link::Disconnected { since, reason } => write!(
+                f,
+                "The API server has not answered about {resource} since {since:.0} ({reason}); {stale}. It is asked again and again."
+            ),
+            Link::Forbidden { reason } => write!(
+                f,
+                "The API server does not let this program follow {resource} ({reason}); {stale}. Grant it the verbs get, list and watch on {resource}."
+            ),
+            Link::NotServed => write!(
+                f,
+                "The API server does not serve {resource}; {stale}. It needs Kubernetes 1.30 or newer."
+            ),
+        }
+    }
+}
+
+/// The statuses of the kinds that are followed.
+#[derive(Debug)]
+pub(super) struct Statuses {
+    kinds: Vec<(Watched, Mutex<SyncState>)>,
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct SyncState {
+    synced: bool,
+    malformed: u64,
+    last_event: Option<Timestamp>,
+    link: Link,
+}
+
+impl Statuses {
+    pub(super) fn of(kinds: impl Fn(ObjectKind) -> bool) -> Self {
+        let state = || {
+            Mutex::new(SyncState {
+                synced: false,
+                malformed: 0,
+                last_event: None,
+                link: Link::Connecting,
+            })
+        };
+        Self {
+            kinds: WATCHED
+                .into_iter()
+                .filter(|watched| kinds(watched.kind))
+                .map(|watched| (watched, state()))
+                .collect(),
+            changed: watch::Sender::new(()),
+        }
+    }
+
+    pub(super) fn watched(&self) -> impl Iterator<Item = Watched> {
+        self.kinds.iter().map(|(watched, _)| *watched)
+    }
+
+    /// Whether to ask for objects of that kind: it is followed, or never is as its objects
+    /// change all the time. Of another there may be no right to it.
+    pub(super) fn may_ask(&self, kind: ObjectKind) -> bool {
+        kind == ObjectKind::Lease || self.watched().any(|watched| watched.kind == kind)
+    }
+
+    /// Told of every event, list and change of a link.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    pub(super) fn report(&self, count: impl Fn(ObjectKind) -> usize) -> Vec<KindStatus> {
+        self.kinds
+            .iter()
+            .map(|(watched, state)| {
+                let state = lock(state);
+                KindStatus {
+                    kind: watched.kind,
+                    resource: watched.plural,
+                    synced: state.synced,
+                    objects: count(watched.kind),
+                    malformed: state.malformed,
+                    last_event: state.last_event,
+                    link: state.link.clone(),
+                }
+            })
+            .collect()
+    }
+
+    /// The API server answered a list or a watch of the resource at `path`.
+    pub(super) fn answered(&self, path: &str) {
+        let found = self
+            .kinds
+            .iter()
+            .find(|(watched, _)| watched.path() == path);
+        if let Some((watched, _)) = found {
+            self.link(watched.kind, |link| match link {
+                Link::Connected { .. } => None,
+                _ => Some(Link::Connected {
+                    since: Timestamp::now(),
+                }),
+            });
+        }
+    }
+
+    /// An object arrived.
+    pub(super) fn event(&self, kind: ObjectKind, readable: bool) {
+        self.change(kind, |state| {
+            state.last_event = Some(Timestamp::now());
+            state.malformed += u64::from(!readable);
+            true
+        });
+    }
+
+    /// The list of all objects is complete.
+    pub(super) fn synced(&self, kind: ObjectKind) {
+        self.change(kind, |state| !std::mem::replace(&mut state.synced, true));
+    }
+
+    /// The API server could not be heard; an outage begins with its first error.
+    pub(super) fn disconnected(&self, kind: ObjectKind, reason: String) {
+        self.link(kind, |link| {
+            let since = match link {
+                Link::Disconnected { since, .. } => *since,
+                _ => Timestamp::now(),
+            };
+            Some(Link::Disconnected { since, reason })
+        });
+    }
+
+    /// The API server says no.
+    pub(super) fn refused(&self, kind: ObjectKind, answer: Link) {
+        self.link(kind, |_| Some(answer));
+    }
+
+    fn link(&self, kind: ObjectKind, next: impl FnOnce(&Link) -> Option<Link>) {
+        self.change(kind, |state| match next(&state.link) {
+            Some(link) => {
+                state.link = link;
+                true
+            }
+            None => false,
+        });
+    }
+
+    fn change(&self, kind: ObjectKind, change: impl FnOnce(&mut SyncState) -> bool) {
+        let Some((_, state)) = self.kinds.iter().find(|(watched, _)| watched.kind == kind) else {
+            return;
+        };
+        if change(&mut lock(state)) {
+            self.changed.send_replace(());
+        }
+    }
+}
+
+fn lock(state: &Mutex<SyncState>) -> MutexGuard<'_, SyncState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

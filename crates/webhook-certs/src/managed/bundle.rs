@@ -1,0 +1,70 @@
+//! The `caBundle` of a webhook: the authorities that the API server trusts there.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use rustls::RootCertStore;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+
+use crate::pair::ServingPair;
+use crate::pem;
+
+/// The most authorities that are kept beside the one in use, so that a bundle
+/// cannot grow without end.
+const MOST_OTHERS: usize = 16;
+
+/// Certificates of authorities, in the order in which they stand.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bundle(Vec<CertificateDer<'static>>);
+
+impl Bundle {
+    /// Reads the certificates among `pem`; the rest the API server cannot use
+    /// either.
+    pub(super) fn read(pem: &[u8]) -> Self {
+        Self(CertificateDer::pem_slice_iter(pem).flatten().collect())
+    }
+
+    /// As the API server takes it.
+    pub(super) fn pem(&self) -> String {
+        pem::certificates(&self.0)
+    }
+
+    /// Whether a client that trusts these accepts `pair`.
+    pub(super) fn accepts(&self, pair: &ServingPair) -> bool {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(self.0.iter().cloned());
+        pair.is_accepted(&roots)
+    }
+
+    /// `authority` first and then, if there are to be `others`, those that are
+    /// here and have not expired at `now`.
+    pub(super) fn led_by(
+        &self,
+        authority: &CertificateDer<'static>,
+        others: bool,
+        now: Timestamp,
+    ) -> Self {
+        let kept = self
+            .0
+            .iter()
+            .filter(|it| others && *it != authority && has_not_expired(it, now))
+            .take(MOST_OTHERS);
+        Self([authority].into_iter().chain(kept).cloned().collect())
+    }
+
+    /// Whether the same authorities are trusted.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        let set = |bundle: &'_ Self| -> BTreeSet<Vec<u8>> {
+            bundle.0.iter().map(|it| it.to_vec()).collect()
+        };
+        set(self) == set(other)
+    }
+}
+
+fn has_not_expired(certificate: &CertificateDer<'_>, now: Timestamp) -> bool {
+    X509Certificate::from_der(certificate)
+        .is_ok_and(|(_, it)| it.validity().not_after.timestamp() >= now.as_second())
+}

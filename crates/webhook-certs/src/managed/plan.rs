@@ -1,0 +1,206 @@
+//! What is to be done next, given what was seen of the cluster at a moment.
+//!
+//! The order in which nothing fails: a new authority is in every caBundle, beside
+//! the old one, before a certificate by it is shown; and the old one leaves the
+//! caBundles long after the last certificate by it is shown no more.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustls_pki_types::CertificateDer;
+
+use super::bundle::Bundle;
+use super::stored::{Issued, IssuedSecret};
+use crate::pair::ServingPair;
+
+/// The authority that every caBundle holds, and since when that is seen.
+#[derive(Default)]
+pub(super) struct Trust(Option<(CertificateDer<'static>, Duration)>);
+
+impl Trust {
+    /// For how long every caBundle has been seen to hold the stored authority, if they
+    /// do. `running` is for how long this process has been running.
+    pub(super) fn lasts(&mut self, seen: &Seen<'_>, running: Duration) -> Option<Duration> {
+        let stored = seen.stored.issued().filter(|it| seen.trust(&it.pair));
+        let authority = stored.map(|it| it.authority.certificate());
+        if self.0.as_ref().map(|it| &it.0) != authority {
+            self.0 = authority.map(|it| (it.clone(), running));
+        }
+        let since = self.0.as_ref()?.1;
+        Some(running.saturating_sub(since))
+    }
+}
+
+/// What was seen, and when.
+pub(super) struct Seen<'a> {
+    pub(super) stored: &'a IssuedSecret,
+    /// The webhook configurations there are. `None`: they could not be read.
+    pub(super) configurations: Option<&'a [Configuration]>,
+    /// What this process shows.
+    pub(super) serving: Option<&'a ServingPair>,
+    /// For how long every caBundle has held the stored authority.
+    pub(super) trusted_for: Option<Duration>,
+    /// What the certificate must be for.
+    pub(super) names: &'a [String],
+    pub(super) now: Timestamp,
+}
+
+/// One webhook configuration.
+pub(super) struct Configuration {
+    pub(super) kind: &'static str,
+    pub(super) resource_version: String,
+    /// The caBundle of each webhook, by the webhook's name.
+    pub(super) bundles: Vec<(String, Bundle)>,
+}
+
+/// How long things take to get about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spread {
+    /// After this long every API server goes by a new caBundle.
+    pub(super) settled: Duration,
+    /// After this long no replica shows a certificate by the authority before.
+    pub(super) forgotten: Duration,
+}
+
+/// What is to be done.
+#[derive(Default)]
+pub(super) struct RotationPlan<'a> {
+    /// What to write into the Secret.
+    pub(super) write: Option<Write<'a>>,
+    /// The caBundles that are not as they should be.
+    pub(super) patches: Vec<Patch<'a>>,
+    /// After how long to show the stored certificate, if it is not shown yet.
+    pub(super) serve_in: Option<Duration>,
+}
+
+/// What to write into the Secret, and why.
+pub(super) enum Write<'a> {
+    /// A new authority and a certificate by it.
+    Authority(Reason),
+    /// A new certificate by this authority.
+    Certificate(&'a Issued, Reason),
+}
+
+/// Why something is written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    Absent,
+    Unusable(String),
+    AuthorityDue(Timestamp),
+    CertificateDue(Timestamp),
+    Names,
+}
+
+/// The caBundles of a configuration as they should be.
+pub(super) struct Patch<'a> {
+    pub(super) configuration: &'a Configuration,
+    pub(super) bundles: Vec<(&'a str, Bundle)>,
+}
+
+impl<'a> Seen<'a> {
+    /// What is to be done next. When something is written, the rest is for the
+    /// case that this fails.
+    pub(super) fn plan(&self, spread: Spread) -> RotationPlan<'a> {
+        match self.stored {
+            IssuedSecret::Absent => RotationPlan::writing(Write::Authority(Reason::Absent)),
+            IssuedSecret::Unusable(why) => {
+                RotationPlan::writing(Write::Authority(Reason::Unusable(why.clone())))
+            }
+            IssuedSecret::Usable(issued) => RotationPlan {
+                write: self.write(issued),
+                patches: self.patches(issued, spread),
+                serve_in: self.serve_in(issued, spread),
+            },
+        }
+    }
+
+    fn write(&self, issued: &'a Issued) -> Option<Write<'a>> {
+        let Issued { authority, pair } = issued;
+        if is_due(authority.not_before(), authority.not_after(), self.now) {
+            let reason = Reason::AuthorityDue(authority.not_after());
+            return Some(Write::Authority(reason));
+        }
+        let reason = if is_due(pair.not_before(), pair.not_after(), self.now) {
+            Reason::CertificateDue(pair.not_after())
+        } else if self.names.iter().any(|name| !pair.is_for(name)) {
+            Reason::Names
+        } else {
+            return None;
+        };
+        Some(Write::Certificate(issued, reason))
+    }
+
+    fn patches(&self, issued: &Issued, spread: Spread) -> Vec<Patch<'a>> {
+        let others = self.trusted_for.is_none_or(|it| it < spread.forgotten);
+        let authority = issued.authority.certificate();
+        let patch = |configuration: &'a Configuration| {
+            let wanted = configuration.bundles.iter().filter_map(|(name, bundle)| {
+                let wanted = bundle.led_by(authority, others, self.now);
+                (!bundle.is(&wanted)).then_some((name.as_str(), wanted))
+            });
+            Patch {
+                configuration,
+                bundles: wanted.collect(),
+            }
+        };
+        let configurations = self.configurations.unwrap_or_default().iter();
+        configurations
+            .map(patch)
+            .filter(|it| !it.bundles.is_empty())
+            .collect()
+    }
+
+    fn serve_in(&self, issued: &Issued, spread: Spread) -> Option<Duration> {
+        let trusted_for = self.trusted_for?;
+        let Some(serving) = self.serving else {
+            return Some(Duration::ZERO);
+        };
+        if serving.is(&issued.pair) || !issued.pair.is_current(self.now) {
+            return None;
+        }
+        let is_well = serving.is_current(self.now) && self.trust(serving);
+        Some(match is_well {
+            true => spread.settled.saturating_sub(trusted_for),
+            false => Duration::ZERO,
+        })
+    }
+
+    /// Whether every caBundle is known to accept `pair`.
+    fn trust(&self, pair: &ServingPair) -> bool {
+        self.configurations.is_some_and(|configurations| {
+            let bundles = configurations.iter().flat_map(|it| &it.bundles);
+            bundles.into_iter().all(|(_, bundle)| bundle.accepts(pair))
+        })
+    }
+}
+
+impl<'a> RotationPlan<'a> {
+    fn writing(write: Write<'a>) -> Self {
+        Self {
+            write: Some(write),
+            ..Self::default()
+        }
+    }
+}
+
+/// Whether two thirds of the time are over, as for the certificates of kubelets.
+fn is_due(from: Timestamp, until: Timestamp, now: Timestamp) -> bool {
+    let lifetime = until.duration_since(from);
+    now.duration_since(from) >= lifetime * 2 / 3
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => write!(f, "it was not there"),
+            Self::Unusable(why) => write!(f, "what it held cannot be used: {why}"),
+            Self::AuthorityDue(until) => write!(f, "the authority is good until {until} only"),
+            Self::CertificateDue(until) => write!(f, "the certificate is good until {until} only"),
+            Self::Names => write!(
+                f,
+                "the certificate was not for every name that is asked for"
+            ),
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! The documents of a review, of which no more is parsed than is needed.
+//!
+//! A review may be 37 MiB, and as a tree of values many times that. So the
+//! documents stay bytes, and of the object only what a repair is judged by
+//! becomes a tree.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::request::{Operation, Request};
+use engine::model::Text;
+use engine::verdict::Document;
+
+/// An object with more values than this, beside what is left out, is not
+/// repaired. At some hundred bytes a value it bounds a tree to about 10 MiB; a
+/// pod template that people wrote has some hundred values.
+const MOST_VALUES: usize = 100_000;
+
+/// The documents of a review.
+pub(super) struct Documents<'a> {
+    body: &'a [u8],
+    user: Text,
+    operation: Operation,
+    is_cut: bool,
+    received: Timestamp,
+    object: OnceLock<Option<Value>>,
+}
+
+impl<'a> Documents<'a> {
+    pub(super) fn new(body: &'a [u8], request: &Request, received: Timestamp) -> Self {
+        Self {
+            body,
+            user: request.user.clone(),
+            operation: request.operation,
+            is_cut: request.is_cut,
+            received,
+            object: OnceLock::new(),
+        }
+    }
+
+    /// The object and the object before the update, as bytes. None, and so nothing to
+    /// repair, where something is not JSON that nobody has read so far.
+    fn both(&self) -> Both<'a> {
+        serde_json::from_slice::<Whole<'a>>(self.body)
+            .map(|whole| whole.request)
+            .unwrap_or_default()
+    }
+}
+
+impl Document for Documents<'_> {
+    fn object(&self) -> Option<&Value> {
+        self.object
+            .get_or_init(|| essence(self.both().object?).ok())
+            .as_ref()
+    }
+
+    fn changes_template(&self) -> bool {
+        let Both { object, old_object } = self.both();
+        match (object.map(template), old_object.map(template)) {
+            (Some(Ok(new)), Some(Ok(old))) => !same(new, old),
+            _ => true,
+        }
+    }
+
+    fn requester(&self) -> Option<Cow<'_, str>> {
+        (!self.user.is_empty()).then_some(Cow::Borrowed(&*self.user))
+    }
+
+    fn deletes(&self) -> bool {
+        self.operation == Operation::Delete
+    }
+
+    fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    fn moment(&self) -> Option<Timestamp> {
+        Some(self.received)
+    }
+}
+
+#[derive(Deserialize)]
+struct Whole<'a> {
+    #[serde(borrow)]
+    request: Both<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Both<'a> {
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
+    #[serde(borrow)]
+    old_object: Option<&'a RawValue>,
+}
+
+/// The `spec.template` of an object.
+fn template(object: &RawValue) -> serde_json::Result<Option<&RawValue>> {
+    #[derive(Deserialize)]
+    struct Object<'a> {
+        #[serde(borrow, default)]
+        spec: Option<Spec<'a>>,
+    }
+
+    #[derive(Deserialize)]
+    struct Spec<'a> {
+        #[serde(borrow, default)]
+        template: Option<&'a RawValue>,
+    }
+
+    let object: Object<'_> = serde_json::from_str(object.get())?;
+    Ok(object.spec.and_then(|spec| spec.template))
+}
+
+/// Whether two documents say the same, in whatever order and layout.
+fn same(one: Option<&RawValue>, other: Option<&RawValue>) -> bool {
+    let (Some(one), Some(other)) = (one, other) else {
+        return one.is_none() && other.is_none();
+    };
+    // The API server writes both alike, so most are the same byte by byte.
+    if one.get() == other.get() {
+        return true;
+    }
+    let keys = RandomState::new();
+    let print = |raw: &RawValue| {
+        Fingerprint(&keys).deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
+    };
+    matches!((print(one), print(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// A hash of a document that does not depend on the order of its fields. It
+/// takes no memory, and its keys are random, so that nobody can aim at it.
+struct Fingerprint<'k>(&'k RandomState);
+
+impl<'de> DeserializeSeed<'de> for Fingerprint<'_> {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Fingerprint<'_> {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<u64, E> {
+        Ok(self.0.hash_one(()))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<u64, E> {
+        Ok(self.0.hash_one(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<u64, E> {
+        Ok(self.0.hash_one(('i', value)))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<u64, E> {
+        Ok(self.0.hash_one(('u', value)))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<u64, E> {
+        Ok(self.0.hash_one(('f', value.to_bits())))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<u64, E> {
+        Ok(self.0.hash_one(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<u64, A::Error> {
+        let mut print = self.0.hash_one('[');
+        while let Some(value) = seq.next_element_seed(Fingerprint(self.0))? {
+            print = self.0.hash_one((print, value));
+        }
+        Ok(print)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
+        let mut sum = 0_u64;
+        while let Some(key) = map.next_key_seed(Fingerprint(self.0))? {
+            let value = map.next_value_seed(Fingerprint(self.0))?;
+            sum = sum.wrapping_add(self.0.hash_one((key, value)));
+        }
+        Ok(self.0.hash_one(('{', sum)))
+    }
+}
+
+/// How much of a value is kept.
+#[derive(Clone, Copy)]
+enum Part {
+    Nothing,
+    All,
+    /// All but for what is said of these fields.
+    Fields(&'static [(&'static str, Part)]),
+}
+
+const TEMPLATE: Part = Part::Fields(&[(
+    "spec",
+    Part::Fields(&[
+        ("containers", Part::Nothing),
+        ("initContainers", Part::Nothing),
+        ("ephemeralContainers", Part::Nothing),
+    ]),
+)]);
+/// Of a workload: what the repairs read.
+const WORKLOAD: Part = Part::Fields(&[
+    (
+        "metadata",
+        Part::Fields(&[("managedFields", Part::Nothing)]),
+    ),
+    (
+        "spec",
+        Part::Fields(&[
+            ("template", TEMPLATE),
+            (
+                "jobTemplate",
+                Part::Fields(&[("spec", Part::Fields(&[("template", TEMPLATE)]))]),
+            ),
+        ]),
+    ),
+    ("status", Part::Nothing),
+]);
+
+/// The tree of a workload without what no repair reads.
+fn essence(object: &RawValue) -> serde_json::Result<Value> {
+    let left = Cell::new(MOST_VALUES);
+    let kept = Kept {
+        part: WORKLOAD,
+        left: &left,
+    };
+    kept.deserialize(&mut serde_json::Deserializer::from_str(object.get()))
+}
+
+#[derive(Clone, Copy)]
+struct Kept<'c> {
+    part: Part,
+    /// How many more values there may be.
+    left: &'c Cell<usize>,
+}
+
+impl Kept<'_> {
+    fn field(self, name: &str) -> Self {
+        let part = match self.part {
+            Part::Nothing => Part::Nothing,
+            Part::All => Part::All,
+            Part::Fields(fields) => fields
+                .iter()
+                .find(|(field, _)| *field == name)
+                .map_or(Part::All, |(_, part)| *part),
+        };
+        Self { part, ..self }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Kept<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let left = self.left.get().checked_sub(1);
+        let left = left.ok_or_else(|| D::Error::custom("too many values"))?;
+        self.left.set(left);
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Kept<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(value) = seq.next_element_seed(self)? {
+            list.push(value);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let kept = self.field(&key);
+            if matches!(kept.part, Part::Nothing) {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                let value = map.next_value_seed(kept)?;
+                object.insert(key, value);
+            }
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn review(object: &Value, old: &Value) -> String {
+        json!({"request": {"uid": "u", "object": object, "oldObject": old}}).to_string()
+    }
+
+    fn documents(body: &str) -> Documents<'_> {
+        let mut request = Request::default();
+        request.operation = Operation::Update;
+        Documents::new(body.as_bytes(), &request, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn what_no_repair_reads_is_left_out() {
+        let pod = json!({
+            "metadata": {"labels": {"status": "kept", "containers": "kept"}},
+            "spec": {"volumes": [{"name": "data", "emptyDir": {}}], "affinity": null},
+        });
+        let mut with_containers = pod.clone();
+        with_containers["spec"]["containers"] = json!([{"name": "c", "args": ["", ""]}]);
+        let whole = json!({
+            "metadata": {"name": "web", "managedFields": [{"a": 1}], "annotations": {"status": "x"}},
+            "spec": {
+                "replicas": 1, "strategy": {"type": "Recreate"},
+                "template": with_containers,
+            },
+            "status": {"replicas": 1},
+        });
+        let kept = json!({
+            "metadata": {"name": "web", "annotations": {"status": "x"}},
+            "spec": {
+                "replicas": 1, "strategy": {"type": "Recreate"},
+                "template": pod,
+            },
+        });
+        let body = review(&whole, &Value::Null);
+        assert_eq!(documents(&body).object(), Some(&kept));
+    }
+
+    #[test]
+    fn a_tree_without_end_is_not_built() {
+        let containers = vec![json!({"name": "c"}); MOST_VALUES];
+        let dense = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+        let body = review(&dense, &Value::Null);
+        let kept = json!({"spec": {"template": {"spec": {}}}});
+        assert_eq!(documents(&body).object(), Some(&kept));
+
+        let dense = json!({"spec": {"volumes": vec![0; MOST_VALUES]}});
+        let body = review(&dense, &Value::Null);
+        assert_eq!(documents(&body).object(), None);
+    }
+
+    #[test]
+    fn templates_are_compared_by_what_they_say() {
+        let with = |template: &str| format!(r#"{{"spec":{{"replicas":1,"template":{template}}}}}"#);
+        let one = with(r#"{"a":{"x":1,"y":[1,"2",null,true]},"b":-1.5}"#);
+        let cases = [
+            (one.clone(), false),
+            (
+                with(r#"{"b":-1.5, "a":{"y":[1,"2",null,true],"x":1}}"#),
+                false,
+            ),
+            (
+                with(r#"{"a":{"x":1,"y":["2",1,null,true]},"b":-1.5}"#),
+                true,
+            ),
+            (with(r#"{"a":{"x":1,"y":[1,"2",null,true]},"b":1.5}"#), true),
+            (with(r#"{"a":{"x":1,"y":[1,2,null,true]},"b":-1.5}"#), true),
+            (with("{}"), true),
+            (r#"{"spec":{}}"#.to_owned(), true),
+            ("null".to_owned(), true),
+        ];
+        for (other, expected) in cases {
+            let body = format!(r#"{{"request":{{"object":{one},"oldObject":{other}}}}}"#);
+            let documents = documents(&body);
+            assert_eq!(documents.changes_template(), expected, "{other}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! From the bytes of an AdmissionReview to the bytes of its answer.
+//!
+//! The review is read once, front to back: the API server writes the object's
+//! kind before the object, so the object is read straight into its facts. Only
+//! where it cannot be read in this way, or something was found, is the document
+//! looked at again.
+
+mod document;
+mod json;
+mod request;
+mod response;
+mod skip;
+
+pub use request::{MalformedReview, Operation, Request};
+
+use jiff::Timestamp;
+
+use document::Documents;
+use engine::model::Text;
+use engine::model::object::{Object, ObjectKind, ObjectRef};
+use engine::model::uid::Uid;
+use engine::policy::Action;
+use engine::rules::Outcome;
+use engine::snapshot::View;
+use engine::verdict::{self, EffectivePolicy, Finding, Mode, Review, Verdict};
+use response::{AuditAnnotations, Response};
+
+/// What [`Answer::kind`] says of kinds that are not judged.
+pub const OTHER_KIND: &str = "other";
+
+/// Which question is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// Whether the object is to be changed.
+    Mutate,
+    /// Whether the object may pass.
+    Validate,
+}
+
+impl Endpoint {
+    /// Both endpoints, in the order in which an API server calls them.
+    pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
+
+    /// The name in paths, metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutate => "mutate",
+            Self::Validate => "validate",
+        }
+    }
+}
+
+/// What was decided, for counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Passed without a word.
+    Allowed,
+    /// Passed with a warning.
+    Warned,
+    /// Passed with a patch.
+    Patched,
+    /// Refused.
+    Denied,
+    /// Not judged, as it could not be read.
+    Unreadable,
+}
+
+impl Decision {
+    /// Every decision.
+    pub const ALL: [Self; 5] = [
+        Self::Allowed,
+        Self::Warned,
+        Self::Patched,
+        Self::Denied,
+        Self::Unreadable,
+    ];
+
+    /// The name in metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Warned => "warned",
+            Self::Patched => "patched",
+            Self::Denied => "denied",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// The answer to one review.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// An AdmissionReview with a response, as JSON.
+    pub body: Vec<u8>,
+    /// The kind of object that was reviewed, or [`OTHER_KIND`].
+    pub kind: &'static str,
+    /// What is done to the object.
+    pub operation: Operation,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
+    /// What was decided.
+    pub decision: Decision,
+    /// The rule of each finding, and what is done about it.
+    pub findings: Vec<(&'static str, Action)>,
+    /// Whether the object was too much to judge.
+    pub too_complex: bool,
+}
+
+/// An object that is about to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// Its kind; of a Scale, that of the workload that it scales.
+    pub kind: ObjectKind,
+    /// Its namespace.
+    pub namespace: Text,
+    /// Its name.
+    pub name: Text,
+    /// Which object of that name it is; a new object has none at the mutating webhook.
+    pub uid: Uid,
+}
+
+/// A review that was read, waiting for a view to judge it by.
+///
+/// Judging and answering are two steps, as a view may turn out to lack a fact
+/// that is worth a second judgement.
+pub struct Received<'a> {
+    request: Request,
+    documents: Documents<'a>,
+    reference: ObjectRef,
+}
+
+impl<'a> Received<'a> {
+    /// Reads the bytes of an AdmissionReview that came at that time.
+    ///
+    /// # Errors
+    /// When the bytes are no AdmissionReview to which an answer with a uid is
+    /// possible.
+    pub fn read(body: &'a [u8], received: Timestamp) -> Result<Self, MalformedReview> {
+        let request = Request::read(body)?;
+        Ok(Self {
+            reference: request.reference(),
+            documents: Documents::new(body, &request, received),
+            request,
+        })
+    }
+
+    /// Judges the object. Where there is none to judge, nothing is found.
+    #[must_use]
+    pub fn judge(
+        &self,
+        endpoint: Endpoint,
+        view: View<'_>,
+        effective: &EffectivePolicy,
+    ) -> Verdict {
+        let Some(object) = self.request.to_judge() else {
+            return Verdict::default();
+        };
+        let review = Review {
+            object,
+            old: self.request.old_object.as_deref(),
+            reference: &self.reference,
+            scaled: self.request.scaled,
+            document: &self.documents,
+            mode: match endpoint {
+                Endpoint::Mutate => Mode::Admit,
+                Endpoint::Validate => Mode::Judge,
+            },
+        };
+        verdict::evaluate(&review, view, effective)
+    }
+
+    /// The answer to the review, given what [`Self::judge`] found. What is not
+    /// simply allowed is logged, and so is what somebody asked for in the policy's place.
+    #[must_use]
+    pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
+        let asked = AuditAnnotations::of(&verdict.findings);
+        let (decision, body) = match &self.request.problem {
+            Some(problem) => {
+                tracing::warn!(uid = %self.request.uid, %problem, "A review could not be read.");
+                let body = response::unreadable(&self.request, problem);
+                (Decision::Unreadable, body)
+            }
+            None => answer(endpoint, &self.request, verdict, &asked),
+        };
+        let is_quiet = matches!(decision, Decision::Allowed | Decision::Unreadable);
+        if !is_quiet || !asked.is_empty() {
+            self.log(endpoint, decision, verdict, &asked);
+        }
+        Answer {
+            body,
+            kind: self.request.kind.map_or(OTHER_KIND, ObjectKind::name),
+            operation: self.request.operation,
+            dry_run: self.request.dry_run,
+            decision,
+            findings: verdict
+                .findings
+                .iter()
+                .map(|finding| (finding.rule, finding.action))
+                .collect(),
+            too_complex: verdict.too_complex,
+        }
+    }
+
+    /// The object, where it is stored if it passes and has a name already: neither in a
+    /// dry run nor where the API server has yet to make the name.
+    #[must_use]
+    pub fn submitted(&self) -> Option<Submitted> {
+        let request = &self.request;
+        let metadata = request
+            .to_judge()
+            .filter(|_| !request.dry_run)?
+            .metadata()?;
+        if metadata.name.is_empty() {
+            return None;
+        }
+        Some(Submitted {
+            kind: request.scaled.map(ObjectKind::Workload).or(request.kind)?,
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid,
+        })
+    }
+
+    fn log(
+        &self,
+        endpoint: Endpoint,
+        decision: Decision,
+        verdict: &Verdict,
+        asked: &AuditAnnotations,
+    ) {
+        let rules: Vec<&str> = verdict
+            .findings
+            .iter()
+            .map(|finding| finding.rule)
+            .collect();
+        tracing::info!(
+            uid = %self.request.uid,
+            object = %self.reference,
+            operation = self.request.operation.name(),
+            endpoint = endpoint.name(),
+            decision = decision.name(),
+            dry_run = self.request.dry_run,
+            rules = %rules.join(","),
+            user = %self.request.user,
+            suppressed = asked.suppressed,
+            lowered = asked.lowered,
+            "reviewed"
+        );
+    }
+}
+
+impl Request {
+    /// The object to judge, where there is one. Of what is deleted, only that is
+    /// judged which nodes hold volumes by; what is connected to is not.
+    fn to_judge(&self) -> Option<&Object> {
+        match self.operation {
+            Operation::Create | Operation::Update => self.object.as_deref(),
+            Operation::Delete => self
+                .old_object
+                .as_deref()
+                .filter(|object| matches!(object, Object::Node(_) | Object::VolumeAttachment(_))),
+            Operation::Connect | Operation::Unknown => None,
+        }
+    }
+}
+
+fn answer(
+    endpoint: Endpoint,
+    request: &Request,
+    verdict: &Verdict,
+    asked: &AuditAnnotations,
+) -> (Decision, Vec<u8>) {
+    if verdict.findings.is_empty() && verdict.notices.is_empty() {
+        return (
+            Decision::Allowed,
+            Response::allowed(&request.uid).to_bytes(),
+        );
+    }
+    let denied: Vec<&Finding> = verdict
+        .with(Action::Deny)
+        .filter(|finding| decides_here(endpoint, finding))
+        .collect();
+    let mut response = Response::allowed(&request.uid);
+    response.audit(asked);
+    if !denied.is_empty() {
+        response.deny(&denied);
+        response.warn_of(verdict.with(Action::Warn), endpoint);
+        return (Decision::Denied, response.to_bytes());
+    }
+    response.warn_of(verdict.with(Action::Fix), endpoint);
+    response.warn_of(verdict.with(Action::Warn), endpoint);
+    if endpoint == Endpoint::Validate {
+        response.notify(&verdict.notices);
+    }
+    let decision = match &verdict.patch {
+        Some(patch) => {
+            response.patch(patch);
+            Decision::Patched
+        }
+        None if response.has_warnings() => Decision::Warned,
+        None => Decision::Allowed,
+    };
+    (decision, response.to_bytes())
+}
+
+/// Whether the answer at this endpoint says more of a verdict than that the object may
+/// pass.
+#[must_use]
+pub fn is_told(endpoint: Endpoint, verdict: &Verdict) -> bool {
+    verdict.findings.iter().any(|finding| match finding.action {
+        Action::Deny => decides_here(endpoint, finding),
+        Action::Fix => true,
+        Action::Warn => endpoint == Endpoint::Validate,
+        Action::Ignore => false,
+    })
+}
+
+/// Whether a denial is spoken at this endpoint. Other webhooks may still change
+/// the object after the mutating one, so it is the validating one that refuses;
+/// but what the API server itself would refuse in between never gets there.
+fn decides_here(endpoint: Endpoint, finding: &Finding) -> bool {
+    endpoint == Endpoint::Validate || finding.outcome == Outcome::Refused
+}

@@ -1,0 +1,186 @@
+//! Writing the answer to an AdmissionReview.
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use json_patch::Patch;
+use serde::Serialize;
+
+use super::Endpoint;
+use super::request::{API_VERSION, Request};
+use engine::verdict::{Finding, Suppressed, shortened};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    response: &'a Response<'a>,
+}
+
+/// The `response` of an AdmissionReview.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Response<'a> {
+    uid: &'a str,
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<Status>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit_annotations: Option<&'a AuditAnnotations>,
+}
+
+/// What was asked for in the policy's place: `RULE (REASON)`, several joined by `; `. The API
+/// server writes it into its audit log, under the webhook's name.
+#[derive(Serialize)]
+pub(super) struct AuditAnnotations {
+    /// The findings that somebody asked to be silent about.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) suppressed: String,
+    /// Those that are a warning because somebody asked for it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) lowered: String,
+}
+
+impl AuditAnnotations {
+    pub(super) fn of(findings: &[Finding]) -> Self {
+        Self {
+            suppressed: reasons(findings, |finding| finding.suppressed.as_ref()),
+            lowered: reasons(findings, |finding| finding.lowered.as_ref()),
+        }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.suppressed.is_empty() && self.lowered.is_empty()
+    }
+}
+
+fn reasons(findings: &[Finding], of: impl Fn(&Finding) -> Option<&Suppressed>) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let Some(reason) = of(finding) else {
+            continue;
+        };
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        // Writing to a string does not fail.
+        let _ = write!(text, "{} ({reason})", finding.rule);
+    }
+    text
+}
+
+#[derive(Serialize)]
+struct Status {
+    code: u16,
+    reason: &'static str,
+    message: String,
+}
+
+impl<'a> Response<'a> {
+    /// An answer that lets the object pass.
+    pub(super) const fn allowed(uid: &'a str) -> Self {
+        Self {
+            uid,
+            allowed: true,
+            status: None,
+            patch_type: None,
+            patch: None,
+            warnings: Vec::new(),
+            audit_annotations: None,
+        }
+    }
+
+    /// Refuses the object, with every reason at once.
+    pub(super) fn deny(&mut self, findings: &[&Finding]) {
+        let lengths = findings
+            .iter()
+            .map(|it| it.message.len() + it.rule.len() + 9);
+        let mut message = String::with_capacity(lengths.sum());
+        for finding in findings {
+            if !message.is_empty() {
+                message.push('\n');
+            }
+            message.push_str(&finding.message);
+            message.push_str(" (rule ");
+            message.push_str(finding.rule);
+            message.push(')');
+        }
+        self.allowed = false;
+        self.status = Some(Status {
+            code: 403,
+            reason: "Forbidden",
+            message,
+        });
+    }
+
+    /// Warns of findings. Both endpoints see what is let through with a warning;
+    /// it is told once, by the validating one.
+    pub(super) fn warn_of<'f>(
+        &mut self,
+        findings: impl Iterator<Item = &'f Finding>,
+        endpoint: Endpoint,
+    ) {
+        for finding in findings {
+            if endpoint == Endpoint::Validate || finding.action == engine::policy::Action::Fix {
+                self.warnings.push(finding.warning());
+            }
+        }
+    }
+
+    /// Adds sentences about the project's own annotations.
+    pub(super) fn notify(&mut self, notices: &[String]) {
+        self.warnings.extend_from_slice(notices);
+    }
+
+    /// Leaves a trace of what was asked for in the policy's place.
+    pub(super) fn audit(&mut self, asked: &'a AuditAnnotations) {
+        self.audit_annotations = (!asked.is_empty()).then_some(asked);
+    }
+
+    pub(super) const fn has_warnings(&self) -> bool {
+        !self.warnings.is_empty()
+    }
+
+    /// Changes the object.
+    pub(super) fn patch(&mut self, patch: &Patch) {
+        // A patch is plain data; it can always be written.
+        if let Ok(json) = serde_json::to_vec(patch) {
+            self.patch_type = Some("JSONPatch");
+            self.patch = Some(STANDARD.encode(json));
+        }
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let message = self.status.as_ref().map_or(0, |it| it.message.len());
+        let patch = self.patch.as_ref().map_or(0, String::len);
+        let mut bytes = Vec::with_capacity(512 + message + patch);
+        let review = Review {
+            api_version: API_VERSION,
+            kind: "AdmissionReview",
+            response: self,
+        };
+        // Writing plain data to memory cannot fail.
+        let written = serde_json::to_writer(&mut bytes, &review);
+        debug_assert!(written.is_ok());
+        bytes
+    }
+}
+
+/// The answer to a review that could not be read: the object passes, as a guard
+/// that stops what it does not understand would stop a whole cluster, and the
+/// user is told.
+pub(super) fn unreadable(request: &Request, problem: &str) -> Vec<u8> {
+    let mut response = Response::allowed(&request.uid);
+    response
+        .warnings
+        .push(shortened(format!("multi-attach-guard: {problem}")));
+    response.to_bytes()
+}

@@ -1,0 +1,4 @@
+//! Admission reviews and the server that takes them.
+
+pub mod admission;
+pub mod server;

@@ -1,0 +1,454 @@
+//! Events on objects, so that `kubectl describe` tells what the guard did to them.
+//!
+//! A review is answered before its object is stored, and others may still refuse it.
+//! So what is to be told waits in a queue until the object is there, off the path of
+//! any request: whoever tells never waits, and what does not fit is dropped.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::poll_fn;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event as NamedEvent;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::api::{DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::{Api, Client};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::time::{Instant, error::Elapsed, sleep, timeout};
+
+use engine::model::Text;
+use engine::model::object::ObjectKind;
+use engine::model::uid::Uid;
+
+/// Who tells, in the column `From`.
+const CONTROLLER: &str = "multi-attach-guard";
+
+/// Occurrences that wait for their turn; further ones are dropped.
+const QUEUE: usize = 1024;
+
+/// Occurrences that wait for their object at the same time.
+const AWAITED: usize = 256;
+
+/// Questions and Events at the same time, so that they take little of what the API
+/// server has for reviews.
+const AT_ONCE: usize = 4;
+
+/// How long an object may take until it is there. Other webhooks have up to 30 s, the
+/// first look is where it nearly always is.
+const LOOKS: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+    Duration::from_secs(16),
+];
+
+/// An API server that has not answered by then is away.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// The same is told of an object once in this time, however often it happens: what
+/// sends an object again and again must not become a stream of writes.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// The longest note in bytes (`NoteLengthLimit` of the API server's validation).
+const LONGEST_NOTE: usize = 1024;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Reason {
+    /// The object was changed, so that nothing comes of the hazard.
+    Repaired,
+    /// The object passed with a warning that the built-in policy has as a denial.
+    Warned,
+    /// A volume that the pod waits for is on a node from which nothing is heard.
+    HeldBySilentNode,
+}
+
+/// Something to tell of an object.
+#[derive(Clone, Debug)]
+pub(super) struct Occurrence {
+    /// The object's kind.
+    pub kind: ObjectKind,
+    /// Its namespace.
+    pub namespace: Text,
+    /// Its name.
+    pub name: Text,
+    /// Which object of that name it is, where that is known already.
+    pub uid: Uid,
+    /// The rule whose finding it is, or what else says so.
+    pub rule: &'static str,
+    /// A name by which all replicas that see it know it, where they all do: one of them
+    /// makes the Event. Empty where one alone does.
+    pub name_of_event: String,
+    /// What was done.
+    pub reason: Reason,
+    /// Sentences for whoever looks at the object.
+    pub note: String,
+}
+
+/// What became of an occurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventResult {
+    /// An Event says so.
+    Recorded,
+    /// An Event said so less than a minute before, or another replica made it.
+    Repeated,
+    /// The object was not stored, or is gone.
+    Gone,
+    /// Too many wait.
+    Dropped,
+    /// The API server refused, or did not answer.
+    Failed,
+}
+
+impl EventResult {
+    /// All there are.
+    pub(super) const ALL: [Self; 5] = [
+        Self::Recorded,
+        Self::Repeated,
+        Self::Gone,
+        Self::Dropped,
+        Self::Failed,
+    ];
+
+    /// The name in metrics.
+    #[must_use]
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Repeated => "repeated",
+            Self::Gone => "gone",
+            Self::Dropped => "dropped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Where occurrences are put.
+#[derive(Clone, Debug)]
+pub(super) struct EventSender(Sender<Occurrence>);
+
+/// Occurrences that nobody has told yet.
+#[derive(Debug)]
+pub(super) struct EventQueue(Receiver<Occurrence>);
+
+/// A queue with its two ends.
+#[must_use]
+pub(super) fn queue() -> (EventSender, EventQueue) {
+    let (sender, receiver) = channel(QUEUE);
+    (EventSender(sender), EventQueue(receiver))
+}
+
+impl EventSender {
+    /// Leaves an occurrence to be told, at once; `false` where it is dropped.
+    #[must_use]
+    pub(super) fn tell(&self, occurrence: Occurrence) -> bool {
+        self.0.try_send(occurrence).is_ok()
+    }
+}
+
+impl EventQueue {
+    /// Tells for ever, and what became of each occurrence.
+    pub(super) async fn record(
+        mut self,
+        client: Client,
+        results: impl Fn(EventResult),
+    ) -> Infallible {
+        let recorder = EventRecorder::new(client);
+        poll_fn(|context| self.0.poll_recv(context))
+            .for_each_concurrent(AWAITED, |occurrence| {
+                let (recorder, results) = (&recorder, &results);
+                async move { results(recorder.outcome(&occurrence).await) }
+            })
+            .await;
+        std::future::pending().await
+    }
+}
+
+/// Why an Event was not recorded.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("{0}")]
+    Client(#[from] kube::Error),
+    #[error("no answer within {} s", ANSWER.as_secs())]
+    Silent(#[from] Elapsed),
+}
+
+/// What makes two Events the same.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    uid: String,
+    rule: &'static str,
+    reason: Reason,
+}
+
+struct EventRecorder {
+    client: Client,
+    recorder: Recorder,
+    turns: Semaphore,
+    /// When each was told.
+    recent: Mutex<HashMap<Key, Instant>>,
+}
+
+impl EventRecorder {
+    fn new(client: Client) -> Self {
+        Self {
+            recorder: Recorder::new(client.clone(), Reporter::from(CONTROLLER)),
+            client,
+            turns: Semaphore::new(AT_ONCE),
+            recent: Mutex::default(),
+        }
+    }
+
+    async fn outcome(&self, occurrence: &Occurrence) -> EventResult {
+        self.tell(occurrence).await.unwrap_or_else(|trouble| {
+            tracing::warn!(
+                kind = occurrence.kind.name(),
+                namespace = %occurrence.namespace,
+                name = %occurrence.name,
+                "An Event could not be recorded: {trouble}. Give the guard's ServiceAccount the \
+                 rights in manifests/components/events or, for --fence-advice, in \
+                 manifests/components/fence-advice."
+            );
+            EventResult::Failed
+        })
+    }
+
+    async fn tell(&self, occurrence: &Occurrence) -> Result<EventResult, Trouble> {
+        let Some(uid) = self.stored(occurrence).await? else {
+            return Ok(EventResult::Gone);
+        };
+        let key = Key {
+            uid: uid.clone(),
+            rule: occurrence.rule,
+            reason: occurrence.reason,
+        };
+        if !self.is_news(&key, Instant::now()) {
+            return Ok(EventResult::Repeated);
+        }
+        let (event, reference) = (occurrence.event(), occurrence.reference(uid));
+        let published = {
+            let _turn = self.turns.acquire().await;
+            timeout(ANSWER, async {
+                match occurrence.name_of_event.as_str() {
+                    "" => self.recorder.publish(&event, &reference).await,
+                    name => self.publish_as(name, event, reference).await,
+                }
+            })
+            .await
+        };
+        match published {
+            Ok(Ok(())) => Ok(EventResult::Recorded),
+            Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => {
+                Ok(EventResult::Repeated)
+            }
+            failed => {
+                self.recent().remove(&key);
+                Ok(failed?.map(|()| EventResult::Recorded)?)
+            }
+        }
+    }
+
+    /// Makes an Event of that name, which the API server lets one replica do; the recorder
+    /// of [`kube`] gives each a name of its own.
+    async fn publish_as(
+        &self,
+        name: &str,
+        event: Event,
+        regarding: ObjectReference,
+    ) -> kube::Result<()> {
+        let namespace = regarding.namespace.clone().unwrap_or_default();
+        let api: Api<NamedEvent> = Api::namespaced(self.client.clone(), &namespace);
+        let event = NamedEvent {
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                namespace: Some(namespace),
+                ..ObjectMeta::default()
+            },
+            action: Some(event.action),
+            event_time: Some(MicroTime(Timestamp::now())),
+            note: event.note,
+            reason: Some(event.reason),
+            regarding: Some(regarding),
+            reporting_controller: Some(CONTROLLER.to_owned()),
+            reporting_instance: Some(CONTROLLER.to_owned()),
+            type_: Some(
+                match event.type_ {
+                    EventType::Normal => "Normal",
+                    EventType::Warning => "Warning",
+                }
+                .to_owned(),
+            ),
+            ..NamedEvent::default()
+        };
+        api.create(&PostParams::default(), &event).await.map(drop)
+    }
+
+    /// The uid of the object once it is there, by which `kubectl describe` looks for
+    /// Events; `None` where it does not come, or another has its name.
+    async fn stored(&self, occurrence: &Occurrence) -> Result<Option<String>, Trouble> {
+        let resource = occurrence.resource();
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &occurrence.namespace, &resource);
+        for pause in LOOKS {
+            sleep(pause).await;
+            let _turn = self.turns.acquire().await;
+            let expected = (occurrence.uid != Uid::default()).then(|| occurrence.uid.to_string());
+            let found = match timeout(ANSWER, api.get_metadata_opt(&occurrence.name)).await? {
+                // Pods are judged without the right to read them; it is taken to be there.
+                Err(kube::Error::Api(status)) if status.is_forbidden() && expected.is_some() => {
+                    return Ok(expected);
+                }
+                found => found?,
+            };
+            if let Some(uid) = found.and_then(|object| object.metadata.uid) {
+                let is_it = expected.is_none_or(|expected| expected == uid);
+                return Ok(is_it.then_some(uid));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the same was not told a moment before; from now on it was.
+    fn is_news(&self, key: &Key, now: Instant) -> bool {
+        let mut recent = self.recent();
+        recent.retain(|_, results| now.duration_since(*results) < PAUSE);
+        if recent.contains_key(key) {
+            return false;
+        }
+        recent.insert(key.clone(), now);
+        true
+    }
+
+    fn recent(&self) -> MutexGuard<'_, HashMap<Key, Instant>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Occurrence {
+    fn resource(&self) -> ApiResource {
+        let (group, version) = self
+            .kind
+            .api_version()
+            .rsplit_once('/')
+            .unwrap_or(("", self.kind.api_version()));
+        ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, self.kind.name()))
+    }
+
+    fn reference(&self, uid: String) -> ObjectReference {
+        ObjectReference {
+            api_version: Some(self.kind.api_version().to_owned()),
+            kind: Some(self.kind.name().to_owned()),
+            namespace: Some(self.namespace.to_string()),
+            name: Some(self.name.to_string()),
+            uid: Some(uid),
+            ..ObjectReference::default()
+        }
+    }
+
+    /// The rule stands as the action, so that two rules' Events on one object are two.
+    fn event(&self) -> Event {
+        Event {
+            type_: match self.reason {
+                Reason::Repaired => EventType::Normal,
+                Reason::Warned | Reason::HeldBySilentNode => EventType::Warning,
+            },
+            reason: self.reason.to_string(),
+            note: Some(noted(&self.note)),
+            action: self.rule.to_owned(),
+            secondary: None,
+        }
+    }
+}
+
+/// The word in the column `Reason`.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Repaired => "Repaired",
+            Self::Warned => "Warned",
+            Self::HeldBySilentNode => "HeldBySilentNode",
+        })
+    }
+}
+
+/// As much of the text as a note may have.
+fn noted(text: &str) -> String {
+    const CUT: &str = "…";
+    if text.len() <= LONGEST_NOTE {
+        return text.to_owned();
+    }
+    let fits = |(at, letter): &(usize, char)| at + letter.len_utf8() + CUT.len() <= LONGEST_NOTE;
+    let start = text.char_indices().take_while(fits);
+    start.map(|(_, letter)| letter).chain(CUT.chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn occurrence() -> Occurrence {
+        Occurrence {
+            kind: ObjectKind::Claim,
+            namespace: "shop".into(),
+            name: "data".into(),
+            uid: Uid::default(),
+            rule: "unsupported-access-mode",
+            name_of_event: String::new(),
+            reason: Reason::Warned,
+            note: "It cannot be.".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_dropped_at_once() {
+        let (teller, _untold) = queue();
+        let kept = (0..2 * QUEUE).filter(|_| teller.tell(occurrence()));
+        assert_eq!(kept.count(), QUEUE);
+    }
+
+    #[test]
+    fn notes_are_no_longer_than_the_api_server_takes() {
+        assert_eq!(noted("short"), "short");
+        let long = noted(&"ü".repeat(LONGEST_NOTE));
+        assert!(long.len() <= LONGEST_NOTE && long.ends_with("ü…"), "{long}");
+        assert_eq!(noted(&"a".repeat(LONGEST_NOTE)).len(), LONGEST_NOTE);
+    }
+
+    #[test]
+    fn resources_are_named_as_the_api_server_names_them() {
+        use engine::model::workload::WorkloadKind;
+        let cases = [
+            (ObjectKind::Claim, "", "v1", "persistentvolumeclaims"),
+            (
+                ObjectKind::Autoscaler,
+                "autoscaling",
+                "v2",
+                "horizontalpodautoscalers",
+            ),
+            (
+                ObjectKind::Workload(WorkloadKind::CronJob),
+                "batch",
+                "v1",
+                "cronjobs",
+            ),
+        ];
+        for (kind, group, version, plural) in cases {
+            let resource = Occurrence {
+                kind,
+                ..occurrence()
+            }
+            .resource();
+            let found = (&*resource.group, &*resource.version, &*resource.plural);
+            assert_eq!(found, (group, version, plural));
+        }
+    }
+}
