@@ -26,7 +26,7 @@ pub(crate) struct Shorthand {
     strategy: Value,
     /// Required affinity to pods with these labels, on the host name.
     #[serde(default)]
-    overlay: Option<Value>,
+    beside: Option<Value>,
     /// Required anti-affinity to pods with these labels, on the host name.
     #[serde(default)]
     apart_from: Option<Value>,
@@ -151,7 +151,7 @@ impl Shorthand {
             spec["volumes"] = Value::Array(volumes);
         }
         for (labels, field) in [
-            (&self.overlay, "podAffinity"),
+            (&self.beside, "podAffinity"),
             (&self.apart_from, "podAntiAffinity"),
         ] {
             if let Some(labels) = labels {
