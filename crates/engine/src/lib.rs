@@ -9,3 +9,4 @@ pub mod rules;
 pub mod snapshot;
 pub mod storage;
 pub mod verdict;
+pub mod volume_facts;

@@ -9,6 +9,7 @@ mod options;
 mod policy;
 mod reviewer;
 mod view;
+mod volume_facts;
 
 use std::io;
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ use reviewer::AdmissionReviewer;
 use source::connect::{Access, ConnectError, client};
 use source::facts::FactsError;
 use view::FactSource;
+use volume_facts::FactsWriter;
 use webhook::server::{HealthSource, Metrics, Options, Readiness, Server, ServerError, Stopped};
 use webhook_certs::CertError;
 
@@ -136,6 +138,14 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         _ => None,
     };
     let (events, queue) = told.unzip();
+    let writer = match options.admission_policies {
+        true => Some(FactsWriter {
+            view: Arc::clone(&view),
+            effective: policy.effective(),
+            client: cluster("--admission-policies").await?.0,
+        }),
+        false => None,
+    };
     let reviewer = AdmissionReviewer {
         effective: policy.effective(),
         view,
@@ -172,5 +182,6 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         never = policy.follow(&metrics) => match never {},
         never = events::record(queue, &metrics) => match never {},
         never = fence_advice::follow(advisor) => match never {},
+        never = volume_facts::follow(writer) => match never {},
     }
 }

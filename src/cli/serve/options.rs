@@ -55,6 +55,11 @@ pub struct ServeOptions {
     #[arg(long, conflicts_with = "facts")]
     pub fence_advice: bool,
 
+    /// Write VolumeFacts objects, by which policies in the API server refuse what is certain also
+    /// while the guard is away; docs/always-there.md says more
+    #[arg(long, conflicts_with = "facts")]
+    pub admission_policies: bool,
+
     /// What becomes of a denial that the API server does not confirm in time. What the guard has
     /// never known is `unknown`, which is denied only where the policy says so
     #[arg(long, value_enum, default_value_t = Stale::Warn)]

@@ -86,6 +86,16 @@ impl Policy {
         exemptions.map(|exemption| (exemption.line, exemption.reason.as_str()))
     }
 
+    /// Whether an exemption chooses some objects of `namespace` by their names.
+    #[must_use]
+    pub fn exempts_by_name(&self, namespace: &str) -> bool {
+        self.exemptions.iter().any(|exemption| {
+            !exemption.names.is_empty()
+                && (exemption.namespaces.is_empty()
+                    || (exemption.namespaces.iter()).any(|glob| glob.matches(namespace)))
+        })
+    }
+
     /// Provisioners the policy adds to the catalog or corrects in it, in file
     /// order, each name once; for [`Catalog::with_overrides`](crate::storage::Catalog::with_overrides).
     #[must_use]

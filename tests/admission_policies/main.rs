@@ -1,0 +1,360 @@
+//! The policies in the API server: what they refuse while no webhook is asked, that the
+//! webhook would refuse it too, and that no odd object makes an expression fail.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+mod objects;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::http::Request;
+use harness::{ControlPlane, Guard, GuardOptions, Needs, wait_until};
+use objects::{Lot, draw};
+use serde_json::{Value, json};
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// Claims of every sort. `local` stays on one node, `share` does not attach, `lost` is of a
+/// class that nobody knows.
+const CLAIMS: [(&str, &str, &str); 6] = [
+    ("data", "ReadWriteOnce", "disk"),
+    ("logs", "ReadWriteOnce", "disk"),
+    ("lock", "ReadWriteOncePod", "disk"),
+    ("share", "ReadWriteMany", "share"),
+    ("local", "ReadWriteOnce", "local"),
+    ("lost", "ReadWriteOnce", "nobody"),
+];
+
+struct World {
+    plane: &'static ControlPlane,
+    guard: Guard,
+    namespace: String,
+}
+
+fn world() -> Option<&'static World> {
+    static WORLD: OnceLock<Option<World>> = OnceLock::new();
+    WORLD
+        .get_or_init(|| harness::require_control_plane(Needs::ApiServer).map(World::new))
+        .as_ref()
+}
+
+impl World {
+    fn new(plane: &'static ControlPlane) -> Self {
+        let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/components");
+        for file in [
+            "admission-policies/crd.yaml",
+            "admission-policies/policies.yaml",
+            "admission-policies-repair/repair.yaml",
+        ] {
+            let text = fs::read_to_string(component.join(file)).unwrap();
+            // So that an expression that fails shows.
+            let text = text.replace("failurePolicy: Ignore", "failurePolicy: Fail");
+            plane.kubectl(&["apply", "-f", "-"], Some(&text)).success();
+        }
+        let namespace = plane.namespace("policies");
+        plane.apply(&namespace, &cluster());
+        let options = GuardOptions {
+            arguments: vec!["--admission-policies".to_owned()],
+            ..GuardOptions::default()
+        };
+        let guard = plane.guard("policies", &options);
+        let world = Self {
+            plane,
+            guard,
+            namespace,
+        };
+        world.until_facts(|spec| spec["claims"]["data"] == "OneNode:zone");
+        world
+    }
+
+    /// The facts that the guard has written.
+    fn facts(&self) -> Option<Value> {
+        let arguments = [
+            "get",
+            "volumefacts",
+            "volumes",
+            "-o=json",
+            "-n",
+            &self.namespace,
+        ];
+        let found = self.plane.kubectl(&arguments, None);
+        (found.status == 0).then(|| serde_json::from_str(&found.stdout).unwrap())
+    }
+
+    fn until_facts(&self, accept: impl Fn(&Value) -> bool) {
+        wait_until("the guard's facts", SOON, || match self.facts() {
+            Some(object) if accept(&object["spec"]) => Ok(()),
+            other => Err(format!("{other:?}\n{}", self.guard.program.log_tail())),
+        })
+        .unwrap();
+        // The API server reads the facts from a watch of its own.
+        wait_until("the policies", SOON, || {
+            match self.policies_say(&objects::deployment(&json!({}), &["data"])) {
+                Some(_) => Ok(()),
+                None => Err("nothing is refused".to_owned()),
+            }
+        })
+        .unwrap();
+    }
+
+    /// Why the API server refuses to create the object, where it does. Nothing is stored.
+    fn policies_say(&self, object: &Value) -> Option<String> {
+        let kind = object["kind"].as_str().unwrap();
+        let (group, version) = object["apiVersion"]
+            .as_str()
+            .unwrap()
+            .split_once('/')
+            .unwrap();
+        let path = format!(
+            "/apis/{group}/{version}/namespaces/{}/{}s?dryRun=All",
+            self.namespace,
+            kind.to_lowercase()
+        );
+        let request = Request::post(path)
+            .header("Content-Type", "application/json")
+            .body(object.to_string().into_bytes())
+            .unwrap();
+        let result = self
+            .plane
+            .block_on(self.plane.client().request_text(request));
+        match result {
+            Ok(_) => None,
+            Err(kube::Error::Api(status))
+                if status.message.contains("ValidatingAdmissionPolicy") =>
+            {
+                Some(status.message.clone())
+            }
+            // Not a matter of ours: the object is invalid.
+            Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => None,
+            Err(error) => panic!("{error}: {object:?}"),
+        }
+    }
+
+    /// Whether the guard's webhook would refuse to create the object.
+    fn webhook_refuses(&self, object: &Value) -> Option<String> {
+        let kind = object["kind"].as_str().unwrap();
+        let (group, version) = object["apiVersion"]
+            .as_str()
+            .unwrap()
+            .split_once('/')
+            .unwrap();
+        let mut object = object.clone();
+        object["metadata"]["namespace"] = json!(self.namespace);
+        let review = json!({
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {
+                "uid": "7d6a3f0e-52f1-4b0c-9a53-1f6f6f1d2c11",
+                "kind": {"group": group, "version": version, "kind": kind},
+                "resource": {"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())},
+                "name": object["metadata"]["name"],
+                "namespace": self.namespace,
+                "operation": "CREATE",
+                "userInfo": {"username": "alice"},
+                "object": object,
+            },
+        });
+        let url = format!("{}/validate?timeout=10s", self.guard.url);
+        let answer: Value = self.plane.block_on(async {
+            let answer = self
+                .plane
+                .http()
+                .post(url)
+                .json(&review)
+                .send()
+                .await
+                .unwrap();
+            answer.json().await.unwrap()
+        });
+        let response = &answer["response"];
+        (response["allowed"] == false).then(|| {
+            response["status"]["message"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        })
+    }
+}
+
+fn cluster() -> String {
+    let mut documents = vec![
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "disk"}, "provisioner": "ebs.csi.aws.com"}),
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "share"}, "provisioner": "efs.csi.aws.com"}),
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "local"}, "provisioner": "rancher.io/local-path", "volumeBindingMode": "WaitForFirstConsumer"}),
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "ebs.csi.aws.com"}, "spec": {"attachRequired": true}}),
+        json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "efs.csi.aws.com"}, "spec": {"attachRequired": false}}),
+    ];
+    for name in ["node-a", "node-b", "node-c"] {
+        documents.push(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}));
+    }
+    for (name, mode, class) in CLAIMS {
+        documents.push(json!({
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name},
+            "spec": {"accessModes": [mode], "storageClassName": class, "resources": {"requests": {"storage": "1Gi"}}},
+        }));
+    }
+    let texts: Vec<String> = documents.iter().map(Value::to_string).collect();
+    texts.join("\n---\n")
+}
+
+#[test]
+fn facts_say_what_is_certain() {
+    let Some(world) = world() else { return };
+    let spec = world.facts().unwrap()["spec"].clone();
+    let claims: BTreeMap<String, String> = serde_json::from_value(spec["claims"].clone()).unwrap();
+    let expected = [
+        ("data", "OneNode:zone"),
+        ("lock", "OnePod"),
+        ("logs", "OneNode:zone"),
+        ("share", "Any"),
+    ];
+    let expected = expected.map(|(claim, sort)| (claim.to_owned(), sort.to_owned()));
+    assert_eq!(claims, BTreeMap::from(expected));
+    assert_eq!(
+        spec["denied"],
+        json!([
+            "rolling-update-overlap",
+            "replicas-share-volume",
+            "single-pod-volume",
+            "autoscaler-exceeds-volume"
+        ])
+    );
+}
+
+/// What a policy refuses the webhook refuses as well; of what the webhook refuses for a
+/// reason that is compiled, nearly all.
+#[test]
+fn a_policy_refuses_nothing_that_the_webhook_allows() {
+    let Some(world) = world() else { return };
+    let mut lot = Lot::new(7);
+    let (mut refused, mut by_webhook, mut wrong) = (0, 0, Vec::new());
+    for _ in 0..1200 {
+        let object = draw(&mut lot);
+        let (policy, webhook) = (world.policies_say(&object), world.webhook_refuses(&object));
+        refused += usize::from(policy.is_some());
+        by_webhook += usize::from(webhook.is_some());
+        if policy.is_some() && webhook.is_none() {
+            wrong.push(format!("{policy:?}: {object}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {refused}:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(5)].join("\n")
+    );
+    println!("Of 1200 objects the webhook refuses {by_webhook}, the policies {refused}.");
+    assert!(refused >= 90, "{refused} of {by_webhook}");
+}
+
+/// The plain cases, which are nearly all that people write: both refuse the same.
+#[test]
+fn plain_workloads_are_refused_by_both() {
+    let Some(world) = world() else { return };
+    for replicas in [1, 2, 5] {
+        for strategy in objects::STRATEGIES {
+            for claims in [
+                &["data"][..],
+                &["lock"],
+                &["data", "share"],
+                &["share"],
+                &["data", "logs"],
+            ] {
+                let strategy: Value = serde_json::from_str(strategy).unwrap();
+                let mut spec = json!({"replicas": replicas});
+                if !strategy.is_null() {
+                    spec["strategy"] = strategy;
+                }
+                let object = objects::deployment(&spec, claims);
+                let (policy, webhook) =
+                    (world.policies_say(&object), world.webhook_refuses(&object));
+                assert_eq!(
+                    policy.is_some(),
+                    webhook.is_some(),
+                    "{object}\n{policy:?}\n{webhook:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn odd_objects_make_no_expression_fail() {
+    let Some(world) = world() else { return };
+    let mut lot = Lot::new(11);
+    let mut refused = 0;
+    for _ in 0..500 {
+        let object = objects::odd(&mut lot);
+        if let Some(reason) = world.policies_say(&object) {
+            assert!(!reason.contains("error"), "{reason}\n{object}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0);
+}
+
+#[test]
+fn facts_are_written_again_when_somebody_deletes_or_changes_them() {
+    let Some(world) = world() else { return };
+    let namespace = world.namespace.as_str();
+    let written = world.facts().unwrap()["spec"].clone();
+    world
+        .plane
+        .kubectl(&["delete", "volumefacts", "volumes", "-n", namespace], None)
+        .success();
+    let again = |spec: &Value| *spec == written;
+    world.until_facts(again);
+    let patch = r#"{"spec":{"claims":{"share":"OneNode"},"denied":null}}"#;
+    world
+        .plane
+        .kubectl(
+            &[
+                "patch",
+                "volumefacts",
+                "volumes",
+                "-n",
+                namespace,
+                "--type=merge",
+                "-p",
+                patch,
+            ],
+            None,
+        )
+        .success();
+    world.until_facts(again);
+}
+
+#[test]
+fn the_api_server_drops_a_leftover_by_itself() {
+    let Some(world) = world() else { return };
+    let object = objects::deployment(
+        &json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}),
+        &["share"],
+    );
+    let text = object.to_string();
+    let arguments = [
+        "create",
+        "--dry-run=server",
+        "-o=jsonpath={.spec.strategy}",
+        "-n",
+        &world.namespace,
+        "-f",
+        "-",
+    ];
+    // The binding is followed by a watch.
+    let strategy = wait_until("the repair", SOON, || {
+        let created = world.plane.kubectl(&arguments, Some(&text));
+        if created.status == 0 {
+            Ok(created.stdout)
+        } else {
+            Err(created.stderr)
+        }
+    });
+    assert_eq!(strategy.unwrap(), r#"{"type":"Recreate"}"#);
+}
