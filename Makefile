@@ -139,7 +139,11 @@ chart: ## Bring the chart's copies and its README up to date
 		manifests/components/monitoring/prometheus-rule.yaml \
 		manifests/components/monitoring/dashboard.json \
 		manifests/components/bare-pods/bare-pods.yaml \
-		manifests/components/events/events.yaml manifests/chart/files/
+		manifests/components/events/events.yaml \
+		manifests/components/admission-policies/crd.yaml \
+		manifests/components/admission-policies/policies.yaml \
+		manifests/components/admission-policies/admission-policies-rbac.yaml \
+		manifests/components/admission-policies-repair/repair.yaml manifests/chart/files/
 	manifests/chart/readme > manifests/chart/README.md
 
 .PHONY: dist

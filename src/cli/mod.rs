@@ -11,6 +11,7 @@ mod log_queue;
 mod logging;
 mod migrate;
 mod output;
+mod policies;
 pub mod policy_file;
 mod rules;
 mod serve;
@@ -28,6 +29,7 @@ pub use dist::DistOptions;
 pub use logging::{LogFormat, LogOptions};
 pub use migrate::{Copying, MigrateOptions};
 pub use output::FailOn;
+pub use policies::PoliciesOptions;
 pub use rules::RulesOptions;
 pub use serve::{CertificateOptions, ServeError, ServeOptions};
 pub use snapshot::SnapshotOptions;
@@ -96,6 +98,11 @@ pub enum Command {
     /// autoscalers are not in it, so that only `check --cluster` sees those that share a volume
     /// with a manifest.
     Snapshot(SnapshotOptions),
+    /// Print the policies by which the API server refuses what is certain without the webhook
+    ///
+    /// The CustomResourceDefinition of their parameters, which `serve --admission-policies` writes,
+    /// and the ValidatingAdmissionPolicies. docs/always-there.md says what they refuse.
+    Policies(PoliciesOptions),
     /// Write shell completions and manual pages into a directory
     #[command(hide = true)]
     Dist(DistOptions),
@@ -119,6 +126,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Capabilities(options) => capabilities::run(options),
         Command::Rules(options) => rules::run(options),
         Command::Snapshot(options) => snapshot::run(options),
+        Command::Policies(options) => policies::run(*options),
         Command::Dist(options) => dist::run(options),
     }
 }

@@ -8,6 +8,7 @@ mod objects;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -357,4 +358,144 @@ fn the_api_server_drops_a_leftover_by_itself() {
         }
     });
     assert_eq!(strategy.unwrap(), r#"{"type":"Recreate"}"#);
+}
+
+/// What a change brings about is refused; what it leaves as it was passes, and so does a
+/// change of the pod template, which may be the way back.
+#[test]
+fn updates_are_judged_by_what_they_change() {
+    let Some(world) = world() else { return };
+    let namespace = world.namespace.as_str();
+    let mut object = objects::deployment(&json!({"strategy": {"type": "Recreate"}}), &["data"]);
+    object["metadata"]["name"] = json!("updated");
+    world.plane.apply(namespace, &object.to_string());
+    let patch = |name: &str, patch: &str| {
+        let arguments = [
+            "patch",
+            "deployment",
+            name,
+            "--type=merge",
+            "-p",
+            patch,
+            "-n",
+            namespace,
+        ];
+        world.plane.kubectl(&arguments, None)
+    };
+    let rolling = r#"{"spec":{"strategy":{"type":"RollingUpdate"}}}"#;
+    let refused = patch("updated", rolling).failure();
+    assert!(
+        refused.stderr.contains("rolling-update-overlap"),
+        "{refused:#?}"
+    );
+    let several = patch("updated", r#"{"spec":{"replicas":2}}"#).failure();
+    assert!(
+        several.stderr.contains("replicas-share-volume"),
+        "{several:#?}"
+    );
+    patch("updated", r#"{"spec":{"replicas":0}}"#).success();
+    patch("updated", r#"{"metadata":{"labels":{"a":"b"}}}"#).success();
+    let image = r#"{"spec":{"strategy":{"type":"RollingUpdate"},"template":{"spec":{"containers":[{"name":"app","image":"j"}]}}}}"#;
+    patch("updated", image).success();
+    patch("updated", r#"{"metadata":{"labels":{"a":"c"}}}"#).success();
+}
+
+#[test]
+fn scales_and_autoscalers_keep_to_the_limit() {
+    let Some(world) = world() else { return };
+    let namespace = world.namespace.as_str();
+    let mut object = objects::deployment(&json!({"strategy": {"type": "Recreate"}}), &["logs"]);
+    object["metadata"]["name"] = json!("scaled");
+    world.plane.apply(namespace, &object.to_string());
+    world.until_facts(|spec| spec["limits"]["Deployment/scaled"] == 1);
+    let scale = |replicas: &str| {
+        let arguments = ["scale", "deployment/scaled", replicas, "-n", namespace];
+        world.plane.kubectl(&arguments, None)
+    };
+    wait_until("the limit", SOON, || match scale("--replicas=2") {
+        refused if refused.stderr.contains("attaches to one node at a time") => Ok(()),
+        other => {
+            scale("--replicas=1").success();
+            Err(format!("{other:?}"))
+        }
+    })
+    .unwrap();
+    scale("--replicas=0").success();
+    scale("--replicas=1").success();
+    let autoscale = |most: i64| {
+        let autoscaler = json!({
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "scaled"},
+            "spec": {
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "scaled"},
+                "maxReplicas": most,
+            },
+        });
+        let arguments = ["create", "--dry-run=server", "-n", namespace, "-f", "-"];
+        world
+            .plane
+            .kubectl(&arguments, Some(&autoscaler.to_string()))
+    };
+    let refused = autoscale(5).failure();
+    assert!(
+        refused.stderr.contains("autoscaler-exceeds-volume"),
+        "{refused:#?}"
+    );
+    autoscale(1).success();
+}
+
+/// The policy for a manifest directory of the API server works without any object.
+#[test]
+fn a_manifest_directory_repairs_before_anything_is_installed() {
+    let Some(programs) = harness::require_programs(Needs::ApiServer) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let printed = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+        .args(["policies", "--manifest-dir"])
+        .output()
+        .unwrap();
+    let manifests = folder.path().join("manifests");
+    fs::create_dir(&manifests).unwrap();
+    fs::write(manifests.join("policies.yaml"), printed.stdout).unwrap();
+    let configuration = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": [{
+            "name": "MutatingAdmissionPolicy",
+            "configuration": {
+                "apiVersion": "apiserver.config.k8s.io/v1",
+                "kind": "MutatingAdmissionPolicyConfiguration",
+                "staticManifestsDir": manifests,
+            },
+        }],
+    });
+    let file = folder.path().join("admission.yaml");
+    fs::write(&file, configuration.to_string()).unwrap();
+    let options = harness::Options {
+        api_server_flags: vec![
+            "--feature-gates=ManifestBasedAdmissionControlConfig=true".to_owned(),
+            format!("--admission-control-config-file={}", file.display()),
+        ],
+        ..harness::Options::of(Needs::ApiServer)
+    };
+    let plane = ControlPlane::start(programs, &options).unwrap();
+    let namespace = plane.namespace("static");
+    let object = objects::deployment(
+        &json!({"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}}),
+        &["data"],
+    );
+    let arguments = [
+        "create",
+        "-o=jsonpath={.spec.strategy}",
+        "-n",
+        &namespace,
+        "-f",
+        "-",
+    ];
+    let created = plane
+        .kubectl(&arguments, Some(&object.to_string()))
+        .success();
+    assert_eq!(created.stdout, r#"{"type":"Recreate"}"#);
 }

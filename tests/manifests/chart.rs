@@ -266,6 +266,8 @@ fn copies_in_the_chart_are_up_to_date() {
         let copy = entry.unwrap();
         let sources = [
             "manifests/base",
+            "manifests/components/admission-policies",
+            "manifests/components/admission-policies-repair",
             "manifests/components/bare-pods",
             "manifests/components/events",
             "manifests/components/fence-advice",

@@ -278,3 +278,107 @@ fn is_limited(
         .iter()
         .any(|finding| finding.action == Action::Deny && finding.certainty == Certainty::Verified)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Policy;
+    use crate::snapshot::Snapshot;
+    use crate::storage::Catalog;
+
+    /// A cluster with so many nodes and the claims `data` (attached), `lock` (of one pod),
+    /// `share` (not attached) and `local` (on one node).
+    fn cluster(nodes: usize) -> Snapshot {
+        let mut snapshot = Snapshot::complete();
+        let mut add = |kind: ObjectKind, document: Value| {
+            let object = DeserializeSeed::deserialize(kind, document).unwrap();
+            assert!(snapshot.apply(object));
+        };
+        for at in 0..nodes {
+            let name = format!("n{at}");
+            add(
+                ObjectKind::Node,
+                json!({"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}),
+            );
+        }
+        add(ObjectKind::Namespace, json!({"metadata": {"name": "shop"}}));
+        let classes = [
+            ("disk", "ebs.csi.aws.com"),
+            ("share", "efs.csi.aws.com"),
+            ("local", "rancher.io/local-path"),
+        ];
+        for (class, provisioner) in classes {
+            add(
+                ObjectKind::StorageClass,
+                json!({"metadata": {"name": class}, "provisioner": provisioner}),
+            );
+        }
+        let claims = [
+            ("data", "ReadWriteOnce", "disk"),
+            ("lock", "ReadWriteOncePod", "disk"),
+            ("share", "ReadWriteMany", "share"),
+            ("local", "ReadWriteOnce", "local"),
+        ];
+        for (claim, mode, class) in claims {
+            add(
+                ObjectKind::Claim,
+                json!({
+                    "metadata": {"name": claim, "namespace": "shop"},
+                    "spec": {"accessModes": [mode], "storageClassName": class},
+                }),
+            );
+        }
+        snapshot
+    }
+
+    fn facts(nodes: usize, policy: &str) -> VolumeFacts {
+        let policy = Policy::parse(policy, "policy.yaml").unwrap();
+        let effective = EffectivePolicy::new(policy, Catalog::embedded().unwrap()).unwrap();
+        let claims = ["data", "lock", "share", "local", "absent"].map(Text::from);
+        VolumeFacts::of("shop", &claims, &[], cluster(nodes).view(), &effective)
+    }
+
+    #[test]
+    fn only_what_is_certain_is_listed() {
+        let facts = facts(3, "");
+        let listed: Vec<(&str, &str)> = (facts.claims.iter())
+            .map(|(claim, sort)| (claim.as_str(), sort.as_str()))
+            .collect();
+        assert_eq!(
+            listed,
+            [("data", "OneNode:zone"), ("lock", ONE_POD), ("share", ANY)]
+        );
+        assert_eq!(facts.denied, COMPILED.map(|(rule, _)| rule));
+    }
+
+    #[test]
+    fn on_one_node_no_claim_is_listed_that_attaches_to_one() {
+        assert!(!facts(1, "").claims.contains_key("data"));
+    }
+
+    #[test]
+    fn what_the_policy_does_not_deny_is_left_to_the_webhook() {
+        let cases = [
+            ("defaults: {outcomes: {deadlock: warn, stuck: warn}}", 0),
+            (
+                "namespaces: [{match: {names: [shop]}, outcomes: {deadlock: fix}}]",
+                2,
+            ),
+            ("defaults: {rules: {single-pod-volume: warn}}", 3),
+            ("exemptions: [{namespaces: [shop], reason: tested}]", 0),
+            (
+                "exemptions: [{namespaces: [shop], names: [web-*], reason: tested}]",
+                0,
+            ),
+            (
+                "exemptions: [{namespaces: [other], names: [web-*], reason: tested}]",
+                4,
+            ),
+        ];
+        for (policy, denied) in cases {
+            let facts = facts(3, policy);
+            assert_eq!(facts.denied.len(), denied, "{policy}");
+            assert_eq!(facts.is_empty(), denied == 0, "{policy}");
+        }
+    }
+}
