@@ -1,6 +1,12 @@
 //! The policies in the API server: what they refuse while no webhook is asked, that the
 //! webhook would refuse it too, and that no odd object makes an expression fail.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "in a test, the panic and its message are the report"
+)]
+
 #[path = "../harness/mod.rs"]
 mod harness;
 mod objects;
