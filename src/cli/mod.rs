@@ -6,6 +6,7 @@ mod check;
 mod cluster;
 mod diagnose;
 mod dist;
+mod format;
 mod hunk;
 mod log_queue;
 mod logging;
@@ -108,7 +109,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         Command::Serve(options) => match serve::run(options) {
             Ok(_) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("{error}");
+                output::complain(&error);
                 error.exit_code()
             }
         },

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::print;
+use super::output::{complain, print};
 use engine::rules::{RULES, Rule, codes};
 
 /// The options of `rules`.
@@ -27,7 +27,9 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
             Some(rule) => format!("# {}\n\n{}", rule.code, nested(rule, "#")),
             None => {
                 let known = codes::ALL.join(", ");
-                eprintln!("There is no rule \"{code}\". The rules are: {known}.");
+                complain(&format!(
+                    "There is no rule \"{code}\". The rules are: {known}."
+                ));
                 return ExitCode::from(2);
             }
         },

@@ -10,8 +10,10 @@ mod github;
 mod html;
 mod json;
 mod junit;
+mod markdown;
 pub mod migration;
 mod page;
+pub mod safe;
 mod sarif;
 mod text;
 mod words;
@@ -30,22 +32,59 @@ use engine::snapshot::View;
 use engine::verdict::{Finding, Suppressed};
 
 /// A format of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people, with the lines at fault
+    /// A block for each object, with the lines at fault.
     Text,
-    /// For people and editors, a line for each finding
+    /// A line for each finding, as editors and compilers write them.
     Concise,
-    /// One JSON object with `findings` and `summary`
+    /// One JSON object with `findings` and `summary`.
     Json,
-    /// SARIF 2.1.0, for code scanning
+    /// SARIF 2.1.0.
     Sarif,
-    /// JUnit XML, for the test pages of build servers
+    /// JUnit XML.
     Junit,
-    /// Workflow commands, for annotations in GitHub Actions
+    /// Workflow commands of GitHub Actions.
     Github,
-    /// A page to look at, with a picture of each volume at risk
+    /// Markdown with a marker, by which a comment is found again.
+    Markdown,
+    /// A page that needs nothing else.
     Html,
+}
+
+impl Format {
+    /// All of them, in the order in which they are documented.
+    pub const ALL: [Self; 8] = [
+        Self::Text,
+        Self::Concise,
+        Self::Json,
+        Self::Sarif,
+        Self::Junit,
+        Self::Github,
+        Self::Markdown,
+        Self::Html,
+    ];
+
+    /// The name under which a format is chosen, and what it is for.
+    #[must_use]
+    pub const fn documented(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Text => ("text", "For people, with the lines at fault"),
+            Self::Concise => ("concise", "For people and editors, a line for each finding"),
+            Self::Json => ("json", "One JSON object with `findings` and `summary`"),
+            Self::Sarif => ("sarif", "SARIF 2.1.0, for code scanning"),
+            Self::Junit => ("junit", "JUnit XML, for the test pages of build servers"),
+            Self::Github => (
+                "github",
+                "Workflow commands, for annotations in GitHub Actions",
+            ),
+            Self::Markdown => (
+                "markdown",
+                "A comment for a pull request, to be updated in place",
+            ),
+            Self::Html => ("html", "A page with a picture of each volume at risk"),
+        }
+    }
 }
 
 /// Everything that was found.
@@ -326,14 +365,16 @@ pub struct Style {
 /// # Errors
 /// Whatever writing to `out` says.
 pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let safe = || report.made_safe();
     match format {
-        Format::Text => text::write(report, style, out),
-        Format::Concise => concise::write(report, style, out),
+        Format::Text => text::write(&safe(), style, out),
+        Format::Concise => concise::write(&safe(), style, out),
         Format::Json => json::write(report, out),
         Format::Sarif => sarif::write(report, out),
-        Format::Junit => junit::write(report, out),
-        Format::Github => github::write(report, out),
-        Format::Html => html::write(report, out),
+        Format::Junit => junit::write(&safe(), out),
+        Format::Github => github::write(&safe(), out),
+        Format::Markdown => markdown::write(&safe(), out),
+        Format::Html => html::write(&safe(), out),
     }
 }
 

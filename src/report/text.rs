@@ -41,7 +41,7 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     for together in told.chunk_by(|(_, a), (_, b)| same_object(a, b)) {
         let (severity, first) = together[0];
         let finding = &first.finding;
-        let title = format!("{}: {}", finding.object, words::brief(finding));
+        let title = format!("{}: {}", finding.object, finding.brief);
         let mut group = level(severity)
             .primary_title(title)
             .id(finding.rule)

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use maud::{Markup, html};
 
 use super::page::{self, Heading};
-use super::{Located, Place, Report, Severity, words};
+use super::{Located, Place, Report, Severity, safe, words};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let told: Vec<(Severity, &Located)> = report.told().collect();
@@ -129,7 +129,7 @@ fn finding(severity: Severity, located: &Located) -> Markup {
                 span.severity { (severity.name()) } " "
                 (finding.object)
             }
-            p.brief { code { (finding.rule) } " · " (words::brief(finding)) }
+            p.brief { code { (finding.rule) } " · " (finding.brief) }
             p { (prose(&finding.message)) }
             (place(located.place.as_ref()))
             (picture::of(located))
@@ -183,7 +183,8 @@ fn remedy(located: &Located) -> Markup {
 fn diff(located: &Located) -> Markup {
     let mut lines: Vec<String> = Vec::new();
     if let Some(fix) = &located.fix {
-        let line = |sign: &str, text: &String| format!("{sign} {}", text.trim_end_matches('\n'));
+        let line =
+            |sign: &str, text: &String| format!("{sign} {}", text.trim_end_matches(['\n', '\r']));
         lines.extend(fix.removed.iter().map(|text| line("-", text)));
         lines.extend(fix.added.iter().map(|text| line("+", text)));
     } else if let Some(proposal) = located.finding.remedies.first() {
@@ -200,6 +201,7 @@ fn diff(located: &Located) -> Markup {
     html! {
         pre.diff aria-label="The change, lines that go with a minus and lines that come with a plus" {
             @for line in &lines {
+                @let line = safe::line(line);
                 @if line.starts_with('-') { del { (line) } } @else { ins { (line) } }
                 "\n"
             }
