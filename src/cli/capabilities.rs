@@ -21,23 +21,23 @@ use source::facts::{self, FactsError};
 /// The options of `capabilities`.
 #[derive(Args, Clone, Debug)]
 pub struct CapabilitiesOptions {
-    /// Read the classes from the cluster of the kubeconfig
+    /// Read the classes from the cluster of your kubeconfig
     #[arg(long, required_unless_present = "facts", conflicts_with = "facts")]
     pub cluster: bool,
 
-    /// The context of the kubeconfig
+    /// Context of the kubeconfig
     #[arg(long, value_name = "CONTEXT", requires = "cluster")]
     pub context: Option<String>,
 
-    /// Read the classes from this file or directory; may be repeated
+    /// Read the classes from this file or directory (repeatable)
     #[arg(long, value_name = "PATH")]
     pub facts: Vec<PathBuf>,
 
-    /// The policy file, whose provisioners correct the catalog
+    /// Policy file; its provisioners correct the catalog
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// How to write it
+    /// Output format
     #[arg(long, value_enum, default_value_t = TableFormat::Text)]
     pub format: TableFormat,
 }
@@ -51,7 +51,7 @@ pub enum TableFormat {
     Json,
 }
 
-/// Why the capabilities could not be told.
+/// Why there are no capabilities to print.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 enum CapabilitiesError {
@@ -155,7 +155,7 @@ fn text(class: &ClassSummary) -> String {
 
 fn granted(summary: &ModeSummary) -> String {
     match summary.modes {
-        None => "not known".to_owned(),
+        None => "unknown".to_owned(),
         Some(modes) if modes.is_empty() => "none".to_owned(),
         Some(modes) => listed(modes),
     }

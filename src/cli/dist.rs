@@ -14,7 +14,7 @@ use super::output::complain;
 /// The options of `dist`.
 #[derive(Args, Clone, Debug)]
 pub struct DistOptions {
-    /// The directory, made where it is missing
+    /// Directory to write to; it is created
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
 }

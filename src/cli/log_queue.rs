@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// A log that takes a line once it is told to, and says what it took.
+    /// A log that takes a line once it may, and says what it took.
     struct SlowLog {
         may: Receiver<io::Result<()>>,
         took: Sender<Vec<u8>>,
@@ -146,14 +146,14 @@ mod tests {
     }
 
     fn start() -> Stage {
-        let ((may, told), (took, taken)) = (channel(), channel());
+        let ((may, allowed), (took, taken)) = (channel(), channel());
         let lost = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&lost);
         let count = move || {
             counted.fetch_add(1, Ordering::Relaxed);
         };
         Stage {
-            queue: LogQueue::start(SlowLog { may: told, took }, count),
+            queue: LogQueue::start(SlowLog { may: allowed, took }, count),
             lost,
             may,
             took: taken,

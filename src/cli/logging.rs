@@ -18,22 +18,21 @@ use crate::report::safe;
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// One line of text an event, for people.
+    /// One line of text an event, for people
     #[default]
     Text,
-    /// One JSON object an event, for log collectors.
+    /// One JSON object an event, for log collectors
     Json,
 }
 
 /// What is logged, and how.
 #[derive(Args, Clone, Debug)]
 pub struct LogOptions {
-    /// How log lines are written; they go to standard error
+    /// Format of the log on standard error
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub log_format: LogFormat,
 
-    /// What is logged: error, warn, info, debug or trace, also for one module alone, as in
-    /// "info,multi_attach_guard=debug"
+    /// Log level, also by module: "info,multi_attach_guard=debug"
     #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "FILTER")]
     pub log: Targets,
 }

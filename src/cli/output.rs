@@ -21,7 +21,7 @@ impl FailOn {
     pub(super) const fn fails(self, summary: &Summary) -> bool {
         match self {
             Self::Deny => summary.deny + summary.fix > 0,
-            Self::Warn => summary.told() > 0,
+            Self::Warn => summary.reported() > 0,
         }
     }
 }

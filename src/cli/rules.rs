@@ -10,7 +10,7 @@ use engine::rules::{RULES, Rule, codes};
 /// The options of `rules`.
 #[derive(Args, Clone, Debug)]
 pub struct RulesOptions {
-    /// The rule to explain; without one, all rules are listed
+    /// Rule to explain; without one, all are listed
     #[arg(value_name = "CODE")]
     pub code: Option<String>,
 
@@ -52,7 +52,7 @@ fn markdown() -> String {
     let mut page =
         "# Rules\n\nWhat multi-attach-guard finds. This page is made from the rules' own \
                     documentation: `multi-attach-guard rules --markdown`. An \
-                    *exclusive* volume is one that only one node at a time can have.\n\n"
+                    *exclusive* volume attaches to one node at a time.\n\n"
             .to_owned();
     for rule in &RULES {
         let summary = rule.documentation().summary().to_owned();

@@ -18,7 +18,7 @@ const HEADER: &str = "# What multi-attach-guard knows of a cluster, for check --
 /// The options of `snapshot`.
 #[derive(Args, Clone, Debug)]
 pub struct SnapshotOptions {
-    /// The context of the kubeconfig
+    /// Context of the kubeconfig
     #[arg(long, value_name = "CONTEXT")]
     pub context: Option<String>,
 

@@ -7,7 +7,7 @@ use super::{Place, Report, Style, safe, words};
 
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if !style.summary {
-        for (severity, located) in report.told() {
+        for (severity, located) in report.reported() {
             let finding = &located.finding;
             writeln!(
                 out,
@@ -31,7 +31,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         }
         for notice in &report.notices {
             let place = at(notice.place.as_ref());
-            writeln!(out, "{place}warning {}", notice.told())?;
+            writeln!(out, "{place}warning {}", notice.sentence())?;
         }
         for unopened in &report.unopened {
             writeln!(out, "{}", words::unopened(unopened))?;

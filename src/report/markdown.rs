@@ -19,7 +19,9 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         "{MARKER}\n### multi-attach-guard\n\n{}\n",
         prose(&words::summary(&report.summary))
     );
-    let findings = report.told().map(|(severity, it)| finding(severity, it));
+    let findings = report
+        .reported()
+        .map(|(severity, it)| finding(severity, it));
     let unread = report.unread.iter().map(|unread| {
         let place = match unread.at {
             Some((line, column)) => format!("{}:{line}:{column}", unread.file),
@@ -27,7 +29,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         };
         format!("\n**error** {}: {}\n", code(&place), prose(&unread.message))
     });
-    let notices = (report.notices.iter()).map(|it| format!("\n**notice** {}\n", prose(&it.told())));
+    let notices =
+        (report.notices.iter()).map(|it| format!("\n**notice** {}\n", prose(&it.sentence())));
     let unopened = (report.unopened.iter())
         .map(|it| format!("\n**notice** {}\n", prose(&words::unopened(it))));
     let mut left_out = 0;

@@ -370,7 +370,7 @@ fn what_was_told_of_an_object_is_not_told_again() {
     let text = written(&report, Format::Text);
     assert!(!text.contains("too: "), "{text}");
     assert!(
-        text.contains("= note: the same is rendered from overlays/b"),
+        text.contains("= note: the same in what is rendered from overlays/b"),
         "{text}"
     );
     report.findings[0].finding.action = Action::Warn;

@@ -98,7 +98,7 @@ pub(super) fn unopened(unopened: &Unopened) -> String {
 /// For each rule, how many findings there are: the most frequent first.
 pub(super) fn by_rule(report: &Report) -> Vec<(&'static str, usize, usize)> {
     let mut rules: BTreeMap<&'static str, (usize, usize)> = BTreeMap::new();
-    for (severity, located) in report.told() {
+    for (severity, located) in report.reported() {
         let (errors, warnings) = rules.entry(located.finding.rule).or_default();
         match severity {
             Severity::Error => *errors += 1,
