@@ -34,6 +34,9 @@ const HIDDEN: [(char, char); 11] = [
 ];
 
 fn is_hidden(letter: char) -> bool {
+    if letter.is_ascii() {
+        return letter.is_ascii_control();
+    }
     letter.is_control()
         || u32::from(letter) & 0xfffe == 0xfffe
         || HIDDEN

@@ -29,7 +29,7 @@ use clap::Args;
 use super::cluster::{self, ClusterError};
 use super::output::{FailOn, complain, exit_code, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
-use crate::report::{Format, Report};
+use crate::report::{Format, Report, safe};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
 use engine::verdict::Mode;
@@ -244,14 +244,10 @@ const fn is_for_people(format: Format) -> bool {
 
 fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
     for unread in &report.unread {
+        let (file, message) = (safe::line(&unread.file), &unread.message);
         match unread.at {
-            Some((line, column)) => {
-                complain(&format!(
-                    "{}:{line}:{column}: {}",
-                    unread.file, unread.message
-                ));
-            }
-            None => complain(&format!("{}: {}", unread.file, unread.message)),
+            Some((line, column)) => complain(&format!("{file}:{line}:{column}: {message}")),
+            None => complain(&format!("{file}: {message}")),
         }
     }
     let aside = is_for_people(options.format) && (options.fix || options.diff);
