@@ -2,7 +2,9 @@
 # pinned or patched, and nothing runs while the image is built, so it can be built for
 # other architectures as it is. `make image` compiles the program first.
 #
-# The program trusts the API server by the authority that comes with its service account.
+# The program trusts the API server by the CA that comes with its service account.
+#
+# As a command: docker run --rm --volume "$PWD":/src --workdir /src IMAGE check .
 FROM scratch
 ARG TARGETARCH
 ARG VERSION

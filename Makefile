@@ -19,11 +19,11 @@ TEST_LOG := target/test.log
 TEST_LOGS := target/tests
 
 .PHONY: help
-help: ## Show this list
+help: ## List the commands
 	@awk -F ': .*## ' '/^[a-z0-9-]+: .*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## Serve the webhook on this machine, with the facts in examples/facts
+run: ## Serve the webhook on this machine with the facts in examples/facts
 	@$(CARGO) build --locked
 	@mkdir -p $(RUN)
 	@examples/announce $(PORT) $(RUN)/ca.pem
@@ -32,13 +32,13 @@ run: ## Serve the webhook on this machine, with the facts in examples/facts
 		--self-signed --write-ca $(RUN)/ca.pem --shutdown-delay 0s
 
 .PHONY: test
-test: lint control-plane ## Everything: lints, all tests with a real control plane, documentation
+test: lint control-plane ## Lints, documentation and all tests, on a real control plane
 	$(CARGO) test --workspace --locked --no-run
 	@rm -rf $(TEST_LOGS)
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) suites; status=$$?; \
 		cat $(SUITES:%=$(TEST_LOGS)/%) >$(TEST_LOG); \
 		test $$status -eq 0 || { \
-			echo "These failed; $(TEST_LOG) says why:"; cd $(TEST_LOGS) && grep -E ' \.\.\. FAILED$$|^error: ' *; exit 1; }
+			echo "These tests failed; $(TEST_LOG) says why:"; cd $(TEST_LOGS) && grep -E ' \.\.\. FAILED$$|^error: ' *; exit 1; }
 
 # A suite is a program of tests: the unit tests, the documentation's examples, and each of
 # tests/. Some wait for Kubernetes most of the time and others compute, so several run at
@@ -62,37 +62,45 @@ $(SUITES:%=suite-%): suite-%:
 		status=$$?; cat $(TEST_LOGS)/$*; exit $$status
 
 .PHONY: lint
-lint: ## Formatting, clippy, licences and sources of the dependencies
+lint: ## Check formatting, clippy, and the dependencies' licences and sources
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --locked --all-targets -- -D warnings
 	@if command -v cargo-deny >/dev/null; then \
 		$(CARGO) deny --locked check bans licenses sources; \
 	elif [ -n "$$CI" ]; then \
-		echo "cargo-deny is missing, and with CI set nothing is left out. Install it: cargo install --locked cargo-deny" >&2; exit 1; \
+		echo "cargo-deny is missing, and with CI set nothing is skipped. Install it: cargo install --locked cargo-deny" >&2; exit 1; \
 	else \
-		echo "LEFT OUT cargo deny: it is not installed. Install it: cargo install --locked cargo-deny" >&2; \
+		echo "SKIPPED: cargo deny is not installed. Install it: cargo install --locked cargo-deny" >&2; \
 	fi
 
 .PHONY: advisories
-advisories: ## Known vulnerabilities in the dependencies; asks the advisory database
-	$(CARGO) deny --locked check advisories
+advisories: ## Fail on known vulnerabilities in the dependencies, if the database can be read
+	@if $(CARGO) deny --locked fetch db; then \
+		$(CARGO) deny --locked check --disable-fetch advisories; \
+	else \
+		echo "SKIPPED: the advisories were not read; the advisory database is out of reach (see above)." >&2; \
+	fi
+
+.PHONY: msrv
+msrv: ## Compile with the oldest Rust that Cargo.toml promises, if it can be installed
+	@.ci/msrv
 
 # Exit code 3 means that there is no Go to build with. The tests that need the
 # control plane then say that they are skipped, and fail with CI set.
 .PHONY: control-plane
-control-plane: ## Build the Kubernetes programs that tests start; minutes once, then seconds
+control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
 
 .PHONY: scenarios
-scenarios: control-plane ## The scenarios of docs/ground-truth.md on a real control plane
+scenarios: control-plane ## Play the scenarios of docs/ground-truth.md on a real control plane
 	$(CARGO) test --locked --test scenarios
 
 .PHONY: explore
-explore: control-plane ## 500 worlds drawn by lot on a real control plane; WORLDS= and SEED= say otherwise
+explore: control-plane ## Play 500 random worlds on a real control plane (WORLDS=, SEED=)
 	WORLDS=$${WORLDS:-500} SEED=$${SEED:-$$(date +%s)} $(CARGO) test --locked --test scenarios -- "world "
 
 .PHONY: e2e
-e2e: control-plane ## Every kind, operation and verdict with the real API server and kubectl
+e2e: control-plane ## Test every kind, operation and verdict with a real API server and kubectl
 	$(CARGO) test --locked --test e2e
 
 # New inputs that reach more of the program go to fuzz/target/found, those at fault to
@@ -100,7 +108,7 @@ e2e: control-plane ## Every kind, operation and verdict with the real API server
 FUZZ := $(CARGO) +nightly fuzz
 FUZZ_SECONDS ?= 60
 .PHONY: fuzz
-fuzz: ## Hostile bytes for every reader, a minute each (nightly, cargo-fuzz); FUZZ_SECONDS= says otherwise
+fuzz: ## Fuzz every reader for a minute (FUZZ_SECONDS=); needs nightly and cargo-fuzz
 	@$(CARGO) +nightly --version >/dev/null 2>&1 || { \
 		echo "Fuzzing needs a nightly compiler. Install it: rustup toolchain install nightly" >&2; exit 1; }
 	@$(FUZZ) --version >/dev/null 2>&1 || { \
@@ -113,7 +121,7 @@ fuzz: ## Hostile bytes for every reader, a minute each (nightly, cargo-fuzz); FU
 
 # Not how often a branch is taken: that would keep twice as many inputs.
 .PHONY: fuzz-corpus
-fuzz-corpus: ## Add to the corpus what `make fuzz` found that reaches further
+fuzz-corpus: ## Add the inputs of `make fuzz` that reach further to the corpus
 	@for target in $$($(FUZZ) list); do \
 		mkdir -p fuzz/target/found/$$target; \
 		$(FUZZ) run --sanitizer none $$target fuzz/corpus/$$target fuzz/target/found/$$target -- \
@@ -121,15 +129,15 @@ fuzz-corpus: ## Add to the corpus what `make fuzz` found that reaches further
 	done
 
 .PHONY: bench
-bench: ## The ratios that must stay low
+bench: ## Measure the ratios that must stay low
 	$(CARGO) bench --locked
 
 .PHONY: rules
-rules: ## Write docs/rules.md from the rules' own documentation
+rules: ## Write docs/rules.md from the rules' documentation
 	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md
 
 .PHONY: chart
-chart: ## Bring the chart's copies and its README up to date
+chart: ## Update the chart's copies of manifests/ and its README
 	cp manifests/base/rbac.yaml manifests/base/certificates.yaml manifests/base/webhooks.yaml \
 		certs/cert-manager.yaml \
 		manifests/components/fencing/fencing-webhook.yaml \
@@ -147,13 +155,13 @@ chart: ## Bring the chart's copies and its README up to date
 	manifests/chart/readme > manifests/chart/README.md
 
 .PHONY: dist
-dist: ## What a release is made of, in target/dist; DOWNLOADS=https://… for the krew manifest
-	.ci/compile amd64 arm64
+dist: ## Build a release in target/dist, profile-guided (DOWNLOADS=https://… for krew)
+	.ci/compile --profiled amd64 arm64
 	rm -rf target/dist
 	.ci/package target/dist target/programs/linux/amd64/multi-attach-guard target/programs/linux/arm64/multi-attach-guard
 
 .PHONY: image
-image: ## The image, called IMAGE; PLATFORMS=linux/amd64,linux/arm64 for other machines than this
+image: ## Build the image IMAGE= for this machine (PLATFORMS=linux/amd64,linux/arm64)
 	.ci/compile $(subst linux/,,$(subst $(comma), ,$(PLATFORMS)))
 	$(DOCKER) build --platform $(PLATFORMS) --tag $(IMAGE) \
 		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) .

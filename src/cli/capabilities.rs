@@ -8,8 +8,9 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::cluster::{self, ClusterError};
-use super::output::print;
+use super::output::{complain, print};
 use super::policy_file::{self, PolicyFileError};
+use crate::report::safe;
 use engine::model::access_mode::{AccessMode, AccessModes};
 use engine::model::object::ObjectKind;
 use engine::model::storage_class::StorageClass;
@@ -20,23 +21,23 @@ use source::facts::{self, FactsError};
 /// The options of `capabilities`.
 #[derive(Args, Clone, Debug)]
 pub struct CapabilitiesOptions {
-    /// Read the classes from the cluster of the kubeconfig
+    /// Read the classes from the cluster of your kubeconfig
     #[arg(long, required_unless_present = "facts", conflicts_with = "facts")]
     pub cluster: bool,
 
-    /// The context of the kubeconfig
+    /// Context of the kubeconfig
     #[arg(long, value_name = "CONTEXT", requires = "cluster")]
     pub context: Option<String>,
 
-    /// Read the classes from this file or directory; may be repeated
+    /// Read the classes from this file or directory (repeatable)
     #[arg(long, value_name = "PATH")]
     pub facts: Vec<PathBuf>,
 
-    /// The policy file, whose provisioners correct the catalog
+    /// Policy file; its provisioners correct the catalog
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// How to write it
+    /// Output format
     #[arg(long, value_enum, default_value_t = TableFormat::Text)]
     pub format: TableFormat,
 }
@@ -50,7 +51,7 @@ pub enum TableFormat {
     Json,
 }
 
-/// Why the capabilities could not be told.
+/// Why there are no capabilities to print.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 enum CapabilitiesError {
@@ -77,7 +78,7 @@ pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
     match capabilities(options) {
         Ok(text) => print("capabilities", text.as_bytes()),
         Err(error) => {
-            eprintln!("{error}");
+            complain(&error);
             ExitCode::from(2)
         }
     }
@@ -95,7 +96,7 @@ fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesErr
     let mut classes = summaries(&cluster, effective.catalog());
     classes.sort_by(|a, b| a.class.cmp(&b.class));
     Ok(match options.format {
-        TableFormat::Json => serde_json::to_string_pretty(&Json { classes })? + "\n",
+        TableFormat::Json => safe::json(&Json { classes })?,
         TableFormat::Text if classes.is_empty() => "There is no StorageClass.\n".to_owned(),
         TableFormat::Text => classes.iter().map(text).collect(),
     })
@@ -127,8 +128,10 @@ fn text(class: &ClassSummary) -> String {
         Some(title) => format!("{}, {title}", class.provisioner),
         None => format!("{}, in no catalog", class.provisioner),
     };
-    let mut text = format!("{} ({title})\n", class.class);
-    let mut line = |name: &str, value: &str| text += &format!("  {name:<10}  {value}\n");
+    let mut text = safe::line(&format!("{} ({title})", class.class)).into_owned();
+    text.push('\n');
+    let mut line =
+        |name: &str, value: &str| text += &format!("  {name:<10}  {}\n", safe::line(value));
     for (name, modes) in [("Filesystem", &class.filesystem), ("Block", &class.block)] {
         line(name, &granted(modes));
         for conditional in &modes.conditional {
@@ -152,7 +155,7 @@ fn text(class: &ClassSummary) -> String {
 
 fn granted(summary: &ModeSummary) -> String {
     match summary.modes {
-        None => "not known".to_owned(),
+        None => "unknown".to_owned(),
         Some(modes) if modes.is_empty() => "none".to_owned(),
         Some(modes) => listed(modes),
     }

@@ -20,17 +20,17 @@ use source::snapshot_classes::snapshot_classes;
 /// How long a cluster may take for its first answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How long a cluster may take to list all that is asked for.
+/// How long a cluster may take to answer all lists.
 const LISTS: Duration = Duration::from_secs(60);
 
-/// How often a terminal is told how far the lists have come.
+/// How often a terminal shows progress.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
 
 /// Why a cluster could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
-    /// It is not known which cluster, or how to reach it.
+    /// No cluster is configured, or it cannot be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// It did not answer in full.
@@ -64,8 +64,8 @@ impl Connection {
         Ok(Self { runtime, config })
     }
 
-    /// What is known of the cluster. Only the `kinds` that are asked for are read, so
-    /// that no more rights are needed than for those.
+    /// The facts of the cluster. Only `kinds` are read, so that no rights are needed for
+    /// others.
     pub(super) fn read(
         &self,
         kinds: impl Fn(ObjectKind) -> bool,
@@ -79,13 +79,13 @@ impl Connection {
             };
             tokio::select! {
                 synced = synced => synced?,
-                () = tell_progress(&live) => {}
+                () = show_progress(&live) => {}
             }
             for status in live.statuses() {
                 if status.malformed > 0 {
                     eprintln!(
-                        "Of the cluster's {}, {} could not be read and are left out.",
-                        status.resource, status.malformed
+                        "{} of the cluster's {} could not be read and are skipped.",
+                        status.malformed, status.resource
                     );
                 }
             }
@@ -93,8 +93,8 @@ impl Connection {
         })
     }
 
-    /// Everything that a diagnosis looks at, as far as it may be read; the namespaced
-    /// kinds in `namespace` alone where one is given.
+    /// What a diagnosis needs, as far as it may be read; namespaced kinds only in
+    /// `namespace` if one is given.
     pub(super) fn one_shot(&self, namespace: Option<&str>) -> Result<OneShot, ClusterError> {
         let read = one_shot::read(self.config.clone(), namespace, Instant::now() + LISTS);
         Ok(self.runtime.block_on(read)?)
@@ -121,7 +121,7 @@ impl Connection {
     }
 }
 
-/// What is known of the cluster behind the kubeconfig's `context`, read once.
+/// The facts of the cluster behind the kubeconfig's `context`, read once.
 pub(super) fn read(
     context: Option<&str>,
     kinds: impl Fn(ObjectKind) -> bool,
@@ -129,8 +129,8 @@ pub(super) fn read(
     Connection::open(context)?.read(kinds)
 }
 
-/// Tells a terminal for ever how many objects have come.
-async fn tell_progress(live: &Informer) {
+/// Shows on a terminal how many objects were read; never ends.
+async fn show_progress(live: &Informer) {
     loop {
         sleep(SIGN_OF_LIFE).await;
         if io::stderr().is_terminal() {

@@ -9,11 +9,12 @@ use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 
 use super::Cli;
+use super::output::complain;
 
 /// The options of `dist`.
 #[derive(Args, Clone, Debug)]
 pub struct DistOptions {
-    /// The directory, made where it is missing
+    /// Directory to write to; it is created
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
 }
@@ -23,7 +24,9 @@ pub(super) fn run(options: &DistOptions) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let directory = options.directory.display();
-            eprintln!("Completions and manual pages cannot be written to {directory}: {error}.");
+            complain(&format!(
+                "Completions and manual pages cannot be written to {directory}: {error}."
+            ));
             ExitCode::from(2)
         }
     }

@@ -1,88 +1,96 @@
 //! Log lines on their way to whoever reads them.
 //!
-//! A reader that stops makes a write wait for ever, and with it the thread that logs. So
-//! a thread of its own writes, and what it has not come to yet waits in memory, up to a
-//! bound in bytes: lines name users and reasons, which may be long.
+//! A reader that stops makes a write wait forever, and with it the thread that logs. So
+//! tracing-appender's thread writes, and what it has not written yet waits in memory, up
+//! to a bound in bytes: lines name users and reasons, which may be long.
 
 use std::io::{self, Write};
-use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that may wait: some 5,000 lines. Four times that are held at most: as much is being
-/// written meanwhile, and a vector that grows may have twice the room that it needs.
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
+
+/// Bytes that may wait.
 const WAITING: usize = 2 * 1024 * 1024;
 
-/// How long the last lines may take to be written.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// Lines that may wait.
+const LINES: usize = 8 * 1024;
 
-/// Lines for the log, written in their order until dropped, and then those that wait.
-pub(super) struct LogQueue(Arc<Shared>);
+/// Lines for the log, written in their order. When it is dropped, those that still wait
+/// are written, for a second at most.
+pub(super) struct LogQueue {
+    lines: Lines,
+    _writer: WorkerGuard,
+}
 
 /// Where lines are put: no write to it waits or fails.
 #[derive(Clone)]
-pub(super) struct Lines(Arc<Shared>);
+pub(super) struct Lines {
+    queue: NonBlocking,
+    shared: Arc<Shared>,
+}
 
 struct Shared {
-    state: Mutex<State>,
-    changed: Condvar,
-    /// Hears of each line that is lost.
+    /// The room that the lines take which are not written yet.
+    waiting: AtomicUsize,
+    /// Called for each line that is lost.
     lost: Box<dyn Fn() + Send + Sync>,
 }
 
-#[derive(Default)]
-struct State {
-    waiting: Vec<u8>,
-    is_ending: bool,
-    has_ended: bool,
+/// The log itself, on the thread that writes.
+struct Log<W> {
+    log: W,
+    shared: Arc<Shared>,
+}
+
+/// The room that a line takes: with the least of it, [`LINES`] lines take all.
+fn room(line: &[u8]) -> usize {
+    line.len().max(WAITING / LINES)
 }
 
 impl LogQueue {
-    /// Begins to write to `log`. `lost` hears of each line for which there was no room, and
-    /// of each that could not be written.
+    /// Begins to write to `log`. `lost` is called for each line for which there was no
+    /// room, and for each that could not be written.
     pub(super) fn start(
         log: impl Write + Send + 'static,
         lost: impl Fn() + Send + Sync + 'static,
-    ) -> io::Result<Self> {
+    ) -> Self {
         let shared = Arc::new(Shared {
-            state: Mutex::default(),
-            changed: Condvar::new(),
+            waiting: AtomicUsize::new(0),
             lost: Box::new(lost),
         });
-        let queue = Self(Arc::clone(&shared));
-        thread::Builder::new()
-            .name("log".to_owned())
-            .spawn(move || shared.write_to(log))?;
-        Ok(queue)
+        let log = Log {
+            log,
+            shared: Arc::clone(&shared),
+        };
+        let (queue, writer) = NonBlockingBuilder::default()
+            .thread_name("log")
+            // One more, with which the queue is ended.
+            .buffered_lines_limit(LINES + 1)
+            .finish(log);
+        Self {
+            lines: Lines { queue, shared },
+            _writer: writer,
+        }
     }
 
     /// Where to put lines.
     pub(super) fn lines(&self) -> Lines {
-        Lines(Arc::clone(&self.0))
-    }
-}
-
-impl Drop for LogQueue {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.is_ending = true;
-        self.0.changed.notify_all();
-        // Whether it is written or not: there is nobody to be told.
-        let _ = (self.0.changed).wait_timeout_while(state, GOODBYE, |state| !state.has_ended);
+        self.lines.clone()
     }
 }
 
 impl Write for Lines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut state = self.0.lock();
-        if state.waiting.len() + line.len() <= WAITING {
-            state.waiting.extend_from_slice(line);
-            self.0.changed.notify_all();
-        } else {
-            (self.0.lost)();
+        let with_line = |waiting| Some(waiting + room(line)).filter(|all| *all <= WAITING);
+        let waiting = &self.shared.waiting;
+        match waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_line) {
+            Ok(_) => self.queue.write(line),
+            Err(_) => {
+                (self.shared.lost)();
+                Ok(line.len())
+            }
         }
-        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -90,31 +98,18 @@ impl Write for Lines {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write_to(&self, mut log: impl Write) {
-        while let Some(lines) = self.next() {
-            for line in lines.split_inclusive(|byte| *byte == b'\n') {
-                // To say so in the same log would fail too.
-                if log.write_all(line).is_err() {
-                    (self.lost)();
-                }
-            }
+impl<W: Write> Write for Log<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        // To say in the same log that it cannot be written would fail too.
+        if self.log.write_all(line).is_err() {
+            (self.shared.lost)();
         }
-        self.lock().has_ended = true;
-        self.changed.notify_all();
+        self.shared.waiting.fetch_sub(room(line), Ordering::Relaxed);
+        Ok(line.len())
     }
 
-    /// The lines that wait, once there are any; `None` at the end.
-    fn next(&self) -> Option<Vec<u8>> {
-        let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_ending;
-        let mut state = (self.changed)
-            .wait_while(self.lock(), is_idle)
-            .unwrap_or_else(PoisonError::into_inner);
-        Some(mem::take(&mut state.waiting)).filter(|lines| !lines.is_empty())
+    fn flush(&mut self) -> io::Result<()> {
+        self.log.flush()
     }
 }
 
@@ -125,13 +120,13 @@ mod tests {
 
     use super::*;
 
-    /// A log that takes a line once it is told to, and says what it took.
-    struct Log {
+    /// A log that takes a line once it may, and says what it took.
+    struct SlowLog {
         may: Receiver<io::Result<()>>,
         took: Sender<Vec<u8>>,
     }
 
-    impl Write for Log {
+    impl Write for SlowLog {
         fn write(&mut self, line: &[u8]) -> io::Result<usize> {
             self.took.send(line.to_vec()).map_err(io::Error::other)?;
             self.may.recv().unwrap_or(Ok(()))?;
@@ -151,14 +146,14 @@ mod tests {
     }
 
     fn start() -> Stage {
-        let ((may, told), (took, taken)) = (channel(), channel());
+        let ((may, allowed), (took, taken)) = (channel(), channel());
         let lost = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&lost);
         let count = move || {
             counted.fetch_add(1, Ordering::Relaxed);
         };
         Stage {
-            queue: LogQueue::start(Log { may: told, took }, count).unwrap(),
+            queue: LogQueue::start(SlowLog { may: allowed, took }, count),
             lost,
             may,
             took: taken,
@@ -177,7 +172,8 @@ mod tests {
         lines.write_all(b"first\n").unwrap();
         // It is being written, and no more is until the log may go on.
         assert_eq!(took.recv().unwrap(), b"first\n");
-        let long = [vec![b'a'; WAITING - 9], b"\n".to_vec()].concat();
+        let [first, fits] = [b"first\n".as_slice(), b"fits in\n"].map(room);
+        let long = [vec![b'a'; WAITING - first - fits - 1], b"\n".to_vec()].concat();
         lines.write_all(&long).unwrap();
         lines.write_all(b"fits in\n").unwrap();
         assert_eq!(lost.load(Ordering::Relaxed), 0);

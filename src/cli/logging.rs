@@ -1,33 +1,38 @@
 //! Where log lines go and what they look like.
 
+use std::fmt::{self, Debug};
 use std::io::{self, IsTerminal};
 use std::panic::{self, PanicHookInfo};
 
 use clap::{Args, ValueEnum};
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{self, JsonFields, Writer};
+use tracing_subscriber::fmt::{FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+use crate::report::safe;
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// One line of text an event, for people.
+    /// One line of text an event, for people
     #[default]
     Text,
-    /// One JSON object an event, for log collectors.
+    /// One JSON object an event, for log collectors
     Json,
 }
 
 /// What is logged, and how.
 #[derive(Args, Clone, Debug)]
 pub struct LogOptions {
-    /// How log lines are written; they go to standard error
+    /// Format of the log on standard error
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub log_format: LogFormat,
 
-    /// What is logged: error, warn, info, debug or trace, also for one module alone, as in
-    /// "info,multi_attach_guard=debug"
+    /// Log level, also by module: "info,multi_attach_guard=debug"
     #[arg(long, env = "RUST_LOG", default_value = "info", value_name = "FILTER")]
     pub log: Targets,
 }
@@ -40,6 +45,7 @@ impl LogOptions {
         log: impl for<'w> MakeWriter<'w> + Send + Sync + 'static,
     ) -> Result<(), TryInitError> {
         let lines = tracing_subscriber::fmt::layer()
+            .fmt_fields(text_fields())
             .with_ansi(io::stderr().is_terminal())
             // They would go to standard error at once: that may panic or wait, and no
             // review may end for the log.
@@ -48,10 +54,28 @@ impl LogOptions {
         let filter = tracing_subscriber::registry().with(self.log.clone());
         match self.log_format {
             LogFormat::Text => filter.with(lines).try_init()?,
-            LogFormat::Json => filter.with(lines.json().flatten_event(true)).try_init()?,
+            LogFormat::Json => {
+                let lines = lines.fmt_fields(JsonFields::new());
+                filter.with(lines.json().flatten_event(true)).try_init()?;
+            }
         }
         panic::set_hook(Box::new(log_panic));
         Ok(())
+    }
+}
+
+fn text_fields() -> impl for<'w> FormatFields<'w> + Send + Sync + 'static {
+    format::debug_fn(write_field).delimited(" ")
+}
+
+/// A field of an event in a line of text: names and reasons cannot begin another line, or
+/// move the cursor.
+fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
+    let value = format!("{value:?}");
+    let value = safe::line(&value);
+    match field.name() {
+        "message" => out.write_str(&value),
+        name => write!(out, "{name}={value}"),
     }
 }
 
@@ -65,4 +89,48 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
         .unwrap_or("no message");
     let at = panic.location().map(ToString::to_string);
     tracing::error!(at, message, "A panic happened, which is a bug.");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::mpsc::{Sender, channel};
+
+    use super::*;
+
+    struct Log(Sender<Vec<u8>>);
+
+    impl Write for Log {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.0.send(line.to_vec()).map_err(io::Error::other)?;
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn no_name_forges_a_line_of_the_log() {
+        let (log, written) = channel();
+        let lines = tracing_subscriber::fmt::layer()
+            .fmt_fields(text_fields())
+            .with_ansi(false)
+            .with_writer(move || Log(log.clone()));
+        let name = "web\n2026-11-25T00:00:00Z  INFO reviewed\u{202e}\x1b[2J";
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), || {
+            tracing::warn!(shown = %name, quoted = name, "The file {name} is odd.");
+        });
+        let written = String::from_utf8(written.iter().flatten().collect()).unwrap();
+        assert_eq!(written.lines().count(), 1, "{written}");
+        assert!(!written.contains(['\x1b', '\u{202e}']), "{written:?}");
+        let safe = "web 2026-11-25T00:00:00Z  INFO reviewed\\u{202e}\\u{1b}[2J";
+        assert!(
+            written.contains(&format!(": The file {safe} is odd. ")),
+            "{written}"
+        );
+        assert!(written.contains(&format!(" shown={safe} ")), "{written}");
+        assert!(written.contains(" quoted=\"web\\n2026"), "{written}");
+    }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use crate::report::{self, Format, Report, Style, Summary};
+use crate::report::{self, Format, Report, Style, Summary, safe};
 
 /// The least that makes a command fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -21,7 +21,7 @@ impl FailOn {
     pub(super) const fn fails(self, summary: &Summary) -> bool {
         match self {
             Self::Deny => summary.deny + summary.fix > 0,
-            Self::Warn => summary.told() > 0,
+            Self::Warn => summary.reported() > 0,
         }
     }
 }
@@ -58,6 +58,11 @@ pub(super) fn write_report(
     out.flush()
 }
 
+/// Says on standard error what went wrong, safe to print: it may name files and objects.
+pub(super) fn complain(what: &impl Display) {
+    eprintln!("{}", safe::lines(&what.to_string()));
+}
+
 /// The code with which a command ends; 2 and a sentence where it failed. `unwritten` is
 /// the error of standard output, where that is what failed.
 pub(super) fn exit_code<E: Display>(
@@ -70,7 +75,7 @@ pub(super) fn exit_code<E: Display>(
             let is_closed = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
             // Whoever reads the output has seen enough, as `head` does.
             if !unwritten(&error).is_some_and(is_closed) {
-                eprintln!("{error}");
+                complain(&error);
             }
             ExitCode::from(2)
         }

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::print;
+use super::output::{complain, print};
 use engine::rules::{RULES, Rule, codes};
 
 /// The options of `rules`.
 #[derive(Args, Clone, Debug)]
 pub struct RulesOptions {
-    /// The rule to explain; without one, all rules are listed
+    /// Rule to explain; without one, all are listed
     #[arg(value_name = "CODE")]
     pub code: Option<String>,
 
@@ -27,7 +27,9 @@ pub(super) fn run(options: &RulesOptions) -> ExitCode {
             Some(rule) => format!("# {}\n\n{}", rule.code, nested(rule, "#")),
             None => {
                 let known = codes::ALL.join(", ");
-                eprintln!("There is no rule \"{code}\". The rules are: {known}.");
+                complain(&format!(
+                    "There is no rule \"{code}\". The rules are: {known}."
+                ));
                 return ExitCode::from(2);
             }
         },
@@ -50,7 +52,7 @@ fn markdown() -> String {
     let mut page =
         "# Rules\n\nWhat multi-attach-guard finds. This page is made from the rules' own \
                     documentation: `multi-attach-guard rules --markdown`. An \
-                    *exclusive* volume is one that only one node at a time can have.\n\n"
+                    *exclusive* volume attaches to one node at a time.\n\n"
             .to_owned();
     for rule in &RULES {
         let summary = rule.documentation().summary().to_owned();

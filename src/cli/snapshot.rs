@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::cluster::{self, ClusterError};
-use super::output::print;
+use super::output::{complain, print};
 use engine::model::object::ObjectKind;
 use source::snapshot::{self, SnapshotError};
 
@@ -18,7 +18,7 @@ const HEADER: &str = "# What multi-attach-guard knows of a cluster, for check --
 /// The options of `snapshot`.
 #[derive(Args, Clone, Debug)]
 pub struct SnapshotOptions {
-    /// The context of the kubeconfig
+    /// Context of the kubeconfig
     #[arg(long, value_name = "CONTEXT")]
     pub context: Option<String>,
 
@@ -49,7 +49,7 @@ enum Error {
 
 pub(super) fn run(options: &SnapshotOptions) -> ExitCode {
     write(options).unwrap_or_else(|error| {
-        eprintln!("{error}");
+        complain(&error);
         ExitCode::from(2)
     })
 }

@@ -3,11 +3,11 @@
 
 use std::io::{self, Write};
 
-use super::{Place, Report, Style, words};
+use super::{Place, Report, Style, safe, words};
 
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if !style.summary {
-        for (severity, located) in report.told() {
+        for (severity, located) in report.reported() {
             let finding = &located.finding;
             writeln!(
                 out,
@@ -16,7 +16,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
                 severity.name(),
                 finding.rule,
                 finding.object,
-                words::brief(finding)
+                finding.brief
             )?;
         }
         for (reason, located) in report.suppressed() {
@@ -31,7 +31,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         }
         for notice in &report.notices {
             let place = at(notice.place.as_ref());
-            writeln!(out, "{place}warning {}", notice.told())?;
+            writeln!(out, "{place}warning {}", notice.sentence())?;
         }
         for unopened in &report.unopened {
             writeln!(out, "{}", words::unopened(unopened))?;
@@ -42,6 +42,8 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
 
 fn at(place: Option<&Place>) -> String {
     place.map_or_else(String::new, |place| {
-        format!("{}:{}:{}: ", place.file, place.line, place.column)
+        // Once more: a file may be called ":".
+        let at = format!("{}:{}:{}: ", place.file, place.line, place.column);
+        safe::line(&at).into_owned()
     })
 }

@@ -17,7 +17,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         properties.add("title", &"multi-attach-guard");
         properties.write("error", &unread.message, out)?;
     }
-    for (severity, located) in report.told() {
+    for (severity, located) in report.reported() {
         let mut properties = Properties::default();
         properties.place(located.place.as_ref());
         properties.add("title", &located.finding.rule);
@@ -34,7 +34,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let mut properties = Properties::default();
         properties.place(notice.place.as_ref());
         properties.add("title", &"multi-attach-guard");
-        properties.write("warning", &notice.told(), out)?;
+        properties.write("warning", &notice.sentence(), out)?;
     }
     for unopened in &report.unopened {
         let mut properties = Properties::default();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{Located, Report, Summary};
+use super::{Located, Report, Summary, safe};
 use engine::model::object::ObjectRef;
 use engine::policy::Action;
 use engine::rules::{Certainty, Outcome};
@@ -110,8 +110,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             .collect(),
         summary: &report.summary,
     };
-    serde_json::to_writer_pretty(&mut *out, &json)?;
-    writeln!(out)
+    out.write_all(safe::json(&json)?.as_bytes())
 }
 
 fn finding(located: &Located) -> Finding<'_> {

@@ -26,14 +26,14 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         let cases = suites.entry(&unread.file).or_default();
         cases.push(case(name, &unread.file, status));
     }
-    let mut told: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    let mut reported: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for located in &report.findings {
         let Some(status) = status(located) else {
             continue;
         };
         let file = file(located.place.as_ref());
         let object = located.finding.object.to_string();
-        *told.entry((file, object.clone())).or_default() += 1;
+        *reported.entry((file, object.clone())).or_default() += 1;
         let name = format!("{object}: {}", located.finding.rule);
         let mut case = case(name, file, status);
         if let Some(text) = warning(located) {
@@ -54,14 +54,14 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             at(notice.place.as_ref()),
             notice.text
         ));
-        *told.entry((file, about)).or_default() += 1;
+        *reported.entry((file, about)).or_default() += 1;
         suites.entry(file).or_default().push(case);
     }
     for judged in &report.judged {
         let file = judged.file.as_deref().unwrap_or(CLUSTER);
         let object = judged.object.to_string();
         let cases = suites.entry(file).or_default();
-        if !told.contains_key(&(file, object.clone())) {
+        if !reported.contains_key(&(file, object.clone())) {
             cases.push(case(object, file, TestCaseStatus::success()));
         }
     }
@@ -93,8 +93,8 @@ fn case(name: String, file: &str, status: TestCaseStatus) -> TestCase {
     case
 }
 
-/// What came of a test; `None` for what is not told. What the policy warns of
-/// passes, and its text is in the output.
+/// The result of a test; `None` for what is not reported. A warning passes, and its text
+/// is in the output.
 fn status(located: &Located) -> Option<TestCaseStatus> {
     let finding = &located.finding;
     match (Severity::of(finding.action), &finding.suppressed) {

@@ -1,8 +1,8 @@
 //! What was found, for people and for programs.
 //!
-//! A [`Report`] is plain data: the command that made it knows where its findings
-//! stand, the formats know how to say it. Every format names the same findings
-//! in the same words.
+//! A [`Report`] is plain data: the command that made it knows where its findings are,
+//! the formats know how to write them. Every format has the same findings in the same
+//! words.
 
 mod concise;
 pub mod diagnosis;
@@ -10,8 +10,10 @@ mod github;
 mod html;
 mod json;
 mod junit;
+mod markdown;
 pub mod migration;
 mod page;
+pub mod safe;
 mod sarif;
 mod text;
 mod words;
@@ -30,40 +32,76 @@ use engine::snapshot::View;
 use engine::verdict::{Finding, Suppressed};
 
 /// A format of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people, with the lines at fault
+    /// A block for each object, with the lines at fault.
     Text,
-    /// For people and editors, a line for each finding
+    /// A line for each finding, as editors and compilers write them.
     Concise,
-    /// One JSON object with `findings` and `summary`
+    /// One JSON object with `findings` and `summary`.
     Json,
-    /// SARIF 2.1.0, for code scanning
+    /// SARIF 2.1.0.
     Sarif,
-    /// JUnit XML, for the test pages of build servers
+    /// JUnit XML.
     Junit,
-    /// Workflow commands, for annotations in GitHub Actions
+    /// Workflow commands of GitHub Actions.
     Github,
-    /// A page to look at, with a picture of each volume at risk
+    /// Markdown with a marker, by which a comment is found again.
+    Markdown,
+    /// A page that needs nothing else.
     Html,
+}
+
+impl Format {
+    /// All of them, in the order in which they are documented.
+    pub const ALL: [Self; 8] = [
+        Self::Text,
+        Self::Concise,
+        Self::Json,
+        Self::Sarif,
+        Self::Junit,
+        Self::Github,
+        Self::Markdown,
+        Self::Html,
+    ];
+
+    /// The name under which a format is chosen, and what it is for.
+    #[must_use]
+    pub const fn documented(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Text => ("text", "For people, with the lines at fault"),
+            Self::Concise => ("concise", "For people and editors, a line for each finding"),
+            Self::Json => ("json", "One JSON object with `findings` and `summary`"),
+            Self::Sarif => ("sarif", "SARIF 2.1.0, for code scanning"),
+            Self::Junit => ("junit", "JUnit XML, for the test pages of build servers"),
+            Self::Github => (
+                "github",
+                "Workflow commands, for annotations in GitHub Actions",
+            ),
+            Self::Markdown => (
+                "markdown",
+                "A comment for a pull request, to be updated in place",
+            ),
+            Self::Html => ("html", "A page with a picture of each volume at risk"),
+        }
+    }
 }
 
 /// Everything that was found.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The findings, in the order in which they are told; those that nobody is
-    /// bothered with are among them, with [`Action::Ignore`].
+    /// The findings in the order in which they are reported. Those that the policy
+    /// ignores are among them, with [`Action::Ignore`].
     pub findings: Vec<Located>,
-    /// What there is to tell beside the findings, of annotations and of the writing.
+    /// What else to say: about annotations, or about how a manifest is written.
     pub notices: Vec<Notice>,
     /// What could not be read.
     pub unread: Vec<Unread>,
-    /// What was not looked into, each with its reason.
+    /// What was not rendered or looked into, each with its reason.
     pub unopened: Vec<Unopened>,
-    /// What a reader may do next: sentences, for people only.
+    /// What a reader may do next: sentences, in the formats for people.
     pub hints: Vec<String>,
-    /// The objects that were judged. Only JUnit names them all; may be empty
-    /// for the other formats.
+    /// The objects that were judged. Only JUnit needs them.
     pub judged: Vec<JudgedObject>,
     /// The numbers.
     pub summary: Summary,
@@ -79,13 +117,13 @@ pub struct Located {
     /// What the first remedy changes in the file; `None` where it cannot be
     /// written there.
     pub fix: Option<Fix>,
-    /// The workloads that use the volumes at risk; only the page shows them, and
-    /// it may be empty for the other formats.
+    /// The workloads that use the volumes at risk. Only the page needs them.
     pub users: Vec<User>,
-    /// Whether an earlier report lacks it; `None` where there is none. What is not new
-    /// is told to programs only.
+    /// Whether an earlier report lacks it; `None` without one. Findings that are not new
+    /// are only in the formats for programs.
     pub is_new: Option<bool>,
-    /// Whether it hangs on what was not rendered, so that facts cannot settle it.
+    /// Whether it depends on something that was not rendered, so that more facts would
+    /// not settle it.
     pub is_unrendered: bool,
 }
 
@@ -104,17 +142,17 @@ impl Located {
     }
 }
 
-/// Lines of a file and what a remedy puts in their stead.
+/// Lines of a file, and the lines by which a remedy replaces them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fix {
     /// The remedy's name.
     pub remedy: &'static str,
-    /// The first line that goes, counted from 1; where none goes, the line above
+    /// The first removed line, counted from 1; if none is removed, the line before
     /// which lines are added.
     pub line: usize,
-    /// The lines that go, each with its end.
+    /// The removed lines, each with its line break.
     pub removed: Vec<String>,
-    /// The lines that come, each with its end.
+    /// The added lines, each with its line break.
     pub added: Vec<String>,
 }
 
@@ -125,7 +163,7 @@ pub struct User {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// How many pods it asks for.
+    /// Its replicas.
     pub pods: i64,
 }
 
@@ -148,7 +186,7 @@ pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<User> {
     users
 }
 
-/// Something that stands for objects that were not looked at.
+/// A chart, kustomization or opaque object that was not looked into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unopened {
     /// `chart` or `kustomization`.
@@ -179,8 +217,8 @@ pub struct Place {
     pub template: Option<String>,
 }
 
-/// Something to tell beside the findings: of an object's annotations, its writing, or the
-/// policy.
+/// Something to say that is not a finding: about an object's annotations, how it is
+/// written, or the policy.
 #[derive(Clone, Debug)]
 pub struct Notice {
     /// The object; `None` where it is about the policy.
@@ -193,7 +231,7 @@ pub struct Notice {
 
 impl Notice {
     /// The object and the sentence.
-    fn told(&self) -> String {
+    fn sentence(&self) -> String {
         match &self.object {
             Some(object) => format!("{object}: {}", self.text),
             None => self.text.clone(),
@@ -242,24 +280,24 @@ pub struct Summary {
     pub others: usize,
     /// Charts and kustomizations that were rendered.
     pub rendered: usize,
-    /// What stands for objects that were not looked at, by kind: `chart`,
+    /// What was not looked into, by kind: `chart`,
     /// `kustomization`, `HelmRelease` and the like.
     pub unopened: BTreeMap<String, usize>,
-    /// Documents that are to be filled in before they can be judged.
+    /// Templates: documents that have to be filled in before they can be judged.
     pub templates: usize,
     /// Parts of objects: patches, and what the API server would refuse as incomplete.
     pub fragments: usize,
     /// Links in directories that lead out of them, or nowhere, and were not followed.
     pub links: usize,
-    /// Findings that are refused.
+    /// Findings that are denied.
     pub deny: usize,
     /// Findings that the webhook would repair.
     pub fix: usize,
-    /// Findings that are warned of.
+    /// Findings that are warnings.
     pub warn: usize,
-    /// Findings that somebody asked, with a reason, not to hear of.
+    /// Findings that are suppressed, with a reason.
     pub suppressed: usize,
-    /// What there is to tell beside the findings.
+    /// Notices.
     pub notices: usize,
     /// Files or documents that could not be read.
     pub unreadable: usize,
@@ -277,14 +315,14 @@ impl Summary {
         }
     }
 
-    /// Findings that are told.
+    /// Findings that are reported.
     #[must_use]
-    pub const fn told(&self) -> usize {
+    pub const fn reported(&self) -> usize {
         self.deny + self.fix + self.warn
     }
 }
 
-/// How loud a finding is told.
+/// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Severity {
     Error,
@@ -292,8 +330,8 @@ enum Severity {
 }
 
 impl Severity {
-    /// `None` for findings that are not told. What the webhook would repair is
-    /// wrong in the file all the same.
+    /// `None` for findings that are not reported. What the webhook would repair is
+    /// an error in the file all the same.
     const fn of(action: Action) -> Option<Self> {
         match action {
             Action::Deny | Action::Fix => Some(Self::Error),
@@ -317,7 +355,7 @@ pub struct Style {
     pub colour: bool,
     /// The width of the reader's window, in characters.
     pub width: usize,
-    /// Whether the findings are counted and not told one by one.
+    /// Whether findings are counted instead of listed.
     pub summary: bool,
 }
 
@@ -326,32 +364,34 @@ pub struct Style {
 /// # Errors
 /// Whatever writing to `out` says.
 pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let safe = || report.made_safe();
     match format {
-        Format::Text => text::write(report, style, out),
-        Format::Concise => concise::write(report, style, out),
+        Format::Text => text::write(&safe(), style, out),
+        Format::Concise => concise::write(&safe(), style, out),
         Format::Json => json::write(report, out),
         Format::Sarif => sarif::write(report, out),
-        Format::Junit => junit::write(report, out),
-        Format::Github => github::write(report, out),
-        Format::Html => html::write(report, out),
+        Format::Junit => junit::write(&safe(), out),
+        Format::Github => github::write(&safe(), out),
+        Format::Markdown => markdown::write(&safe(), out),
+        Format::Html => html::write(&safe(), out),
     }
 }
 
 impl Report {
-    /// The findings that count, with how loud.
+    /// The errors and warnings.
     fn found(&self) -> impl Iterator<Item = (Severity, &Located)> {
         self.findings
             .iter()
             .filter_map(|located| Some((Severity::of(located.finding.action)?, located)))
     }
 
-    /// Those of them that people are told: what is not in an earlier report.
-    fn told(&self) -> impl Iterator<Item = (Severity, &Located)> {
+    /// Those that people see: the ones that are not in an earlier report.
+    fn reported(&self) -> impl Iterator<Item = (Severity, &Located)> {
         self.found()
             .filter(|(_, located)| located.is_new != Some(false))
     }
 
-    /// The findings that somebody asked not to hear of, with the reason.
+    /// The suppressed findings, with the reason.
     fn suppressed(&self) -> impl Iterator<Item = (&Suppressed, &Located)> {
         self.findings
             .iter()

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// Colours keep a contrast of 4.5 to 1 or more in both schemes (WCAG 2.2, 1.4.3), and
-/// nothing is told by colour alone.
+/// nothing is said by colour alone.
 const STYLE: &str = include_str!("page.css");
 
 /// What a page says above its content.

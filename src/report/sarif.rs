@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::{Fix, Located, Notice, Place, Report, Severity, Unopened, Unread, words};
+use super::{Fix, Located, Notice, Place, Report, Severity, Unopened, Unread, safe, words};
 use engine::rules::RULES;
 
 /// Where the documentation of the rules is.
@@ -47,8 +47,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             "results": results,
         }],
     });
-    serde_json::to_writer_pretty(&mut *out, &sarif)?;
-    writeln!(out)
+    out.write_all(safe::json(&sarif)?.as_bytes())
 }
 
 fn rules() -> Vec<Value> {
@@ -157,7 +156,7 @@ fn physical(place: &Place) -> Option<Value> {
 }
 
 fn notice(notice: &Notice) -> Value {
-    let mut notification = json!({"level": "warning", "message": {"text": notice.told()}});
+    let mut notification = json!({"level": "warning", "message": {"text": notice.sentence()}});
     if let Some(physical) = notice.place.as_ref().and_then(physical) {
         notification["locations"] = json!([{"physicalLocation": physical}]);
     }

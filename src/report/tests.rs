@@ -1,3 +1,5 @@
+mod hostile;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -299,8 +301,8 @@ fn github_commands_are_escaped() {
     assert_eq!(
         written(&report(), Format::Github),
         "::error file=bad.yaml,line=2,col=4,title=multi-attach-guard::This is not valid YAML: unclosed bracket '['.\n\
-         ::error file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/web: 100 %25 of it, once:%0Ait is wrong. Mend it.\n\
-         ::warning file=shop/templates/api.yaml,title=replicas-share-volume::Deployment shop/api: 100 %25 of it, once:%0Ait is wrong. Mend it.\n\
+         ::error file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/web: 100 %25 of it, once: it is wrong. Mend it.\n\
+         ::warning file=shop/templates/api.yaml,title=replicas-share-volume::Deployment shop/api: 100 %25 of it, once: it is wrong. Mend it.\n\
          ::notice file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=rolling-update-overlap::Deployment shop/old: suppressed: gone next week\n\
          ::warning file=deploy/a b.yaml,line=14,col=3,endColumn=11,title=multi-attach-guard::Deployment shop/old: there is no rule \"x\".\n\
          ::notice title=multi-attach-guard::The chart charts/db was not rendered: there is no helm on the PATH.\n"
@@ -368,7 +370,7 @@ fn what_was_told_of_an_object_is_not_told_again() {
     let text = written(&report, Format::Text);
     assert!(!text.contains("too: "), "{text}");
     assert!(
-        text.contains("= note: the same is rendered from overlays/b"),
+        text.contains("= note: the same in what is rendered from overlays/b"),
         "{text}"
     );
     report.findings[0].finding.action = Action::Warn;

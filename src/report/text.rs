@@ -13,7 +13,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         remedies(report, style, out)?;
     }
     let rules = words::by_rule(report);
-    if report.told().count() > 1 || (style.summary && !rules.is_empty()) {
+    if report.reported().count() > 1 || (style.summary && !rules.is_empty()) {
         writeln!(out, "By rule:")?;
         for (rule, errors, warnings) in rules {
             writeln!(out, "  {rule}: {}", words::severities(errors, warnings))?;
@@ -29,7 +29,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     writeln!(out, "{}", words::summary(&report.summary))
 }
 
-/// A block for each object at fault, then what there is to tell beside.
+/// A block for each object with findings, then suppressions and notices.
 fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let renderer = if style.colour {
         Renderer::styled()
@@ -37,23 +37,23 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         Renderer::plain()
     }
     .term_width(style.width);
-    let told: Vec<(Severity, &Located)> = report.told().collect();
-    for together in told.chunk_by(|(_, a), (_, b)| same_object(a, b)) {
+    let findings: Vec<(Severity, &Located)> = report.reported().collect();
+    for together in findings.chunk_by(|(_, a), (_, b)| same_object(a, b)) {
         let (severity, first) = together[0];
         let finding = &first.finding;
-        let title = format!("{}: {}", finding.object, words::brief(finding));
+        let title = format!("{}: {}", finding.object, finding.brief);
         let mut group = level(severity)
             .primary_title(title)
             .id(finding.rule)
             .elements(first.place.as_ref().map(snippet));
-        group = told_by(group, first.place.as_ref());
+        group = rendered_from(group, first.place.as_ref());
         group = group.element(Level::NOTE.message(wrapped(message(first), style.width)));
         for (number, (severity, other)) in together.iter().enumerate().skip(1) {
             let before = &together[..number];
-            let is_told = |(as_grave, told): &(Severity, &Located)| {
-                as_grave == severity && say_the_same(told, other)
+            let is_same = |(as_grave, earlier): &(Severity, &Located)| {
+                as_grave == severity && say_the_same(earlier, other)
             };
-            if before.iter().any(is_told) {
+            if before.iter().any(is_same) {
                 group = group.element(Level::NOTE.message(again(other)));
                 continue;
             }
@@ -80,7 +80,7 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "{}\n", renderer.render(&[group]))?;
     }
     for notice in &report.notices {
-        let group = Group::with_title(Level::WARNING.primary_title(notice.told()))
+        let group = Group::with_title(Level::WARNING.primary_title(notice.sentence()))
             .elements(notice.place.as_ref().map(origin));
         writeln!(out, "{}\n", renderer.render(&[group]))?;
     }
@@ -104,12 +104,12 @@ fn say_the_same(a: &Located, b: &Located) -> bool {
     a.finding.rule == b.finding.rule && a.finding.message == b.finding.message
 }
 
-/// What is told of a finding that says the same as one before it.
+/// The note for a finding that says the same as one before it.
 fn again(located: &Located) -> String {
     let place = located.place.as_ref();
     match place.and_then(|place| place.template.as_deref()) {
-        Some(template) => format!("the same is rendered from {template}"),
-        None => "the same is found once more".to_owned(),
+        Some(template) => format!("the same in what is rendered from {template}"),
+        None => "the same again".to_owned(),
     }
 }
 
@@ -134,9 +134,9 @@ fn remedy_names<'l>(located: impl Iterator<Item = &'l Located>) -> Vec<&'static 
 
 /// What each remedy costs, once for the whole report.
 fn remedies(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let named = remedy_names(report.told().map(|(_, located)| located));
-    let told = REMEDIES.iter().filter(|it| named.contains(&it.name));
-    for (number, remedy) in told.enumerate() {
+    let named = remedy_names(report.reported().map(|(_, located)| located));
+    let used = REMEDIES.iter().filter(|it| named.contains(&it.name));
+    for (number, remedy) in used.enumerate() {
         if number == 0 {
             writeln!(out, "Remedies:")?;
         }
@@ -178,7 +178,7 @@ fn origin(place: &Place) -> Origin<'_> {
         .char_column(place.column)
 }
 
-fn told_by<'g>(group: Group<'g>, place: Option<&Place>) -> Group<'g> {
+fn rendered_from<'g>(group: Group<'g>, place: Option<&Place>) -> Group<'g> {
     match place.and_then(|place| place.template.as_deref()) {
         Some(template) => group.element(Level::NOTE.message(format!("rendered from {template}"))),
         None => group,

@@ -3,79 +3,88 @@
 use std::collections::BTreeMap;
 
 use super::{Report, Severity, Summary, Unopened};
-use engine::verdict::Finding;
 
 /// The summary in words.
 pub(super) fn summary(summary: &Summary) -> String {
-    let looked_past = !summary.unopened.is_empty();
-    let mut said = match (summary.deny + summary.fix, summary.warn) {
-        (0, 0) if looked_past => "No findings in what was looked at".to_owned(),
-        (0, 0) => "No findings".to_owned(),
+    let unopened: Vec<String> = summary
+        .unopened
+        .iter()
+        .map(|(what, count)| amount(*count, what))
+        .collect();
+    let mut text = match (summary.deny + summary.fix, summary.warn) {
+        (0, 0) if unopened.is_empty() => "No findings".to_owned(),
+        (0, 0) => "No findings in what was looked at".to_owned(),
         (errors, warnings) => severities(errors, warnings),
     };
     if summary.suppressed > 0 {
-        said += &format!("; {} suppressed", summary.suppressed);
+        text += &format!("; {} suppressed", summary.suppressed);
     }
     if summary.notices > 0 {
-        said += &format!("; {}", amount(summary.notices, "notice"));
+        text += &format!("; {}", amount(summary.notices, "notice"));
     }
-    said += &format!(". {} judged in ", amount(summary.judged, "object"));
-    if summary.cluster {
-        said += "the cluster";
-    } else if summary.files > 0 || summary.rendered == 0 {
-        said += &amount(summary.files, "file");
-    }
-    if summary.files > 0 && summary.rendered > 0 {
-        said += " and ";
-    }
-    if summary.rendered > 0 {
-        let roots = if summary.rendered == 1 {
-            "chart or kustomization"
-        } else {
-            "charts and kustomizations"
-        };
-        said += &format!("{} rendered {roots}", summary.rendered);
-    }
-    if summary.facts > 0 {
-        said += &format!(", {} used as facts", summary.facts);
-    }
-    let skipped: usize = summary.skipped.values().sum();
-    if skipped > 0 {
-        let mut kinds: Vec<(&String, &usize)> = summary.skipped.iter().collect();
-        kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-        let named: Vec<String> = kinds
-            .iter()
-            .take(3)
-            .map(|(kind, count)| format!("{count} {kind}"))
-            .collect();
-        let rest = if kinds.len() > 3 { ", …" } else { "" };
-        said += &format!(
-            ", {skipped} of other kinds passed over ({}{rest})",
-            named.join(", ")
-        );
-    }
-    for (number, what, how) in [
-        (summary.templates, "template", "not judged"),
-        (summary.fragments, "fragment", "not judged"),
-        (summary.links, "link", "not followed"),
+    let judged = amount(summary.judged, "object");
+    text += &format!(". {judged} judged in {}", origin(summary));
+    let skipped = skipped(&summary.skipped);
+    for (number, said) in [
+        (summary.facts, format!("{} used as facts", summary.facts)),
+        (summary.skipped.len(), skipped),
+        (
+            summary.templates,
+            not(summary.templates, "template", "judged"),
+        ),
+        (
+            summary.fragments,
+            not(summary.fragments, "fragment", "judged"),
+        ),
+        (summary.links, not(summary.links, "link", "followed")),
     ] {
         if number > 0 {
-            said += &format!(", {} {how}", amount(number, what));
+            text += &format!(", {said}");
         }
     }
     if summary.unreadable > 0 {
-        said += &format!("; {} could not be read", summary.unreadable);
+        text += &format!("; {} could not be read", summary.unreadable);
     }
-    said.push('.');
-    if looked_past {
-        let counted: Vec<String> = summary
-            .unopened
-            .iter()
-            .map(|(what, count)| amount(*count, what))
-            .collect();
-        said += &format!(" Not looked into: {}.", listed(&counted));
+    text.push('.');
+    if !unopened.is_empty() {
+        text += &format!(" Not looked into: {}.", listed(&unopened));
     }
-    said
+    text
+}
+
+/// Where the objects were found.
+fn origin(summary: &Summary) -> String {
+    let mut origin = Vec::new();
+    if summary.cluster {
+        origin.push("the cluster".to_owned());
+    } else if summary.files > 0 || summary.rendered == 0 {
+        origin.push(amount(summary.files, "file"));
+    }
+    match summary.rendered {
+        0 => {}
+        1 => origin.push("1 rendered chart or kustomization".to_owned()),
+        roots => origin.push(format!("{roots} rendered charts and kustomizations")),
+    }
+    listed(&origin)
+}
+
+/// What was skipped, the most frequent kinds by name.
+fn skipped(kinds: &BTreeMap<String, usize>) -> String {
+    const NAMED: usize = 3;
+    let all: usize = kinds.values().sum();
+    let mut kinds: Vec<(&String, &usize)> = kinds.iter().collect();
+    kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let named: Vec<String> = kinds
+        .iter()
+        .take(NAMED)
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    let rest = if kinds.len() > NAMED { ", …" } else { "" };
+    format!("{all} of other kinds skipped ({}{rest})", named.join(", "))
+}
+
+fn not(number: usize, what: &str, done: &str) -> String {
+    format!("{} not {done}", amount(number, what))
 }
 
 /// Why something was not looked into.
@@ -89,7 +98,7 @@ pub(super) fn unopened(unopened: &Unopened) -> String {
 /// For each rule, how many findings there are: the most frequent first.
 pub(super) fn by_rule(report: &Report) -> Vec<(&'static str, usize, usize)> {
     let mut rules: BTreeMap<&'static str, (usize, usize)> = BTreeMap::new();
-    for (severity, located) in report.told() {
+    for (severity, located) in report.reported() {
         let (errors, warnings) = rules.entry(located.finding.rule).or_default();
         match severity {
             Severity::Error => *errors += 1,
@@ -129,9 +138,4 @@ fn listed(words: &[String]) -> String {
         [word] => word.clone(),
         [words @ .., last] => format!("{} and {last}", words.join(", ")),
     }
-}
-
-/// What was found, in a few words on one line.
-pub(super) fn brief(finding: &Finding) -> String {
-    finding.brief.replace(char::is_control, " ")
 }

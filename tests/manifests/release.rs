@@ -2,7 +2,7 @@
 //! for each architecture one.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -98,6 +98,74 @@ fn for_other_machines(folder: &Path) -> PathBuf {
     };
     fs::write(&file, bytes).unwrap();
     file
+}
+
+/// A release as it would be published: an archive with a program, and its checksum.
+fn release(folder: &Path, program: &str) -> String {
+    let scratch = folder.join("scratch");
+    fs::create_dir_all(&scratch).unwrap();
+    let file = scratch.join("multi-attach-guard");
+    fs::write(&file, program).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    let architecture = if cfg!(target_arch = "aarch64") {
+        "arm64"
+    } else {
+        "amd64"
+    };
+    let archive = format!("multi-attach-guard-{VERSION}-linux-{architecture}.tar.gz");
+    printed(
+        Command::new("tar")
+            .args(["--create", "--gzip", "--file"])
+            .arg(folder.join(&archive))
+            .arg("--directory")
+            .arg(scratch)
+            .arg("."),
+    );
+    let sum = printed(Command::new("sha256sum").arg(&archive).current_dir(folder));
+    fs::write(folder.join("SHA256SUMS"), &sum).unwrap();
+    archive
+}
+
+fn fetch(downloads: &Path, home: &Path) -> Command {
+    let mut command = Command::new(repository(".ci/hook"));
+    command
+        .args(["check", "a b"])
+        .env("XDG_CACHE_HOME", home)
+        .env("DOWNLOADS", format!("file://{}", downloads.display()))
+        // What pipelines set for themselves.
+        .env("VERSION", "9.9.9")
+        .env_remove("SHA256");
+    command
+}
+
+#[test]
+fn a_released_program_runs_once_its_checksum_is_right() {
+    let [downloads, home] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let folder = home.path().join("multi-attach-guard").join(VERSION);
+    let refused = |command: &mut Command, reason: &str| {
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success());
+        assert!(said.contains(reason), "{said}");
+        // Nothing of it is left.
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    };
+    let hook = || fetch(downloads.path(), home.path());
+    refused(&mut hook(), "could not be downloaded. Set DOWNLOADS");
+
+    let archive = release(downloads.path(), "#!/bin/sh\nprintf '%s,' \"$@\"\n");
+    refused(
+        hook().env("SHA256", "0".repeat(64)),
+        "and should be 00000000",
+    );
+    let genuine = fs::read(downloads.path().join(&archive)).unwrap();
+    fs::write(downloads.path().join(&archive), b"something else").unwrap();
+    refused(&mut hook(), "so it is not used");
+
+    fs::write(downloads.path().join(&archive), genuine).unwrap();
+    assert_eq!(printed(&mut hook()), "check,a b,");
+    fs::remove_file(downloads.path().join(&archive)).unwrap();
+    assert_eq!(printed(&mut hook()), "check,a b,", "it is kept");
 }
 
 #[test]

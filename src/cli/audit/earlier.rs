@@ -1,4 +1,4 @@
-//! What an earlier audit found, and what is new beside it.
+//! The findings of an earlier audit, and which ones are new.
 
 use std::collections::HashSet;
 use std::fs;

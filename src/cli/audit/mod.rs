@@ -32,40 +32,40 @@ use manifest::split::parts;
 /// The options of `audit`.
 #[derive(Args, Clone, Debug)]
 pub struct AuditOptions {
-    /// The context of the kubeconfig
+    /// Context of the kubeconfig
     #[arg(long, value_name = "CONTEXT")]
     pub context: Option<String>,
 
-    /// Judge the objects of this namespace only; the facts of all are read
+    /// Judge only this namespace (facts come from all of them)
     #[arg(long, short, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
-    /// The policy file [default: the built-in policy]
+    /// Policy file [default: the built-in policy]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// How to write what was found
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
 
-    /// Count the findings instead of listing them, in the formats for people
+    /// Print only the numbers, in the formats for people
     #[arg(long)]
     pub summary: bool,
 
-    /// Tell only what is not in this earlier report, which an audit wrote with --format json
+    /// Report only what is not in this earlier `audit --format json`
     #[arg(long, value_name = "EARLIER.json")]
     pub compare: Option<PathBuf>,
 
-    /// The mildest finding that fails the audit
+    /// Mildest finding that fails the audit
     #[arg(long, value_enum, default_value_t = FailOn::Deny)]
     pub fail_on: FailOn,
 
-    /// End with 0 whatever is found
+    /// Exit with 0 whatever is found
     #[arg(long, conflicts_with = "fail_on")]
     pub exit_zero: bool,
 }
 
-/// Why an audit could not be made.
+/// Why an audit failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 enum AuditError {
@@ -83,7 +83,7 @@ enum AuditError {
     /// The earlier report cannot be used.
     #[error(transparent)]
     Earlier(#[from] EarlierError),
-    /// Standard output is gone.
+    /// Standard output cannot be written.
     #[error("The report could not be written: {0}.")]
     Write(#[from] io::Error),
 }
@@ -107,9 +107,9 @@ fn audit(options: &AuditOptions) -> Result<u8, AuditError> {
         return Err(AuditError::Namespace(name.clone()));
     }
     let audited = Audited::new(&cluster, options.namespace.as_deref());
-    let mut told = audited.judge(&effective);
-    audited.complete(&mut told, &connection, &effective)?;
-    let mut report = audited.report(told, options.format);
+    let mut entries = audited.judge(&effective);
+    audited.complete(&mut entries, &connection, &effective)?;
+    let mut report = audited.report(entries, options.format);
     report.hints = hints(&report);
     if let Some(earlier) = earlier {
         earlier.compare(&mut report);
@@ -191,7 +191,7 @@ impl<'c> Audited<'c> {
         evaluate(&review, View::new(self.cluster, &overlay), effective)
     }
 
-    /// What there is to tell, without remedies: their patches take whole objects.
+    /// The findings without remedies: patches need whole objects.
     fn judge(&self, effective: &EffectivePolicy) -> Vec<AuditEntry> {
         (0..self.members.len())
             .into_par_iter()
@@ -200,7 +200,7 @@ impl<'c> Audited<'c> {
                 verdict: self.verdict(number, None, effective),
                 document: None,
             })
-            .filter(|told| !told.verdict.findings.is_empty() || !told.verdict.notices.is_empty())
+            .filter(|entry| !entry.verdict.findings.is_empty() || !entry.verdict.notices.is_empty())
             .collect()
     }
 
@@ -208,47 +208,47 @@ impl<'c> Audited<'c> {
     /// that is gone by now keeps what was found.
     fn complete(
         &self,
-        told: &mut [AuditEntry],
+        entries: &mut [AuditEntry],
         connection: &Connection,
         effective: &EffectivePolicy,
     ) -> Result<(), AuditError> {
-        let mut at_fault: Vec<&mut AuditEntry> = told
+        let mut at_fault: Vec<&mut AuditEntry> = entries
             .iter_mut()
-            .filter(|told| {
-                told.verdict.action() != Action::Ignore
-                    && matches!(self.members[told.number].object, Object::Workload(_))
+            .filter(|entry| {
+                entry.verdict.action() != Action::Ignore
+                    && matches!(self.members[entry.number].object, Object::Workload(_))
             })
             .collect();
         let wanted: Vec<(ObjectKind, ObjectRef)> = at_fault
             .iter()
-            .map(|told| &self.members[told.number])
+            .map(|entry| &self.members[entry.number])
             .map(|member| (member.kind, member.reference.clone()))
             .collect();
         let documents = connection.documents(&wanted)?;
-        for (told, document) in at_fault.iter_mut().zip(documents) {
+        for (entry, document) in at_fault.iter_mut().zip(documents) {
             if let Some(document) = document {
-                told.verdict = self.verdict(told.number, Some(&document), effective);
-                told.document = Some(document);
+                entry.verdict = self.verdict(entry.number, Some(&document), effective);
+                entry.document = Some(document);
             }
         }
         Ok(())
     }
 
     /// By namespace, those with the most and gravest findings first.
-    fn report(&self, told: Vec<AuditEntry>, format: Format) -> Report {
+    fn report(&self, entries: Vec<AuditEntry>, format: Format) -> Report {
         let mut report = Report::default();
         report.summary.cluster = true;
         report.summary.judged = self.members.len();
         report.summary.facts = self.cluster.objects().count() - self.members.len();
-        for told in told {
-            let member = &self.members[told.number];
-            for finding in told.verdict.findings {
+        for entry in entries {
+            let member = &self.members[entry.number];
+            for finding in entry.verdict.findings {
                 let mut located = Located::new(finding, None);
                 if format == Format::Html {
                     let namespace = member.reference.namespace.as_deref().unwrap_or_default();
                     let volumes = &located.finding.volumes;
                     located.users = report::users(self.cluster.view(), namespace, volumes);
-                    located.fix = told.document.as_ref().and_then(|document| {
+                    located.fix = entry.document.as_ref().and_then(|document| {
                         let text = serde_saphyr::to_string(&own_part(document)).ok()?;
                         hunk::of(
                             parts(&text).first()?,
@@ -261,7 +261,7 @@ impl<'c> Audited<'c> {
             }
             report
                 .notices
-                .extend(told.verdict.notices.into_iter().map(|text| Notice {
+                .extend(entry.verdict.notices.into_iter().map(|text| Notice {
                     object: Some(member.reference.clone()),
                     place: None,
                     text,
@@ -312,7 +312,7 @@ impl Member {
     }
 }
 
-/// An object as it is in the cluster, where it was asked for.
+/// An object as it is in the cluster, if it was fetched.
 struct Live<'d>(Option<&'d Value>);
 
 impl Document for Live<'_> {
@@ -325,7 +325,7 @@ impl Document for Live<'_> {
     }
 }
 
-/// What somebody wrote of a document: nothing that the cluster added.
+/// The part of a document that somebody wrote: nothing that the cluster added.
 fn own_part(document: &Value) -> Value {
     let mut own = document.clone();
     if let Some(fields) = own.as_object_mut() {
@@ -376,7 +376,7 @@ fn hints(report: &Report) -> Vec<String> {
     let mut hints = Vec::new();
     if !counted.is_empty() {
         hints.push(format!(
-            "By namespace, the worst first: {}.",
+            "By namespace, worst first: {}.",
             counted.join("; ")
         ));
     }

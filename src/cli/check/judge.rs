@@ -399,7 +399,7 @@ fn at_origin(gathered: &Loaded, known: &ParsedObject, proposal: &Proposal) -> Op
 
 /// Whether the format shows what a remedy changes; it takes an edit for each finding.
 const fn shows_fixes(format: Format) -> bool {
-    matches!(format, Format::Sarif | Format::Html)
+    matches!(format, Format::Sarif | Format::Html | Format::Markdown)
 }
 
 /// The line that the byte `at` is on, without its end.

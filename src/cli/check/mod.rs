@@ -27,9 +27,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::cluster::{self, ClusterError};
-use super::output::{FailOn, exit_code, print_report, write_report};
+use super::output::{FailOn, complain, exit_code, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
-use crate::report::{Format, Report};
+use crate::report::{Format, Report, safe};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
 use engine::verdict::Mode;
@@ -180,7 +180,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     let mut gathered = Loaded::read(&options.paths, kustomizations, reading, facts(options)?)
         .map_err(CheckError::Render)?;
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
-        eprintln!("The policy is {}.", policy.display());
+        complain(&format!("The policy is {}.", policy.display()));
     }
     if edits {
         let remedy = options.remedy;
@@ -226,7 +226,7 @@ fn facts(options: &CheckOptions) -> Result<Snapshot, CheckError> {
 /// itself.
 fn print_edits(options: &CheckOptions, edits: &repair::Edits) -> Result<(), CheckError> {
     for done in &edits.done {
-        eprintln!("{done}");
+        complain(done);
     }
     if is_for_people(options.format) {
         let mut out = io::stdout().lock();
@@ -244,11 +244,10 @@ const fn is_for_people(format: Format) -> bool {
 
 fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
     for unread in &report.unread {
+        let (file, message) = (safe::line(&unread.file), &unread.message);
         match unread.at {
-            Some((line, column)) => {
-                eprintln!("{}:{line}:{column}: {}", unread.file, unread.message);
-            }
-            None => eprintln!("{}: {}", unread.file, unread.message),
+            Some((line, column)) => complain(&format!("{file}:{line}:{column}: {message}")),
+            None => complain(&format!("{file}: {message}")),
         }
     }
     let aside = is_for_people(options.format) && (options.fix || options.diff);
@@ -265,7 +264,7 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
         print_report(report, options.format, options.summary)?;
     }
     if report.summary.judged == 0 {
-        eprintln!("{}", nothing(options, report));
+        complain(&nothing(options, report));
     }
     Ok(code(options, report))
 }

@@ -111,8 +111,7 @@ async fn cluster(option: &'static str) -> Result<(Client, String), ServeError> {
 pub(super) fn run(options: &ServeOptions) -> Result<Stopped, ServeError> {
     let metrics = Metrics::new(&reviewer::kinds());
     let counted = metrics.clone();
-    let log = LogQueue::start(io::stderr(), move || counted.log_line_lost())
-        .map_err(ServeError::Runtime)?;
+    let log = LogQueue::start(io::stderr(), move || counted.log_line_lost());
     let lines = log.lines();
     options.log.install(move || lines.clone())?;
     tokio::runtime::Builder::new_multi_thread()

@@ -7,18 +7,18 @@ use std::io::{self, Write};
 use maud::{Markup, html};
 
 use super::page::{self, Heading};
-use super::{Located, Place, Report, Severity, words};
+use super::{Located, Place, Report, Severity, safe, words};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let told: Vec<(Severity, &Located)> = report.told().collect();
+    let reported: Vec<(Severity, &Located)> = report.reported().collect();
     let heading = Heading {
         title: "Volumes at risk",
         extent: &extent(report),
         summary: &words::summary(&report.summary),
     };
     let content = html! {
-        (counts(report, &told))
-        (findings(&told))
+        (counts(report, &reported))
+        (findings(&reported))
         (asides(report))
     };
     page::write(&heading, &content, out)
@@ -33,9 +33,9 @@ fn extent(report: &Report) -> String {
 }
 
 /// How many findings there are, by rule and, in a cluster, by namespace.
-fn counts(report: &Report, told: &[(Severity, &Located)]) -> Markup {
+fn counts(report: &Report, reported: &[(Severity, &Located)]) -> Markup {
     let rules = words::by_rule(report);
-    let namespaces = by_namespace(told);
+    let namespaces = by_namespace(reported);
     html! {
         @if !rules.is_empty() {
             div.counts {
@@ -53,9 +53,9 @@ fn counts(report: &Report, told: &[(Severity, &Located)]) -> Markup {
 }
 
 /// The namespaces in the order of their findings, with their errors and warnings.
-fn by_namespace<'r>(told: &[(Severity, &'r Located)]) -> Vec<(&'r str, usize, usize)> {
+fn by_namespace<'r>(reported: &[(Severity, &'r Located)]) -> Vec<(&'r str, usize, usize)> {
     let mut namespaces: Vec<(&str, usize, usize)> = Vec::new();
-    for (severity, located) in told {
+    for (severity, located) in reported {
         let name = namespace(located);
         if namespaces.last().is_none_or(|(last, _, _)| *last != name) {
             namespaces.push((name, 0, 0));
@@ -109,10 +109,10 @@ fn table(title: &str, what: &str, rows: impl Iterator<Item = (Markup, usize, usi
 }
 
 /// The findings one after the other; a reader can go to the first of each namespace.
-fn findings(told: &[(Severity, &Located)]) -> Markup {
+fn findings(reported: &[(Severity, &Located)]) -> Markup {
     let mut last = None;
     html! {
-        @for (severity, located) in told {
+        @for (severity, located) in reported {
             @if last.replace(namespace(located)) != Some(namespace(located)) {
                 a id=(anchor(namespace(located))) {}
             }
@@ -129,7 +129,7 @@ fn finding(severity: Severity, located: &Located) -> Markup {
                 span.severity { (severity.name()) } " "
                 (finding.object)
             }
-            p.brief { code { (finding.rule) } " · " (words::brief(finding)) }
+            p.brief { code { (finding.rule) } " · " (finding.brief) }
             p { (prose(&finding.message)) }
             (place(located.place.as_ref()))
             (picture::of(located))
@@ -173,7 +173,7 @@ fn remedy(located: &Located) -> Markup {
                 (diff(located))
                 (picture::with(located, proposal.remedy.name))
             } @else {
-                @if number == 1 { h3 { "What helps too" } }
+                @if number == 1 { h3 { "Other remedies" } }
                 p { code { (proposal.remedy.name) } ": " (proposal.remedy.cost) }
             }
         }
@@ -183,7 +183,8 @@ fn remedy(located: &Located) -> Markup {
 fn diff(located: &Located) -> Markup {
     let mut lines: Vec<String> = Vec::new();
     if let Some(fix) = &located.fix {
-        let line = |sign: &str, text: &String| format!("{sign} {}", text.trim_end_matches('\n'));
+        let line =
+            |sign: &str, text: &String| format!("{sign} {}", text.trim_end_matches(['\n', '\r']));
         lines.extend(fix.removed.iter().map(|text| line("-", text)));
         lines.extend(fix.added.iter().map(|text| line("+", text)));
     } else if let Some(proposal) = located.finding.remedies.first() {
@@ -200,6 +201,7 @@ fn diff(located: &Located) -> Markup {
     html! {
         pre.diff aria-label="The change, lines that go with a minus and lines that come with a plus" {
             @for line in &lines {
+                @let line = safe::line(line);
                 @if line.starts_with('-') { del { (line) } } @else { ins { (line) } }
                 "\n"
             }
@@ -207,7 +209,7 @@ fn diff(located: &Located) -> Markup {
     }
 }
 
-/// What else there is to tell.
+/// What else there is to say.
 fn asides(report: &Report) -> Markup {
     let suppressed: Vec<_> = report.suppressed().collect();
     html! {
@@ -224,7 +226,7 @@ fn asides(report: &Report) -> Markup {
         @if !report.notices.is_empty() {
             section {
                 h2 { "Notices" }
-                ul { @for notice in &report.notices { li { (notice.told()) } } }
+                ul { @for notice in &report.notices { li { (notice.sentence()) } } }
             }
         }
         @if !report.unopened.is_empty() {

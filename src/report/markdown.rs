@@ -1,0 +1,153 @@
+//! Reports as one comment for a pull request.
+//!
+//! It begins with [`MARKER`], by which a pipeline finds the comment of its last run and
+//! updates it. Text from manifests is escaped: it makes no links, images, mentions or HTML.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use super::{Fix, Located, Report, Severity, words};
+
+/// The first line of every comment; it is not shown.
+const MARKER: &str = "<!-- multi-attach-guard -->";
+
+/// GitHub takes comments of 65,536 characters; what is beyond this is only counted.
+const LONGEST: usize = 60_000;
+
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = format!(
+        "{MARKER}\n### multi-attach-guard\n\n{}\n",
+        prose(&words::summary(&report.summary))
+    );
+    let findings = report
+        .reported()
+        .map(|(severity, it)| finding(severity, it));
+    let unread = report.unread.iter().map(|unread| {
+        let place = match unread.at {
+            Some((line, column)) => format!("{}:{line}:{column}", unread.file),
+            None => unread.file.clone(),
+        };
+        format!("\n**error** {}: {}\n", code(&place), prose(&unread.message))
+    });
+    let notices =
+        (report.notices.iter()).map(|it| format!("\n**notice** {}\n", prose(&it.sentence())));
+    let unopened = (report.unopened.iter())
+        .map(|it| format!("\n**notice** {}\n", prose(&words::unopened(it))));
+    let mut left_out = 0;
+    for entry in findings.chain(unread).chain(notices).chain(unopened) {
+        if page.len() + entry.len() > LONGEST {
+            left_out += 1;
+        } else {
+            page += &entry;
+        }
+    }
+    if left_out > 0 {
+        let _ = writeln!(
+            page,
+            "\n{} left out.",
+            words::amount(left_out, "entry").replace("entrys", "entries")
+        );
+    }
+    out.write_all(page.as_bytes())
+}
+
+fn finding(severity: Severity, located: &Located) -> String {
+    let finding = &located.finding;
+    let place = located.place.as_ref().map_or_else(String::new, |place| {
+        let at = code(&format!("{}:{}", place.file, place.line));
+        match &place.template {
+            Some(template) => format!("{at}, rendered from {}: ", code(template)),
+            None => format!("{at}: "),
+        }
+    });
+    let remedies: Vec<String> = finding
+        .remedies
+        .iter()
+        .map(|it| format!("- `{}`: {}\n", it.remedy.name, prose(it.remedy.cost)))
+        .collect();
+    format!(
+        "\n**{}** `{}` {place}{}\n\n<details><summary>Why, and what helps</summary>\n\n{}\n\n{}{}</details>\n",
+        severity.name(),
+        finding.rule,
+        prose(&format!("{}: {}", finding.object, finding.brief)),
+        prose(&finding.message),
+        remedies.concat(),
+        located.fix.as_ref().map_or_else(String::new, diff),
+    )
+}
+
+/// What the first remedy changes.
+fn diff(fix: &Fix) -> String {
+    let lines = |sign: char, lines: &[String]| -> String {
+        let line = |text: &String| format!("{sign}{}\n", super::safe::line(text.trim_end()));
+        lines.iter().map(line).collect()
+    };
+    let changed = lines('-', &fix.removed) + &lines('+', &fix.added);
+    // Longer than any in the text, so that nothing in it ends the block.
+    let longest = changed.split(|it| it != '`').map(str::len).max();
+    let fence = "`".repeat(longest.unwrap_or_default().max(2) + 1);
+    format!("\n{fence}diff\n{changed}{fence}\n\n")
+}
+
+/// Text as code: nothing in it means anything.
+fn code(text: &str) -> String {
+    format!("`{}`", text.replace('`', "'"))
+}
+
+/// Sentences, with what stands between backticks as code and all else as it is written.
+fn prose(text: &str) -> String {
+    let mut markdown = String::with_capacity(text.len() + 16);
+    let is_balanced = text.matches('`').count().is_multiple_of(2);
+    let mut is_code = false;
+    for letter in text.chars() {
+        if letter == '`' && is_balanced {
+            is_code = !is_code;
+            markdown.push(letter);
+            continue;
+        }
+        match letter {
+            _ if is_code => {}
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '!' | '|' | '~' | '&'
+            | '$' | ':' => markdown.push('\\'),
+            _ => {}
+        }
+        markdown.push(letter);
+        // Or somebody is called, and an issue is referred to.
+        if !is_code && matches!(letter, '@' | '#') {
+            markdown.push_str("<!-- -->");
+        }
+    }
+    markdown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_makes_no_markup() {
+        for (text, markdown) in [
+            ("claim \"data\" of 100 %", "claim \"data\" of 100 %"),
+            (
+                "run `kubectl get -o a|b` now",
+                "run `kubectl get -o a|b` now",
+            ),
+            ("![x](http://e)<img>", "\\!\\[x\\](http\\://e)\\<img\\>"),
+            ("@team #1 ` *b*", "@<!-- -->team #<!-- -->1 \\` \\*b\\*"),
+        ] {
+            assert_eq!(prose(text), markdown);
+        }
+        assert_eq!(code("a`b"), "`a'b`");
+    }
+
+    #[test]
+    fn nothing_in_a_change_ends_its_block() {
+        let fix = Fix {
+            remedy: "recreate",
+            line: 1,
+            removed: vec!["````\n".to_owned()],
+            added: vec!["a: 1\n".to_owned()],
+        };
+        assert_eq!(diff(&fix), "\n`````diff\n-````\n+a: 1\n`````\n\n");
+    }
+}

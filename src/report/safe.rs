@@ -1,0 +1,278 @@
+//! Text from manifests and clusters, made safe to print.
+//!
+//! Names, kinds, reasons and file names are whatever somebody wrote. Printed as they are,
+//! they could move a terminal's cursor (ESC), show words in another order than they are in
+//! (bidirectional overrides), begin a line of their own, make XML that is not well-formed
+//! (U+FFFE), or be a command to the pipeline that runs the program: `::stop-commands::x`
+//! at the start of a line, `##[add-mask]x` and `##vso[…]` anywhere. Such characters are
+//! written as escapes, as Rust writes them: `\u{1b}`. What is safe stays as it is, and
+//! what was made safe stays so when it is joined with other text or wrapped between words.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::{Located, Place, Report};
+use engine::model::Text;
+use engine::model::object::ObjectRef;
+
+/// Characters that are not seen but change what is, and those that no text has; besides
+/// control characters and the last two of each plane.
+const HIDDEN: [(char, char); 11] = [
+    ('\u{61c}', '\u{61c}'), // Arabic letter mark
+    ('\u{180e}', '\u{180e}'),
+    ('\u{200b}', '\u{200b}'),   // zero width space
+    ('\u{200e}', '\u{200f}'),   // left-to-right and right-to-left marks
+    ('\u{202a}', '\u{202e}'),   // embeddings and overrides
+    ('\u{2060}', '\u{2064}'),   // word joiner, invisible operators
+    ('\u{2066}', '\u{206f}'),   // isolates, deprecated format characters
+    ('\u{fdd0}', '\u{fdef}'),   // non-characters
+    ('\u{feff}', '\u{feff}'),   // byte order mark
+    ('\u{fff0}', '\u{fffb}'),   // interlinear annotation
+    ('\u{e0000}', '\u{e007f}'), // tags
+];
+
+fn is_hidden(letter: char) -> bool {
+    if letter.is_ascii() {
+        return letter.is_ascii_control();
+    }
+    letter.is_control()
+        || u32::from(letter) & 0xfffe == 0xfffe
+        || HIDDEN
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&letter))
+}
+
+/// Whether a terminal or a pipeline may take this for the end of a line, or for a tab.
+const fn is_break(letter: char) -> bool {
+    matches!(letter, '\t'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Whether a pipeline reads a command where `text` begins: `##[`, `##vso[`, `##teamcity[`.
+fn is_marker(text: &str) -> bool {
+    text.strip_prefix("##").is_some_and(|rest| {
+        rest.trim_start_matches(|letter: char| letter.is_ascii_alphabetic())
+            .starts_with('[')
+    })
+}
+
+/// What becomes of line breaks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Breaks {
+    Spaces,
+    Kept,
+}
+
+fn made_safe(text: &str, breaks: Breaks) -> Cow<'_, str> {
+    let mut safe = String::new();
+    // How much of the text is in `safe`.
+    let mut copied = 0;
+    let mut starts_word = true;
+    for (at, letter) in text.char_indices() {
+        let begun = starts_word;
+        starts_word = letter.is_whitespace();
+        let is_command = match letter {
+            ':' => begun && text[at..].starts_with("::"),
+            '#' => is_marker(&text[at..]),
+            _ => false,
+        };
+        let is_kept = letter == '\n' && breaks == Breaks::Kept;
+        if is_kept || !(is_command || is_break(letter) || is_hidden(letter)) {
+            continue;
+        }
+        safe.push_str(&text[copied..at]);
+        if is_break(letter) {
+            safe.push(' ');
+        } else {
+            let _ = write!(safe, "{}", letter.escape_unicode());
+        }
+        copied = at + letter.len_utf8();
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    safe.push_str(&text[copied..]);
+    Cow::Owned(safe)
+}
+
+/// The text on one line.
+#[must_use]
+pub fn line(text: &str) -> Cow<'_, str> {
+    made_safe(text, Breaks::Spaces)
+}
+
+/// The text with its line breaks: for messages of several lines.
+#[must_use]
+pub fn lines(text: &str) -> Cow<'_, str> {
+    made_safe(text, Breaks::Kept)
+}
+
+/// A line of a file, each character in its column.
+fn source(text: &str) -> String {
+    text.char_indices()
+        .map(|(at, letter)| match letter {
+            '\t' => letter,
+            '#' if is_marker(&text[at..]) => char::REPLACEMENT_CHARACTER,
+            _ if is_break(letter) || is_hidden(letter) => char::REPLACEMENT_CHARACTER,
+            _ => letter,
+        })
+        .collect()
+}
+
+/// The value as JSON on several lines. Programs read the very text that was found: what is
+/// not safe to print is escaped in JSON's own way.
+///
+/// # Errors
+/// The value cannot be put as JSON.
+pub fn json<T: Serialize>(value: &T) -> serde_json::Result<String> {
+    let json = serde_json::to_string_pretty(value)?;
+    let is_unsafe = |at: usize, letter: char| match letter {
+        '\n' => false,
+        '#' => is_marker(&json[at..]),
+        _ => is_break(letter) || is_hidden(letter),
+    };
+    let mut safe = String::with_capacity(json.len() + 1);
+    for (at, letter) in json.char_indices() {
+        if is_unsafe(at, letter) {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(letter);
+        }
+    }
+    safe.push('\n');
+    Ok(safe)
+}
+
+fn clean(text: &mut String) {
+    if let Cow::Owned(safe) = line(text) {
+        *text = safe;
+    }
+}
+
+fn clean_text(text: &mut Text) {
+    if let Cow::Owned(safe) = line(text) {
+        *text = safe.into();
+    }
+}
+
+fn clean_object(object: &mut ObjectRef) {
+    clean_text(&mut object.api_version);
+    clean_text(&mut object.kind);
+    clean_text(&mut object.name);
+    object.namespace.iter_mut().for_each(clean_text);
+}
+
+fn clean_place(place: &mut Place) {
+    clean(&mut place.file);
+    place.path.iter_mut().for_each(clean);
+    place.template.iter_mut().for_each(clean);
+    place.text = source(&place.text);
+}
+
+fn clean_finding(located: &mut Located) {
+    let finding = &mut located.finding;
+    clean_object(&mut finding.object);
+    clean(&mut finding.field_path);
+    clean(&mut finding.message);
+    clean(&mut finding.brief);
+    finding.volumes.iter_mut().for_each(clean_text);
+    for reason in [&mut finding.suppressed, &mut finding.lowered] {
+        reason.iter_mut().for_each(|it| clean(&mut it.reason));
+    }
+    located.place.iter_mut().for_each(clean_place);
+    for user in &mut located.users {
+        clean(&mut user.kind);
+        clean(&mut user.name);
+    }
+}
+
+impl Report {
+    /// The same for people: each text safe to print, on one line. What a remedy changes
+    /// ([`super::Fix`], the patches) stays as it is.
+    pub(super) fn made_safe(&self) -> Self {
+        let mut report = self.clone();
+        report.findings.iter_mut().for_each(clean_finding);
+        for notice in &mut report.notices {
+            notice.object.iter_mut().for_each(clean_object);
+            notice.place.iter_mut().for_each(clean_place);
+            clean(&mut notice.text);
+        }
+        for unread in &mut report.unread {
+            clean(&mut unread.file);
+            unread.path.iter_mut().for_each(clean);
+            clean(&mut unread.message);
+        }
+        for unopened in &mut report.unopened {
+            clean(&mut unopened.path);
+            clean(&mut unopened.reason);
+        }
+        report.hints.iter_mut().for_each(clean);
+        for judged in &mut report.judged {
+            clean_object(&mut judged.object);
+            judged.file.iter_mut().for_each(clean);
+        }
+        let summary = &mut report.summary;
+        for counts in [&mut summary.skipped, &mut summary.unopened] {
+            *counts = std::mem::take(counts)
+                .into_iter()
+                .map(|(kind, count)| (line(&kind).into_owned(), count))
+                .collect();
+        }
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_safe_stays_and_what_is_not_is_shown() {
+        for (text, safe) in [
+            ("shop/web", "shop/web"),
+            ("größe 数 👩‍💻", "größe 数 👩‍💻"),
+            ("arn:aws:s3:::bucket a::b", "arn:aws:s3:::bucket a::b"),
+            ("# a ## b", "# a ## b"),
+            ("two\r\nlines\there", "two  lines here"),
+            ("a\u{2028}b\u{85}c", "a b c"),
+            ("\x1b[31mred", "\\u{1b}[31mred"),
+            (
+                "a\u{202e}b\u{2069}\u{200f}",
+                "a\\u{202e}b\\u{2069}\\u{200f}",
+            ),
+            ("a\u{fffe}\u{10ffff}", "a\\u{fffe}\\u{10ffff}"),
+            ("::stop-commands::x", "\\u{3a}:stop-commands::x"),
+            ("a\n::error::x", "a \\u{3a}:error::x"),
+            ("a\u{a0}::error::x", "a\u{a0}\\u{3a}:error::x"),
+            ("x##vso[task]##[y", "x\\u{23}#vso[task]\\u{23}#[y"),
+            ("###[y", "#\\u{23}#[y"),
+        ] {
+            assert_eq!(line(text), safe, "{text:?}");
+            assert_eq!(line(safe), safe, "made safe twice");
+        }
+        assert_eq!(lines("a\n::error::x\rb"), "a\n\\u{3a}:error::x b");
+    }
+
+    #[test]
+    fn a_line_of_a_file_keeps_its_columns() {
+        let text = "\tname: \u{202e}x\x1b ##[y # é";
+        let safe = source(text);
+        assert_eq!(safe, "\tname: \u{fffd}x\u{fffd} \u{fffd}#[y # é");
+        assert_eq!(safe.chars().count(), text.chars().count());
+    }
+
+    #[test]
+    fn json_means_the_same() {
+        let value = serde_json::json!({"a\u{202e}": "\u{fffe}\x7f\x1b ##[x\u{10ffff}é"});
+        let written = json(&value).unwrap();
+        assert_eq!(
+            written,
+            "{\n  \"a\\u202e\": \"\\ufffe\\u007f\\u001b \\u0023#[x\\udbff\\udfffé\"\n}\n"
+        );
+        let read: serde_json::Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(read, value);
+    }
+}

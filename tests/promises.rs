@@ -1,0 +1,327 @@
+//! What others build on: flags, keys of JSON and of the policy, annotations, metrics.
+//!
+//! `tests/data/promises.txt` has them as the last release had them. What is gone from there
+//! is a break, and has to stand, in backticks, in CHANGELOG.md under Unreleased. After a
+//! release, `PROMISES=write cargo test --test promises` takes the new list.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "in a test, the panic and its message are the report"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use clap::CommandFactory;
+use multi_attach_guard::cli::{Cli, policy_file};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_multi-attach-guard");
+
+type Promises = BTreeSet<String>;
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// `flag check --format=json` and the like.
+fn flags() -> Promises {
+    let command = Cli::command();
+    let visible = command.get_subcommands().filter(|it| !it.is_hide_set());
+    let mut flags = Promises::new();
+    for command in visible {
+        for argument in command.get_arguments() {
+            let Some(long) = argument.get_long() else {
+                continue;
+            };
+            let flag = format!("flag {} --{long}", command.get_name());
+            for value in argument.get_possible_values() {
+                flags.insert(format!("{flag}={}", value.get_name()));
+            }
+            flags.insert(flag);
+        }
+    }
+    flags
+}
+
+/// The paths of all fields of a JSON value, with `[]` for the entries of a list. What is
+/// below `patch`, and the kinds that are counted, are other people's names.
+fn paths(at: &str, value: &Value, found: &mut Promises) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = format!("{at}.{name}");
+                let is_counted = matches!(&**name, "skipped" | "unopened") && value.is_object();
+                if *name != "patch" && !is_counted {
+                    paths(&path, value, found);
+                }
+                found.insert(path);
+            }
+        }
+        Value::Array(entries) => {
+            for entry in entries {
+                paths(&format!("{at}[]"), entry, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+const CLAIM: &str = "\
+# Source: web/templates/web.yaml
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop}
+spec: {accessModes: [ReadWriteOnce], storageClassName: standard}
+---
+";
+
+/// A Deployment that is at fault, with this annotation.
+fn deployment(ignored: &str) -> String {
+    format!(
+        "# Source: web/templates/web.yaml
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+  annotations: {{multi-attach-guard.dev/ignore: {ignored}, multi-attach-guard.dev/reason: x}}
+spec:
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec:
+      volumes: [{{name: v, persistentVolumeClaim: {{claimName: data}}}}]
+      containers: [{{name: c, volumeMounts: [{{name: v, mountPath: /v}}]}}]
+"
+    )
+}
+
+fn json(arguments: &[&str], folder: &Path) -> Value {
+    let output = Command::new(PROGRAM)
+        .args(arguments)
+        .current_dir(folder)
+        // With no helm on it, charts are not looked into.
+        .env("PATH", folder)
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// `json check .findings[].rule` and the like, of a report with all that reports have.
+fn json_keys() -> Promises {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    for (name, ignored) in [
+        ("loud", "no-such-rule"),
+        ("quiet", "rolling-update-overlap"),
+    ] {
+        let manifests = format!("{CLAIM}{}", deployment(ignored));
+        write(&format!("{name}/manifests.yaml"), &manifests);
+    }
+    write("broken.yaml", "apiVersion: v1\nkind: Pod\nspec: *nowhere\n");
+    write(
+        "chart/Chart.yaml",
+        "apiVersion: v2\nname: chart\nversion: 1.0.0\n",
+    );
+    write("chart/templates/a.yaml", "kind: {{ .Values.kind }}\n");
+    let facts = file("examples/facts");
+    let facts = facts.to_str().unwrap();
+    let mut found = Promises::new();
+    let check = ["check", "--format=json", "--facts", facts, "."];
+    paths("json check ", &json(&check, folder.path()), &mut found);
+    let capabilities = ["capabilities", "--format=json", "--facts", facts];
+    let capabilities = json(&capabilities, folder.path());
+    paths("json capabilities ", &capabilities, &mut found);
+    found
+}
+
+/// `policy defaults.outcomes` and the like: what the error about an unknown key offers.
+fn policy_keys() -> Promises {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.yaml");
+    let mut keys = Promises::new();
+    for (at, policy) in [
+        ("", "x: 1"),
+        ("defaults.", "defaults: {x: 1}"),
+        ("namespaces[].", "namespaces: [{x: 1}]"),
+        ("namespaces[].match.", "namespaces: [{match: {x: 1}}]"),
+        (
+            "namespaces[].match.selector.",
+            "namespaces: [{match: {selector: {x: 1}}}]",
+        ),
+        (
+            "namespaces[].match.selector.matchExpressions[].",
+            "namespaces: [{match: {selector: {matchExpressions: [{x: 1}]}}}]",
+        ),
+        ("exemptions[].", "exemptions: [{x: 1}]"),
+        ("provisioners[].", "provisioners: [{x: 1}]"),
+        ("fencing.", "fencing: {x: 1}"),
+    ] {
+        fs::write(&path, policy).unwrap();
+        let Err(error) = policy_file::effective(Some(&path)) else {
+            panic!("{policy} is understood");
+        };
+        let error = error.to_string();
+        let (_, known) = error
+            .split_once("nown are ")
+            .unwrap_or_else(|| panic!("{error}"));
+        let known = known.replace(" and ", ", ");
+        keys.extend(
+            known
+                .split(", ")
+                .map(|key| format!("policy {at}{}", key.trim())),
+        );
+    }
+    keys
+}
+
+/// Ends the program with the test.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `metric multi_attach_guard_reviews{decision}` and the like, of a guard that has denied
+/// something. Those of a live cluster's view are not among them.
+async fn metrics() -> Promises {
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    let child = Command::new(PROGRAM)
+        .args([
+            "serve",
+            "--self-signed",
+            "--log-format=json",
+            "--shutdown-delay=0s",
+        ])
+        .args(["--listen=127.0.0.1:0", "--admin=127.0.0.1:0"])
+        .arg("--facts")
+        .arg(file("examples/facts"))
+        .arg("--write-ca")
+        .arg(&ca)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut serving = Serving(child);
+    let log = BufReader::new(serving.0.stderr.take().unwrap());
+    let listening: Value = log
+        .lines()
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+        .find(|event: &Value| event["message"] == "listening")
+        .unwrap();
+    let address = |port: &str| listening[port].as_str().unwrap().to_owned();
+
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let ca = reqwest::Certificate::from_pem(&fs::read(&ca).unwrap()).unwrap();
+    let client = reqwest::Client::builder()
+        .tls_certs_only([ca])
+        .build()
+        .unwrap();
+    let port = address("webhook").rsplit_once(':').unwrap().1.to_owned();
+    for path in ["mutate", "validate"] {
+        client
+            .post(format!("https://localhost:{port}/{path}"))
+            .header("content-type", "application/json")
+            .body(fs::read(file("examples/review.json")).unwrap())
+            .send()
+            .await
+            .unwrap()
+            .error_for_status()
+            .unwrap();
+    }
+    let metrics = client
+        .get(format!("http://{}/metrics", address("admin")))
+        .send();
+    let text = metrics.await.unwrap().text().await.unwrap();
+    let mut found = Promises::new();
+    for line in text.lines() {
+        if let Some(declared) = line.strip_prefix("# TYPE ") {
+            found.insert(format!("metric {declared}"));
+        } else if let Some((name, rest)) = line.split_once('{').filter(|_| !line.starts_with('#')) {
+            let labels = rest.split_once('}').unwrap().0;
+            for label in labels.split("\",").filter_map(|it| it.split_once('=')) {
+                found.insert(format!(
+                    "metric {name}{{{}}}",
+                    label.0.trim_start_matches(',')
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn annotations() -> Promises {
+    use engine::policy::keys;
+    [keys::ACTION, keys::REMEDY, keys::REASON, keys::IGNORE]
+        .map(|key| format!("annotation {key}"))
+        .into()
+}
+
+/// What CHANGELOG.md names between the first heading for a version and the next.
+fn named_in_changelog() -> Promises {
+    let changelog = fs::read_to_string(file("CHANGELOG.md")).unwrap();
+    let unreleased = changelog.split("\n## ").nth(1).unwrap_or_default();
+    unreleased
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test]
+async fn what_is_promised_is_kept_or_its_end_is_announced() {
+    let now: Promises = [
+        flags(),
+        json_keys(),
+        policy_keys(),
+        annotations(),
+        metrics().await,
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    for family in [
+        "flag",
+        "json check",
+        "json capabilities",
+        "policy",
+        "annotation",
+        "metric",
+    ] {
+        assert!(
+            now.iter().any(|it| it.starts_with(family)),
+            "no {family} was found"
+        );
+    }
+    let path = file("tests/data/promises.txt");
+    if std::env::var_os("PROMISES").is_some_and(|it| it == "write") {
+        let lines: String = now.iter().map(|it| format!("{it}\n")).collect();
+        fs::write(&path, lines).unwrap();
+        return;
+    }
+    let promised = fs::read_to_string(path).unwrap();
+    let named = named_in_changelog();
+    let broken: Vec<&str> = promised
+        .lines()
+        .filter(|it| !now.contains(*it) && !named.contains(*it))
+        .collect();
+    assert!(
+        broken.is_empty(),
+        "These were promised and are gone. Keep them, or name each as it stands here, in \
+         backticks, in CHANGELOG.md under Unreleased:\n{}",
+        broken.join("\n")
+    );
+}
