@@ -59,13 +59,28 @@ pub(super) struct Scopes<'p> {
     drivers: Vec<Text>,
 }
 
-/// The users of a claim, in the order of their places.
+/// The users of a claim.
 #[derive(Default)]
 struct Meanings {
-    all: Vec<usize>,
+    all: Users,
     /// By the definition that they mean; `None` where there is none for them. Those are in
     /// neither for which several definitions are equally near.
-    by_definition: HashMap<Option<usize>, Vec<usize>>,
+    by_definition: HashMap<Option<usize>, Users>,
+}
+
+/// Some users of a claim, in the order of their places.
+#[derive(Default)]
+struct Users {
+    all: Vec<usize>,
+    /// The earliest of them in the input.
+    first: Option<usize>,
+}
+
+impl Users {
+    fn push(&mut self, user: usize) {
+        self.first = Some(self.first.map_or(user, |first| first.min(user)));
+        self.all.push(user);
+    }
 }
 
 /// What a name stands for.
@@ -287,32 +302,21 @@ impl<'p> Scopes<'p> {
         let stem = claim.rsplit_once('-').map(|(stem, _)| stem.into());
         let by_template = stem.and_then(|stem| self.makers.get(&(namespace.clone(), stem)));
         let users = [by_name, by_template].into_iter().flatten().flatten();
-        let mut meanings = Meanings {
-            all: users
-                .copied()
-                .filter(|it| !self.parsed.objects[*it].passes())
-                .collect(),
-            ..Meanings::default()
-        };
-        meanings
-            .all
-            .sort_by_key(|it| (self.places.rank(self.source(*it)), *it));
+        let passes = |user: &usize| self.parsed.objects[*user].passes();
+        let mut users: Vec<usize> = users.copied().filter(|user| !passes(user)).collect();
+        users.sort_by_key(|user| (self.places.rank(self.source(*user)), *user));
+        let mut meanings = Meanings::default();
         let mut of_source = HashMap::new();
-        for user in &meanings.all {
-            let source = self.source(*user);
-            let meant = of_source
-                .entry(source)
-                .or_insert_with(|| match self.answer(source, key) {
-                    Answer::One(definition) => Some(Some(definition)),
-                    Answer::Nothing => Some(None),
-                    Answer::Several(_) => None,
-                });
-            if let Some(meant) = meant {
-                meanings
-                    .by_definition
-                    .entry(*meant)
-                    .or_default()
-                    .push(*user);
+        for user in users {
+            meanings.all.push(user);
+            let source = self.source(user);
+            let find = || match self.answer(source, key) {
+                Answer::One(definition) => Some(Some(definition)),
+                Answer::Nothing => Some(None),
+                Answer::Several(_) => None,
+            };
+            if let Some(meant) = *of_source.entry(source).or_insert_with(find) {
+                meanings.by_definition.entry(meant).or_default().push(user);
             }
         }
         meanings

@@ -409,7 +409,8 @@ impl Walk<'_, '_> {
             None if is_fact => Some(&meanings.all),
             _ => meanings.by_definition.get(&definition),
         };
-        let alike = scopes.around_in(alike.map_or(&[][..], Vec::as_slice), self.from);
+        let Some(alike) = alike else { return };
+        let near = scopes.around_in(&alike.all, self.from);
         let places = &scopes.places;
         let is_user = |user: &usize| {
             let source = scopes.source(*user);
@@ -421,10 +422,13 @@ impl Walk<'_, '_> {
                     || !places.is_apart(self.from, source)
                         && (definition.is_some() || is_in_sight()))
         };
-        let mut users: Vec<usize> = alike.iter().copied().filter(is_user).collect();
+        let mut users: Vec<usize> = near.iter().copied().filter(is_user).collect();
         let nearness = |user: usize| places.nearness(self.from, scopes.source(user));
         users.sort_by_key(|user| (Reverse(nearness(*user)), *user));
-        for user in users.into_iter().take(MAX_USERS) {
+        users.truncate(MAX_USERS);
+        // The later of two is at fault, so one that is earlier than all is always there.
+        users.extend(alike.first.filter(is_user));
+        for user in users {
             self.take(user, Depth::Overlay);
         }
     }
