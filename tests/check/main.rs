@@ -3,6 +3,8 @@
 // Helpers of tests stand outside the functions clippy knows as tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(unix)]
+mod attacks;
 mod bad_input;
 mod findings;
 mod others;

@@ -13,7 +13,7 @@ use crate::programs::{Located, locate};
 
 /// A folder with links to these programs, for a PATH; `None` where the machine
 /// has no means to compile them, which the test then says.
-fn tools(names: &[&str]) -> Option<TempDir> {
+pub(super) fn tools(names: &[&str]) -> Option<TempDir> {
     let programs = match locate() {
         Located::Found(programs) => programs,
         Located::Missing(reason) if std::env::var_os("CI").is_none() => {
@@ -34,7 +34,7 @@ fn tools(names: &[&str]) -> Option<TempDir> {
     Some(folder)
 }
 
-fn check(folder: &TempDir, path: &Path, arguments: &[&str]) -> Output {
+pub(super) fn check(folder: &TempDir, path: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
         .arg("check")
         .args(arguments)
@@ -67,7 +67,7 @@ fn found(report: &Value) -> Vec<String> {
     found
 }
 
-const WEB: &str = "\
+pub(super) const WEB: &str = "\
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -85,7 +85,7 @@ spec:
           persistentVolumeClaim: {claimName: data}
 ";
 
-const CHART: &str = "apiVersion: v2\nname: shop\nversion: 1.0.0\n";
+pub(super) const CHART: &str = "apiVersion: v2\nname: shop\nversion: 1.0.0\n";
 
 const TEMPLATE: &str = "\
 {{- if .Values.enabled }}
@@ -110,7 +110,7 @@ spec:
 
 const VALUES: &str = "enabled: true\nname: web\nstrategy: RollingUpdate\n";
 
-fn class_and_claim() -> String {
+pub(super) fn class_and_claim() -> String {
     format!("{CLASS}---\n{CLAIM}")
 }
 
@@ -458,7 +458,7 @@ fn what_is_not_rendered_is_told_and_counted() {
         "The chart broken was not rendered: helm says: ",
         "choose a database",
         "The kustomization remote was not rendered: it names https://example.com/x.yaml, and nothing is fetched",
-        "The kustomization generated was not rendered: it asks for https://example.com/d.json, and nothing is fetched",
+        "The kustomization generated was not rendered: it names https://example.com/d.json, and nothing is fetched",
         "The kustomization self was not rendered: kustomize says: ",
         "The kustomization gone was not rendered: kustomize says: ",
         "The kustomization inflated was not rendered: it inflates the chart \"redis\"",
@@ -608,34 +608,40 @@ fn a_program_that_hangs_is_stopped_and_the_rest_is_judged() {
     assert!(text.contains("error[rolling-update-overlap]"), "{text}");
 }
 
-/// Nothing of the user's is reached: neither plugins nor repositories nor a network.
+/// Nothing of the user's is reached: neither plugins nor repositories nor a network, and none
+/// of the variables in which pipelines keep secrets.
 #[test]
 fn what_renders_is_on_its_own() {
     let bin = tempfile::tempdir().unwrap();
     let path = bin.path().join("helm");
-    fs::write(&path, "#!/bin/sh\n[ -z \"$(ls \"$HELM_PLUGINS\")\" ] || exit 1\nset | /bin/grep -E '^(HELM|HTTPS?_PROXY|GIT_|KUBECONFIG)' >\"$SEEN\"\nprintf 'kind: X\\n'\n").unwrap();
+    let folder = repository(&[("chart/Chart.yaml", CHART)]);
+    let seen = folder.path().join("seen");
+    let script = format!(
+        "#!/bin/sh\n[ -z \"$(ls \"$HELM_PLUGINS\")\" ] || exit 1\nset >'{}'\nprintf 'kind: X\\n'\n",
+        seen.display()
+    );
+    fs::write(&path, script).unwrap();
     {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let folder = repository(&[("chart/Chart.yaml", CHART)]);
-    let seen = folder.path().join("seen");
-    let variables: [(&str, OsString); 3] = [
+    let variables: [(&str, OsString); 5] = [
         ("HELM_PLUGINS", "/plugins".into()),
         ("HELM_NAMESPACE", "mine".into()),
         ("KUBECONFIG", "/secret".into()),
+        ("GITHUB_TOKEN", "hunter2".into()),
+        ("HOME", "/home/me".into()),
     ];
     let status = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
         .args(["check", "."])
         .current_dir(folder.path())
         .env("PATH", format!("{}:/usr/bin:/bin", bin.path().display()))
-        .env("SEEN", &seen)
         .envs(variables)
         .stdin(Stdio::null())
         .output()
         .unwrap();
     let seen = fs::read_to_string(&seen).unwrap_or_else(|error| panic!("{error}: {status:?}"));
-    for word in ["/plugins", "mine", "/secret"] {
+    for word in ["/plugins", "mine", "/secret", "hunter2", "/home/me"] {
         assert!(!seen.contains(word), "{word} in {seen}");
     }
     assert!(seen.contains("HTTPS_PROXY='http://127.0.0.1:9'"), "{seen}");

@@ -46,26 +46,71 @@ fn a_repaired_file_keeps_its_permissions_and_its_link() {
     );
 }
 
-/// A repository may hold anything, also where the new text is written first.
+/// A repository may hold anything, also where the new text is written first, and a run that
+/// was killed leaves a file.
 #[cfg(unix)]
 #[test]
-fn nothing_is_written_through_a_link_that_waits_there() {
+fn what_waits_beside_a_file_is_neither_written_nor_in_the_way() {
     use std::os::unix::fs::symlink;
     let folder = shop();
     let victim = folder.path().join("victim");
     fs::write(&victim, "mine").unwrap();
-    let link = folder.path().join("deploy/web.yaml.multi-attach-guard");
+    let beside = |name: &str| folder.path().join("deploy").join(name);
+    let link = beside("web.yaml.multi-attach-guard");
     symlink(&victim, &link).unwrap();
+    let left = beside(".web.yaml.a1b2c3.multi-attach-guard");
+    fs::write(&left, "half").unwrap();
+    let fixed = run(&folder, &["check", "deploy", "--fix"]);
+    assert_eq!(code(&fixed), 0, "{}", err(&fixed));
+    assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(left).unwrap(), "half");
+    assert!(fs::symlink_metadata(link).unwrap().is_symlink());
+    let web = fs::read_to_string(beside("web.yaml")).unwrap();
+    assert_eq!(web, DEPLOYMENT.replace("RollingUpdate", "Recreate"));
+}
+
+/// Only one of its names would have the new text.
+#[cfg(unix)]
+#[test]
+fn a_file_with_several_names_is_left_alone() {
+    let folder = shop();
+    let web = folder.path().join("deploy/web.yaml");
+    fs::hard_link(&web, folder.path().join("other")).unwrap();
     let fixed = run(&folder, &["check", "deploy", "--fix"]);
     assert_eq!(code(&fixed), 1);
+    let why = "deploy/web.yaml: This file has 2 names (hard links), and a new file would take the place of one of them only, so it is left as it is; --diff shows the change.\n";
+    assert!(err(&fixed).starts_with(why), "{}", err(&fixed));
+    assert_eq!(fs::read_to_string(web).unwrap(), DEPLOYMENT);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_repaired_file_keeps_its_owner_and_its_attributes() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+    use std::os::unix::fs::{MetadataExt, chown};
+    let folder = shop();
+    let web = folder.path().join("deploy/web.yaml");
+    let has_attributes = setxattr(&web, "user.origin", b"ours", XattrFlags::empty()).is_ok();
+    // Only the superuser may give files away.
+    let is_given = chown(&web, Some(12345), Some(54321)).is_ok();
+    let before = fs::metadata(&web).unwrap();
+    let fixed = run(&folder, &["check", "deploy", "--fix"]);
+    assert_eq!(code(&fixed), 0, "{}", err(&fixed));
+    let after = fs::metadata(&web).unwrap();
+    assert_eq!((before.uid(), before.gid()), (after.uid(), after.gid()));
     assert!(
-        err(&fixed).contains("deploy/web.yaml: This file cannot be written: File exists"),
+        !err(&fixed).contains("could not be kept"),
         "{}",
         err(&fixed)
     );
-    assert_eq!(fs::read_to_string(victim).unwrap(), "mine");
-    let web = fs::read_to_string(folder.path().join("deploy/web.yaml")).unwrap();
-    assert_eq!(web, DEPLOYMENT);
+    if has_attributes {
+        let mut value = [0; 8];
+        let length = getxattr(&web, "user.origin", &mut value).unwrap();
+        assert_eq!(&value[..length], b"ours");
+    }
+    if is_given {
+        assert_eq!(after.uid(), 12345);
+    }
 }
 
 #[test]
@@ -112,41 +157,15 @@ spec:
         "{}",
         err(&piped)
     );
-    let chart = folder.path().join("shop");
-    fs::create_dir_all(chart.join("templates")).unwrap();
-    fs::write(
-        chart.join("values.yaml"),
-        "db:\n  strategy: {}\nweb:\n  strategy: {}\n",
-    )
-    .unwrap();
-    let template = |value: &str| {
-        let text =
-            format!("kind: Deployment\nspec:\n  strategy: {{{{ toYaml .Values.{value} }}}}\n");
-        fs::write(chart.join("templates/web.yaml"), text).unwrap();
-        run_with(
-            folder.path(),
-            &["check", "-", "facts.yaml", "--diff"],
-            &rendered,
-        )
-    };
-    let other = template("how");
-    assert!(
-        err(&other).contains("change the value that becomes the field, if the chart has one,"),
-        "{}",
-        err(&other)
+    let diff = run_with(
+        folder.path(),
+        &["check", "-", "facts.yaml", "--diff"],
+        &rendered,
     );
-    let diff = template("web.strategy");
     assert!(
         out(&diff).starts_with("--- a/-\n+++ b/-\n@@ "),
         "{}",
         out(&diff)
-    );
-    assert!(
-        err(&diff).starts_with(
-            "Deployment web is rendered from shop/templates/web.yaml: change the value web.strategy (shop/values.yaml:4),"
-        ),
-        "{}",
-        err(&diff)
     );
     let file = run(&folder, &["check", "all.yaml", "facts.yaml", "--fix"]);
     assert_eq!(out(&file), patch, "a rendered file is not edited");

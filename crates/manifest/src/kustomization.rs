@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::tree::{Shape, Tree};
+
 /// The names under which kustomize looks for it in a folder.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
@@ -49,7 +51,15 @@ pub struct Kustomization {
     /// It may change what decides about the volumes of the objects it takes, their
     /// namespace aside.
     pub changes: bool,
+    /// Every text in it, keys too, in any field: what kustomize may take for a path or a URL,
+    /// as it reads the names of fields in any case.
+    pub texts: Vec<String>,
+    /// Some of the files it names tell kustomize what to do, and may name others.
+    pub has_plugins: bool,
 }
+
+/// Fields whose files configure what kustomize does.
+const PLUGINS: [&str; 3] = ["generators", "transformers", "validators"];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -117,6 +127,7 @@ impl Kustomization {
                 .flatten()
                 .map(|_| String::new()),
         );
+        let tree = Tree::parse(text).ok()??;
         let components = fields.components.unwrap_or_default();
         let mut others = fields.others.keys();
         let changes = !patches.is_empty()
@@ -130,8 +141,26 @@ impl Kustomization {
             patches,
             charts,
             changes,
+            has_plugins: has_plugins(&tree),
+            texts: texts(&tree),
         })
     }
+}
+
+fn texts(tree: &Tree<'_>) -> Vec<String> {
+    let texts = tree.nodes.iter().filter_map(|node| match &node.shape {
+        Shape::Scalar(scalar) => Some(scalar.text.to_string()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+fn has_plugins(tree: &Tree<'_>) -> bool {
+    let mut fields = tree.entries(tree.root()).into_iter();
+    fields.any(|(key, _)| {
+        let name = tree.key_text(key).unwrap_or_default();
+        PLUGINS.iter().any(|it| name.eq_ignore_ascii_case(it))
+    })
 }
 
 #[cfg(test)]
@@ -171,6 +200,21 @@ images: [{name: web, newTag: \"2\"}]
         assert_eq!(read.patches.len(), 4);
         assert!(read.patches.contains(&"ops.json".to_owned()));
         assert!(!read.is_component);
+    }
+
+    #[test]
+    fn every_text_is_read_whatever_its_field() {
+        let text = "\
+Resources: [\"https:\\x2f\\x2fa.example/b\"]
+openapi: {path: http://c.example/d}
+Generators: [../plugins]
+";
+        let read = Kustomization::read(text).unwrap();
+        assert!(read.resources.is_empty());
+        for text in ["https://a.example/b", "http://c.example/d", "../plugins"] {
+            assert!(read.texts.iter().any(|it| it == text), "{text}");
+        }
+        assert!(read.has_plugins);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! the other, or a directory that goes while it is opened would otherwise pass
 //! for something that nobody meant.
 
-use std::fs::File;
+use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 /// The most that is read of a file. A Secret or ConfigMap holds 1 MiB at most
-/// (Kubernetes documentation, "Secrets"), and `/dev/zero` must end.
+/// (Kubernetes documentation, "Secrets").
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// One of the files cannot be read, or is too large.
@@ -95,7 +95,7 @@ impl<const N: usize> FilePoller<N> {
 fn read_all<const N: usize>(paths: &[PathBuf; N]) -> Result<[Vec<u8>; N], ReadError> {
     let mut contents = [const { Vec::new() }; N];
     for (path, content) in paths.iter().zip(&mut contents) {
-        read(path, content).map_err(|source| ReadError {
+        *content = read_regular(path, MAX_BYTES).map_err(|source| ReadError {
             path: path.clone(),
             source,
         })?;
@@ -103,14 +103,40 @@ fn read_all<const N: usize>(paths: &[PathBuf; N]) -> Result<[Vec<u8>; N], ReadEr
     Ok(contents)
 }
 
-fn read(path: &Path, content: &mut Vec<u8>) -> io::Result<()> {
-    File::open(path)?.take(MAX_BYTES + 1).read_to_end(content)?;
-    if content.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other(format!(
-            "it is larger than {MAX_BYTES} bytes"
-        )));
+/// The content of a regular file of at most `most` bytes. Never waits: a FIFO, a socket or a
+/// device is refused before it is opened, and one that takes the file's place meanwhile right
+/// after.
+///
+/// # Errors
+///
+/// The file cannot be read, is not a regular file, or is larger.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let check = |metadata: Metadata| match () {
+        () if !metadata.is_file() => Err(io::Error::other("it is not a regular file")),
+        () if metadata.len() > most => Err(too_large(most)),
+        () => Ok(()),
+    };
+    check(fs::metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCK);
+    let file = options.open(path)?;
+    check(file.metadata()?)?;
+    let mut content = Vec::new();
+    file.take(most + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > most {
+        return Err(too_large(most));
     }
-    Ok(())
+    Ok(content)
+}
+
+/// So that opening a FIFO does not wait for somebody who writes.
+#[cfg(unix)]
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
+fn too_large(most: u64) -> io::Error {
+    io::Error::other(format!("it is larger than {most} bytes"))
 }
 
 #[cfg(test)]
@@ -156,12 +182,43 @@ mod tests {
         assert!(files.look().await.unwrap().is_ok(), "there again");
     }
 
+    #[cfg(unix)]
     #[test]
-    fn a_file_without_end_is_refused() {
-        let error = FilePoller::open(["/dev/zero".into()]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "/dev/zero: it is larger than 1048576 bytes"
-        );
+    fn what_is_not_a_regular_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+        assert!(made.unwrap().success());
+        let large = folder.path().join("large");
+        let sparse = fs::File::create(&large).unwrap();
+        sparse.set_len(5 << 30).unwrap();
+        for (path, why) in [
+            (Path::new("/dev/zero"), "it is not a regular file"),
+            (&fifo, "it is not a regular file"),
+            (folder.path(), "it is not a regular file"),
+            (&large, "it is larger than 1048576 bytes"),
+        ] {
+            let error = FilePoller::open([path.to_owned()]).unwrap_err();
+            assert_eq!(error.to_string(), format!("{}: {why}", path.display()));
+        }
+    }
+
+    /// A look that waited for the FIFO would be the last one.
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_fifo_in_the_place_of_a_file_is_a_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "1").unwrap();
+        let (mut files, _) = FilePoller::open([path.clone()]).unwrap();
+        fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        assert!(files.look().await.is_none(), "not settled");
+        assert!(files.look().await.unwrap().is_err());
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "2").unwrap();
+        assert!(files.look().await.is_none(), "not settled");
+        assert_eq!(files.look().await.unwrap().unwrap(), [b"2"]);
     }
 }

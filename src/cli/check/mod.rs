@@ -1,43 +1,51 @@
 //! `check`: manifests, before any cluster sees them.
 //!
+//! A pipeline with one type of value a stage:
+//!
 //! ```text
-//! files ─▶ gather ─▶ objects, facts ─▶ judge ─▶ report
-//!    ▲                                  │
-//!    └──────────── repair ◀─────────────┘
+//! paths ─▶ discover ─▶ parse ─▶ scope ─▶ judge ─▶ report
+//!          Discovered  Parsed   Scopes   Judged   Report
+//!             ▲                   │
+//!             └───── repair ◀─────┘
 //! ```
 
+mod discover;
+mod files;
 mod hints;
 mod judge;
-mod load;
 mod merge_patch;
 mod namespace;
+mod parse;
 mod parsed_object;
 mod progress;
 mod render;
 mod repair;
+mod replace;
+mod report;
 mod repository;
 mod scope;
 mod unused_suppressions;
-mod values;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use rayon::prelude::*;
 
 use super::cluster::{self, ClusterError};
 use super::output::{FailOn, complain, exit_code, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
 use crate::report::{Format, Report, safe};
+use discover::{Kustomizations, ReadOptions, discover};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
-use engine::verdict::Mode;
-use load::{LoadOptions, Loaded};
+use engine::verdict::{EffectivePolicy, Mode};
 use manifest::find::{Exclude, ExcludeError};
-use render::Kustomizations;
+use parse::{Parsed, parse};
 pub use render::{Render, RenderOptions};
 use repository::Repository;
+use scope::Scopes;
 use source::facts::{self, FactsError};
 
 /// The options of `check`.
@@ -162,34 +170,41 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         Some(file) => Some(file.clone()),
         None => repository.policy_for(&options.paths),
     };
+    if let Some(file) = &policy {
+        repository.refuse_to_leave(file)?;
+    }
     let effective = policy_file::effective(policy.as_deref())?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
-    let reading = LoadOptions {
+    let reading = ReadOptions {
         exclude: &exclude,
         namespace: options.namespace.as_deref(),
         render: &options.render,
         repository: &repository,
     };
+    let facts = facts(options)?;
     let edits = options.fix || options.diff;
     // Files that a kustomization takes as they are can be edited where they stand.
-    let kustomizations = if edits {
-        Kustomizations::InPlace
-    } else {
-        Kustomizations::Opened
+    let kustomizations = match edits {
+        true => Kustomizations::InPlace,
+        false => Kustomizations::Rendered,
     };
-    let mut gathered = Loaded::read(&options.paths, kustomizations, reading, facts(options)?)
-        .map_err(CheckError::Render)?;
+    let discovered =
+        discover(&options.paths, kustomizations, reading).map_err(CheckError::Render)?;
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         complain(&format!("The policy is {}.", policy.display()));
     }
+    let mut parsed = parse(discovered, facts, reading);
     if edits {
-        let remedy = options.remedy;
-        let edits = repair::repair(&gathered, &effective, Mode::Repair { remedy }, options.diff);
+        let mode = Mode::Repair {
+            remedy: options.remedy,
+        };
+        let edits = repair::repair(&parsed, &effective, mode, options.diff);
         print_edits(options, &edits)?;
-        gathered = gathered.again(reading).map_err(CheckError::Render)?;
-        gathered.refuse(edits.failed);
+        let again = parsed.discovered.again(reading);
+        parsed = parse(again.map_err(CheckError::Render)?, parsed.facts, reading);
+        parsed.refuse(edits.failed);
     }
-    let mut report = judge::report(&gathered, &effective, &repository, options.format);
+    let mut report = judged(&parsed, &effective, &repository, options.format);
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
         let unused_suppressions =
             unused_suppressions::in_policy(effective.policy(), &file, &report, &repository);
@@ -198,6 +213,20 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     }
     report.hints = hints::of(&report, options);
     finish(options, &report)
+}
+
+/// Judges everything and says where it stands.
+fn judged(
+    parsed: &Parsed,
+    effective: &EffectivePolicy,
+    repository: &Repository,
+    format: Format,
+) -> Report {
+    let scopes = Scopes::of(parsed);
+    let groups = scopes.groups().into_par_iter();
+    let judged = groups.filter_map(|group| judge::judge(parsed, &scopes, effective, &group));
+    let placed = judged.map(|group| report::place(parsed, repository, format, group));
+    report::report(parsed, placed.collect(), format)
 }
 
 /// Whether all that lies beside the policy and below it is checked.

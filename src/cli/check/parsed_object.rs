@@ -1,4 +1,4 @@
-//! What is known of one object of a manifest.
+//! An object of a manifest.
 
 use engine::model::object::{Object, ObjectRef};
 use manifest::field_index::FieldIndex;
@@ -25,5 +25,10 @@ impl ParsedObject {
             self.object,
             Object::Workload(_) | Object::Claim(_) | Object::Autoscaler(_)
         )
+    }
+
+    /// Whether it is a hook that never runs beside the rest of its release.
+    pub(super) const fn passes(&self) -> bool {
+        matches!(self.hook, Some(HelmHook::OutsideRelease | HelmHook::Test))
     }
 }

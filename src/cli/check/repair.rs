@@ -1,20 +1,17 @@
-//! Repairing manifests where they stand.
+//! Repairing manifests where they stand, after which they are parsed again.
 
 use std::borrow::Cow;
-use std::fs;
-use std::io::{self, Write};
-use std::path::Path;
 
 use json_patch::Patch;
 use serde_json::Value;
 use similar::TextDiff;
 
 use super::judge::{FileDocument, verdict};
-use super::load::Loaded;
 use super::merge_patch;
+use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
-use super::scope::Context;
-use super::values;
+use super::replace::replace;
+use super::scope::{Context, Scopes};
 use crate::report::Unread;
 use engine::analysis::volumes::claims;
 use engine::model::object::Object;
@@ -35,9 +32,9 @@ pub(super) struct Edits {
 }
 
 /// An object for which there is a remedy.
-struct Repairable<'g> {
-    known: &'g ParsedObject,
-    document: FileDocument<'g>,
+struct Repairable<'p> {
+    known: &'p ParsedObject,
+    document: FileDocument<'p>,
     patch: Patch,
     /// The names of the remedies in the patch.
     remedies: String,
@@ -45,45 +42,41 @@ struct Repairable<'g> {
 
 /// Repairs every object for which there is a remedy; `mode` says which. With `dry`, the
 /// files stay as they are and the output holds diffs.
-pub(super) fn repair(
-    gathered: &Loaded,
-    effective: &EffectivePolicy,
-    mode: Mode,
-    dry: bool,
-) -> Edits {
-    let scopes = gathered.scopes();
-    let mut edits = Edits::default();
-    for numbers in gathered.judged() {
+pub(super) fn repair(parsed: &Parsed, effective: &EffectivePolicy, mode: Mode, dry: bool) -> Edits {
+    let scopes = Scopes::of(parsed);
+    let mut repairable = Vec::new();
+    for numbers in scopes.groups() {
         let context = scopes.around(&numbers);
-        let of_file: Vec<Repairable<'_>> = numbers
+        let sure = numbers
             .iter()
-            .filter(|number| !rests_on_an_assumption(&context, gathered, **number))
-            .filter_map(|number| {
-                let known = &gathered.objects[*number];
-                let document = FileDocument::of(known);
-                let verdict = verdict(gathered, *number, &context, effective, &document, mode);
-                let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
-                let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
-                Some(Repairable {
-                    known,
-                    patch: verdict.patch?,
-                    remedies: remedies.join(", "),
-                    document,
-                })
+            .filter(|number| !rests_on_an_assumption(&context, parsed, **number));
+        repairable.extend(sure.filter_map(|number| {
+            let known = &parsed.objects[*number];
+            let document = FileDocument::of(known);
+            let verdict = verdict(parsed, *number, &context, effective, &document, mode);
+            let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
+            let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
+            Some(Repairable {
+                known,
+                patch: verdict.patch?,
+                remedies: remedies.join(", "),
+                document,
             })
-            .collect();
-        if !of_file.is_empty() {
-            edits.file(gathered, &of_file, dry);
-        }
+        }));
+    }
+    let mut edits = Edits::default();
+    let source = |it: &Repairable<'_>| it.known.place.source;
+    for of_file in repairable.chunk_by(|a, b| source(a) == source(b)) {
+        edits.file(parsed, of_file, dry);
     }
     edits
 }
 
 /// Whether what is known of a claim that the object uses is only assumed, or a
 /// kustomization that was not rendered may change the object.
-fn rests_on_an_assumption(context: &Context, gathered: &Loaded, number: usize) -> bool {
-    let known = &gathered.objects[number];
-    if gathered.changed_by(known, context).is_some() {
+fn rests_on_an_assumption(context: &Context<'_>, parsed: &Parsed, number: usize) -> bool {
+    let known = &parsed.objects[number];
+    if context.changed_by(parsed, known).is_some() {
         return true;
     }
     let Object::Workload(workload) = &known.object else {
@@ -114,11 +107,6 @@ impl Repairable<'_> {
         )
     }
 
-    fn changes_the_strategy(&self) -> bool {
-        let mut changes = self.patch.iter();
-        changes.any(|change| change.path().as_str().starts_with("/spec/strategy"))
-    }
-
     fn repaired(&self) -> Value {
         let mut after = self.document.value().clone();
         // The patch was made for this very object.
@@ -136,32 +124,14 @@ fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
             source.name
         );
     };
-    let chart = if source.rendered {
-        Path::new(&source.name)
-    } else {
-        Path::new(template.split('/').next().unwrap_or_default())
-    };
-    let inner = Path::new(template);
-    let inner = inner.strip_prefix(chart).unwrap_or(inner);
-    let setting = repairable
-        .changes_the_strategy()
-        .then(|| values::that_sets_the_strategy(chart, inner, &object.kind))
-        .flatten();
-    let value = match setting {
-        Some(it) => format!(
-            "the value {} ({}:{})",
-            it.path,
-            chart.join("values.yaml").display(),
-            it.line
-        ),
-        None => "the value that becomes the field, if the chart has one".to_owned(),
-    };
-    format!("{object} is rendered from {template}: change {value}, else apply the patch.")
+    format!(
+        "{object} is rendered from {template}: change the value that becomes the field, if the chart has one, else apply the patch."
+    )
 }
 
 impl Edits {
-    fn file(&mut self, gathered: &Loaded, repairable: &[Repairable<'_>], dry: bool) {
-        let source = &gathered.sources[repairable[0].known.place.source];
+    fn file(&mut self, parsed: &Parsed, repairable: &[Repairable<'_>], dry: bool) {
+        let source = parsed.source(repairable[0].known);
         let Ok(before) = source.text() else { return };
         let parts = parts(&before);
         let mut texts: Vec<Cow<'_, str>> = parts.iter().map(|part| part.text.into()).collect();
@@ -183,10 +153,14 @@ impl Edits {
         }
         let Some(path) = source.path() else { return };
         match replace(path, &after) {
-            Ok(()) => {
+            Ok(lost) => {
                 self.done.append(&mut done);
+                self.done.extend(
+                    lost.iter()
+                        .map(|what| format!("{}: {what} could not be kept.", source.name)),
+                );
             }
-            Err(error) => self.fail(source, format!("This file cannot be written: {error}.")),
+            Err(error) => self.fail(source, error.to_string()),
         }
     }
 
@@ -256,26 +230,4 @@ impl Edits {
             message,
         });
     }
-}
-
-/// Writes the file as a whole or not at all, under the permissions it has. The
-/// file written beside it first must be a new one: what a repository puts there,
-/// a link for example, is not written to.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = path.canonicalize()?;
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".multi-attach-guard");
-    let overlay = directory.join(name);
-    let mut file = fs::File::create_new(&overlay)?;
-    let written = fs::metadata(&path)
-        .and_then(|metadata| file.set_permissions(metadata.permissions()))
-        .and_then(|()| file.write_all(text.as_bytes()))
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&overlay, &path));
-    if written.is_err() {
-        // The first error says more than one about the leftovers.
-        let _ = fs::remove_file(&overlay);
-    }
-    written
 }

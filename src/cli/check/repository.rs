@@ -1,6 +1,11 @@
 //! The repository a check runs in.
 
+use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
+
+use super::files::{GIT, is_inside, normal};
+use crate::cli::policy_file::PolicyFileError;
 
 /// Where the repository is, for paths that build servers understand.
 #[derive(Debug)]
@@ -17,15 +22,41 @@ impl Repository {
     /// The repository of the working directory; without one, the working
     /// directory itself.
     pub(super) fn around_here() -> Self {
-        let here = std::env::current_dir().unwrap_or_default();
+        Self::at(&std::env::current_dir().unwrap_or_default())
+    }
+
+    /// The same for the folder `here`.
+    pub(super) fn at(here: &Path) -> Self {
         // Files are compared with it by their real paths.
-        let here = here.canonicalize().unwrap_or(here);
-        let root = here
-            .ancestors()
-            .find(|directory| directory.join(".git").exists())
-            .unwrap_or(&here);
-        let root = root.to_owned();
+        let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+        let root = with_git(&here).unwrap_or(&here).to_owned();
         Self { root, here }
+    }
+
+    /// The folder, without links, out of which nothing leads that is read for the folder
+    /// `real` in it: its repository; without one, the working directory or the folder itself.
+    pub(super) fn top_of<'p>(&'p self, real: &'p Path) -> &'p Path {
+        let is_ours = real.starts_with(&self.root) && self.root.parent().is_some();
+        if is_ours {
+            return &self.root;
+        }
+        with_git(real).unwrap_or(real)
+    }
+
+    /// The same for a file that is named on the command line: what lies outside of the
+    /// repository may be anywhere.
+    pub(super) fn top_for_named(&self, file: &Path) -> PathBuf {
+        let is_ours = normal(&self.here.join(file)).starts_with(&self.root);
+        if is_ours { &self.root } else { Path::new("/") }.to_owned()
+    }
+
+    /// Whether the path lies in the repository, and leads out of it by a link.
+    pub(super) fn leads_out(&self, path: &Path) -> bool {
+        self.root.join(GIT).exists()
+            && normal(&self.here.join(path)).starts_with(&self.root)
+            && path
+                .canonicalize()
+                .is_ok_and(|real| !real.starts_with(&self.root))
     }
 
     /// The policy for what is checked: the nearest one in the directory of the first
@@ -47,6 +78,22 @@ impl Repository {
         Some(found.strip_prefix(&self.here).unwrap_or(&found).to_owned())
     }
 
+    /// Refuses a policy in the repository that is a link out of it.
+    ///
+    /// # Errors
+    /// It is one.
+    pub(super) fn refuse_to_leave(&self, policy: &Path) -> Result<(), PolicyFileError> {
+        let top = self.top_for_named(policy);
+        match fs::canonicalize(policy) {
+            Ok(real) if !is_inside(&top, &real) => Err(PolicyFileError::Read {
+                path: policy.to_owned(),
+                source: io::Error::other("it is a link that leads out of the repository"),
+            }),
+            // What cannot be read says so when it is read.
+            _ => Ok(()),
+        }
+    }
+
     /// The path of `file`, which is without links, from the repository's root
     /// and with `/` between its parts; outside of the repository, the path as it is.
     pub(super) fn path_of(&self, file: &Path) -> String {
@@ -58,4 +105,9 @@ impl Repository {
             .collect();
         parts.join("/")
     }
+}
+
+/// The nearest folder at or above `folder` that Git keeps.
+fn with_git(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|it| it.join(GIT).exists())
 }

@@ -1,4 +1,4 @@
-//! Which of the checked objects speak for which.
+//! The third stage: which of the checked objects speak for which.
 //!
 //! One repository holds the manifests of many clusters, environments and examples,
 //! and they share names. An object is looked up from where it is named: in the same
@@ -13,10 +13,12 @@
 //! Facts about a cluster speak for all.
 
 mod context;
+mod place;
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::parse::Parsed;
 pub(super) use context::Context;
 use engine::analysis::volumes::claims;
 use engine::model::Text;
@@ -25,38 +27,28 @@ use engine::model::in_tree::csi_driver_of;
 use engine::model::metadata::Metadata;
 use engine::model::object::{Object, ObjectKind};
 use engine::model::workload::{Workload, WorkloadKind};
-use engine::snapshot::Snapshot;
 use engine::storage::likely_classes;
-use manifest::helm_hook::HelmHook;
-use manifest::source::Source;
+use place::Places;
 
-/// An object as its scope needs it.
-#[derive(Clone, Copy)]
-pub(super) struct Member<'g> {
-    pub(super) source: usize,
-    pub(super) object: &'g Object,
-    pub(super) hook: Option<HelmHook>,
-    /// Whether it is judged, and not only a fact.
-    pub(super) judged: bool,
-}
+/// The most objects of one file that are judged together. Each of them is compared with all
+/// the others, and takes what lies in other groups as it takes what lies in other files.
+const MAX_GROUP: usize = 256;
 
 /// What an object is looked up by: kind, namespace, name.
 type Key = (ObjectKind, Text, Text);
 
 /// Every object of the checked files, by what others name it.
-pub(super) struct Scopes<'g> {
-    members: Vec<Member<'g>>,
-    /// One for each source.
-    places: Vec<Scope>,
-    /// What the sources are called.
-    names: Vec<&'g str>,
-    facts: &'g Snapshot,
+pub(super) struct Scopes<'p> {
+    parsed: &'p Parsed,
+    places: Places,
     definitions: HashMap<Key, Vec<usize>>,
     /// Workloads by the namespace and the name of a claim in their template.
     users: HashMap<(Text, Text), Vec<usize>>,
     /// StatefulSets by the namespace and the name, but for the number, of the claims
     /// they make.
     makers: HashMap<(Text, Text), Vec<usize>>,
+    /// What was found out about the users of a claim.
+    meanings: Mutex<HashMap<Key, Arc<Meanings>>>,
     /// Autoscalers by the workload that they scale.
     scalers: HashMap<Key, Vec<usize>>,
     /// One of each name, by their namespace.
@@ -67,36 +59,27 @@ pub(super) struct Scopes<'g> {
     drivers: Vec<Text>,
 }
 
-/// Where a source is, as far as it decides who sees what.
-struct Scope {
-    /// `None` for standard input and pipes, which are everywhere.
-    folder: Option<PathBuf>,
-    /// Its number where it was rendered; `None` for files.
-    rendered: Option<usize>,
-    /// The numbers of the kustomizations that take it and were not rendered.
-    unrendered: Vec<usize>,
+/// The users of a claim.
+#[derive(Default)]
+struct Meanings {
+    all: Users,
+    /// By the definition that they mean; `None` where there is none for them. Those are in
+    /// neither for which several definitions are equally near.
+    by_definition: HashMap<Option<usize>, Users>,
 }
 
-impl Scope {
-    fn of(number: usize, source: &Source, unrendered: &[usize]) -> Self {
-        let folder = source.real_path().and_then(Path::parent);
-        Self {
-            folder: folder.map(Path::to_owned),
-            rendered: source.rendered.then_some(number),
-            unrendered: unrendered.to_vec(),
-        }
-    }
+/// Some users of a claim, in the order of their places.
+#[derive(Default)]
+struct Users {
+    all: Vec<usize>,
+    /// The earliest of them in the input.
+    first: Option<usize>,
+}
 
-    fn sees(&self, other: &Self) -> bool {
-        self.rendered == other.rendered
-            && (self.unrendered.is_empty() && other.unrendered.is_empty()
-                || self.is_taken_with(other))
-    }
-
-    /// Whether a kustomization that was not rendered takes both.
-    fn is_taken_with(&self, other: &Self) -> bool {
-        let mut roots = self.unrendered.iter();
-        roots.any(|root| other.unrendered.contains(root))
+impl Users {
+    fn push(&mut self, user: usize) {
+        self.first = Some(self.first.map_or(user, |first| first.min(user)));
+        self.all.push(user);
     }
 }
 
@@ -108,39 +91,62 @@ enum Answer {
     Nothing,
 }
 
-impl<'g> Scopes<'g> {
-    /// `unrendered`: for each source, the numbers of the kustomizations that take it and
-    /// were not rendered.
-    pub(super) fn new(
-        members: Vec<Member<'g>>,
-        sources: &'g [Source],
-        unrendered: Vec<&[usize]>,
-        facts: &'g Snapshot,
-    ) -> Self {
-        let places = sources.iter().zip(unrendered).enumerate();
-        let places = places.map(|(number, (source, roots))| Scope::of(number, source, roots));
+impl<'p> Scopes<'p> {
+    pub(super) fn of(parsed: &'p Parsed) -> Self {
         let mut scopes = Self {
-            members,
-            places: places.collect(),
-            names: sources.iter().map(|source| source.name.as_str()).collect(),
-            facts,
+            parsed,
+            places: Places::of(&parsed.discovered),
             definitions: HashMap::new(),
             users: HashMap::new(),
             makers: HashMap::new(),
+            meanings: Mutex::default(),
             scalers: HashMap::new(),
             workloads: HashMap::new(),
             volumes: Vec::new(),
             default_classes: Vec::new(),
             drivers: Vec::new(),
         };
-        for number in 0..scopes.members.len() {
+        for number in 0..parsed.objects.len() {
             scopes.enter(number);
+        }
+        let Self {
+            places, workloads, ..
+        } = &mut scopes;
+        for numbers in workloads.values_mut() {
+            numbers.sort_by_key(|it| places.rank(parsed.objects[*it].place.source));
         }
         scopes
     }
 
+    /// The objects to judge, those of one file together, by their numbers. What never runs
+    /// beside the others is judged apart from them.
+    pub(super) fn groups(&self) -> Vec<Vec<usize>> {
+        let objects = &self.parsed.objects;
+        let judged = (0..objects.len()).filter(|number| objects[*number].is_judged());
+        let judged: Vec<usize> = judged.collect();
+        let passes = |number: &usize| objects[*number].passes();
+        judged
+            .chunk_by(|a, b| self.source(*a) == self.source(*b) && !passes(a) && !passes(b))
+            .flat_map(|of_file| of_file.chunks(MAX_GROUP))
+            .map(<[usize]>::to_vec)
+            .collect()
+    }
+
+    fn object(&self, number: usize) -> &'p Object {
+        &self.parsed.objects[number].object
+    }
+
+    fn name(&self, source: usize) -> &'p str {
+        &self.parsed.discovered.sources[source].name
+    }
+
+    /// The number of the source that the object number `number` stands in.
+    fn source(&self, number: usize) -> usize {
+        self.parsed.objects[number].place.source
+    }
+
     fn enter(&mut self, number: usize) {
-        let object = self.members[number].object;
+        let object = self.object(number);
         let key = key(object);
         let is_new = !self.definitions.contains_key(&key);
         match object {
@@ -176,53 +182,6 @@ impl<'g> Scopes<'g> {
         self.definitions.entry(key).or_default().push(number);
     }
 
-    /// How near `to` is to `from`, both numbers of sources; `None` where one does not
-    /// see the other.
-    fn nearness(&self, from: usize, to: usize) -> Option<usize> {
-        let (here, there) = (&self.places[from], &self.places[to]);
-        if !here.sees(there) {
-            return None;
-        }
-        if from == to {
-            return Some(usize::MAX);
-        }
-        Some(match (&here.folder, &there.folder) {
-            (Some(here), Some(there)) => {
-                let shared = here.components().zip(there.components());
-                let shared = shared.take_while(|(a, b)| a == b).count();
-                // What lies in a folder is nearer than what lies in one inside it.
-                2 * shared + usize::from(here.starts_with(there))
-            }
-            _ => 0,
-        })
-    }
-
-    /// Whether one of two sources lies in the folder of the other.
-    fn is_beside(&self, from: usize, to: usize) -> bool {
-        let (here, there) = (&self.places[from], &self.places[to]);
-        here.sees(there)
-            && match (&here.folder, &there.folder) {
-                (Some(here), Some(there)) => here.starts_with(there) || there.starts_with(here),
-                _ => true,
-            }
-    }
-
-    /// Whether two sources lie in folders apart: neither in the folder of the other, nor
-    /// in two folders side by side, nor taken by one kustomization.
-    fn is_apart(&self, from: usize, to: usize) -> bool {
-        let (here, there) = (&self.places[from], &self.places[to]);
-        if here.is_taken_with(there) {
-            return false;
-        }
-        let (Some(here), Some(there)) = (&here.folder, &there.folder) else {
-            return false;
-        };
-        let shared = here.components().zip(there.components());
-        let shared = shared.take_while(|(a, b)| a == b).count();
-        let (here, there) = (here.components().count(), there.components().count());
-        shared < here && shared < there && here.max(there) > shared + 1
-    }
-
     /// What `key` stands for where it is named in the source `from`.
     fn answer(&self, from: usize, key: &Key) -> Answer {
         let Some(definitions) = self.definitions.get(key) else {
@@ -238,12 +197,12 @@ impl<'g> Scopes<'g> {
         }
         let definitions = self.definitions.get(key).into_iter().flatten().copied();
         let is_out_of_sight =
-            |number: &usize| self.nearness(from, self.members[*number].source).is_none();
+            |number: &usize| self.places.nearness(from, self.source(*number)).is_none();
         self.agreed(definitions.filter(is_out_of_sight).collect())
     }
 
     fn is_fact(&self, (kind, namespace, name): &Key) -> bool {
-        let facts = self.facts.view();
+        let facts = self.parsed.facts.view();
         match kind {
             ObjectKind::Claim => facts.claim(namespace, name).found().is_some(),
             ObjectKind::Volume => facts.volume(name).found().is_some(),
@@ -255,7 +214,7 @@ impl<'g> Scopes<'g> {
 
     /// Those of the members that are nearest to the source `from`, as far as it sees any.
     fn nearest(&self, from: usize, members: &[usize]) -> Vec<usize> {
-        let near = |number: usize| self.nearness(from, self.members[number].source);
+        let near = |number: usize| self.places.nearness(from, self.source(number));
         let Some(nearest) = members.iter().filter_map(|it| near(*it)).max() else {
             return Vec::new();
         };
@@ -268,7 +227,7 @@ impl<'g> Scopes<'g> {
     /// of those in its folder, or above, or inside.
     fn nearest_beside(&self, from: usize, members: &[usize]) -> Answer {
         let mut overlay = members.to_vec();
-        overlay.retain(|it| self.is_beside(from, self.members[*it].source));
+        overlay.retain(|it| self.places.is_beside(from, self.source(*it)));
         self.agreed(self.nearest(from, &overlay))
     }
 
@@ -276,7 +235,7 @@ impl<'g> Scopes<'g> {
     /// is bound, the facts know its class, or its name is one that a driver of these gives
     /// its class.
     fn is_settled(&self, claim: &Claim, classes: &[usize]) -> bool {
-        let facts = self.facts.view();
+        let facts = self.parsed.facts.view();
         let metadata = &claim.metadata;
         let known = facts.claim(&metadata.namespace, &metadata.name).found();
         let is_bound = |claim: &Claim| !claim.spec.volume_name.is_empty();
@@ -287,7 +246,7 @@ impl<'g> Scopes<'g> {
             return facts.default_storage_class().found().is_some();
         };
         let is_of = |driver: &str| {
-            classes.iter().any(|it| match self.members[*it].object {
+            classes.iter().any(|it| match self.object(*it) {
                 Object::StorageClass(class) => {
                     csi_driver_of(class.driver()) == csi_driver_of(driver)
                 }
@@ -306,17 +265,12 @@ impl<'g> Scopes<'g> {
         // Within one file the last one counts, as for the API server.
         nearest.reverse();
         let mut files = HashSet::new();
-        nearest.retain(|number| {
-            files.insert((
-                self.members[*number].source,
-                key(self.members[*number].object),
-            ))
-        });
+        nearest.retain(|number| files.insert((self.source(*number), key(self.object(*number)))));
         nearest.reverse();
         let first = nearest[0];
         let alike = nearest[1..]
             .iter()
-            .all(|other| means_the_same(self.members[first].object, self.members[*other].object));
+            .all(|other| means_the_same(self.object(first), self.object(*other)));
         if alike {
             Answer::One(first)
         } else {
@@ -330,7 +284,56 @@ impl<'g> Scopes<'g> {
             Answer::Several(_) | Answer::Nothing => None,
         }
     }
+
+    /// What the users of a claim mean by its name.
+    fn meanings(&self, key: &Key) -> Arc<Meanings> {
+        let lock = || self.meanings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(key) {
+            return Arc::clone(known);
+        }
+        let meanings = Arc::new(self.find_meanings(key));
+        lock().insert(key.clone(), Arc::clone(&meanings));
+        meanings
+    }
+
+    fn find_meanings(&self, key: &Key) -> Meanings {
+        let (_, namespace, claim) = key;
+        let by_name = self.users.get(&(namespace.clone(), claim.clone()));
+        let stem = claim.rsplit_once('-').map(|(stem, _)| stem.into());
+        let by_template = stem.and_then(|stem| self.makers.get(&(namespace.clone(), stem)));
+        let users = [by_name, by_template].into_iter().flatten().flatten();
+        let passes = |user: &usize| self.parsed.objects[*user].passes();
+        let mut users: Vec<usize> = users.copied().filter(|user| !passes(user)).collect();
+        users.sort_by_key(|user| (self.places.rank(self.source(*user)), *user));
+        let mut meanings = Meanings::default();
+        let mut of_source = HashMap::new();
+        for user in users {
+            meanings.all.push(user);
+            let source = self.source(user);
+            let find = || match self.answer(source, key) {
+                Answer::One(definition) => Some(Some(definition)),
+                Answer::Nothing => Some(None),
+                Answer::Several(_) => None,
+            };
+            if let Some(meant) = *of_source.entry(source).or_insert_with(find) {
+                meanings.by_definition.entry(meant).or_default().push(user);
+            }
+        }
+        meanings
+    }
+
+    /// Those of `numbers`, which are in the order of their places, that can be nearest to
+    /// the source `from`.
+    fn around_in<'n>(&self, numbers: &'n [usize], from: usize) -> &'n [usize] {
+        let rank = self.places.rank(from);
+        let at = numbers.partition_point(|it| self.places.rank(self.source(*it)) < rank);
+        let end = numbers.len().min(at + MAX_LOOK);
+        &numbers[at.saturating_sub(MAX_LOOK)..end]
+    }
 }
+
+/// How far is looked for the nearest of many objects, in both directions.
+const MAX_LOOK: usize = 512;
 
 /// What an object is looked up by.
 fn key(object: &Object) -> Key {

@@ -1,15 +1,16 @@
 //! Silence that somebody asked for where there is nothing to silence.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::Path;
 
+use super::files::MAX_ROOT_FILE;
 use super::repository::Repository;
 use crate::report::{Notice, Place, Report};
 use engine::model::labels::Labels;
 use engine::policy::{Action, Policy, SuppressedBy, ignored_rules, keys};
 use engine::rules::{Outcome, codes};
 use engine::verdict::Finding;
+use webhook_certs::file_poller::read_regular;
 
 /// What the object's annotations ask to be silent about and nobody found, a sentence
 /// each. Where something could not be told of the object, they may be right.
@@ -65,7 +66,8 @@ pub(super) fn in_policy(
             SuppressedBy::Namespace | SuppressedBy::Object => None,
         })
         .collect();
-    let text = fs::read_to_string(file).unwrap_or_default();
+    let text = read_regular(file, MAX_ROOT_FILE).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
     policy
         .exemptions()
         .filter(|(line, _)| !used.contains(line))

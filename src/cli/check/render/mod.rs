@@ -9,24 +9,41 @@ mod group;
 pub(super) mod origin;
 mod program;
 pub(super) mod roots;
+mod sandbox;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::available_parallelism;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use futures_util::stream::{self, StreamExt};
 
-use crate::report::{Unopened, Unread};
+use super::files::text_inside;
+use super::repository::Repository;
 use group::Groups;
-use manifest::source::Source;
 use origin::Naming;
-use program::{nothing_is_fetched, on_path, output};
+use program::{Failure, nothing_is_fetched, on_path, output};
 use roots::{Root, RootKind};
+use sandbox::{Copy, Sandbox};
+
+/// The most charts and kustomizations that one run renders.
+const MAX_ROOTS: usize = 5_000;
+
+/// All of them together may take this many times what one may.
+const TIMES_IN_ALL: u32 = 10;
+
+/// The most bytes that all of them may be rendered to.
+const MAX_OUTPUT: u64 = 256 << 20;
+
+/// The most programs at once, as each may take memory up to a limit.
+const MAX_AT_ONCE: usize = 4;
+
+/// The most bytes of a file of values.
+const MAX_VALUES: u64 = 4 << 20;
 
 /// How charts and kustomizations are rendered.
 #[derive(Args, Clone, Debug)]
@@ -61,160 +78,25 @@ pub enum Render {
 }
 
 /// What came of a root.
-struct Outcome {
-    root: Root,
+pub(super) struct Outcome {
+    pub(super) root: Root,
     /// The rendered text, or why there is none: the end of a sentence.
-    text: Result<String, String>,
+    pub(super) text: Result<String, String>,
 }
 
-/// What there is to read when charts and kustomizations are rendered.
-pub(super) struct Opened {
-    /// Files that are nobody's part, then the rendered texts.
-    pub(super) sources: Vec<Source>,
-    /// Files, without links, that are parts of what was rendered.
-    pub(super) parts: HashSet<PathBuf>,
-    /// Where the rendered texts are from: the last of the sources, in the same order.
-    pub(super) roots: Vec<Root>,
-    /// What was not rendered though it was tried.
-    pub(super) unopened: Vec<Unopened>,
-    /// What was to be rendered and was not.
-    pub(super) unread: Vec<Unread>,
-    /// How many roots were not rendered, by kind.
-    pub(super) counts: BTreeMap<String, usize>,
-    /// The files, without links, of kustomizations that were not rendered.
-    pub(super) unrendered: HashMap<PathBuf, Unrendered>,
-}
-
-/// What is known of a file that only kustomizations take which were not rendered.
-#[derive(Default)]
-pub(super) struct Unrendered {
-    /// The numbers of those.
-    pub(super) roots: Vec<usize>,
-    /// The folder of one that may change what is in the file.
-    pub(super) changed_by: Option<PathBuf>,
-}
-
-/// What becomes of kustomizations that can be rendered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kustomizations {
-    /// What they are rendered to is read.
-    Opened,
-    /// Their files are read, so that they can be edited. What cannot be rendered is
-    /// known, and told only where the others are opened.
-    InPlace,
-}
-
-/// Renders what is to be rendered among `sources`. The files of a chart are never
-/// read as manifests, those of a kustomization where it is not rendered, or `InPlace`.
-///
-/// # Errors
-/// See [`render`].
-pub(super) fn open(
-    sources: Vec<Source>,
-    kustomizations: Kustomizations,
-    namespace: Option<&str>,
-    options: &RenderOptions,
-) -> io::Result<Opened> {
-    let files: Vec<PathBuf> = sources
-        .iter()
-        .filter_map(|source| source.path().map(Path::to_owned))
-        .collect();
-    let wanted = roots::find(&files);
-    let mut opened = Opened {
-        sources: Vec::new(),
-        parts: HashSet::new(),
-        roots: Vec::new(),
-        unopened: Vec::new(),
-        unread: Vec::new(),
-        counts: BTreeMap::new(),
-        unrendered: HashMap::new(),
-    };
-    let mut held: Vec<Root> = Vec::new();
-    let (mut rendered_in_place, mut unrendered) = (Vec::new(), Vec::new());
-    let mut texts = Vec::new();
-    let outcomes = if options.render == Render::Never {
-        let reason = || Err(String::new());
-        wanted
-            .into_iter()
-            .map(|root| Outcome {
-                root,
-                text: reason(),
-            })
-            .collect()
-    } else {
-        render(wanted, namespace, options)?
-    };
-    for Outcome { root, text } in outcomes {
-        let folder = root.folder.to_string_lossy().into_owned();
-        let is_kustomization = root.kind == RootKind::Kustomization;
-        if is_kustomization && kustomizations == Kustomizations::InPlace {
-            match text {
-                Ok(_) => rendered_in_place.push(root),
-                Err(_) => unrendered.push(root),
-            }
-            continue;
-        }
-        match text {
-            Ok(text) => {
-                texts.push(Source::rendered(&folder, text));
-                opened.roots.push(root.clone());
-                held.push(root);
-                continue;
-            }
-            Err(_) if options.render == Render::Never => {}
-            Err(reason) if options.render == Render::Require => opened.unread.push(Unread {
-                message: format!("This {} cannot be rendered: {reason}.", root.kind.name()),
-                path: Some(folder.clone()),
-                file: folder,
-                at: None,
-            }),
-            Err(reason) => opened.unopened.push(Unopened {
-                what: root.kind.name(),
-                path: folder,
-                reason,
-            }),
-        }
-        *opened
-            .counts
-            .entry(root.kind.name().to_owned())
-            .or_default() += 1;
-        if is_kustomization {
-            unrendered.push(root);
-        } else {
-            held.push(root);
-        }
-    }
-    for (number, root) in unrendered.into_iter().enumerate() {
-        for (file, changed_by) in root.files {
-            if rendered_in_place.iter().all(|root| !root.holds(&file)) {
-                let known: &mut Unrendered = opened.unrendered.entry(file).or_default();
-                known.roots.push(number);
-                known.changed_by = known.changed_by.take().or(changed_by);
-            }
-        }
-    }
-    let is_free = |source: &Source| {
-        let real = source.real_path();
-        !real.is_some_and(|path| held.iter().any(|root| root.holds(path)))
-    };
-    let parts: Vec<Source>;
-    (opened.sources, parts) = sources.into_iter().partition(is_free);
-    let parts = parts.iter().filter_map(|source| source.real_path());
-    opened.parts = parts.map(Path::to_owned).collect();
-    opened.sources.extend(texts);
-    Ok(opened)
-}
-
-/// The programs and folders that rendering takes.
-struct Tools {
+/// The programs and folders that rendering takes, and what is left of the limits.
+struct Renderer {
     helm: Option<PathBuf>,
     kustomize: Option<PathBuf>,
     kubectl: Option<PathBuf>,
-    /// A folder of our own, without links.
-    folder: PathBuf,
+    sandbox: Sandbox,
     naming: Naming,
     groups: Groups,
     limit: Duration,
+    /// When all rendering ends.
+    end: Instant,
+    /// The bytes that were rendered so far.
+    rendered: AtomicU64,
     /// The values for charts, as arguments.
     values: Vec<OsString>,
 }
@@ -224,90 +106,138 @@ struct Tools {
 /// # Errors
 /// There is no folder for temporary files, a file of values cannot be read, or
 /// threads cannot be started.
-fn render(
+pub(super) fn render(
     roots: Vec<Root>,
     namespace: Option<&str>,
     options: &RenderOptions,
+    repository: &Repository,
 ) -> io::Result<Vec<Outcome>> {
     if roots.is_empty() {
         return Ok(Vec::new());
     }
     let scratch = tempfile::tempdir()?;
-    let mut values = Vec::new();
-    for file in &options.values {
-        let real = fs::canonicalize(file).map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!("--values {}: {error}", file.display()),
-            )
-        })?;
-        values.push("--values".into());
-        values.push(real.into());
-    }
-    for pair in &options.set {
-        values.push(format!("--set={pair}").into());
-    }
+    let folder = fs::canonicalize(scratch.path())?;
+    let mut values = values(options, &folder, repository)?;
     if let Some(namespace) = namespace {
         values.push(format!("--namespace={namespace}").into());
     }
-    let tools = Tools {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let limit = Duration::from_secs(options.render_timeout);
+    let renderer = Renderer {
         helm: on_path("helm"),
         kustomize: on_path("kustomize"),
         kubectl: on_path("kubectl"),
-        folder: fs::canonicalize(scratch.path())?,
+        sandbox: runtime.block_on(Sandbox::new(folder))?,
         naming: Naming {
             here: std::env::current_dir().and_then(fs::canonicalize)?,
         },
         groups: Groups::watched(),
-        limit: Duration::from_secs(options.render_timeout),
+        limit,
+        end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
+        rendered: AtomicU64::new(0),
         values,
     };
-    fs::create_dir(tools.empty())?;
     let at_once = available_parallelism().map_or(1, usize::from);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     let outcomes = runtime.block_on(
         stream::iter(roots.into_iter().enumerate())
-            .map(|(number, root)| tools.render(number, root))
-            .buffered(at_once)
+            .map(|(number, root)| renderer.render(number, root))
+            .buffered(at_once.min(MAX_AT_ONCE))
             .collect(),
     );
     Ok(outcomes)
 }
 
-impl Tools {
-    fn empty(&self) -> PathBuf {
-        self.folder.join("empty")
+/// The values for charts as arguments of Helm, which reads copies of the files in `folder`.
+fn values(
+    options: &RenderOptions,
+    folder: &Path,
+    repository: &Repository,
+) -> io::Result<Vec<OsString>> {
+    let mut values = Vec::new();
+    for (number, file) in options.values.iter().enumerate() {
+        let copy = folder.join(format!("values-{number}.yaml"));
+        let top = repository.top_for_named(file);
+        text_inside(&top, file, MAX_VALUES)
+            .and_then(|text| fs::write(&copy, text))
+            .map_err(|error| {
+                let message = format!("--values {}: {error}", file.display());
+                io::Error::new(error.kind(), message)
+            })?;
+        values.push("--values".into());
+        values.push(copy.into());
+    }
+    values.extend(
+        options
+            .set
+            .iter()
+            .map(|pair| format!("--set={pair}").into()),
+    );
+    Ok(values)
+}
+
+impl Renderer {
+    async fn render(&self, number: usize, root: Root) -> Outcome {
+        let text = match self.refusal(number, &root) {
+            Some(reason) => Err(reason),
+            None => match root.kind {
+                RootKind::Chart => self.chart(&root).await,
+                RootKind::Kustomization => self.kustomization(&root).await,
+            },
+        };
+        Outcome {
+            text: text.and_then(|text| self.count(text)),
+            root,
+        }
     }
 
-    async fn render(&self, number: usize, root: Root) -> Outcome {
-        let text = match (&root.remote, root.kind) {
-            (Some(remote), _) => Err(nothing_is_fetched(remote)),
-            (None, RootKind::Chart) => self.chart(&root).await,
-            (None, RootKind::Kustomization) => self.kustomization(number, &root).await,
+    /// Why it is not even tried to render the root.
+    fn refusal(&self, number: usize, root: &Root) -> Option<String> {
+        let url = || match &root.url {
+            Some(url) if !self.sandbox.is_offline() => {
+                Some(nothing_is_fetched(&format!("it names {url}")))
+            }
+            _ => None,
         };
-        Outcome { root, text }
+        let too_many = || {
+            (number >= MAX_ROOTS)
+                .then(|| format!("one run renders {MAX_ROOTS} charts and kustomizations at most"))
+        };
+        root.refused.clone().or_else(url).or_else(too_many)
+    }
+
+    /// The text, unless there is too much of it together with all the others.
+    fn count(&self, text: String) -> Result<String, String> {
+        let bytes = text.len() as u64;
+        if self.rendered.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_OUTPUT {
+            let limit = MAX_OUTPUT >> 20;
+            return Err(format!("all that is rendered is more than {limit} MiB"));
+        }
+        Ok(text)
     }
 
     async fn chart(&self, root: &Root) -> Result<String, String> {
         let Some(helm) = &self.helm else {
             return Err("there is no helm on the PATH".to_owned());
         };
+        let copy = self.copy(root)?;
         let mut arguments: Vec<OsString> = vec![
             "template".into(),
             root.release.clone().into(),
-            root.real.clone().into(),
+            copy.of_original(&root.real).into(),
+            // A schema may refer to another one by its URL or by a path.
+            "--skip-schema-validation".into(),
         ];
         arguments.extend(self.values.iter().cloned());
         let text = self
-            .output(helm, &arguments)
+            .output(helm, &arguments, &copy)
             .await
             .map_err(|reason| without_dependency(&reason).unwrap_or(reason))?;
         Ok(origin::of_helm(&text, &root.folder))
     }
 
-    async fn kustomization(&self, number: usize, root: &Root) -> Result<String, String> {
+    async fn kustomization(&self, root: &Root) -> Result<String, String> {
         let (program, command) = match (&self.kustomize, &self.kubectl) {
             (Some(kustomize), _) => (kustomize, "build"),
             (None, Some(kubectl)) => (kubectl, "kustomize"),
@@ -315,35 +245,52 @@ impl Tools {
                 return Err("there is neither kustomize nor kubectl on the PATH".to_owned());
             }
         };
-        // A kustomization around the root asks for the origins; the root itself is
-        // the user's, and nothing is written there.
-        let around = self.folder.join(number.to_string());
-        let folder = match relative(&around, &root.real) {
-            Some(path) if !around.starts_with(&root.real) => {
-                let kustomization = serde_json::json!({
-                    "resources": [path],
-                    "buildMetadata": ["originAnnotations"],
-                });
-                fs::create_dir(&around)
-                    .and_then(|()| {
-                        fs::write(around.join("kustomization.yaml"), kustomization.to_string())
-                    })
-                    .map_err(|error| format!("no temporary file can be written: {error}"))?;
-                &around
-            }
-            _ => &root.real,
+        let copy = self.copy(root)?;
+        // A kustomization around the root asks for the origins.
+        let around = copy.folder();
+        let inner = copy.of_original(&root.real);
+        let inner = inner.strip_prefix(around).ok().and_then(Path::to_str);
+        let Some(inner) = inner else {
+            return Err("its path is not UTF-8 text".to_owned());
         };
-        let text = self
-            .output(program, &[command.into(), folder.into()])
-            .await?;
-        Ok(origin::of_kustomize(&text, folder, &self.naming))
+        let kustomization = serde_json::json!({
+            "resources": [inner],
+            "buildMetadata": ["originAnnotations"],
+        });
+        fs::write(around.join("kustomization.yaml"), kustomization.to_string())
+            .map_err(|error| Failure::Copy(error).to_string())?;
+        let arguments = [command.into(), around.into()];
+        let text = self.output(program, &arguments, &copy).await?;
+        let file_of = |origin: &str| copy.original(&super::files::normal(&around.join(origin)));
+        Ok(origin::of_kustomize(&text, file_of, &self.naming))
     }
 
-    async fn output(&self, program: &Path, arguments: &[OsString]) -> Result<String, String> {
-        let groups = &self.groups;
-        output(program, arguments, &self.empty(), groups, self.limit)
+    fn copy(&self, root: &Root) -> Result<Copy, String> {
+        if Instant::now() >= self.end {
+            return Err(self.out_of_time());
+        }
+        Copy::of(&root.folders, &root.top, &self.sandbox.folder).map_err(|it| it.to_string())
+    }
+
+    async fn output(
+        &self,
+        program: &Path,
+        arguments: &[OsString],
+        copy: &Copy,
+    ) -> Result<String, String> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(self.out_of_time());
+        }
+        let limit = self.limit.min(left);
+        output(&self.sandbox, program, arguments, &self.groups, limit)
             .await
-            .map_err(|failure| failure.to_string())
+            .map_err(|failure| copy.with_originals(&failure.to_string()))
+    }
+
+    fn out_of_time(&self) -> String {
+        let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
+        format!("all rendering together may take {all} s")
     }
 }
 
@@ -363,29 +310,9 @@ fn without_dependency(complaint: &str) -> Option<String> {
     ))
 }
 
-/// The way from one folder to another, both absolute and without links; `None`
-/// where there is none, as between two drives, or none in UTF-8.
-fn relative(from: &Path, to: &Path) -> Option<String> {
-    let shared = from
-        .components()
-        .zip(to.components())
-        .take_while(|(a, b)| a == b)
-        .count();
-    if shared == 0 {
-        return None;
-    }
-    let mut parts = vec![".."; from.components().count() - shared];
-    for part in to.components().skip(shared) {
-        parts.push(part.as_os_str().to_str()?);
-    }
-    Some(parts.join("/"))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::{relative, without_dependency};
+    use super::without_dependency;
 
     #[test]
     fn a_dependency_is_named_once() {
@@ -397,18 +324,5 @@ mod tests {
             "{told}"
         );
         assert_eq!(without_dependency("no such chart"), None);
-    }
-
-    #[test]
-    fn the_way_between_folders_is_relative() {
-        let table = [
-            ("/tmp/x/0", "/work/base", "../../../work/base"),
-            ("/tmp/x/0", "/tmp/y", "../../y"),
-            ("/tmp/x", "/tmp/x/in", "in"),
-        ];
-        for (from, to, way) in table {
-            let found = relative(Path::new(from), Path::new(to));
-            assert_eq!(found.as_deref(), Some(way));
-        }
     }
 }

@@ -5,12 +5,14 @@
 //! the same comment, so that a rendered text says in one way where it is from.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use super::super::files::{MAX_ROOT_FILE, text_inside};
 use super::super::repository::Repository;
 use super::roots::Root;
 use crate::report::Place;
 use engine::model::object::ObjectRef;
+use manifest::source::MAX_BYTES;
 
 /// The start of the line above an object.
 const SOURCE: &str = "# Source: ";
@@ -29,12 +31,16 @@ pub(super) fn of_helm(text: &str, chart: &Path) -> String {
 }
 
 /// kustomize's output with a line above each object that names its file.
-/// `from` is the folder the origins are relative to, without links.
-pub(super) fn of_kustomize(text: &str, from: &Path, naming: &Naming) -> String {
+/// `file_of` gives the path, without links, of what an origin names.
+pub(super) fn of_kustomize(
+    text: &str,
+    file_of: impl Fn(&str) -> PathBuf,
+    naming: &Naming,
+) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     for document in text.split_inclusive("\n---\n") {
         if let Some(origin) = origin(document) {
-            let file = naming.of(&normal(&from.join(origin)));
+            let file = naming.of(&file_of(origin));
             out.push_str(&format!("{SOURCE}{file}\n"));
         }
         out.push_str(document);
@@ -87,19 +93,6 @@ fn with_lines(text: &str, each: impl Fn(&str) -> Option<String>) -> String {
     out
 }
 
-/// The path with `..` taken at its word; there are no links in it.
-fn normal(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
-}
-
 fn shown(path: &Path) -> String {
     match path.strip_prefix(".") {
         Ok(inner) if !inner.as_os_str().is_empty() => inner.to_string_lossy().into_owned(),
@@ -131,7 +124,7 @@ impl Line {
 
 /// Where the rendered `object` stands in what it was rendered from: a line of the
 /// file `from`, or its start, where that can be read; else the start of the file that
-/// makes the root one.
+/// makes the root one. A template may name any file, so only those of the root are read.
 pub(in crate::cli::check) fn place(
     root: &Root,
     from: Option<&str>,
@@ -140,13 +133,13 @@ pub(in crate::cli::check) fn place(
     repository: &Repository,
 ) -> Place {
     let in_file = |file: &str| {
-        let text = fs::read_to_string(file).ok()?;
+        let text = text_inside(&root.top, Path::new(file), MAX_BYTES).ok()?;
         let line = line_of(&text, &object.kind, &object.name, field);
         Some((file.to_owned(), line.unwrap_or_else(|| first_line(&text))))
     };
     let (file, line) = from.and_then(in_file).unwrap_or_else(|| {
         let file = root.file();
-        let text = fs::read_to_string(&file).unwrap_or_default();
+        let text = text_inside(&root.top, &file, MAX_ROOT_FILE).unwrap_or_default();
         (shown(&file), first_line(&text))
     });
     let real = fs::canonicalize(&file).unwrap_or_else(|_| PathBuf::from(&file));
@@ -223,6 +216,7 @@ fn value_of<'l>(line: &'l str, indent: usize, key: &str) -> Option<&'l str> {
 mod tests {
     use std::path::Path;
 
+    use super::super::super::files::normal;
     use super::{Naming, line_of, of_helm, of_kustomize};
 
     #[test]
@@ -236,7 +230,8 @@ mod tests {
         let naming = Naming {
             here: "/work".into(),
         };
-        let named = of_kustomize(text, Path::new("/tmp/x"), &naming);
+        let file_of = |origin: &str| normal(&Path::new("/tmp/x").join(origin));
+        let named = of_kustomize(text, file_of, &naming);
         let sources: Vec<&str> = named.lines().filter(|it| it.starts_with('#')).collect();
         assert_eq!(
             sources,

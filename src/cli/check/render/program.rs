@@ -1,4 +1,4 @@
-//! Runs a program that renders, with nothing to reach and no time to waste.
+//! Runs a program that renders, within limits.
 
 use std::ffi::OsString;
 use std::io;
@@ -7,11 +7,15 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
+use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::time::timeout;
 
 use super::group::Groups;
+use super::sandbox::Sandbox;
 use manifest::source::MAX_BYTES;
+
+/// The most memory that a program may take. The largest chart that is known takes a third.
+pub(super) const MAX_MEMORY: u64 = 1 << 30;
 
 /// The most that is kept of what a program says to people.
 const COMPLAINT: u64 = 64 << 10;
@@ -20,7 +24,7 @@ const COMPLAINT: u64 = 64 << 10;
 const SHOWN: usize = 300;
 
 /// A proxy that does not answer: no program listens on the port of the discard service.
-const NOWHERE: &str = "127.0.0.1:9";
+pub(super) const NOWHERE: &str = "127.0.0.1:9";
 
 /// What Helm says after most complaints, of an option that is not ours.
 const ADVICE: &str = "Use --debug flag to render out invalid YAML";
@@ -28,6 +32,16 @@ const ADVICE: &str = "Use --debug flag to render out invalid YAML";
 /// Why a program rendered nothing. Each is the end of a sentence.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
+    #[error("it cannot be copied: {0}")]
+    Copy(io::Error),
+    #[error("it holds {path}, {problem}")]
+    Entry { path: String, problem: String },
+    #[error(
+        "it holds more than {} MiB or {} files",
+        Self::COPY_LIMITS.0,
+        Self::COPY_LIMITS.1
+    )]
+    LargeRoot,
     #[error("{program} cannot be started: {error}")]
     Start { program: String, error: io::Error },
     #[error("{program} cannot be read: {error}")]
@@ -35,7 +49,9 @@ pub(super) enum Failure {
     #[error("{program} was still running after {} s and was stopped", limit.as_secs())]
     Slow { program: String, limit: Duration },
     #[error("{program} writes more than {} MiB", MAX_BYTES >> 20)]
-    Large { program: String },
+    LargeOutput { program: String },
+    #[error("{program} needs more than {} MiB of memory", MAX_MEMORY >> 20)]
+    Memory { program: String },
     #[error("{program} writes text that is not UTF-8")]
     NotUtf8 { program: String },
     #[error("{}", nothing_is_fetched(&format!("it asks for {url}")))]
@@ -74,26 +90,22 @@ fn is_program(path: &Path) -> bool {
     path.is_file()
 }
 
-/// What the program writes when it is started with these arguments.
-///
-/// It finds no network, no cluster, no plugins and no repositories: proxies lead
-/// nowhere, git may use no transport, and `empty`, a folder with nothing in it,
-/// stands for all folders of Helm's and kustomize's own. It is one of the `groups`.
+/// What the program writes when it is started with these arguments in the sandbox. It is one
+/// of the `groups`.
 pub(super) async fn output(
+    sandbox: &Sandbox,
     program: &Path,
     arguments: &[OsString],
-    empty: &Path,
     groups: &Groups,
     limit: Duration,
 ) -> Result<String, Failure> {
-    let name = || {
-        program
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
+    let name = program.file_stem().unwrap_or_default();
+    let name = || name.to_string_lossy().into_owned();
+    let start = |error| Failure::Start {
+        program: name(),
+        error,
     };
-    let mut command = Command::new(program);
+    let mut command = sandbox.command(program);
     command
         .args(arguments)
         .stdin(Stdio::null())
@@ -101,83 +113,100 @@ pub(super) async fn output(
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     Groups::lead(&mut command);
-    for (variable, _) in std::env::vars_os() {
-        if variable.to_string_lossy().starts_with("HELM_") {
-            command.env_remove(variable);
-        }
-    }
-    for variable in [
-        "HELM_PLUGINS",
-        "HELM_CACHE_HOME",
-        "HELM_CONFIG_HOME",
-        "HELM_DATA_HOME",
-        "KUSTOMIZE_PLUGIN_HOME",
-    ] {
-        command.env(variable, empty);
-    }
-    command
-        .env("KUBECONFIG", empty.join("config"))
-        .env("GIT_ALLOW_PROTOCOL", "none")
-        .env_remove("NO_PROXY")
-        .env_remove("no_proxy");
-    for variable in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
-        command.env(variable, format!("http://{NOWHERE}"));
-    }
-
-    let start = |error| Failure::Start {
-        program: name(),
-        error,
-    };
     let mut child = command.spawn().map_err(start)?;
     let group = groups.of(&child);
+    limit_memory(&child).map_err(start)?;
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(start(io::ErrorKind::BrokenPipe.into()));
     };
-    let run = async {
-        // Once one of the pipes is full, the rest is not waited for.
-        let (text, complaint) =
-            tokio::try_join!(all_of(stdout, MAX_BYTES), all_of(stderr, COMPLAINT))?;
-        if text.len() as u64 > MAX_BYTES {
-            return Ok((text, complaint, None));
-        }
-        Ok((text, complaint, Some(child.wait().await?)))
-    };
     // When the time is over, the group is dropped, and stopped with that.
-    let ended: io::Result<_> = timeout(limit, run).await.map_err(|_| Failure::Slow {
+    let ended = timeout(limit, end_of(child, stdout, stderr)).await;
+    let ended = ended.map_err(|_| Failure::Slow {
         program: name(),
         limit,
     })?;
-    let (text, complaint, status) = ended.map_err(|error| Failure::Read {
+    let Ended {
+        text,
+        complaint,
+        status,
+    } = ended.map_err(|error| Failure::Read {
         program: name(),
         error,
     })?;
     let Some(status) = status else {
-        return Err(Failure::Large { program: name() });
+        return Err(Failure::LargeOutput { program: name() });
     };
     if let Some(group) = group {
         group.ended();
     }
     if !status.success() {
-        let complaint = String::from_utf8_lossy(&complaint);
-        if let Some(url) = fetched(&complaint) {
-            return Err(Failure::Fetches {
-                url: url.to_owned(),
-            });
-        }
-        let complaint = shortened(&complaint);
-        return Err(if complaint.is_empty() {
-            Failure::Silent {
-                program: name(),
-                status,
-            }
-        } else {
-            Failure::Refused {
-                program: name(),
-                complaint,
-            }
-        });
+        return Err(failure(
+            name(),
+            status,
+            &String::from_utf8_lossy(&complaint),
+        ));
     }
     String::from_utf8(text).map_err(|_| Failure::NotUtf8 { program: name() })
+}
+
+/// All that a program wrote, and how it ended; without a status, it still writes.
+struct Ended {
+    text: Vec<u8>,
+    complaint: Vec<u8>,
+    status: Option<ExitStatus>,
+}
+
+async fn end_of(mut child: Child, stdout: ChildStdout, stderr: ChildStderr) -> io::Result<Ended> {
+    // Once one of the pipes is full, the rest is not waited for.
+    let (text, complaint) = tokio::try_join!(all_of(stdout, MAX_BYTES), all_of(stderr, COMPLAINT))?;
+    let status = match text.len() as u64 > MAX_BYTES {
+        true => None,
+        false => Some(child.wait().await?),
+    };
+    Ok(Ended {
+        text,
+        complaint,
+        status,
+    })
+}
+
+/// Limits the memory of the program and of what it starts.
+#[cfg(target_os = "linux")]
+fn limit_memory(child: &Child) -> io::Result<()> {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let Some(child) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
+        return Ok(());
+    };
+    let limit = Rlimit {
+        current: Some(MAX_MEMORY),
+        maximum: Some(MAX_MEMORY),
+    };
+    match prlimit(Some(child), Resource::Data, limit) {
+        // It has ended already.
+        Err(rustix::io::Errno::SRCH) => Ok(()),
+        limited => Ok(limited.map(drop)?),
+    }
+}
+
+/// Other systems limit only what a process does to itself before it starts the program.
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_child: &Child) -> io::Result<()> {
+    Ok(())
+}
+
+/// Why a program failed, by what it says.
+fn failure(program: String, status: ExitStatus, complaint: &str) -> Failure {
+    if let Some(url) = fetched(complaint) {
+        let url = url.to_owned();
+        return Failure::Fetches { url };
+    }
+    if complaint.contains("fatal error: ") && complaint.contains("out of memory") {
+        return Failure::Memory { program };
+    }
+    match shortened(complaint) {
+        complaint if complaint.is_empty() => Failure::Silent { program, status },
+        complaint => Failure::Refused { program, complaint },
+    }
 }
 
 /// What can be read, and one byte more than `most` where there is more.
@@ -192,11 +221,11 @@ async fn all_of(pipe: impl AsyncRead + Unpin, most: u64) -> io::Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// The URL that a program in Go asked [`NOWHERE`] for, as `net/url` words it:
-/// `Get "https://host/path": proxyconnect tcp: dial tcp 127.0.0.1:9: …`.
+/// The URL that a program in Go asked for and did not reach, as `net/url` words it:
+/// `Get "https://host/path": proxyconnect tcp: dial tcp 127.0.0.1:9: …`, or without the proxy.
 fn fetched(complaint: &str) -> Option<&str> {
-    let (before, _) =
-        complaint.split_once(&format!("\": proxyconnect tcp: dial tcp {NOWHERE}:"))?;
+    let mut failed = ["\": proxyconnect tcp: dial ", "\": dial tcp"].iter();
+    let (before, _) = failed.find_map(|it| complaint.split_once(it))?;
     // Within a complaint that quotes it, the quotation marks are escaped.
     let (_, url) = before.trim_end_matches('\\').rsplit_once('"')?;
     (url.contains("://") && !url.contains(char::is_control)).then_some(url)
@@ -246,9 +275,10 @@ mod tests {
                 Some("https://example.org/a.json"),
             ),
             (
-                "Get \"https://example.org/a.json\": dial tcp: lookup example.org: no such host",
-                None,
+                "Get \"http://127.0.0.1:80/a\": dial tcp 127.0.0.1:80: connect: network is unreachable",
+                Some("http://127.0.0.1:80/a"),
             ),
+            ("a file named \"https://example.org/a\" is not there", None),
             ("\": proxyconnect tcp: dial tcp 127.0.0.1:9: x", None),
             ("", None),
         ];

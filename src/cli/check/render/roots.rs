@@ -7,6 +7,10 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::super::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
+use super::super::repository::Repository;
+use super::program::nothing_is_fetched;
+use super::sandbox::leads_above;
 use manifest::kustomization::{FILE_NAMES, Kustomization};
 
 /// The file that makes a folder a chart.
@@ -22,7 +26,7 @@ pub(in crate::cli::check) enum RootKind {
 }
 
 impl RootKind {
-    pub(super) const fn name(self) -> &'static str {
+    pub(in crate::cli::check) const fn name(self) -> &'static str {
         match self {
             Self::Chart => "chart",
             Self::Kustomization => "kustomization",
@@ -37,14 +41,20 @@ pub(in crate::cli::check) struct Root {
     /// The folder, under the name by which it was reached.
     pub(in crate::cli::check) folder: PathBuf,
     /// The folder without links.
-    pub(super) real: PathBuf,
+    pub(in crate::cli::check) real: PathBuf,
     /// A name for a release of the chart: the chart's own.
     pub(super) release: String,
-    /// What cannot be rendered without asking a network, if anything.
-    pub(super) remote: Option<String>,
+    /// Why it is not even tried to render it, if so: the end of a sentence.
+    pub(super) refused: Option<String>,
+    /// What may be a URL, which is harmless where there is no network.
+    pub(super) url: Option<String>,
+    /// The folders, without links, that are read when it is rendered.
+    pub(super) folders: BTreeSet<PathBuf>,
+    /// The folder that all of them lie in: that of the repository, where there is one.
+    pub(super) top: PathBuf,
     /// The files, without links, that are parts of it and no manifests by themselves,
     /// each with the folder of a kustomization that may change what is in it.
-    pub(super) files: BTreeMap<PathBuf, Option<PathBuf>>,
+    pub(in crate::cli::check) files: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
 impl Root {
@@ -52,20 +62,15 @@ impl Root {
     pub(super) fn file(&self) -> PathBuf {
         match self.kind {
             RootKind::Chart => self.folder.join(CHART),
-            RootKind::Kustomization => FILE_NAMES
-                .iter()
-                .map(|name| self.folder.join(name))
-                .find(|file| file.is_file())
-                .unwrap_or_else(|| self.folder.clone()),
+            RootKind::Kustomization => {
+                kustomization_in(&self.folder).unwrap_or_else(|| self.folder.clone())
+            }
         }
     }
 
-    /// Whether the file, named without links, is a part of what is rendered here.
-    pub(in crate::cli::check) fn holds(&self, file: &Path) -> bool {
-        match self.kind {
-            RootKind::Chart => file.starts_with(&self.real),
-            RootKind::Kustomization => self.files.contains_key(file),
-        }
+    /// The files of a kustomization. A chart holds whatever is in its folder.
+    pub(in crate::cli::check) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.files.keys()
     }
 }
 
@@ -79,7 +84,7 @@ struct Chart {
 
 /// The roots among `files`, in the order of their folders. Library charts have
 /// nothing to render, and a chart in another's `charts` folder is a part of that one.
-pub(in crate::cli::check) fn find(files: &[PathBuf]) -> Vec<Root> {
+pub(in crate::cli::check) fn find(files: &[PathBuf], repository: &Repository) -> Vec<Root> {
     let mut charts: BTreeMap<PathBuf, Root> = BTreeMap::new();
     let mut kustomizations: BTreeMap<PathBuf, Named> = BTreeMap::new();
     for file in files {
@@ -87,12 +92,12 @@ pub(in crate::cli::check) fn find(files: &[PathBuf]) -> Vec<Root> {
             continue;
         };
         if name == CHART {
-            if let Some(root) = chart(file, folder) {
+            if let Some(root) = chart(folder) {
                 charts.insert(root.real.clone(), root);
             }
         } else if FILE_NAMES.iter().any(|known| name == *known)
             && let Some(real) = real(folder)
-            && let Some(named) = Named::read(folder, &real)
+            && let Some(named) = Named::read(folder, &real, repository.top_of(&real))
         {
             kustomizations.insert(real, named);
         }
@@ -113,7 +118,7 @@ pub(in crate::cli::check) fn find(files: &[PathBuf]) -> Vec<Root> {
     kustomizations.retain(|folder, _| !folder.ancestors().any(|above| charts.contains_key(above)));
 
     let mut roots: Vec<Root> = charts.into_values().collect();
-    roots.extend(unnamed(&kustomizations));
+    roots.extend(unnamed(&kustomizations, repository));
     roots.retain(|root| root.kind == RootKind::Kustomization || !root.release.is_empty());
     roots.sort_by(|a, b| a.folder.cmp(&b.folder));
     roots
@@ -126,22 +131,31 @@ fn in_charts(folder: &Path, above: &Path) -> bool {
         .is_ok_and(|rest| rest.starts_with("charts"))
 }
 
-fn chart(file: &Path, folder: &Path) -> Option<Root> {
+fn chart(folder: &Path) -> Option<Root> {
+    let real = real(folder)?;
+    let (text, refused) = match text_inside(&real, &real.join(CHART), MAX_ROOT_FILE) {
+        Ok(text) => (text, None),
+        Err(error) => (
+            String::new(),
+            Some(format!("its {CHART} cannot be read: {error}")),
+        ),
+    };
     // Helm decides what it can read: keys that stand there twice, for example.
-    let text = fs::read_to_string(file).ok();
-    let chart = text.and_then(|text| serde_saphyr::from_str(&text).ok());
-    let chart: Chart = chart.unwrap_or_default();
+    let chart: Chart = serde_saphyr::from_str(&text).unwrap_or_default();
     let library = chart.kind == "library";
     Some(Root {
         kind: RootKind::Chart,
         folder: shown(folder),
-        real: real(folder)?,
         release: if library {
             String::new()
         } else {
             release(&chart.name)
         },
-        remote: None,
+        refused,
+        url: None,
+        folders: BTreeSet::from([real.clone()]),
+        top: real.clone(),
+        real,
         files: BTreeMap::new(),
     })
 }
@@ -162,15 +176,18 @@ fn release(chart: &str) -> String {
 }
 
 /// A kustomization and where what it names is.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Named {
     folder: PathBuf,
     is_component: bool,
     /// Files of its own and the files it names.
     files: BTreeSet<PathBuf>,
-    /// Folders of other kustomizations that it names.
+    /// Folders of other kustomizations that it takes.
     folders: BTreeSet<PathBuf>,
-    remote: Option<String>,
+    /// Folders with kustomizations that any of its fields names.
+    reached: BTreeSet<PathBuf>,
+    refused: Option<String>,
+    url: Option<String>,
     /// It may change what decides about the volumes of the objects it takes.
     changes: bool,
     /// It puts them into a namespace.
@@ -178,30 +195,30 @@ struct Named {
 }
 
 impl Named {
-    fn read(folder: &Path, real_folder: &Path) -> Option<Self> {
-        let file = FILE_NAMES
-            .iter()
-            .map(|name| real_folder.join(name))
-            .find(|file| file.is_file())?;
-        let read = Kustomization::read(&fs::read_to_string(&file).ok()?)?;
+    /// `None` where there is none that we can read.
+    fn read(folder: &Path, real_folder: &Path, top: &Path) -> Option<Self> {
+        let file = kustomization_in(real_folder)?;
+        let read = Kustomization::read(&text_inside(top, &file, MAX_ROOT_FILE).ok()?)?;
         let mut named = Self {
             folder: shown(folder),
             is_component: read.is_component,
             files: BTreeSet::from([file]),
-            folders: BTreeSet::new(),
-            remote: read
+            refused: read
                 .charts
                 .first()
-                .map(|chart| format!("it inflates the chart {chart:?}")),
+                .map(|chart| nothing_is_fetched(&format!("it inflates the chart {chart:?}"))),
             changes: read.changes,
             moves: read.namespace.is_some(),
+            ..Self::default()
         };
         for name in read.resources.iter().chain(&read.components) {
-            match real(&real_folder.join(name)) {
+            match real(&normal(&real_folder.join(name))) {
                 Some(path) if path.is_dir() => drop(named.folders.insert(path)),
                 Some(path) => drop(named.files.insert(path)),
                 None if is_remote(name) => {
-                    named.remote.get_or_insert(format!("it names {name}"));
+                    let reason =
+                        nothing_is_fetched(&format!("it names {}", url_in(name).unwrap_or(name)));
+                    named.refused.get_or_insert(reason);
                 }
                 // The program that renders will say what is wrong.
                 None => {}
@@ -209,15 +226,62 @@ impl Named {
         }
         // A patch may stand in the kustomization itself, and is no name then.
         for name in read.patches.iter().filter(|name| !name.contains('\n')) {
-            named.files.extend(real(&real_folder.join(name)));
+            named.files.extend(real(&normal(&real_folder.join(name))));
         }
+        named.reach(&read, real_folder, top);
         Some(named)
     }
+
+    /// Follows what any field may name, as kustomize reads more of them than we know.
+    fn reach(&mut self, read: &Kustomization, real_folder: &Path, top: &Path) {
+        for text in &read.texts {
+            self.url = self.url.take().or_else(|| url_in(text).map(str::to_owned));
+            if text.contains('\n') {
+                continue;
+            }
+            let path = normal(&real_folder.join(text));
+            let found = real(&path);
+            let is_folder = found
+                .as_deref()
+                .is_some_and(|it| kustomization_in(it).is_some());
+            let is_outside = found.as_deref().is_some_and(|it| !is_inside(top, it));
+            if leads_above(top, real_folder, text) || is_folder && is_outside {
+                let reason = format!("it names {text}, which is outside of {}", top.display());
+                self.refused.get_or_insert(reason);
+            } else if let Some(found) = found.filter(|_| !is_outside) {
+                if is_folder {
+                    self.reached.insert(found);
+                } else if read.has_plugins && found.is_file() && self.url.is_none() {
+                    let text = text_inside(top, &found, MAX_ROOT_FILE);
+                    self.url = text.map_or_else(
+                        |_| Some(text_of(&found)),
+                        |text| url_in(&text).map(str::to_owned),
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn text_of(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// The file that makes the folder a kustomization.
+fn kustomization_in(folder: &Path) -> Option<PathBuf> {
+    let mut files = FILE_NAMES.iter().map(|name| folder.join(name));
+    files.find(|file| file.is_file())
+}
+
+/// The word with a URL in the text.
+fn url_in(text: &str) -> Option<&str> {
+    let mut words = text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
+    words.find(|word| word.contains("://"))
 }
 
 /// The kustomizations that no other names. Of those that only name each other,
 /// the first one stands for all.
-fn unnamed(all: &BTreeMap<PathBuf, Named>) -> Vec<Root> {
+fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root> {
     let named: BTreeSet<&PathBuf> = all
         .iter()
         .flat_map(|(folder, it)| it.folders.iter().filter(move |other| *other != folder))
@@ -229,14 +293,16 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>) -> Vec<Root> {
         if it.is_component || reached.contains(real) {
             continue;
         }
-        let parts = reached_from(all, real);
+        let parts = reached_from(all, real, repository.top_of(real), |part| &part.folders);
         let mut files = BTreeMap::new();
         for (_, part) in &parts {
             files.extend(part.files.iter().map(|file| (file.clone(), None)));
         }
         let changing = parts.iter().filter(|(_, part)| part.changes || part.moves);
         for (folder, part) in changing.rev() {
-            for (inner, changed) in reached_from(all, folder) {
+            for (inner, changed) in
+                reached_from(all, folder, repository.top_of(folder), |part| &part.folders)
+            {
                 // Files beside a kustomization are read with its namespace.
                 if part.changes || inner != *folder {
                     let files_of_it = changed.files.iter().cloned();
@@ -244,12 +310,19 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>) -> Vec<Root> {
                 }
             }
         }
+        let top = repository.top_of(real);
+        let read = reached_from(all, real, top, |part| &part.reached);
+        let first =
+            |of: fn(&Named) -> &Option<String>| read.iter().find_map(|(_, it)| of(it).clone());
         roots.push(Root {
             kind: RootKind::Kustomization,
             folder: it.folder.clone(),
             real: real.clone(),
             release: String::new(),
-            remote: parts.iter().find_map(|(_, part)| part.remote.clone()),
+            refused: first(|it| &it.refused),
+            url: first(|it| &it.url),
+            folders: read.iter().map(|(folder, _)| folder.clone()).collect(),
+            top: top.to_owned(),
             files,
         });
         reached.extend(parts.into_iter().map(|(folder, _)| folder));
@@ -257,10 +330,13 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>) -> Vec<Root> {
     roots
 }
 
-/// The kustomization in the folder `from` and all that it names, directly or not.
+/// The kustomization in the folder `from` and all that it names in the folders `of` it,
+/// directly or not.
 fn reached_from<'a>(
     all: &'a BTreeMap<PathBuf, Named>,
     from: &Path,
+    top: &Path,
+    of: fn(&Named) -> &BTreeSet<PathBuf>,
 ) -> Vec<(PathBuf, Cow<'a, Named>)> {
     let mut parts = Vec::new();
     let mut seen = BTreeSet::new();
@@ -271,16 +347,25 @@ fn reached_from<'a>(
         }
         let part = match all.get(&folder) {
             Some(part) => Cow::Borrowed(part),
-            // A base beside the folders that were asked for.
-            None => match Named::read(&folder, &folder) {
-                Some(part) => Cow::Owned(part),
-                None => continue,
-            },
+            // A base beside the folders that are checked.
+            None => Cow::Owned(
+                Named::read(&folder, &folder, top).unwrap_or_else(|| unreadable(&folder)),
+            ),
         };
-        waiting.extend(part.folders.iter().cloned());
+        waiting.extend(of(&part).iter().cloned());
         parts.push((folder, part));
     }
     parts
+}
+
+/// A folder that a kustomization names, and whose own cannot be understood here.
+fn unreadable(folder: &Path) -> Named {
+    let refused = kustomization_in(folder).map(|file| format!("{} cannot be read", file.display()));
+    Named {
+        folder: folder.to_owned(),
+        refused,
+        ..Named::default()
+    }
 }
 
 /// What kustomize fetches: a URL, `git@host:…`, or `host.name/owner/repository`.
@@ -314,7 +399,7 @@ mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
 
-    use super::{Root, RootKind, find};
+    use super::{Repository, Root, RootKind, find};
 
     fn roots(files: &[(&str, &str)]) -> (tempfile::TempDir, Vec<Root>) {
         let folder = tempfile::tempdir().unwrap();
@@ -325,7 +410,7 @@ mod tests {
             fs::write(&path, text).unwrap();
             paths.push(path);
         }
-        let roots = find(&paths);
+        let roots = find(&paths, &Repository::at(folder.path()));
         (folder, roots)
     }
 
@@ -373,12 +458,14 @@ mod tests {
             ("base/other.yaml", false),
             ("dev/kustomization.yml", false),
         ] {
-            assert_eq!(prod.holds(&real.join(file)), held, "{file}");
+            assert_eq!(prod.files.contains_key(&real.join(file)), held, "{file}");
         }
         let far = &found[2];
         assert_eq!(
-            far.remote.as_deref(),
-            Some("it names github.com/owner/repo//deploy?ref=v1")
+            far.refused.as_deref(),
+            Some(
+                "it names github.com/owner/repo//deploy?ref=v1, and nothing is fetched; render it yourself and pipe the result into `check -`"
+            )
         );
     }
 
@@ -443,7 +530,6 @@ mod tests {
         assert_eq!(web.kind, RootKind::Chart);
         assert_eq!(web.release, "web-app");
         let real = fs::canonicalize(folder.path()).unwrap();
-        assert!(web.holds(&real.join("charts/web/templates/web.yaml")));
-        assert!(!web.holds(&real.join("charts/common/Chart.yaml")));
+        assert_eq!(web.real, real.join("charts/web"));
     }
 }

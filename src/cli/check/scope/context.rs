@@ -1,9 +1,12 @@
 //! The objects that speak for those of one file, gathered from where they are named.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::Path;
 
-use super::{Answer, Key, Member, Scopes, global, key, stems, target};
+use super::super::parse::Parsed;
+use super::super::parsed_object::ParsedObject;
+use super::{Answer, Key, Scopes, global, key, stems, target};
 use engine::analysis::volumes::claims;
 use engine::model::Text;
 use engine::model::claim::Claim;
@@ -19,11 +22,11 @@ const MAX_USERS: usize = 64;
 const MAX_ORDINALS: i64 = 16;
 
 /// The objects that speak for those of one file.
-pub(in crate::cli::check) struct Context {
+pub(in crate::cli::check) struct Context<'p> {
     pub(in crate::cli::check) cluster: Snapshot,
     pub(in crate::cli::check) order: BatchOrder,
-    /// Where the workloads, claims and autoscalers among them are, by the number.
-    pub(in crate::cli::check) sources: BTreeSet<usize>,
+    /// A folder of a kustomization that was not rendered and takes one of them.
+    changing: Option<&'p Path>,
     /// Claims of workloads that stand for nothing, as several definitions are equally near.
     ambiguous: Vec<(usize, ClaimNote)>,
     /// Claims of workloads that are defined in a folder apart.
@@ -40,7 +43,17 @@ pub(in crate::cli::check) struct ClaimNote {
     pub(in crate::cli::check) text: String,
 }
 
-impl Context {
+impl<'p> Context<'p> {
+    /// The folder of a kustomization that was not rendered and may change what decides
+    /// about the object in these surroundings.
+    pub(in crate::cli::check) fn changed_by(
+        &self,
+        parsed: &'p Parsed,
+        known: &ParsedObject,
+    ) -> Option<&'p Path> {
+        changing(parsed, known.place.source).or(self.changing)
+    }
+
     /// What is only assumed where the object number `number` is judged.
     pub(in crate::cli::check) fn assumed_of(
         &self,
@@ -66,15 +79,25 @@ fn of(notes: &[(usize, ClaimNote)], number: usize) -> impl Iterator<Item = &Clai
     of_it.map(|(_, note)| note)
 }
 
-impl Scopes<'_> {
-    /// What speaks for the members `numbers`, all of one file.
-    pub(in crate::cli::check) fn around(&self, numbers: &[usize]) -> Context {
-        let from = self.members[numbers[0]].source;
+fn changing(parsed: &Parsed, source: usize) -> Option<&Path> {
+    parsed
+        .discovered
+        .unrendered_at(source)?
+        .changed_by
+        .as_deref()
+}
+
+impl<'p> Scopes<'p> {
+    /// What speaks for the objects `numbers`, all of one file.
+    pub(in crate::cli::check) fn around(&self, numbers: &[usize]) -> Context<'p> {
+        let from = self.source(numbers[0]);
         let mut walk = Walk {
             scopes: self,
             from,
             taken: HashMap::new(),
             waiting: Vec::new(),
+            has_volumes: false,
+            has_workloads: HashSet::new(),
             ambiguous: Vec::new(),
             assumed: Vec::new(),
             classless: Vec::new(),
@@ -93,14 +116,15 @@ impl Scopes<'_> {
         taken.sort_unstable();
         let mut cluster = Snapshot::new();
         for number in &taken {
-            cluster.apply(self.members[*number].object.clone());
+            cluster.apply(self.object(*number).clone());
         }
-        taken.retain(|number| self.members[*number].judged);
-        let judged = taken.iter().map(|it| (*it, self.members[*it].object));
+        taken.retain(|number| self.parsed.objects[*number].is_judged());
+        let judged = taken.iter().map(|it| (*it, self.object(*it)));
+        let sources: BTreeSet<usize> = taken.iter().map(|it| self.source(*it)).collect();
         Context {
             cluster,
             order: BatchOrder::of(judged),
-            sources: taken.iter().map(|it| self.members[*it].source).collect(),
+            changing: sources.iter().find_map(|it| changing(self.parsed, *it)),
             ambiguous: walk.ambiguous,
             assumed: walk.assumed,
             classless: walk.classless,
@@ -119,11 +143,15 @@ enum Depth {
     Fact,
 }
 
-struct Walk<'s, 'g> {
-    scopes: &'s Scopes<'g>,
+struct Walk<'s, 'p> {
+    scopes: &'s Scopes<'p>,
     from: usize,
     taken: HashMap<Key, usize>,
     waiting: Vec<(usize, Depth)>,
+    /// Whether the volumes that nobody names were taken.
+    has_volumes: bool,
+    /// The namespaces whose workloads were taken.
+    has_workloads: HashSet<Text>,
     ambiguous: Vec<(usize, ClaimNote)>,
     assumed: Vec<(usize, ClaimNote)>,
     classless: Vec<(Text, ClaimNote)>,
@@ -131,7 +159,7 @@ struct Walk<'s, 'g> {
 
 impl Walk<'_, '_> {
     fn take(&mut self, number: usize, depth: Depth) {
-        let key = key(self.scopes.members[number].object);
+        let key = key(self.scopes.object(number));
         let known = self.taken.contains_key(&key);
         if !known {
             self.taken.insert(key, number);
@@ -155,23 +183,23 @@ impl Walk<'_, '_> {
 
     fn visit(&mut self, number: usize, depth: Depth) {
         let scopes = self.scopes;
-        let source = scopes.members[number].source;
-        match scopes.members[number].object {
+        let source = scopes.source(number);
+        match scopes.object(number) {
             Object::Workload(workload) if depth != Depth::Fact => {
                 self.workload(number, workload, depth);
             }
             Object::Claim(claim) => {
-                let metadata = &claim.metadata;
                 if depth == Depth::JudgedObject {
-                    self.users(number, &metadata.namespace, &metadata.name, Some(number));
+                    let key = key(scopes.object(number));
+                    self.users(number, &key, Some(number));
                 }
-                match scopes.nearness(self.from, source) {
+                match scopes.places.nearness(self.from, source) {
                     Some(_) => self.storage(claim),
                     None => self.storage_elsewhere(source, claim),
                 }
             }
             Object::Autoscaler(_) if depth == Depth::JudgedObject => {
-                let target = target(scopes.members[number].object);
+                let target = target(scopes.object(number));
                 let target = target.and_then(|target| scopes.one(source, &target));
                 if let Some(target) = target {
                     self.take(target, Depth::Overlay);
@@ -179,7 +207,7 @@ impl Walk<'_, '_> {
             }
             _ => {}
         }
-        if let Some(metadata) = scopes.members[number].object.metadata() {
+        if let Some(metadata) = scopes.object(number).metadata() {
             let namespace = global(ObjectKind::Namespace, &metadata.namespace);
             if let Some(namespace) = scopes.one(self.from, &namespace) {
                 self.take(namespace, Depth::Fact);
@@ -208,7 +236,10 @@ impl Walk<'_, '_> {
         if !claim.spec.volume_name.is_empty() {
             self.named(&global(ObjectKind::Volume, &claim.spec.volume_name));
         }
-        self.overlay(&scopes.volumes);
+        if !self.has_volumes {
+            self.has_volumes = true;
+            self.overlay(&scopes.volumes);
+        }
     }
 
     /// The same for a claim of another scope, as its source `there` sees it. What decides
@@ -244,7 +275,7 @@ impl Walk<'_, '_> {
     fn overlay(&mut self, numbers: &[usize]) {
         let scopes = self.scopes;
         for number in numbers {
-            let key = key(scopes.members[*number].object);
+            let key = key(scopes.object(*number));
             let namesakes = scopes.definitions.get(&key).map_or(&[][..], Vec::as_slice);
             if let Answer::One(nearest) = scopes.nearest_beside(self.from, namesakes) {
                 self.take(nearest, Depth::Fact);
@@ -254,84 +285,107 @@ impl Walk<'_, '_> {
 
     fn workload(&mut self, number: usize, workload: &Workload, depth: Depth) {
         let scopes = self.scopes;
-        let Member { source, hook, .. } = scopes.members[number];
-        let metadata = &workload.metadata;
-        let alone = hook == Some(HelmHook::OutsideRelease);
+        let namespace = &workload.metadata.namespace;
+        let alone = scopes.parsed.objects[number].hook == Some(HelmHook::OutsideRelease);
+        let shares = depth == Depth::JudgedObject && !alone;
         for template in &workload.claim_templates {
             self.storage(template);
         }
         for claim in claims(workload) {
-            let key = (ObjectKind::Claim, metadata.namespace.clone(), claim.clone());
-            let answer = scopes.answer(source, &key);
-            let definition = match answer {
-                Answer::One(definition) => {
-                    self.take(definition, Depth::Fact);
-                    let defined = scopes.members[definition].source;
-                    if depth == Depth::JudgedObject && scopes.is_apart(source, defined) {
-                        let assumed = ClaimNote {
-                            claim: claim.clone(),
-                            text: apart(claim, scopes.names[defined]),
-                        };
-                        self.assumed.push((number, assumed));
-                    }
-                    Some(definition)
-                }
-                Answer::Several(definitions) => {
-                    if depth == Depth::JudgedObject {
-                        let note = ClaimNote {
-                            claim: claim.clone(),
-                            text: self.several(claim, &definitions),
-                        };
-                        self.ambiguous.push((number, note));
-                    }
-                    continue;
-                }
-                Answer::Nothing => {
-                    self.claim_elsewhere(number, claim, &key, depth);
-                    None
-                }
-            };
-            if depth == Depth::JudgedObject && !alone {
-                self.users(number, &metadata.namespace, claim, definition);
+            let key = (ObjectKind::Claim, namespace.clone(), claim.clone());
+            if let Some(definition) = self.claim(number, &key, depth)
+                && shares
+            {
+                self.users(number, &key, definition);
             }
         }
-        if depth == Depth::JudgedObject && !alone {
-            for stem in stems(workload) {
-                let first = workload.first_ordinal;
-                let pods = workload.replicas.min(MAX_ORDINALS);
-                for ordinal in first..first.saturating_add(pods) {
-                    let claim: Text = format!("{stem}-{ordinal}").into();
-                    let key = (ObjectKind::Claim, metadata.namespace.clone(), claim.clone());
-                    let definition = scopes.one(source, &key);
-                    if let Some(definition) = definition {
-                        self.take(definition, Depth::Fact);
-                    }
-                    self.users(number, &metadata.namespace, &claim, definition);
-                }
-            }
+        if shares {
+            self.claims_of_templates(number, workload);
         }
-        let own = key(scopes.members[number].object);
+        let own = key(scopes.object(number));
         for scaler in scopes.scalers.get(&own).into_iter().flatten() {
-            if scopes.one(scopes.members[*scaler].source, &own) == Some(number) {
+            if scopes.one(scopes.source(*scaler), &own) == Some(number) {
                 self.take(*scaler, Depth::Fact);
             }
         }
-        // Whom an affinity chooses is not told by a name.
-        if !workload.template.affinity.is_empty() && !alone {
-            let others = scopes.workloads.get(&metadata.namespace);
-            self.overlay(others.map_or(&[], Vec::as_slice));
+        // An affinity chooses by labels, so any workload may be meant.
+        if !workload.template.affinity.is_empty()
+            && !alone
+            && self.has_workloads.insert(namespace.clone())
+        {
+            let others = scopes.workloads.get(namespace);
+            let others = others.map_or(&[][..], Vec::as_slice);
+            self.overlay(scopes.around_in(others, self.from));
+        }
+    }
+
+    /// Takes a claim that the workload number `number` names. Whom it stands for: `None`
+    /// where several definitions are equally near, `Some(None)` where there is none.
+    fn claim(&mut self, number: usize, key: &Key, depth: Depth) -> Option<Option<usize>> {
+        let scopes = self.scopes;
+        let source = scopes.source(number);
+        let (_, _, claim) = key;
+        let note = |text| {
+            (
+                number,
+                ClaimNote {
+                    claim: claim.clone(),
+                    text,
+                },
+            )
+        };
+        match scopes.answer(source, key) {
+            Answer::One(definition) => {
+                self.take(definition, Depth::Fact);
+                let defined = scopes.source(definition);
+                if depth == Depth::JudgedObject && scopes.places.is_apart(source, defined) {
+                    self.assumed.push(note(apart(claim, scopes.name(defined))));
+                }
+                Some(Some(definition))
+            }
+            Answer::Several(definitions) => {
+                if depth == Depth::JudgedObject {
+                    self.ambiguous.push(note(self.several(claim, &definitions)));
+                }
+                None
+            }
+            Answer::Nothing => {
+                self.claim_elsewhere(number, claim, key, depth);
+                Some(None)
+            }
+        }
+    }
+
+    /// Takes the claims that a StatefulSet makes for its first pods.
+    fn claims_of_templates(&mut self, number: usize, workload: &Workload) {
+        let source = self.scopes.source(number);
+        for stem in stems(workload) {
+            let first = workload.first_ordinal;
+            let pods = workload.replicas.min(MAX_ORDINALS);
+            for ordinal in first..first.saturating_add(pods) {
+                let claim: Text = format!("{stem}-{ordinal}").into();
+                let key = (
+                    ObjectKind::Claim,
+                    workload.metadata.namespace.clone(),
+                    claim,
+                );
+                let definition = self.scopes.one(source, &key);
+                if let Some(definition) = definition {
+                    self.take(definition, Depth::Fact);
+                }
+                self.users(number, &key, definition);
+            }
         }
     }
 
     /// Takes a claim that its workload does not see, but that other scopes agree on.
     fn claim_elsewhere(&mut self, number: usize, claim: &Text, key: &Key, depth: Depth) {
         let scopes = self.scopes;
-        let source = scopes.members[number].source;
-        let (notes, text) = match scopes.elsewhere(source, key) {
+        let (notes, text) = match scopes.elsewhere(scopes.source(number), key) {
             Answer::Nothing => return,
             Answer::One(definition) => {
                 self.take(definition, Depth::Fact);
-                let file = scopes.names[scopes.members[definition].source];
+                let file = scopes.name(scopes.source(definition));
                 (&mut self.assumed, rendered_apart(claim, file))
             }
             Answer::Several(definitions) => {
@@ -347,41 +401,34 @@ impl Walk<'_, '_> {
 
     /// Takes those that use the same claim as `number` does. `definition` is the claim
     /// it means; without one, the facts may hold it.
-    fn users(&mut self, number: usize, namespace: &Text, claim: &Text, definition: Option<usize>) {
+    fn users(&mut self, number: usize, key: &Key, definition: Option<usize>) {
         let scopes = self.scopes;
-        let by_name = scopes.users.get(&(namespace.clone(), claim.clone()));
-        let stem = claim.rsplit_once('-').map(|(stem, _)| stem.into());
-        let by_template = stem.and_then(|stem| scopes.makers.get(&(namespace.clone(), stem)));
-        let is_fact = scopes
-            .facts
-            .view()
-            .claim(namespace, claim)
-            .found()
-            .is_some();
-        let key = (ObjectKind::Claim, namespace.clone(), claim.clone());
-        let mut users: Vec<usize> = [by_name, by_template]
-            .into_iter()
-            .flatten()
-            .flatten()
-            .copied()
-            .filter(|user| {
-                let Member { source, hook, .. } = scopes.members[*user];
-                let means_it = || match (definition, scopes.answer(source, &key)) {
-                    (Some(ours), Answer::One(theirs)) => ours == theirs,
-                    (None, Answer::Nothing) => {
-                        scopes.nearness(self.from, source).is_some()
-                            && (is_fact || scopes.is_beside(self.from, source))
-                    }
-                    _ => false,
-                };
-                *user != number
-                    && (is_fact || !scopes.is_apart(self.from, source))
-                    && !matches!(hook, Some(HelmHook::OutsideRelease | HelmHook::Test))
-                    && (is_fact && definition.is_none() || means_it())
-            })
-            .collect();
-        users.sort_by_key(|user| Reverse(scopes.nearness(self.from, scopes.members[*user].source)));
-        for user in users.into_iter().take(MAX_USERS) {
+        let is_fact = scopes.is_fact(key);
+        let meanings = scopes.meanings(key);
+        let alike = match definition {
+            None if is_fact => Some(&meanings.all),
+            _ => meanings.by_definition.get(&definition),
+        };
+        let Some(alike) = alike else { return };
+        let near = scopes.around_in(&alike.all, self.from);
+        let places = &scopes.places;
+        let is_user = |user: &usize| {
+            let source = scopes.source(*user);
+            let is_in_sight = || {
+                places.nearness(self.from, source).is_some() && places.is_beside(self.from, source)
+            };
+            *user != number
+                && (is_fact
+                    || !places.is_apart(self.from, source)
+                        && (definition.is_some() || is_in_sight()))
+        };
+        let mut users: Vec<usize> = near.iter().copied().filter(is_user).collect();
+        let nearness = |user: usize| places.nearness(self.from, scopes.source(user));
+        users.sort_by_key(|user| (Reverse(nearness(*user)), *user));
+        users.truncate(MAX_USERS);
+        // The later of two is at fault, so one that is earlier than all is always there.
+        users.extend(alike.first.filter(is_user));
+        for user in users {
             self.take(user, Depth::Overlay);
         }
     }
@@ -416,7 +463,7 @@ impl Walk<'_, '_> {
     fn files(&self, definitions: &[usize]) -> String {
         let mut files: Vec<String> = definitions
             .iter()
-            .map(|number| self.scopes.names[self.scopes.members[*number].source].to_owned())
+            .map(|number| self.scopes.name(self.scopes.source(*number)).to_owned())
             .collect();
         files.sort();
         files.dedup();

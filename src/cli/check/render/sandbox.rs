@@ -1,0 +1,267 @@
+//! Where charts and kustomizations are rendered: a copy, without anything of the user's and,
+//! where the machine can, without a network.
+//!
+//! What is rendered may come from a stranger's pull request, and what a template reads ends
+//! up in the report. So a program gets a copy of the folders it needs and no link that leads
+//! out of them, an environment without the secrets of a pipeline, and user and network
+//! namespaces of its own, by the program `unshare`.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::super::files::{GIT, is_inside, normal};
+use super::program::{Failure, MAX_MEMORY, NOWHERE, on_path};
+
+/// The most bytes and entries that the copy for one root may have.
+const MAX_COPY: u64 = 64 << 20;
+const MAX_ENTRIES: usize = 20_000;
+
+/// How long the machine may take to show that it gives namespaces.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// How programs are started.
+pub(super) struct Sandbox {
+    /// `unshare`, where it gives a process namespaces of its own.
+    unshare: Option<PathBuf>,
+    /// A folder of our own, without links.
+    pub(super) folder: PathBuf,
+}
+
+/// Arguments that give a program a network in which there is nothing.
+const NAMESPACES: [&str; 3] = ["--user", "--map-root-user", "--net"];
+
+impl Sandbox {
+    pub(super) async fn new(folder: PathBuf) -> io::Result<Self> {
+        let mut sandbox = Self {
+            unshare: None,
+            folder,
+        };
+        for inner in ["home", "tmp"] {
+            fs::create_dir(sandbox.folder.join(inner))?;
+        }
+        let works = |unshare: &Path| {
+            let mut probe = Command::new(unshare);
+            probe.args(NAMESPACES).arg("true").kill_on_drop(true);
+            sandbox.confine(&mut probe);
+            probe
+        };
+        if let Some(unshare) = on_path("unshare") {
+            let status = timeout(PROBE, works(&unshare).status()).await;
+            if matches!(status, Ok(Ok(status)) if status.success()) {
+                sandbox.unshare = Some(unshare);
+            }
+        }
+        Ok(sandbox)
+    }
+
+    /// Whether no program can reach a network.
+    pub(super) const fn is_offline(&self) -> bool {
+        self.unshare.is_some()
+    }
+
+    /// A command that runs `program` in here.
+    pub(super) fn command(&self, program: &Path) -> Command {
+        let mut command = match &self.unshare {
+            Some(unshare) => {
+                let mut command = Command::new(unshare);
+                command.args(NAMESPACES).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        self.confine(&mut command);
+        command
+    }
+
+    /// An environment with nothing of the user's but PATH, which scripts that start the real
+    /// program need. Without namespaces, what asks for a network asks a port where nobody
+    /// listens, and git may use no transport.
+    fn confine(&self, command: &mut Command) {
+        let (home, tmp) = (self.folder.join("home"), self.folder.join("tmp"));
+        command.env_clear().current_dir(&tmp);
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        for variable in [
+            "HOME",
+            "HELM_PLUGINS",
+            "HELM_CACHE_HOME",
+            "HELM_CONFIG_HOME",
+            "HELM_DATA_HOME",
+            "KUSTOMIZE_PLUGIN_HOME",
+        ] {
+            command.env(variable, &home);
+        }
+        command
+            .env("TMPDIR", &tmp)
+            .env("KUBECONFIG", home.join("config"))
+            .env("GIT_ALLOW_PROTOCOL", "none")
+            // Go collects garbage before the limit is reached.
+            .env("GOMEMLIMIT", (MAX_MEMORY / 4 * 3).to_string());
+        for variable in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
+            command.env(variable, format!("http://{NOWHERE}"));
+        }
+    }
+}
+
+/// A copy of some folders, which goes when this is dropped.
+pub(super) struct Copy {
+    folder: tempfile::TempDir,
+    /// The folder that all of them are in.
+    top: PathBuf,
+}
+
+impl Copy {
+    /// Copies `folders`, which are without links and lie in `top`, into a folder in `under`.
+    pub(super) fn of(
+        folders: &BTreeSet<PathBuf>,
+        top: &Path,
+        under: &Path,
+    ) -> Result<Self, Failure> {
+        let copy = Self {
+            folder: tempfile::tempdir_in(under).map_err(Failure::Copy)?,
+            top: top.to_owned(),
+        };
+        let mut copying = Copying {
+            copy: &copy,
+            folders,
+            bytes: 0,
+            entries: 0,
+        };
+        for folder in folders {
+            let is_covered = |above: &Path| folders.contains(above);
+            if !folder.ancestors().skip(1).any(is_covered) {
+                copying.folder(folder)?;
+            }
+        }
+        Ok(copy)
+    }
+
+    /// The folder that holds the copy, for a file beside it.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where `original` is in the copy.
+    pub(super) fn of_original(&self, original: &Path) -> PathBuf {
+        let inner = original.strip_prefix(&self.top).unwrap_or(original);
+        self.root().join(inner)
+    }
+
+    /// What the path `copied` is a copy of.
+    pub(super) fn original(&self, copied: &Path) -> PathBuf {
+        match copied.strip_prefix(self.root()) {
+            Ok(inner) => self.top.join(inner),
+            Err(_) => copied.to_owned(),
+        }
+    }
+
+    /// The text with the names of originals in place of those of the copy.
+    pub(super) fn with_originals(&self, text: &str) -> String {
+        let root = self.root();
+        text.replace(&format!("{}/", root.display()), "")
+            .replace(&root.display().to_string(), ".")
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+
+    fn refused(&self, path: &Path, problem: String) -> Failure {
+        let inner = path.strip_prefix(&self.top).unwrap_or(path);
+        Failure::Entry {
+            path: inner.display().to_string(),
+            problem,
+        }
+    }
+
+    fn unreadable(&self, path: &Path, error: &io::Error) -> Failure {
+        self.refused(path, format!("which cannot be read: {error}"))
+    }
+}
+
+struct Copying<'c> {
+    copy: &'c Copy,
+    folders: &'c BTreeSet<PathBuf>,
+    bytes: u64,
+    entries: usize,
+}
+
+impl Copying<'_> {
+    fn folder(&mut self, top: &Path) -> Result<(), Failure> {
+        let mut waiting = vec![top.to_owned()];
+        while let Some(folder) = waiting.pop() {
+            fs::create_dir_all(self.copy.of_original(&folder)).map_err(Failure::Copy)?;
+            let copy = self.copy;
+            let unreadable = |error| copy.unreadable(&folder, &error);
+            for entry in fs::read_dir(&folder).map_err(unreadable)? {
+                let path = entry.map_err(unreadable)?.path();
+                self.entries += 1;
+                if self.entries > MAX_ENTRIES {
+                    return Err(Failure::LargeRoot);
+                }
+                if path.file_name() != Some(OsStr::new(GIT)) && self.entry(&path)? {
+                    waiting.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies one entry; whether it is a folder, which is still to be copied.
+    fn entry(&mut self, path: &Path) -> Result<bool, Failure> {
+        let copy = self.copy;
+        let unreadable = |error| copy.unreadable(path, &error);
+        let metadata = fs::symlink_metadata(path).map_err(unreadable)?;
+        let kind = metadata.file_type();
+        if kind.is_dir() {
+            return Ok(true);
+        }
+        let copied = copy.of_original(path);
+        if kind.is_symlink() {
+            // One that leads nowhere is left out, as nothing can be read by it.
+            let Ok(target) = fs::canonicalize(path) else {
+                return Ok(false);
+            };
+            if !self.folders.iter().any(|it| is_inside(it, &target)) {
+                return Err(copy.refused(path, "a link that leads out of it".to_owned()));
+            }
+            link(&copy.of_original(&target), &copied).map_err(Failure::Copy)?;
+        } else if kind.is_file() {
+            self.bytes = self.bytes.saturating_add(metadata.len());
+            if self.bytes > MAX_COPY {
+                return Err(Failure::LargeRoot);
+            }
+            fs::copy(path, copied).map_err(unreadable)?;
+        } else {
+            return Err(copy.refused(path, "which is neither a file nor a folder".to_owned()));
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(unix)]
+fn link(target: &Path, at: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, at)
+}
+
+/// There, a link is copied as the file it leads to.
+#[cfg(not(unix))]
+fn link(target: &Path, at: &Path) -> io::Result<()> {
+    fs::copy(target, at).map(drop)
+}
+
+impl Failure {
+    /// The limits of a copy, for messages.
+    pub(super) const COPY_LIMITS: (u64, usize) = (MAX_COPY >> 20, MAX_ENTRIES);
+}
+
+/// Whether `name`, written in a file of `folder`, leads above `top`.
+pub(super) fn leads_above(top: &Path, folder: &Path, name: &str) -> bool {
+    !Path::new(name).is_absolute() && !normal(&folder.join(name)).starts_with(top)
+}

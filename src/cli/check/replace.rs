@@ -1,0 +1,130 @@
+//! Replaces a file by one with another text.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Why a file was not replaced. Each is a sentence.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReplaceError {
+    /// Only one of its names would have the new text.
+    #[error(
+        "This file has {0} names (hard links), and a new file would take the place of one of them only, so it is left as it is; --diff shows the change."
+    )]
+    HardLinks(u64),
+    #[error("This file cannot be written: {0}.")]
+    Write(#[from] io::Error),
+}
+
+/// Writes the text as a whole or not at all, under the permissions, the owner and with the
+/// extended attributes that the file has. What could not be kept, a few words each.
+///
+/// The text is first written to a new file with a name of its own beside the old one, so that
+/// neither a link in a repository nor what a run left behind that was killed is in the way.
+pub(super) fn replace(path: &Path, text: &str) -> Result<Vec<String>, ReplaceError> {
+    let path = path.canonicalize()?;
+    let metadata = fs::metadata(&path)?;
+    let links = links(&metadata);
+    if links > 1 {
+        return Err(ReplaceError::HardLinks(links));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut new = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .suffix(".multi-attach-guard")
+        .tempfile_in(path.parent().unwrap_or(Path::new(".")))?;
+    new.write_all(text.as_bytes())?;
+    let lost = keep(&path, &metadata, new.as_file())?;
+    new.as_file().sync_all()?;
+    new.persist(&path).map_err(|error| error.error)?;
+    Ok(lost)
+}
+
+#[cfg(unix)]
+fn links(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::nlink(metadata)
+}
+
+#[cfg(not(unix))]
+fn links(_metadata: &Metadata) -> u64 {
+    1
+}
+
+/// Gives the new file what the old one has beside its text. What it could not give.
+#[cfg(unix)]
+fn keep(old: &Path, metadata: &Metadata, new: &File) -> io::Result<Vec<String>> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let mut lost = Vec::new();
+    let (uid, gid) = (metadata.uid(), metadata.gid());
+    let own = new.metadata()?;
+    if own.uid() != uid && fchown(new, Some(uid), None).is_err() {
+        lost.push(format!("its owner (user {uid})"));
+    }
+    if own.gid() != gid && fchown(new, None, Some(gid)).is_err() {
+        lost.push(format!("its group ({gid})"));
+    }
+    // Another owner takes away special bits, so that this comes second.
+    new.set_permissions(metadata.permissions())?;
+    lost.extend(attributes::keep(old, new));
+    Ok(lost)
+}
+
+#[cfg(not(unix))]
+fn keep(_old: &Path, metadata: &Metadata, new: &File) -> io::Result<Vec<String>> {
+    new.set_permissions(metadata.permissions())?;
+    Ok(Vec::new())
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod attributes {
+    use std::ffi::{CStr, CString};
+    use std::fs::File;
+    use std::path::Path;
+
+    use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, getxattr, listxattr};
+    use rustix::io::{Errno, Result};
+
+    /// The most bytes that a system keeps of one attribute, or of all of their names.
+    const MAX_BYTES: usize = 64 << 10;
+
+    pub(super) fn keep(old: &Path, new: &File) -> Vec<String> {
+        let names = match names(old) {
+            Ok(names) => names,
+            // A file system without attributes has none to keep.
+            Err(Errno::NOTSUP) => Vec::new(),
+            Err(_) => return vec!["its extended attributes".to_owned()],
+        };
+        let lost = names.iter().filter(|name| copy(old, new, name).is_err());
+        lost.map(|name| format!("its attribute {}", name.to_string_lossy()))
+            .collect()
+    }
+
+    fn names(old: &Path) -> Result<Vec<CString>> {
+        let mut buffer = vec![0; MAX_BYTES];
+        let length = listxattr(old, &mut buffer)?;
+        let names = buffer[..length].split_inclusive(|byte| *byte == 0);
+        Ok(names
+            .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
+            .map(CStr::to_owned)
+            .collect())
+    }
+
+    fn copy(old: &Path, new: &File, name: &CStr) -> Result<()> {
+        let mut buffer = vec![0; MAX_BYTES];
+        let length = getxattr(old, name, &mut buffer)?;
+        let value = &buffer[..length];
+        let mut there = vec![0; MAX_BYTES];
+        // The system gives every file some of them, which not everybody may set.
+        if fgetxattr(new, name, &mut there).is_ok_and(|length| there[..length] == *value) {
+            return Ok(());
+        }
+        fsetxattr(new, name, value, XattrFlags::empty())
+    }
+}
+
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
+mod attributes {
+    pub(super) fn keep(_old: &std::path::Path, _new: &std::fs::File) -> Vec<String> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,183 @@
+//! The last stage: from findings to a report that says where each of them stands.
+
+use std::fs;
+use std::ops::Range;
+
+use super::judge::{Judged, JudgedGroup};
+use super::parse::Parsed;
+use super::parsed_object::ParsedObject;
+use super::render::origin;
+use super::render::roots::{Root, RootKind};
+use super::repository::Repository;
+use crate::cli::hunk;
+use crate::report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
+use engine::verdict::{Finding, Proposal};
+use manifest::locate::Spot;
+use manifest::position::Lines;
+use manifest::source::Source;
+use manifest::split::{Part, parts};
+
+/// The findings and notices of one group.
+pub(super) type Placed = (Vec<Located>, Vec<Notice>);
+
+/// Puts a report together.
+pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Report {
+    let mut report = Report {
+        unread: parsed.unread.clone(),
+        unopened: parsed.discovered.unopened.clone(),
+        summary: parsed.summary.clone(),
+        ..Report::default()
+    };
+    for (findings, notices) in placed {
+        for located in &findings {
+            report.summary.count(&located.finding);
+        }
+        report.summary.notices += notices.len();
+        report.findings.extend(findings);
+        report.notices.extend(notices);
+    }
+    if format == Format::Junit {
+        let judged = parsed.objects.iter().filter(|known| known.is_judged());
+        report.judged = judged.map(|it| named(parsed, it)).collect();
+    }
+    report
+}
+
+fn named(parsed: &Parsed, known: &ParsedObject) -> JudgedObject {
+    JudgedObject {
+        object: known.reference.clone(),
+        file: Some(parsed.source(known).name.clone()),
+    }
+}
+
+/// The findings and notices of the group with their lines, for which the file is read again.
+pub(super) fn place(
+    parsed: &Parsed,
+    repository: &Repository,
+    format: Format,
+    group: JudgedGroup<'_>,
+) -> Placed {
+    let source = parsed.source(&parsed.objects[group.objects[0].number]);
+    let root = parsed
+        .discovered
+        .root(parsed.objects[group.objects[0].number].place.source);
+    let text = source.text().unwrap_or_default();
+    let file = FileText {
+        parsed,
+        repository,
+        source,
+        root,
+        path: source.real_path().map(|path| repository.path_of(path)),
+        lines: Lines::of(&text),
+        parts: match root {
+            None if shows_fixes(format) => parts(&text),
+            _ => Vec::new(),
+        },
+        text: &text,
+    };
+    let (mut findings, mut notices) = (Vec::new(), Vec::new());
+    for Judged {
+        number,
+        is_unrendered,
+        findings: found,
+        notices: noticed,
+    } in group.objects
+    {
+        let known = &parsed.objects[number];
+        for (finding, spot) in found {
+            let mut located = file.locate(known, finding, spot);
+            located.is_unrendered = is_unrendered;
+            if format == Format::Html {
+                let metadata = known.object.metadata();
+                let namespace = metadata.map_or("", |metadata| &metadata.namespace);
+                let view = group.context.cluster.view();
+                located.users = report::users(view, namespace, &located.finding.volumes);
+            }
+            findings.push(located);
+        }
+        notices.extend(noticed.into_iter().map(|(text, spot)| Notice {
+            object: Some(known.reference.clone()),
+            place: Some(file.place(known, "metadata.annotations", spot)),
+            text,
+        }));
+    }
+    (findings, notices)
+}
+
+/// A file in which findings are placed.
+struct FileText<'f> {
+    parsed: &'f Parsed,
+    repository: &'f Repository,
+    source: &'f Source,
+    root: Option<&'f Root>,
+    path: Option<String>,
+    text: &'f str,
+    lines: Lines<'f>,
+    /// Its documents, where the format shows what a remedy changes in them.
+    parts: Vec<Part<'f>>,
+}
+
+impl FileText<'_> {
+    fn locate(&self, known: &ParsedObject, finding: Finding, spot: Spot) -> Located {
+        let place = self.place(known, &finding.field_path, spot);
+        let mut located = Located::new(finding, Some(place));
+        let first = located.finding.remedies.first();
+        located.fix = first.and_then(|first| match self.parts.get(known.place.part) {
+            Some(part) => hunk::of(part, &known.place.items, first),
+            None => at_origin(self.parsed, known, first),
+        });
+        located
+    }
+
+    fn place(&self, known: &ParsedObject, field: &str, spot: Spot) -> Place {
+        let template = known.template.as_deref();
+        if let Some(root) = self.root {
+            return origin::place(root, template, &known.reference, field, self.repository);
+        }
+        let (line, column) = self.lines.line_and_column(spot.start);
+        let (_, end_column) = self.lines.line_and_column(spot.end);
+        // Somebody may have changed the file in the meantime.
+        let text = self.text.get(line_around(self.text, spot.start));
+        Place {
+            file: self.source.name.clone(),
+            path: self.path.clone(),
+            line,
+            column,
+            end_column: end_column.max(column + 1),
+            text: text.unwrap_or_default().to_owned(),
+            template: template.map(str::to_owned),
+        }
+    }
+}
+
+/// What the proposal changes in the checked file that a kustomization takes the object
+/// from.
+fn at_origin(parsed: &Parsed, known: &ParsedObject, proposal: &Proposal) -> Option<Fix> {
+    let root = parsed.discovered.root(known.place.source)?;
+    let file = fs::canonicalize(known.template.as_deref()?).ok()?;
+    let is_part = root.kind == RootKind::Kustomization && parsed.discovered.parts.contains(&file);
+    is_part
+        .then(|| hunk::at_origin(&file, &known.reference, proposal))
+        .flatten()
+}
+
+/// Whether the format shows what a remedy changes; it takes an edit for each finding.
+const fn shows_fixes(format: Format) -> bool {
+    matches!(format, Format::Sarif | Format::Html | Format::Markdown)
+}
+
+/// The line that the byte `at` is on, without its end.
+fn line_around(text: &str, at: usize) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let at = at.min(bytes.len());
+    let before = bytes[..at].iter().rposition(|byte| *byte == b'\n');
+    let start = before.map_or(0, |newline| newline + 1);
+    let after = bytes[at..].iter().position(|byte| *byte == b'\n');
+    let end = after.map_or(bytes.len(), |newline| at + newline);
+    let end = if end > start && bytes[end - 1] == b'\r' {
+        end - 1
+    } else {
+        end
+    };
+    start..end
+}
