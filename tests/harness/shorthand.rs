@@ -162,7 +162,26 @@ impl Shorthand {
             }
         }
         merge(&mut spec, &self.pod);
+        mount_all(&mut spec);
         spec
+    }
+}
+
+/// Has the first container mount every volume, unless it says what it mounts.
+fn mount_all(spec: &mut Value) {
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    let mounts: Vec<Value> = volumes
+        .map(|volume| json!({ "name": volume["name"], "mountPath": format!("/mnt/{}", volume["name"].as_str().unwrap_or_default()) }))
+        .collect();
+    let container = spec
+        .pointer_mut("/containers/0")
+        .and_then(Value::as_object_mut);
+    if let Some(container) = container
+        && !mounts.is_empty()
+    {
+        container
+            .entry("volumeMounts")
+            .or_insert(Value::Array(mounts));
     }
 }
 

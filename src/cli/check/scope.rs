@@ -348,6 +348,7 @@ fn key(object: &Object) -> Key {
         Object::CsiDriver(it) => global(ObjectKind::CsiDriver, &it.metadata.name),
         Object::Node(it) => global(ObjectKind::Node, &it.metadata.name),
         Object::VolumeAttachment(it) => global(ObjectKind::VolumeAttachment, &it.metadata.name),
+        Object::RuntimeClass(it) => global(ObjectKind::RuntimeClass, &it.metadata.name),
     }
 }
 

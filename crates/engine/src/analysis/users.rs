@@ -30,9 +30,15 @@ pub fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)>
 /// CronJob, a bare pod), else the later one.
 #[must_use]
 pub fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
+    others_of(situation, &situation.workload.metadata.namespace, claim)
+}
+
+/// The same of a claim in some namespace.
+#[must_use]
+pub fn others_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let view = situation.facts.view;
-    view.workloads_using(&workload.metadata.namespace, claim)
+    view.workloads_using(namespace, claim)
         .into_iter()
         .filter(|other| {
             other.has_pods()
@@ -47,6 +53,17 @@ pub fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
         .collect()
 }
 
+/// Whether another workload with pods uses the claim, whenever it is judged.
+#[must_use]
+pub fn is_shared(situation: &Analysis<'_>, claim: &str) -> bool {
+    let workload = situation.workload;
+    let namespace = &workload.metadata.namespace;
+    let users = situation.facts.view.workloads_using(namespace, claim);
+    users
+        .iter()
+        .any(|other| other.has_pods() && !same(other, workload))
+}
+
 /// Whether somebody starts it for a while, beside what is there to stay.
 fn comes_and_goes(workload: &Workload) -> bool {
     workload.ends() || workload.kind == WorkloadKind::Pod
@@ -56,10 +73,19 @@ fn comes_and_goes(workload: &Workload) -> bool {
 /// than the workload's own.
 #[must_use]
 pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> Vec<&'a Workload> {
+    apart_of(situation, others(situation, claim), volume)
+}
+
+/// Those of `others`, which use `volume` too, whose pods may be on another node.
+#[must_use]
+pub fn apart_of<'a>(
+    situation: &Analysis<'a>,
+    mut others: Vec<&'a Workload>,
+    volume: &UsedVolume,
+) -> Vec<&'a Workload> {
     if volume.stays_on_its_node {
         return Vec::new();
     }
-    let mut others = others(situation, claim);
     others.retain(|other| !is_on_the_node(situation, other));
     let mut kept = in_one_place(situation.workload, &others, situation.facts).into_iter();
     others.retain(|_| kept.next() != Some(true));

@@ -110,7 +110,9 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     let apart: Vec<_> = match volume.attach_constraint {
         AttachConstraint::SinglePod => users::others(analysis, claim),
         AttachConstraint::Exclusive { .. } => users::apart(analysis, claim, volume),
-        AttachConstraint::Free | AttachConstraint::Unknown(_) => return None,
+        AttachConstraint::Free | AttachConstraint::Driver(_) | AttachConstraint::Unknown(_) => {
+            return None;
+        }
     };
     let single_pod = volume.attach_constraint == AttachConstraint::SinglePod;
     let workload = analysis.workload;
