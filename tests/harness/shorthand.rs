@@ -96,6 +96,7 @@ impl Shorthand {
             "Scale" => "autoscaling/v1",
             "StorageClass" | "CSIDriver" | "VolumeAttachment" => "storage.k8s.io/v1",
             "Lease" => "coordination.k8s.io/v1",
+            "RuntimeClass" => "node.k8s.io/v1",
             _ => "v1",
         }
     }

@@ -114,12 +114,8 @@ impl<'a> Eligibility<'a> {
     }
 
     fn tolerates_taints(&self, node: &Node) -> bool {
-        node.admits(
-            self.template
-                .tolerations
-                .iter()
-                .chain(self.additions.tolerations()),
-        )
+        let own = self.template.tolerations.iter();
+        node.admits(&own.chain(self.additions.tolerations()))
     }
 
     /// Calls `visit` for the eligible nodes until it returns `false`; `false`

@@ -231,12 +231,9 @@ impl Node {
 
     /// Whether pods with `tolerations` can be put on the node in spite of its taints.
     #[must_use]
-    pub fn admits<'t>(
-        &self,
-        tolerations: impl IntoIterator<Item = &'t Toleration> + Clone,
-    ) -> bool {
+    pub fn admits<'t>(&self, tolerations: &(impl Iterator<Item = &'t Toleration> + Clone)) -> bool {
         self.spec.taints.iter().all(|taint| {
-            let mut tolerations = tolerations.clone().into_iter();
+            let mut tolerations = tolerations.clone();
             tolerations.any(|toleration| toleration.tolerates(taint))
         })
     }

@@ -82,6 +82,10 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
 
 fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     let (claim, facts) = (review.claim, review.facts);
+    // What is there cannot be changed, but for its size, and binding is an update too.
+    if review.old.is_some() {
+        return;
+    }
     let class = class_of(claim, facts).ok();
     let class_name = class.map_or("", |class| class.metadata.name.as_str());
     let volume = match claim.spec.volume_name.as_str() {

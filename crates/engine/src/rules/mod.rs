@@ -16,6 +16,7 @@ mod no_node_for_volume;
 mod outcome;
 mod replicas_share_volume;
 mod rolling_update_overlap;
+mod selinux_label_conflict;
 mod single_pod_volume;
 mod unguarded_volume;
 mod unresolved_claim;
@@ -153,6 +154,7 @@ rules! {
     NO_NODE_FOR_VOLUME: no_node_for_volume,
     UNGUARDED_VOLUME: unguarded_volume,
     MISLABELLED_VOLUME: mislabelled_volume,
+    SELINUX_LABEL_CONFLICT: selinux_label_conflict,
     UNRESOLVED_CLAIM: unresolved_claim,
     FENCING_LIVE_NODE: fencing_live_node,
 }

@@ -8,8 +8,8 @@
 //! * `nodeName` in a pod template beside a claim that is not bound yet and whose class
 //!   binds it when a pod is scheduled (`volumeBindingMode: WaitForFirstConsumer`).
 //!
-//! The outcome is `stuck`. Where another node could still join and do (the volume is
-//! limited to a zone, not to a host), it is a warning.
+//! The outcome is `stuck`. Where another node could still join and do (the pods ask for a
+//! pool, not for another zone or host than the volume's), it is a warning.
 //!
 //! # Why
 //!
@@ -49,12 +49,13 @@
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};
 use crate::analysis::binding::class_of;
-use crate::analysis::eligibility::Eligibility;
+use crate::analysis::eligibility::{Eligibility, only_host};
 use crate::analysis::volumes::claims;
 use crate::analysis::{Analysis, NodeAssumption, topology};
 use crate::model::claim::Claim;
 use crate::model::node::NodeSelector;
-use crate::model::workload::WorkloadKind;
+use crate::model::storage_class::StorageClass;
+use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Lookup;
 
 pub(super) const RULE: Rule = Rule {
@@ -80,7 +81,7 @@ fn never_bound(analysis: &Analysis<'_>) -> Option<Hazard> {
     let node = workload.template.node_name.as_ref()?;
     let waits = |claim: &Claim| {
         claim.spec.volume_name.is_empty()
-            && class_of(claim, facts).is_ok_and(|class| class.binds_late())
+            && class_of(claim, facts).is_ok_and(StorageClass::binds_late)
             && facts.view.volume_of(&claim.metadata).is_none()
     };
     let namespace = &workload.metadata.namespace;
@@ -150,10 +151,10 @@ fn out_of_reach(analysis: &Analysis<'_>) -> Option<Hazard> {
     if is_elastic {
         return None;
     }
-    let certainty = match crate::analysis::eligibility::only_host(reach) {
-        Some(_) => Certainty::Verified,
+    let certainty = match only_host(reach).is_some() || is_ruled_out(workload, reach) {
+        true => Certainty::Verified,
         // A node of the right kind in the volume's zone may still join.
-        None => Certainty::Assumed,
+        false => Certainty::Assumed,
     };
     let stops = match workload.kind {
         WorkloadKind::Deployment if workload.strategy.stops_first() => {
@@ -172,6 +173,18 @@ fn out_of_reach(analysis: &Analysis<'_>) -> Option<Hazard> {
             .to_owned(),
         brief: format!("no node can have both the pod and the volume of claim \"{name}\""),
         ..blank(certainty)
+    })
+}
+
+/// Whether the pods' node selector demands another value of a label than the volume does,
+/// so that no node that joins can have both.
+fn is_ruled_out(workload: &Workload, reach: &NodeSelector) -> bool {
+    let selector = &workload.template.node_selector;
+    reach.terms_that_match().all(|term| {
+        term.match_expressions.iter().any(|it| {
+            let demanded = selector.get(&it.key);
+            demanded.is_some_and(|value| !it.accepts(Some(value)))
+        })
     })
 }
 

@@ -66,7 +66,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     for (volume, driver) in by_driver(analysis) {
         if let Some(words) = Words::of(driver) {
             found.extend(
-                clashes(analysis, volume, driver).map(|it| words.hazard(analysis, volume, it)),
+                clashes(analysis, volume, driver).map(|it| words.hazard(analysis, volume, &it)),
             );
         }
     }
@@ -81,7 +81,7 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
         if let Some(words) = Words::of(driver)
             && let Some(clash) = replicas(analysis, driver)
         {
-            let hazard = words.hazard(analysis, volume, clash);
+            let hazard = words.hazard(analysis, volume, &clash);
             found.push(Hazard {
                 field_path: match scaling.autoscaler {
                     Some(_) => "spec.maxReplicas",
@@ -206,10 +206,10 @@ impl Words {
         })
     }
 
-    fn hazard(&self, analysis: &Analysis<'_>, volume: &UsedVolume, clash: Clash<'_>) -> Hazard {
+    fn hazard(&self, analysis: &Analysis<'_>, volume: &UsedVolume, clash: &Clash<'_>) -> Hazard {
         let volumes = messages::volumes(std::iter::once(volume));
         let driver = &volume.driver;
-        let scene = Scene::of(analysis, volume, &clash);
+        let scene = Scene::of(analysis, volume, clash);
         let result = match self.outcome {
             Some(_) => "both write to one file system, which damages it",
             None => scene.refused,
