@@ -24,6 +24,7 @@ use engine::model::claim::Claim;
 use engine::model::in_tree::csi_driver_of;
 use engine::model::metadata::Metadata;
 use engine::model::object::{Object, ObjectKind};
+use engine::model::volume::Volume;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::snapshot::Snapshot;
 use engine::storage::likely_classes;
@@ -150,6 +151,10 @@ impl<'g> Scopes<'g> {
                     let users = self.users.entry((namespace.clone(), claim.clone()));
                     users.or_default().push(number);
                 }
+                for (claim, _) in workload.ephemeral_claims() {
+                    let users = self.users.entry((namespace.clone(), claim.into()));
+                    users.or_default().push(number);
+                }
                 for stem in stems(workload) {
                     let makers = self.makers.entry((namespace.clone(), stem));
                     makers.or_default().push(number);
@@ -174,6 +179,30 @@ impl<'g> Scopes<'g> {
             _ => {}
         }
         self.definitions.entry(key).or_default().push(number);
+    }
+
+    /// The claims of other volumes that are the same volume as that of `claim`.
+    fn claims_of_twins(&self, claim: &Claim) -> impl Iterator<Item = Key> {
+        let volume = global(ObjectKind::Volume, &claim.spec.volume_name);
+        let own = self.definitions.get(&volume).and_then(|it| it.first());
+        let own = own.and_then(|number| self.volume(*number));
+        let volumes = self.volumes.iter().filter_map(|it| self.volume(*it));
+        volumes.filter_map(move |twin| {
+            let own = own.filter(|own| own.metadata.name != twin.metadata.name)?;
+            let named = twin.claimed_by().filter(|_| twin.is_same_as(own))?;
+            Some((
+                ObjectKind::Claim,
+                named.namespace.clone(),
+                named.name.clone(),
+            ))
+        })
+    }
+
+    fn volume(&self, number: usize) -> Option<&'g Volume> {
+        match self.members[number].object {
+            Object::Volume(volume) => Some(volume),
+            _ => None,
+        }
     }
 
     /// How near `to` is to `from`, both numbers of sources; `None` where one does not
@@ -205,6 +234,12 @@ impl<'g> Scopes<'g> {
                 (Some(here), Some(there)) => here.starts_with(there) || there.starts_with(here),
                 _ => true,
             }
+    }
+
+    /// Whether two sources lie in one folder or one inside the other, or are taken by one
+    /// kustomization.
+    fn belongs_to(&self, from: usize, to: usize) -> bool {
+        self.is_beside(from, to) || self.places[from].is_taken_with(&self.places[to])
     }
 
     /// Whether two sources lie in folders apart: neither in the folder of the other, nor

@@ -408,8 +408,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(node.spec.taints.len(), 2);
-        assert!(!node.admits(&[]));
-        assert!(node.admits(&[toleration(r#"{"operator":"Exists"}"#)]));
+        assert!(!node.admits(&[].iter()));
+        assert!(node.admits(&[toleration(r#"{"operator":"Exists"}"#)].iter()));
     }
 
     #[test]

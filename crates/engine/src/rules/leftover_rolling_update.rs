@@ -24,12 +24,8 @@
 //!
 //! # What to do
 //!
-//! Replace the whole strategy with `{type: Recreate}`; the webhook does so by itself. For a
-//! new object and under client-side apply `rollingUpdate: null` helps as well. For an object
-//! that is there it does not under server-side apply, as no field manager owns the block:
-//! apply RollingUpdate with `maxSurge: 0` and `maxUnavailable: 1` first, which takes it over,
-//! or patch the object once:
-//! `kubectl patch --type=merge -p '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'`.
+//! Replace the whole strategy with `{type: Recreate}`, or write
+//! `rollingUpdate: null` beside it. The webhook does the former by itself.
 //!
 //! # Silent on
 //!
@@ -62,7 +58,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         volumes: Vec::new(),
         excess: 0,
         what: "spec.strategy is Recreate but still has a rollingUpdate block beside it, and the API server refuses the two together.".to_owned(),
-        advice: "Replace the whole strategy with {type: Recreate}. Under server-side apply, patch the object once: kubectl patch --type=merge -p '{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'.".to_owned(),
+        advice: "Replace the whole strategy with {type: Recreate}, or write \"rollingUpdate: null\" beside it.".to_owned(),
         brief: "a rollingUpdate block was left beside strategy Recreate, which the API server refuses".to_owned(),
     });
 }

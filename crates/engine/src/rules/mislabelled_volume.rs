@@ -175,11 +175,11 @@ fn cannot_share(
         volumes: vec![volume.shown_name().clone()],
         excess: scene.excess,
         what: format!(
-            "{} is labelled {modes}, but {} attaches it to one node only; {}, {}: {}.",
+            "{} is labelled {modes}, but {} attaches it to one node only, and {}; {}, so {}.",
             messages::quoted(volume),
             volume.driver,
-            scene.seen,
             analysis.placement.eligible,
+            scene.seen,
             scene.refused
         ),
         advice: format!(

@@ -232,7 +232,7 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
     let claims = analysis.exclusive().filter_map(|it| it.claim.as_deref());
     let is_shared = claims
         .into_iter()
-        .any(|claim| users::is_shared(analysis, claim));
+        .any(|claim| !users::all_others(analysis, claim).is_empty());
     Hazard {
         rule: RULE.code,
         outcome: Outcome::Delay,

@@ -176,31 +176,32 @@ fn others<'a>(analysis: &Analysis<'a>, volume: &UsedVolume, driver: ByDriver) ->
 struct Words {
     /// What it does with a second pod, as part of a sentence.
     does: &'static str,
-    outcome: Option<Outcome>,
-    advice: &'static str,
+    /// The same in short.
     brief: &'static str,
+    /// What comes of it, where that is not for the scene to say.
+    damage: Option<(Outcome, &'static str)>,
 }
 
 impl Words {
     const fn of(driver: ByDriver) -> Option<Self> {
         Some(match driver {
             ByDriver::RefusesSecondMount => Self {
-                does: "refuses a second mount, on the same node as well",
-                outcome: None,
-                advice: "one pod at a time can use it",
+                does: "refuses a second mount, even on the same node",
                 brief: "refuses a second mount",
+                damage: None,
             },
             ByDriver::RefusesSecondNode => Self {
-                does: "does not attach it and refuses a second node",
-                outcome: None,
-                advice: "one node at a time can use it",
+                does: "refuses to mount it on a second node",
                 brief: "refuses a second node",
+                damage: None,
             },
             ByDriver::AdmitsSecondNode => Self {
-                does: "does not attach it and lets a second node mount its file system",
-                outcome: Some(Outcome::DataLoss),
-                advice: "nothing but you keeps a second node away",
+                does: "does not attach volumes, so nothing keeps a second node away",
                 brief: "lets two nodes write",
+                damage: Some((
+                    Outcome::DataLoss,
+                    "two nodes may write to one file system, which damages it",
+                )),
             },
             ByDriver::CannotShare(_) | ByDriver::NeverAttached => return None,
         })
@@ -208,24 +209,21 @@ impl Words {
 
     fn hazard(&self, analysis: &Analysis<'_>, volume: &UsedVolume, clash: &Clash<'_>) -> Hazard {
         let volumes = messages::volumes(std::iter::once(volume));
-        let driver = &volume.driver;
+        let (driver, does) = (&volume.driver, self.does);
         let scene = Scene::of(analysis, volume, clash);
-        let result = match self.outcome {
-            Some(_) => "both write to one file system, which damages it",
-            None => scene.refused,
-        };
+        let (outcome, result) = self.damage.unwrap_or((scene.outcome, scene.refused));
         Hazard {
             rule: RULE.code,
-            outcome: self.outcome.unwrap_or(scene.outcome),
+            outcome,
             certainty: Certainty::Verified,
             field_path: scene.field,
             volumes: vec![volume.shown_name().clone()],
             excess: scene.excess,
             what: format!(
-                "{volumes}, and {driver} {}; {}: {result}.",
-                self.does, scene.seen
+                "{volumes}, and {driver} {does}; {}, so {result}.",
+                scene.seen
             ),
-            advice: format!("{}: {}.", scene.advice, self.advice),
+            advice: format!("{}.", scene.advice),
             brief: format!(
                 "{}: {driver} {}; {}",
                 messages::quoted(volume),

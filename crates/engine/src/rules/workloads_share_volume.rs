@@ -241,7 +241,7 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     };
     let (led_astray, way) = match pair(workload, &apart) {
         Some((follower, leader)) if !single_pod => follow(follower, leader, claim, analysis.facts),
-        _ => (String::new(), PIN.to_owned()),
+        _ => (String::new(), together(analysis, claim, &apart)),
     };
     Some(Hazard {
         rule: RULE.code,
@@ -267,6 +267,27 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
         },
         brief: format!("claim \"{claim}\" is also used by {first}; {brief}"),
     })
+}
+
+/// How those get to one node of which no one comes and goes. Who is kept there by affinity
+/// has what the others lack.
+fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String {
+    let (workload, facts) = (analysis.workload, analysis.facts);
+    let name = |it: &Workload| format!("{} {}", it.kind, it.metadata.shown_name());
+    if users::holds_together(workload, &users::all_others(analysis, claim), facts) {
+        let names = messages::some(apart.iter().map(|it| name(it)).collect());
+        return format!(
+            "Give {names} the pod labels and the required pod affinity that {} has",
+            name(workload)
+        );
+    }
+    match apart {
+        [first, rest @ ..] if users::holds_together(first, rest, facts) => format!(
+            "Give it the pod labels and the required pod affinity that {} has",
+            name(first)
+        ),
+        _ => PIN.to_owned(),
+    }
 }
 
 const PIN: &str = "Pin all of their pods to one node";

@@ -8,7 +8,7 @@ use engine::analysis::volumes::claims;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::{Object, ObjectKind};
-use engine::model::workload::Workload;
+use engine::model::workload::{Workload, WorkloadKind};
 use engine::snapshot::{BatchOrder, Snapshot};
 use manifest::helm_hook::HelmHook;
 
@@ -260,13 +260,42 @@ impl Walk<'_, '_> {
         for template in &workload.claim_templates {
             self.storage(template);
         }
+        let ephemeral: Vec<_> = workload.ephemeral_claims().collect();
+        for (claim, template) in ephemeral {
+            self.storage(template);
+            if depth == Depth::JudgedObject {
+                self.users(number, &metadata.namespace, &claim.into(), None);
+            }
+        }
+        let runtime_class = &workload.template.runtime_class;
+        if !runtime_class.is_empty() {
+            self.named(&global(ObjectKind::RuntimeClass, runtime_class));
+        }
         for claim in claims(workload) {
             let key = (ObjectKind::Claim, metadata.namespace.clone(), claim.clone());
             let answer = scopes.answer(source, &key);
             let definition = match answer {
+                // Who tries something out with a pod means no claim of another folder.
+                Answer::One(definition)
+                    if workload.kind == WorkloadKind::Pod
+                        && !scopes.belongs_to(source, scopes.members[definition].source) =>
+                {
+                    None
+                }
                 Answer::One(definition) => {
                     self.take(definition, Depth::Fact);
                     let defined = scopes.members[definition].source;
+                    if depth == Depth::JudgedObject
+                        && let Object::Claim(claim) = scopes.members[definition].object
+                    {
+                        for twin in scopes.claims_of_twins(claim) {
+                            let definition = scopes.one(source, &twin);
+                            if let Some(definition) = definition {
+                                self.take(definition, Depth::Fact);
+                            }
+                            self.users(number, &twin.1, &twin.2, definition);
+                        }
+                    }
                     if depth == Depth::JudgedObject && scopes.is_apart(source, defined) {
                         let assumed = ClaimNote {
                             claim: claim.clone(),
