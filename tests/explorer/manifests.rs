@@ -220,6 +220,7 @@ fn template(configuration: &Configuration, index: usize, style: Style) -> Value 
         spec["volumes"] = json!([
             {"name": "data", "persistentVolumeClaim": {"claimName": CLAIM}},
         ]);
+        spec["containers"][0]["volumeMounts"] = json!([{"name": "data", "mountPath": "/data"}]);
     }
     if workload.selected.and(all) != all {
         let set = workload.selected.and(all);

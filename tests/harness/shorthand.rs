@@ -96,6 +96,7 @@ impl Shorthand {
             "Scale" => "autoscaling/v1",
             "StorageClass" | "CSIDriver" | "VolumeAttachment" => "storage.k8s.io/v1",
             "Lease" => "coordination.k8s.io/v1",
+            "RuntimeClass" => "node.k8s.io/v1",
             _ => "v1",
         }
     }
@@ -162,7 +163,26 @@ impl Shorthand {
             }
         }
         merge(&mut spec, &self.pod);
+        mount_all(&mut spec);
         spec
+    }
+}
+
+/// Has the first container mount every volume, unless it says what it mounts.
+fn mount_all(spec: &mut Value) {
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    let mounts: Vec<Value> = volumes
+        .map(|volume| json!({ "name": volume["name"], "mountPath": format!("/mnt/{}", volume["name"].as_str().unwrap_or_default()) }))
+        .collect();
+    let container = spec
+        .pointer_mut("/containers/0")
+        .and_then(Value::as_object_mut);
+    if let Some(container) = container
+        && !mounts.is_empty()
+    {
+        container
+            .entry("volumeMounts")
+            .or_insert(Value::Array(mounts));
     }
 }
 

@@ -44,8 +44,11 @@ const OF_THE_SCENARIO: [Kind; 3] = [
     ("storage.k8s.io", "v1", "StorageClass"),
 ];
 
-/// The one of which all have the same.
-const CSI_DRIVER: Kind = ("storage.k8s.io", "v1", "CSIDriver");
+/// Those of which all have the same, or few their own.
+const OF_ALL: [Kind; 2] = [
+    ("storage.k8s.io", "v1", "CSIDriver"),
+    ("node.k8s.io", "v1", "RuntimeClass"),
+];
 
 /// Objects as they were before a user's action, by uid.
 pub(crate) type Before = HashMap<String, Arc<Value>>;
@@ -213,7 +216,9 @@ fn documents(plane: &ControlPlane, namespace: &str) -> Result<Vec<(ObjectKind, V
     for kind in OF_THE_SCENARIO {
         documents.extend(everywhere(kind, &format!("{SCENARIO}={namespace}"))?);
     }
-    documents.extend(everywhere(CSI_DRIVER, "")?);
+    for kind in OF_ALL {
+        documents.extend(everywhere(kind, "")?);
+    }
     Ok(documents)
 }
 

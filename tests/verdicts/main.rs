@@ -435,6 +435,38 @@ fn what_is_not_sure_says_what_it_rests_on_and_what_would_settle_it() {
     }
 }
 
+/// What is said of what got stuck at people's places, and what is not.
+#[test]
+fn what_is_said_of_field_reports_is_true() {
+    let cases = [
+        (
+            "zero surge where somebody else uses the claim",
+            "every other user of the claim on another node is gone",
+            "Nothing breaks",
+        ),
+        (
+            "from ReadWriteOnce to ReadWriteOncePod",
+            "remove spec.claimRef of the volume, set its accessModes to ReadWriteOncePod, and create the claim again with volumeName pv-data",
+            "ReadWriteMany",
+        ),
+        (
+            "a Job with affinity to the pods of both whose claims it uses",
+            "also demands other pods on the same node",
+            "Give the pods",
+        ),
+        (
+            "Z19 a driver that refuses a second mount, on one node as well",
+            "refuses a second mount, even on the same node",
+            "Multi-Attach",
+        ),
+    ];
+    for (name, said, unsaid) in cases {
+        let messages = messages(name).join("\n");
+        assert!(messages.contains(said), "{name}: {messages}");
+        assert!(!messages.contains(unsaid), "{name}: {messages}");
+    }
+}
+
 #[test]
 fn a_denied_hotfix_is_told_how_to_get_past() {
     let command = "kubectl annotate deployment web -n shop multi-attach-guard.dev/action=warn \

@@ -214,7 +214,8 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
         | Object::StorageClass(_)
         | Object::CsiDriver(_)
         | Object::Namespace(_)
-        | Object::Lease(_) => Verdict::default(),
+        | Object::Lease(_)
+        | Object::RuntimeClass(_) => Verdict::default(),
     };
     if steps.are_used_up() {
         return evaluation.too_complex();

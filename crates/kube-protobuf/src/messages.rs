@@ -69,6 +69,7 @@ pub(super) fn fields_of(kind: &[u8]) -> Option<&'static [Field]> {
         b"CronJob" => CRON_JOB,
         b"Pod" => POD,
         b"HorizontalPodAutoscaler" => AUTOSCALER,
+        b"RuntimeClass" => RUNTIME_CLASS,
         b"Status" => STATUS,
         _ => return None,
     })
@@ -210,7 +211,7 @@ const VOLUME_SOURCE: &[Field] = &[
     object(19, "scaleIO", PRESENT),
     object(20, "local", PRESENT),
     object(21, "storageos", PRESENT),
-    object(22, "csi", &[text(1, "driver")]),
+    object(22, "csi", &[text(1, "driver"), text(2, "volumeHandle")]),
 ];
 
 const STORAGE_CLASS: &[Field] = &[
@@ -229,7 +230,26 @@ const STORAGE_CLASS: &[Field] = &[
     ),
 ];
 
-const CSI_DRIVER: &[Field] = &[METADATA, object(2, "spec", &[flag(1, "attachRequired")])];
+const CSI_DRIVER: &[Field] = &[
+    METADATA,
+    object(
+        2,
+        "spec",
+        &[flag(1, "attachRequired"), flag(8, "seLinuxMount")],
+    ),
+];
+
+const RUNTIME_CLASS: &[Field] = &[
+    METADATA,
+    object(
+        4,
+        "scheduling",
+        &[
+            field(1, "nodeSelector", Shape::TextByName),
+            objects(2, "tolerations", TOLERATION),
+        ],
+    ),
+];
 
 const NAMESPACE: &[Field] = &[METADATA];
 
@@ -272,6 +292,7 @@ const DEPLOYMENT: &[Field] = &[
             flag(7, "paused"),
         ],
     ),
+    object(3, "status", &[number(7, "readyReplicas")]),
 ];
 
 /// Of Deployments and of DaemonSets.
@@ -300,6 +321,7 @@ const STATEFUL_SET: &[Field] = &[
             object(11, "ordinals", &[number(1, "start")]),
         ],
     ),
+    object(3, "status", &[number(3, "readyReplicas")]),
 ];
 
 const STATEFUL_SET_STRATEGY: &[Field] = &[
@@ -331,6 +353,7 @@ const REPLICA_SET: &[Field] = &[
         "spec",
         &[number(1, "replicas"), object(3, "template", POD_TEMPLATE)],
     ),
+    object(3, "status", &[number(4, "readyReplicas")]),
 ];
 
 const JOB: &[Field] = &[
@@ -353,6 +376,7 @@ const JOB_SPEC: &[Field] = &[
     object(6, "template", POD_TEMPLATE),
     text(9, "completionMode"),
     flag(10, "suspend"),
+    text(15, "managedBy"),
 ];
 
 const CRON_JOB: &[Field] = &[
@@ -385,10 +409,35 @@ const POD_SPEC: &[Field] = &[
     field(7, "nodeSelector", Shape::TextByName),
     text(10, "nodeName"),
     flag(11, "hostNetwork"),
+    object(
+        14,
+        "securityContext",
+        &[
+            object(1, "seLinuxOptions", SELINUX_OPTIONS),
+            text(13, "seLinuxChangePolicy"),
+        ],
+    ),
     object(18, "affinity", AFFINITY),
     objects(20, "initContainers", CONTAINER),
     objects(22, "tolerations", TOLERATION),
+    text(29, "runtimeClassName"),
     objects(33, "topologySpreadConstraints", TOPOLOGY_SPREAD),
+    objects(
+        34,
+        "ephemeralContainers",
+        &[field(
+            1,
+            "ephemeralContainerCommon",
+            Shape::Inlined(CONTAINER),
+        )],
+    ),
+];
+
+const SELINUX_OPTIONS: &[Field] = &[
+    text(1, "user"),
+    text(2, "role"),
+    text(3, "type"),
+    text(4, "level"),
 ];
 
 const CONTAINER: &[Field] = &[
@@ -401,6 +450,16 @@ const CONTAINER: &[Field] = &[
             field(2, "requests", Shape::QuantityByName),
         ],
     ),
+    objects(9, "volumeMounts", &[text(1, "name")]),
+    object(
+        15,
+        "securityContext",
+        &[
+            flag(2, "privileged"),
+            object(3, "seLinuxOptions", SELINUX_OPTIONS),
+        ],
+    ),
+    objects(21, "volumeDevices", &[text(1, "name")]),
     text(24, "restartPolicy"),
 ];
 
@@ -488,4 +547,5 @@ const AUTOSCALER: &[Field] = &[
             ),
         ],
     ),
+    object(3, "status", &[objects(6, "conditions", CONDITION)]),
 ];

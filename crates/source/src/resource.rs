@@ -31,7 +31,7 @@ const NOT_OF_A_DEPLOYMENT: &str = "!pod-template-hash";
 const NOT_OF_A_WORKLOAD: &str = "!pod-template-hash,!controller-revision-hash,!job-name";
 
 /// Every resource, those first on which most verdicts depend.
-pub(super) const WATCHED: [Watched; 15] = [
+pub(super) const WATCHED: [Watched; 16] = [
     core(ObjectKind::Claim, "persistentvolumeclaims"),
     core(ObjectKind::Volume, "persistentvolumes"),
     watched(
@@ -59,6 +59,12 @@ pub(super) const WATCHED: [Watched; 15] = [
         "autoscaling",
         "v2",
         "horizontalpodautoscalers",
+    ),
+    watched(
+        ObjectKind::RuntimeClass,
+        "node.k8s.io",
+        "v1",
+        "runtimeclasses",
     ),
 ];
 

@@ -26,6 +26,7 @@ use engine::model::claim::Claim;
 use engine::model::in_tree::csi_driver_of;
 use engine::model::metadata::Metadata;
 use engine::model::object::{Object, ObjectKind};
+use engine::model::volume::Volume;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::storage::likely_classes;
 use place::Places;
@@ -156,6 +157,10 @@ impl<'p> Scopes<'p> {
                     let users = self.users.entry((namespace.clone(), claim.clone()));
                     users.or_default().push(number);
                 }
+                for (claim, _) in workload.ephemeral_claims() {
+                    let users = self.users.entry((namespace.clone(), claim.into()));
+                    users.or_default().push(number);
+                }
                 for stem in stems(workload) {
                     let makers = self.makers.entry((namespace.clone(), stem));
                     makers.or_default().push(number);
@@ -180,6 +185,30 @@ impl<'p> Scopes<'p> {
             _ => {}
         }
         self.definitions.entry(key).or_default().push(number);
+    }
+
+    /// The claims of other volumes that are the same volume as that of `claim`.
+    fn claims_of_twins(&self, claim: &Claim) -> impl Iterator<Item = Key> {
+        let volume = global(ObjectKind::Volume, &claim.spec.volume_name);
+        let own = self.definitions.get(&volume).and_then(|it| it.first());
+        let own = own.and_then(|number| self.volume(*number));
+        let volumes = self.volumes.iter().filter_map(|it| self.volume(*it));
+        volumes.filter_map(move |twin| {
+            let own = own.filter(|own| own.metadata.name != twin.metadata.name)?;
+            let named = twin.claimed_by().filter(|_| twin.is_same_as(own))?;
+            Some((
+                ObjectKind::Claim,
+                named.namespace.clone(),
+                named.name.clone(),
+            ))
+        })
+    }
+
+    fn volume(&self, number: usize) -> Option<&'p Volume> {
+        match self.object(number) {
+            Object::Volume(volume) => Some(volume),
+            _ => None,
+        }
     }
 
     /// What `key` stands for where it is named in the source `from`.
@@ -351,6 +380,7 @@ fn key(object: &Object) -> Key {
         Object::CsiDriver(it) => global(ObjectKind::CsiDriver, &it.metadata.name),
         Object::Node(it) => global(ObjectKind::Node, &it.metadata.name),
         Object::VolumeAttachment(it) => global(ObjectKind::VolumeAttachment, &it.metadata.name),
+        Object::RuntimeClass(it) => global(ObjectKind::RuntimeClass, &it.metadata.name),
     }
 }
 

@@ -3,7 +3,7 @@
 use engine::observed::Observed;
 
 /// What each resource would tell, as the end of "It is not known ".
-const QUESTIONS: [(&str, &str); 18] = [
+const QUESTIONS: [(&str, &str); 19] = [
     ("pods", "which pods wait, and which have a volume"),
     (
         "persistentvolumeclaims",
@@ -23,6 +23,10 @@ const QUESTIONS: [(&str, &str); 18] = [
     ("storageclasses", "of which class a volume is"),
     ("csidrivers", "whether a driver attaches its volumes"),
     ("namespaces", "which namespaces there are"),
+    (
+        "runtimeclasses",
+        "on which nodes RuntimeClasses let their pods run",
+    ),
     (
         "deployments",
         "how Deployments replace their pods, and the patch that would help",

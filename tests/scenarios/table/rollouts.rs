@@ -95,7 +95,11 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         .volume(Volume::new(&[RWO, ROX]).asking(&[RWO]))
         .apply(&web().replicas(2))
         .roll_out(&NEW_IMAGE)
-        .ends(&[Nothing]),
+        .ends(&[Nothing])
+        .engine_says(
+            Stuck,
+            "the simulated attacher takes ReadWriteOnce with ReadOnlyMany, which the external-attacher refuses",
+        ),
         Scenario::new(
             "S10c",
             "the volume can RWO, a pre-bound claim asks for RWX too",

@@ -196,7 +196,7 @@ impl<'a> WaitingPod<'a> {
                     || self.may_be_first_of_its_like()
                     || (says(TAKEN_BY_ANOTHER_POD) && self.is_unknown())
             }
-            AttachConstraint::Free => false,
+            AttachConstraint::Free | AttachConstraint::Driver(_) => false,
         }
     }
 

@@ -222,7 +222,7 @@ pub fn keeps_off(term: &PodAffinityTerm, old: &Workload, new: &Workload, facts: 
 #[must_use]
 pub fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
     let mut all = false;
-    Eligibility::new(&workload.template, None).visit(facts, &mut |node| {
+    Eligibility::of(workload, None, facts).visit(facts, &mut |node| {
         all = node.metadata.labels.get(key).is_some();
         all
     });
@@ -268,7 +268,8 @@ fn looks_at_nodes(workload: &Workload, facts: Facts<'_>) -> bool {
         && template.affinity.iter().any(|term| {
             term.topology_key == HOSTNAME
                 || (facts.nodes != NodeAssumption::Always
-                    && Eligibility::new(template, None).is_one_for_each(&term.topology_key, facts))
+                    && Eligibility::of(workload, None, facts)
+                        .is_one_for_each(&term.topology_key, facts))
         })
 }
 

@@ -2,6 +2,7 @@
 
 use super::Certainty;
 use crate::model::Text;
+use crate::model::access_mode::AccessModes;
 use crate::snapshot::Absence;
 
 /// How tightly a volume is held.
@@ -18,8 +19,28 @@ pub enum AttachConstraint {
     },
     /// One pod at a time may have it: the scheduler refuses a second.
     SinglePod,
+    /// Kubernetes guards nothing, but what the driver does with a second use is known.
+    Driver(ByDriver),
     /// Not known, and why.
     Unknown(Missing),
+}
+
+/// What a driver does with a further use of a volume that Kubernetes lets pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ByDriver {
+    /// Nothing attaches, and the driver refuses a second mount, on the same node as well.
+    RefusesSecondMount,
+    /// Nothing attaches, and the driver refuses a second node.
+    RefusesSecondNode,
+    /// Nothing attaches, and a second node gets the block device with its file system.
+    AdmitsSecondNode,
+    /// The volume is labelled with these modes for several nodes, which the driver cannot
+    /// give: it refuses to attach it to a second one.
+    CannotShare(AccessModes),
+    /// The volume is labelled with ReadWriteOnce and ReadOnlyMany together, of which the
+    /// external-attacher makes no access mode of CSI: it attaches it to no node
+    /// (`accessmodes` of kubernetes-csi/csi-lib-utils).
+    NeverAttached,
 }
 
 /// What makes a volume's access modes known.

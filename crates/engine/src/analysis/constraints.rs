@@ -222,7 +222,7 @@ fn counts_own_pods(
 /// which it counts are in several places, or in fewer than it demands
 /// (`minMatch` in `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`).
 fn has_emptier_places(spread: &TopologySpread, situation: &Analysis<'_>) -> bool {
-    let nodes = Eligibility::new(&situation.workload.template, None);
+    let nodes = Eligibility::of(situation.workload, None, situation.facts);
     let mut first: Option<Text> = None;
     let mut several = false;
     let known = nodes.visit_counted(spread, situation.facts, &mut |node: &Node| {

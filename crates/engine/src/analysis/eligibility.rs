@@ -1,10 +1,12 @@
 //! The nodes to which a workload's pods can go.
 
 use super::Facts;
+use super::admission::Additions;
 use crate::model::Text;
 use crate::model::node::{Node, NodeSelector};
 use crate::model::pod::{HOSTNAME, PodTemplate, TopologySpread};
 use crate::model::selector::Operator;
+use crate::model::workload::Workload;
 use crate::snapshot::{Lookup, NodeHint};
 
 /// Counting stops here: nobody needs to know how many more there are.
@@ -18,11 +20,41 @@ const DECIDING: usize = 2;
 pub struct Eligibility<'a> {
     template: &'a PodTemplate,
     reach: Vec<&'a NodeSelector>,
+    /// What admission adds to the template.
+    additions: Additions<'a>,
     /// How much there is to compare with each node, in steps.
     weight: usize,
 }
 
 impl<'a> Eligibility<'a> {
+    /// The constraints of the workload's pods as they are admitted, and of volumes that only
+    /// some nodes reach.
+    pub fn of(
+        workload: &'a Workload,
+        reach: impl IntoIterator<Item = &'a NodeSelector>,
+        facts: Facts<'a>,
+    ) -> Self {
+        Self {
+            additions: Additions::of(workload, facts),
+            ..Self::new(&workload.template, reach)
+        }
+    }
+
+    /// The same, with the tolerations that the admission plugin
+    /// `ExtendedResourceToleration` gives to pods: of taints that are called like a resource
+    /// for which they ask. Some clouds run it, and no object shows whether one does. `None`
+    /// where it would add nothing.
+    #[must_use]
+    pub fn tolerating_own_resources(&self) -> Option<Self> {
+        let template = self.template;
+        (!template.extended_resources.is_empty()).then(|| Self {
+            template,
+            reach: self.reach.clone(),
+            additions: self.additions.tolerating(&template.extended_resources),
+            weight: self.weight,
+        })
+    }
+
     /// The constraints of `template`, and of volumes that only some nodes reach.
     pub fn new(
         template: &'a PodTemplate,
@@ -36,6 +68,7 @@ impl<'a> Eligibility<'a> {
                 + (template.tolerations.len() + template.affinity.len() + template.spread.len())
                     / 4,
             reach,
+            additions: Additions::default(),
         }
     }
 
@@ -45,6 +78,7 @@ impl<'a> Eligibility<'a> {
     pub fn selects(&self, node: &Node) -> bool {
         let template = self.template;
         template.node_selector.is_subset(&node.metadata.labels)
+            && self.additions.select(node)
             && template
                 .node_affinity
                 .as_ref()
@@ -76,7 +110,12 @@ impl<'a> Eligibility<'a> {
             && self.reach.iter().all(|selector| selector.matches(node))
             && self.has_places(node)
             && node.has(&template.extended_resources)
-            && node.admits(&template.tolerations)
+            && self.tolerates_taints(node)
+    }
+
+    fn tolerates_taints(&self, node: &Node) -> bool {
+        let own = self.template.tolerations.iter();
+        node.admits(&own.chain(self.additions.tolerations()))
     }
 
     /// Calls `visit` for the eligible nodes until it returns `false`; `false`
@@ -102,7 +141,7 @@ impl<'a> Eligibility<'a> {
         let counts = |node: &Node| {
             has_places_of_spreads(self.template, node)
                 && (spread.ignores_affinity || self.selects(node))
-                && (spread.ignores_taints || node.admits(&self.template.tolerations))
+                && (spread.ignores_taints || self.tolerates_taints(node))
         };
         let pair = if spread.ignores_affinity {
             None
@@ -172,14 +211,21 @@ impl<'a> Eligibility<'a> {
     /// The one node to which the constraints lead by its name, whatever nodes
     /// there are.
     #[must_use]
-    pub fn named_node(&self) -> Option<&'a str> {
+    pub fn named_node(&self) -> Option<&str> {
         let template = self.template;
         template
             .node_name
             .as_deref()
             .or_else(|| template.node_selector.get(HOSTNAME))
+            .or_else(|| self.additions.host())
             .or_else(|| template.node_affinity.as_ref().and_then(only_host))
             .or_else(|| self.reach.iter().find_map(|selector| only_host(selector)))
+    }
+
+    /// Whether it is by a label, which several nodes may have, that a node is named.
+    #[must_use]
+    pub const fn names_by_label(&self) -> bool {
+        self.template.node_name.is_none()
     }
 
     /// Label pairs that every eligible node has one of, the narrowest known.
@@ -269,7 +315,8 @@ enum Pair<'a> {
 
 /// The key and values of a selector whose single term demands one of them.
 fn only_values(selector: &NodeSelector) -> Option<(&str, &[Text])> {
-    let [term] = &*selector.node_selector_terms else {
+    let mut terms = selector.terms_that_match();
+    let (Some(term), None) = (terms.next(), terms.next()) else {
         return None;
     };
     term.match_fields
@@ -280,9 +327,9 @@ fn only_values(selector: &NodeSelector) -> Option<(&str, &[Text])> {
         .map(|requirement| (requirement.key.as_str(), &*requirement.values))
 }
 
-/// The host to which every term of the selector leads.
-pub(super) fn only_host(selector: &NodeSelector) -> Option<&str> {
-    let mut hosts = selector.node_selector_terms.iter().map(|term| {
+/// The host to which every term of the selector leads, those that match nothing aside.
+pub fn only_host(selector: &NodeSelector) -> Option<&str> {
+    let mut hosts = selector.terms_that_match().map(|term| {
         term.match_expressions
             .iter()
             .chain(&term.match_fields)

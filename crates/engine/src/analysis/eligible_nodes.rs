@@ -37,8 +37,18 @@ pub(super) struct EligibleNodes<'a> {
 
 impl<'a> EligibleNodes<'a> {
     /// The range of the workload's pods, its leaders taken into account.
-    pub(super) fn of(workload: &'a Workload, volumes: &'a [UsedVolume], facts: Facts<'_>) -> Self {
-        let mut range = Self::alone(workload, volumes, facts);
+    pub(super) fn of(workload: &'a Workload, volumes: &'a [UsedVolume], facts: Facts<'a>) -> Self {
+        Self::of_running(workload, workload.ready, volumes, facts)
+    }
+
+    /// The same, where pods of this template are known to be `ready` or not.
+    pub(super) fn of_running(
+        workload: &'a Workload,
+        ready: bool,
+        volumes: &'a [UsedVolume],
+        facts: Facts<'a>,
+    ) -> Self {
+        let mut range = Self::alone(workload, ready, volumes, facts);
         if range.one_node.is_none() {
             range.one_node = leaders_node(workload, facts);
         }
@@ -46,12 +56,25 @@ impl<'a> EligibleNodes<'a> {
     }
 
     /// The same by its own constraints and its volumes' alone.
-    fn alone(workload: &'a Workload, volumes: &'a [UsedVolume], facts: Facts<'_>) -> Self {
-        let eligibility = Eligibility::new(
-            &workload.template,
-            volumes.iter().filter_map(|volume| volume.reach.as_ref()),
-        );
-        let counted = eligibility.count(facts);
+    fn alone(
+        workload: &'a Workload,
+        ready: bool,
+        volumes: &'a [UsedVolume],
+        facts: Facts<'a>,
+    ) -> Self {
+        let reach = volumes.iter().filter_map(|volume| volume.reach.as_ref());
+        let mut eligibility = Eligibility::of(workload, reach, facts);
+        let mut counted = eligibility.count(facts);
+        if counted == Some(0)
+            && let Some(tolerating) = eligibility.tolerating_own_resources()
+        {
+            counted = tolerating.count(facts);
+            eligibility = tolerating;
+        }
+        if counted == Some(0) && ready {
+            // Something changed the pods on their way, so that nodes take them.
+            counted = None;
+        }
         let mut range = Self {
             eligibility,
             counted,
@@ -67,7 +90,11 @@ impl<'a> EligibleNodes<'a> {
         volumes: &[UsedVolume],
         facts: Facts<'_>,
     ) -> Option<OneNode> {
-        if let Some(name) = self.eligibility.named_node() {
+        let several = self.counted.is_some_and(|count| count > 1);
+        if let Some(name) = self.eligibility.named_node()
+            // A label that several nodes have names none of them.
+            && !(several && self.eligibility.names_by_label())
+        {
             // A host name is a label: only the node knows what it is called.
             let node = (self.counted == Some(1)).then(|| self.eligibility.first(facts));
             return Some(OneNode::Named(
@@ -104,7 +131,7 @@ fn leaders_node(workload: &Workload, facts: Facts<'_>) -> Option<OneNode> {
     let mut node = None;
     affinity::has_only_leaders(workload, facts, &mut |leader| {
         let volumes = volumes::of(leader, facts);
-        let theirs = EligibleNodes::alone(leader, &volumes, facts)
+        let theirs = EligibleNodes::alone(leader, leader.ready, &volumes, facts)
             .one_node
             .filter(|place| matches!(place, OneNode::Named(_)));
         let agrees = theirs.is_some() && (node.is_none() || node == theirs);

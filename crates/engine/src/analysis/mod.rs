@@ -2,6 +2,7 @@
 //! far apart its pods can be. Rules read a [`Analysis`] and decide; nothing is
 //! judged here.
 
+mod admission;
 pub mod affinity;
 pub mod attach_constraint;
 pub mod binding;
@@ -10,10 +11,11 @@ pub mod constraints;
 pub mod eligibility;
 pub mod eligible_nodes;
 mod heartbeat;
+pub mod mislabelled;
 pub mod placement;
 pub mod placement_change;
 mod pods;
-mod topology;
+pub mod topology;
 pub mod users;
 pub mod volumes;
 
@@ -22,7 +24,7 @@ use crate::model::workload::Workload;
 use crate::snapshot::{Turn, View};
 use crate::storage::Catalog;
 
-pub use attach_constraint::{AttachConstraint, Basis, Grounds};
+pub use attach_constraint::{AttachConstraint, Basis, ByDriver, Grounds};
 pub use certainty::Certainty;
 pub use heartbeat::{Heartbeat, Life};
 pub use placement::Placement;

@@ -5,7 +5,7 @@ use std::fmt;
 use super::affinity::{self, Together};
 use super::eligibility::COUNTED;
 use super::eligible_nodes::{EligibleNodes, OneNode};
-use super::placement_change::PlacementChange;
+use super::placement_change::{PlacementChange, is_placed_alike};
 use super::volumes::UsedVolume;
 use super::{Facts, NodeAssumption};
 use crate::model::workload::Workload;
@@ -72,7 +72,9 @@ impl Placement {
         volumes: &[UsedVolume],
         facts: Facts<'_>,
     ) -> Self {
-        let range = EligibleNodes::of(workload, volumes, facts);
+        let runs_like_it = |old: &Workload| old.ready && is_placed_alike(old, workload);
+        let ready = previous.map_or(workload.ready, runs_like_it);
+        let range = EligibleNodes::of_running(workload, ready, volumes, facts);
         let affinity = affinity::self_affinity(workload, previous, facts);
         Self {
             affinity,

@@ -127,7 +127,7 @@ impl PlacementChange {
 }
 
 /// Whether both templates say the same of everything that decides where pods go.
-fn is_placed_alike(old: &Workload, new: &Workload) -> bool {
+pub(super) fn is_placed_alike(old: &Workload, new: &Workload) -> bool {
     let (old, new) = (&old.template, &new.template);
     old.node_name == new.node_name
         && old.node_selector == new.node_selector

@@ -13,7 +13,7 @@ use crate::snapshot::Lookup;
 /// joined by `__`). An in-tree volume's affinity may use labels from before
 /// Kubernetes 1.17, which the scheduler translates (`csi-translation-lib`); nodes
 /// have both.
-pub(super) fn reach(volume: &Volume) -> Option<NodeSelector> {
+pub fn reach(volume: &Volume) -> Option<NodeSelector> {
     let mut reach = volume.spec.node_affinity.clone();
     if matches!(volume.spec.source, VolumeSource::InTree(_)) {
         let terms = reach

@@ -30,14 +30,22 @@ pub fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)>
 /// CronJob, a bare pod), else the later one.
 #[must_use]
 pub fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
+    others_of(situation, &situation.workload.metadata.namespace, claim)
+}
+
+/// The same of a claim in some namespace.
+#[must_use]
+pub fn others_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let view = situation.facts.view;
-    view.workloads_using(&workload.metadata.namespace, claim)
+    view.workloads_using(namespace, claim)
         .into_iter()
         .filter(|other| {
             other.has_pods()
                 && !same(other, workload)
                 && !other.owner_is_judged()
+                && !adopts(workload, other)
+                && !adopts(other, workload)
                 && match view.workload_turn(other) {
                     Turn::Never => true,
                     Turn::Earlier => comes_and_goes(workload) || !comes_and_goes(other),
@@ -45,6 +53,29 @@ pub fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
                 }
         })
         .collect()
+}
+
+/// Whether `orphan`, which nobody controls, is what the controller of `owner` takes for its
+/// own: it carries all labels of its pods, and so those that its selector asks for.
+fn adopts(owner: &Workload, orphan: &Workload) -> bool {
+    let takes = match owner.kind {
+        // Pods are chosen by the hash of their template as well.
+        WorkloadKind::Deployment => WorkloadKind::ReplicaSet,
+        WorkloadKind::ReplicaSet
+        | WorkloadKind::ReplicationController
+        | WorkloadKind::DaemonSet => WorkloadKind::Pod,
+        // Those of a StatefulSet are chosen by their names, those of a Job by its uid.
+        WorkloadKind::StatefulSet
+        | WorkloadKind::Job
+        | WorkloadKind::CronJob
+        | WorkloadKind::Pod => return false,
+    };
+    let labels = &owner.template.labels;
+    orphan.kind == takes
+        && orphan.metadata.controller.is_none()
+        && orphan.metadata.namespace == owner.metadata.namespace
+        && !labels.is_empty()
+        && labels.is_subset(&orphan.template.labels)
 }
 
 /// Whether somebody starts it for a while, beside what is there to stay.
@@ -56,10 +87,60 @@ fn comes_and_goes(workload: &Workload) -> bool {
 /// than the workload's own.
 #[must_use]
 pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> Vec<&'a Workload> {
+    let mut apart = apart_of(situation, others(situation, claim), volume);
+    let (workload, view) = (situation.workload, situation.facts.view);
+    if view.overlay().batch.is_none() || comes_and_goes(workload) {
+        return apart;
+    }
+    // Of workloads judged together, those that affinity keeps in one place leave it to the
+    // one that it does not.
+    let all = all_others(situation, claim);
+    if holds_together(workload, &all, situation.facts) {
+        apart.retain(|other| view.workload_turn(other) != Turn::Earlier || comes_and_goes(other));
+        return apart;
+    }
+    let mut later = all.clone();
+    later.retain(|other| {
+        let rest: Vec<_> = all.iter().copied().filter(|it| !same(it, other)).collect();
+        view.workload_turn(other) == Turn::Later
+            && !comes_and_goes(other)
+            && holds_together(other, &rest, situation.facts)
+    });
+    apart.extend(apart_of(situation, later, volume));
+    apart
+}
+
+/// The other users of `claim` that have pods, whenever they are judged.
+#[must_use]
+pub fn all_others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
+    let workload = situation.workload;
+    let namespace = &workload.metadata.namespace;
+    let mut users = situation.facts.view.workloads_using(namespace, claim);
+    users.retain(|other| {
+        other.has_pods()
+            && !same(other, workload)
+            && !adopts(workload, other)
+            && !adopts(other, workload)
+    });
+    users
+}
+
+/// Whether affinity keeps the workload in one place with one of `others`.
+#[must_use]
+pub fn holds_together(workload: &Workload, others: &[&Workload], facts: Facts<'_>) -> bool {
+    !workload.template.affinity.is_empty() && in_one_place(workload, others, facts).contains(&true)
+}
+
+/// Those of `others`, which use `volume` too, whose pods may be on another node.
+#[must_use]
+pub fn apart_of<'a>(
+    situation: &Analysis<'a>,
+    mut others: Vec<&'a Workload>,
+    volume: &UsedVolume,
+) -> Vec<&'a Workload> {
     if volume.stays_on_its_node {
         return Vec::new();
     }
-    let mut others = others(situation, claim);
     others.retain(|other| !is_on_the_node(situation, other));
     let mut kept = in_one_place(situation.workload, &others, situation.facts).into_iter();
     others.retain(|_| kept.next() != Some(true));

@@ -1,12 +1,13 @@
 //! Which volumes a workload holds, and how tightly.
 
 use super::Facts;
-use super::attach_constraint::{AttachConstraint, Basis, Grounds, Missing};
+use super::attach_constraint::{AttachConstraint, Basis, ByDriver, Grounds, Missing};
 use super::binding::{class_of, fitting};
 use super::eligibility::only_host;
+use super::mislabelled::mislabelled;
 use super::topology::reach;
 use crate::model::Text;
-use crate::model::access_mode::{AccessMode, AccessModes};
+use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::claim::Claim;
 use crate::model::in_tree::{InTreeType, Inline, csi_driver_of};
 use crate::model::node::NodeSelector;
@@ -14,7 +15,7 @@ use crate::model::pod::{PodVolume, PodVolumeSource};
 use crate::model::storage_class::{NO_PROVISIONER, StorageClass};
 use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
-use crate::storage::{self, Attach, NodeLocal, Reach};
+use crate::storage::{self, Attach, NodeLocal, Reach, SecondUse};
 
 /// A volume of a pod template, and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,9 +65,10 @@ impl UsedVolume {
     pub const fn grounds(&self) -> Option<&Grounds> {
         match &self.attach_constraint {
             AttachConstraint::Exclusive { grounds, .. } => Some(grounds),
-            AttachConstraint::Free | AttachConstraint::SinglePod | AttachConstraint::Unknown(_) => {
-                None
-            }
+            AttachConstraint::Free
+            | AttachConstraint::SinglePod
+            | AttachConstraint::Driver(_)
+            | AttachConstraint::Unknown(_) => None,
         }
     }
 
@@ -102,8 +104,27 @@ pub fn of(workload: &Workload, facts: Facts<'_>) -> Vec<UsedVolume> {
             let mut own = workload.claim_templates.iter();
             own.all(|claim| claim.metadata.name != volume.name)
         })
-        .map(|volume| used(volume, &workload.metadata.namespace, facts))
+        .map(|volume| {
+            let used = used(volume, &workload.metadata.namespace, facts);
+            match volume.mounted {
+                true => used,
+                false => unmounted(used),
+            }
+        })
         .collect()
+}
+
+/// A volume that no container mounts: the kubelet does not wait for it. The scheduler
+/// counts it all the same.
+fn unmounted(volume: UsedVolume) -> UsedVolume {
+    let attach_constraint = match volume.attach_constraint {
+        AttachConstraint::SinglePod => AttachConstraint::SinglePod,
+        _ => AttachConstraint::Free,
+    };
+    UsedVolume {
+        attach_constraint,
+        ..volume
+    }
 }
 
 /// The claim `name`, as a pod of `namespace` uses it.
@@ -113,6 +134,8 @@ pub fn of_claim(name: &str, namespace: &str, facts: Facts<'_>) -> UsedVolume {
         index: 0,
         name: name.into(),
         source: PodVolumeSource::Claim { name: name.into() },
+        mounted: true,
+        selinux_label: Text::default(),
     };
     used(&volume, namespace, facts)
 }
@@ -159,9 +182,13 @@ fn used(volume: &PodVolume, namespace: &str, facts: Facts<'_>) -> UsedVolume {
                 Ok(claim) => return claimed(claim, blank, facts),
                 Err(absence) => absence,
             };
-            // A StatefulSet will make it like its template.
+            // A StatefulSet, or a bare pod with an ephemeral volume, has it made like its
+            // template.
             let users = facts.view.workloads_using(namespace, name);
-            match users.iter().find_map(|it| it.template_of_claim(name)) {
+            match users.into_iter().find_map(|user| {
+                let template = user.template_of_claim(name);
+                template.or_else(|| user.ephemeral_claim(name))
+            }) {
                 Some(template) => claimed(template, blank, facts),
                 None => unknown(Missing::Claim(absence), blank),
             }
@@ -251,6 +278,11 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
     if let Some(volume) = fitting(claim, known, class_name, facts) {
         return persistent(volume, claim, Basis::Fitting, blank, facts);
     }
+    // Provisioners answer "claim Selector is not supported" (`ProvisionExt` in
+    // `pkg/controller/controller.go` of kubernetes-csi/external-provisioner).
+    if claim.spec.selector.is_some() {
+        return unknown(Missing::FittingVolume, blank);
+    }
     if is_shared(claim.spec.access_modes) {
         return blank;
     }
@@ -310,6 +342,14 @@ fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> 
     let meanings: Vec<UsedVolume> = storage::supposed_classes(class)
         .iter()
         .map(|class| by_class(claim, Some(class), blank.clone(), facts))
+        // What the driver does hangs on parameters, which the name of a class does not tell.
+        .map(|volume| match volume.attach_constraint {
+            AttachConstraint::Driver(_) => UsedVolume {
+                attach_constraint: AttachConstraint::Free,
+                ..volume
+            },
+            _ => volume,
+        })
         .collect();
     let Some((first, others)) = meanings.split_first() else {
         return Likely::Anything;
@@ -331,7 +371,9 @@ fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> 
             basis: *basis,
             grounds: Grounds::ClassName(class.clone()),
         },
-        AttachConstraint::SinglePod | AttachConstraint::Unknown(_) => return Likely::Anything,
+        AttachConstraint::SinglePod
+        | AttachConstraint::Driver(_)
+        | AttachConstraint::Unknown(_) => return Likely::Anything,
     };
     Likely::This(UsedVolume {
         attach_constraint,
@@ -369,8 +411,18 @@ fn persistent(
         VolumeSource::InTree(in_tree) => in_tree.effective_modes(volume.spec.access_modes),
         VolumeSource::Csi(_) | VolumeSource::Unknown => volume.spec.access_modes,
     };
+    let guarded = attach_constraint(modes, attach, basis, facts);
+    let by_driver = || {
+        mislabelled(volume, claim, facts)
+            .or_else(|| second_use(claim, modes, attach, &driver, class, facts))
+    };
     UsedVolume {
-        attach_constraint: attach_constraint(modes, attach, basis, facts),
+        attach_constraint: match guarded {
+            AttachConstraint::Free => {
+                by_driver().map_or(AttachConstraint::Free, AttachConstraint::Driver)
+            }
+            guarded => guarded,
+        },
         modes,
         driver,
         reach,
@@ -408,8 +460,9 @@ fn by_class(
             ..unknown(unforeseen(class), blank)
         };
     }
+    let second_use = second_use(claim, modes, attach, driver, Some(class), facts);
     UsedVolume {
-        attach_constraint,
+        attach_constraint: second_use.map_or(attach_constraint, AttachConstraint::Driver),
         modes,
         driver: driver.into(),
         reach: class.allowed_nodes().clone(),
@@ -453,11 +506,35 @@ fn attach_constraint(
     AttachConstraint::Exclusive { basis, grounds }
 }
 
+/// What the driver of a volume that is not attached does with a second use. `class` is
+/// `None` where it is not known.
+fn second_use(
+    claim: &Claim,
+    modes: AccessModes,
+    attach: Attach,
+    driver: &str,
+    class: Option<&StorageClass>,
+    facts: Facts<'_>,
+) -> Option<ByDriver> {
+    if modes.is_empty() || is_shared(modes) || !matches!(attach, Attach::NotRequired { .. }) {
+        return None;
+    }
+    let parameters = class.map(|it| it.parameters.iter());
+    let is_block = claim.spec.volume_mode == VolumeMode::Block;
+    match facts.catalog.second_use(driver, parameters)? {
+        SecondUse::SecondMountRefused if !is_block => Some(ByDriver::RefusesSecondMount),
+        SecondUse::SecondNodeRefused => Some(ByDriver::RefusesSecondNode),
+        // Who takes a raw device has no file system on it that two nodes could damage.
+        SecondUse::SecondNodeAdmitted if !is_block => Some(ByDriver::AdmitsSecondNode),
+        _ => None,
+    }
+}
+
 const fn is_shared(modes: AccessModes) -> bool {
     modes.contains(AccessMode::ReadWriteMany) || modes.contains(AccessMode::ReadOnlyMany)
 }
 
-fn attach(name: &str, facts: Facts<'_>) -> Attach {
+pub(super) fn attach(name: &str, facts: Facts<'_>) -> Attach {
     facts
         .catalog
         .attach(name, |driver| facts.view.csi_driver(driver))

@@ -134,6 +134,12 @@ impl AccessModes {
         Self(self.0 & !other.0)
     }
 
+    /// The modes in both sets.
+    #[must_use]
+    pub const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Whether every mode of this set is in `other`.
     #[must_use]
     pub const fn is_subset(self, other: Self) -> bool {

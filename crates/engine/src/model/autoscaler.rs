@@ -1,5 +1,6 @@
 //! What changes a workload's replicas from outside: autoscalers and scales.
 
+use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
@@ -17,6 +18,14 @@ pub struct Autoscaler {
     /// What it scales, and how far.
     #[serde(deserialize_with = "nullable")]
     pub spec: AutoscalerSpec,
+    /// Whether it has itself brought its workload down to 0, and will bring it up again
+    /// (condition `ScaledToZero`, Kubernetes 1.37).
+    #[serde(
+        rename = "status",
+        deserialize_with = "scaled_to_zero",
+        skip_serializing
+    )]
+    pub scaled_to_zero: bool,
 }
 
 /// What an autoscaler scales, and how far.
@@ -57,13 +66,13 @@ pub struct ScalingRules {
 
 impl Autoscaler {
     /// The most replicas it leaves a workload that asks for `replicas`. At 0 it
-    /// does not scale at all, and to its minimum it goes whatever its policies say
+    /// does not scale at all, unless it was itself that scaled to 0, and to its minimum it goes whatever its policies say
     /// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`).
     #[must_use]
     pub fn most(&self, replicas: i64) -> i64 {
         let most = self.spec.max_replicas;
         let never_adds = self.spec.behavior.scale_up.select_policy == "Disabled";
-        if replicas <= 0 {
+        if replicas <= 0 && !self.scaled_to_zero {
             return replicas;
         }
         match never_adds {
@@ -86,6 +95,28 @@ impl Autoscaler {
     pub fn fewest(&self) -> i64 {
         self.spec.min_replicas.unwrap_or(1)
     }
+}
+
+fn scaled_to_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Status {
+        #[serde(deserialize_with = "nullable")]
+        conditions: Vec<Condition>,
+    }
+
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Condition {
+        #[serde(deserialize_with = "nullable")]
+        r#type: Text,
+        #[serde(deserialize_with = "nullable")]
+        status: Text,
+    }
+
+    let Status { conditions } = nullable(deserializer)?;
+    let mut conditions = conditions.iter();
+    Ok(conditions.any(|it| it.r#type == "ScaledToZero" && it.status == "True"))
 }
 
 /// Names the workload that an autoscaler scales.

@@ -24,6 +24,13 @@ pub const DEFAULT_CLASS_BETA: &str = "storageclass.beta.kubernetes.io/is-default
 /// stronger than the field (`GetPersistentVolumeClaimClass` in its source).
 pub const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
 
+/// Annotations of a namespace whose labels, as `key=value,…`, every node of its pods must have:
+/// that of the admission plugin `PodNodeSelector`, and OpenShift's.
+pub const NODE_SELECTORS: [&str; 2] = [
+    "scheduler.alpha.kubernetes.io/node-selector",
+    "openshift.io/node-selector",
+];
+
 /// Finalizers of Nodes whose controllers drain the node, and wait for its volumes to be
 /// detached, before they let the object go (Karpenter's documentation, "Disruption").
 pub const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
@@ -129,6 +136,7 @@ fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<La
             || key == DEFAULT_CLASS
             || key == DEFAULT_CLASS_BETA
             || key == CLASS_BETA
+            || NODE_SELECTORS.contains(&key)
     })
 }
 

@@ -1,13 +1,14 @@
 //! Facts about a cluster and the objects in it, as plain values.
 //!
 //! Nothing here knows a client, a clock or a file. Objects are read straight
-//! from bytes into the few fields that decide; what does not decide (containers,
+//! from bytes into the few fields that decide; what does not decide (images,
 //! managed fields, foreign annotations) is skipped unread.
 
 pub mod access_mode;
 pub mod amount;
 pub mod autoscaler;
 pub mod claim;
+mod container;
 pub mod de;
 pub mod in_tree;
 pub mod labels;
@@ -17,6 +18,7 @@ pub mod node;
 pub mod object;
 pub mod pod;
 pub mod quantity;
+pub mod runtime_class;
 pub mod selector;
 mod ser;
 pub mod snapshot_class;

@@ -73,8 +73,11 @@ pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 ///   (`staging/src/k8s.io/cloud-provider/api/well_known_taints.go`),
 /// * a node that an autoscaler has just made, or drains
 ///   (`cluster-autoscaler/utils/taints` of kubernetes/autoscaler, `pkg/apis/v1/taints.go` of
-///   kubernetes-sigs/karpenter). It is then that pods move.
-const PASSING_TAINTS: [&str; 13] = [
+///   kubernetes-sigs/karpenter, which had another name until its v1). It is then that pods
+///   move,
+/// * a node that Cluster API or the CNI agent of Istio has not made ready yet, or that
+///   Google's cloud takes away.
+const PASSING_TAINTS: [&str; 17] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
     "node.kubernetes.io/unschedulable",
@@ -88,7 +91,15 @@ const PASSING_TAINTS: [&str; 13] = [
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/unregistered",
     "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+    "node.cluster.x-k8s.io/uninitialized",
+    "cni.istio.io/not-ready",
+    "cloud.google.com/impending-node-termination",
 ];
+
+/// What the names of taints begin with by which the handler of that name drains a node that
+/// its cloud takes away.
+const TERMINATION: &str = "aws-node-termination-handler/";
 
 /// What the names of taints end with that a node has until an agent of its driver or network
 /// runs there (`ebs.csi.aws.com/agent-not-ready`, `node.cilium.io/agent-not-ready`).
@@ -97,11 +108,13 @@ const UNTIL_AN_AGENT_RUNS: &str = "/agent-not-ready";
 /// Whether the taint of that name comes and goes, so that pods may be on its node at another
 /// time.
 fn passes(taint: &str) -> bool {
-    PASSING_TAINTS.contains(&taint) || taint.ends_with(UNTIL_AN_AGENT_RUNS)
+    PASSING_TAINTS.contains(&taint)
+        || taint.ends_with(UNTIL_AN_AGENT_RUNS)
+        || taint.starts_with(TERMINATION)
 }
 
 /// The names of resources that only some nodes have, `example.com/gpu` for
-/// example, those of which there are none left out.
+/// example and huge pages of some size, those of which there are none left out.
 ///
 /// Source: `IsExtendedResourceName` in `pkg/apis/core/v1/helper`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,7 +141,8 @@ impl<'de> Deserialize<'de> for ExtendedResources {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut names = Vec::new();
                 while let Some(name) = map.next_key::<Text>()? {
-                    if !name.contains('/') || name.contains("kubernetes.io/") {
+                    let is_huge_pages = name.starts_with("hugepages-");
+                    if !is_huge_pages && (!name.contains('/') || name.contains("kubernetes.io/")) {
                         map.next_value::<IgnoredAny>()?;
                     } else if map.next_value::<Quantity>()? != Quantity(0) {
                         names.push(name);
@@ -159,19 +173,20 @@ pub struct Taint {
 }
 
 /// A toleration, as a pod carries it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Toleration {
     /// The taint's key; empty with `Exists` tolerates every key.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub key: Text,
     /// `Equal` (also where empty), `Exists`, `Lt` or `Gt`.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub operator: Text,
     /// The taint's value.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub value: Text,
     /// The taint's effect; empty tolerates every effect.
-    #[serde(default, deserialize_with = "nullable")]
+    #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub effect: Text,
 }
 
@@ -216,11 +231,10 @@ impl Node {
 
     /// Whether pods with `tolerations` can be put on the node in spite of its taints.
     #[must_use]
-    pub fn admits(&self, tolerations: &[Toleration]) -> bool {
+    pub fn admits<'t>(&self, tolerations: &(impl Iterator<Item = &'t Toleration> + Clone)) -> bool {
         self.spec.taints.iter().all(|taint| {
-            tolerations
-                .iter()
-                .any(|toleration| toleration.tolerates(taint))
+            let mut tolerations = tolerations.clone();
+            tolerations.any(|toleration| toleration.tolerates(taint))
         })
     }
 }
@@ -310,6 +324,12 @@ pub struct NodeSelectorTerm {
 }
 
 impl NodeSelector {
+    /// The terms that can match a node.
+    pub fn terms_that_match(&self) -> impl Iterator<Item = &NodeSelectorTerm> {
+        let has_any = |term: &&NodeSelectorTerm| !term.is_empty();
+        self.node_selector_terms.iter().filter(has_any)
+    }
+
     /// Whether the selector matches `node`.
     #[must_use]
     pub fn matches(&self, node: &Node) -> bool {
@@ -320,10 +340,16 @@ impl NodeSelector {
 }
 
 impl NodeSelectorTerm {
+    /// Whether it has no requirement, and so matches no node.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.match_expressions.is_empty() && self.match_fields.is_empty()
+    }
+
     /// Whether the term matches `node`.
     #[must_use]
     pub fn matches(&self, node: &Node) -> bool {
-        if self.match_expressions.is_empty() && self.match_fields.is_empty() {
+        if self.is_empty() {
             return false;
         }
         self.match_expressions
@@ -382,8 +408,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(node.spec.taints.len(), 2);
-        assert!(!node.admits(&[]));
-        assert!(node.admits(&[toleration(r#"{"operator":"Exists"}"#)]));
+        assert!(!node.admits(&[].iter()));
+        assert!(node.admits(&[toleration(r#"{"operator":"Exists"}"#)].iter()));
     }
 
     #[test]

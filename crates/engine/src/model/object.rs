@@ -9,6 +9,7 @@ use super::claim::Claim;
 use super::lease::Lease;
 use super::metadata::Metadata;
 use super::node::Node;
+use super::runtime_class::RuntimeClass;
 use super::storage_class::{CsiDriver, StorageClass};
 use super::volume::Volume;
 use super::volume_attachment::VolumeAttachment;
@@ -47,6 +48,8 @@ pub enum ObjectKind {
     Lease,
     /// `storage.k8s.io` VolumeAttachment.
     VolumeAttachment,
+    /// `node.k8s.io` RuntimeClass.
+    RuntimeClass,
 }
 
 impl ObjectKind {
@@ -76,6 +79,7 @@ impl ObjectKind {
             ("autoscaling", "Scale") => Self::Scale,
             ("coordination.k8s.io", "Lease") => Self::Lease,
             ("storage.k8s.io", "VolumeAttachment") => Self::VolumeAttachment,
+            ("node.k8s.io", "RuntimeClass") => Self::RuntimeClass,
             (group, kind) => {
                 let kind = WorkloadKind::from_name(kind)?;
                 if kind.group() != group {
@@ -103,6 +107,7 @@ impl ObjectKind {
             Self::Autoscaler => "autoscaling/v2",
             Self::Scale => "autoscaling/v1",
             Self::Lease => "coordination.k8s.io/v1",
+            Self::RuntimeClass => "node.k8s.io/v1",
         }
     }
 
@@ -121,6 +126,7 @@ impl ObjectKind {
             Self::Scale => "Scale",
             Self::Lease => "Lease",
             Self::VolumeAttachment => "VolumeAttachment",
+            Self::RuntimeClass => "RuntimeClass",
         }
     }
 }
@@ -144,6 +150,7 @@ impl<'de> DeserializeSeed<'de> for ObjectKind {
             Self::VolumeAttachment => {
                 Object::VolumeAttachment(VolumeAttachment::deserialize(deserializer)?)
             }
+            Self::RuntimeClass => Object::RuntimeClass(RuntimeClass::deserialize(deserializer)?),
         })
     }
 }
@@ -176,6 +183,8 @@ pub enum Object {
     Lease(Lease),
     /// A volume at a node.
     VolumeAttachment(VolumeAttachment),
+    /// How containers are run.
+    RuntimeClass(RuntimeClass),
 }
 
 impl Object {
@@ -191,7 +200,10 @@ impl Object {
             Self::Node(node) => Some(&node.metadata),
             Self::Lease(lease) => Some(&lease.metadata),
             Self::VolumeAttachment(attachment) => Some(&attachment.metadata),
-            Self::Volume(_) | Self::StorageClass(_) | Self::CsiDriver(_) => None,
+            Self::Volume(_)
+            | Self::StorageClass(_)
+            | Self::CsiDriver(_)
+            | Self::RuntimeClass(_) => None,
         }
     }
 
@@ -208,7 +220,8 @@ impl Object {
             | Self::StorageClass(_)
             | Self::CsiDriver(_)
             | Self::Node(_)
-            | Self::VolumeAttachment(_) => None,
+            | Self::VolumeAttachment(_)
+            | Self::RuntimeClass(_) => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a pod template says about nodes and volumes. Of containers, only what
-//! decides where a pod can be is read: host ports and extended resources.
+//! decides where a pod can be is read: the volumes they mount, host ports,
+//! extended resources and SELinux labels.
 
 use std::fmt;
 
@@ -7,12 +8,12 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Text;
-use super::amount::Amount;
 use super::claim::Claim;
+use super::container::{Container, Containers, PodSecurity};
 use super::de::{name, nullable};
 use super::in_tree::InTreeType;
 use super::labels::Labels;
-use super::node::{ExtendedResources, NodeSelector, Toleration};
+use super::node::{NodeSelector, Toleration};
 use super::selector::LabelSelector;
 
 /// The label that holds a node's host name.
@@ -45,6 +46,8 @@ pub struct PodTemplate {
     /// The resources that only some nodes have (a GPU for example) and the pods
     /// ask for, in order.
     pub extended_resources: Box<[Text]>,
+    /// The RuntimeClass, which may choose nodes and tolerate taints; empty: none.
+    pub runtime_class: Text,
     /// Whether the pods take a port of their node, which then no other of them can have.
     pub takes_host_port: bool,
     /// Whether the pods run to an end (`restartPolicy` Never or OnFailure).
@@ -157,6 +160,12 @@ pub struct PodVolume {
     pub name: Text,
     /// Where it comes from.
     pub source: PodVolumeSource,
+    /// Whether a container mounts or maps it. The kubelet neither waits for nor mounts a
+    /// volume that none does (`desired_state_of_world_populator.go`).
+    pub mounted: bool,
+    /// The SELinux label with which the containers that mount it use its files; empty where
+    /// it is not known or not one.
+    pub selinux_label: Text,
 }
 
 /// A claim that each pod gets and takes with it.
@@ -230,71 +239,29 @@ pub(super) struct PodSpec {
     #[serde(deserialize_with = "nullable")]
     init_containers: Vec<Container>,
     #[serde(deserialize_with = "nullable")]
+    ephemeral_containers: Vec<Container>,
+    #[serde(deserialize_with = "nullable")]
     host_network: bool,
     restart_policy: Option<Text>,
-}
-
-/// What is read of a container.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Container {
     #[serde(deserialize_with = "nullable")]
-    ports: Vec<Port>,
+    runtime_class_name: Text,
     #[serde(deserialize_with = "nullable")]
-    resources: Resources,
-    /// `Always` for an init container that keeps running beside the others.
-    restart_policy: Option<Text>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Port {
-    host_port: Option<Amount>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Resources {
-    #[serde(deserialize_with = "nullable")]
-    limits: ExtendedResources,
-    #[serde(deserialize_with = "nullable")]
-    requests: ExtendedResources,
-}
-
-impl PodSpec {
-    fn takes_host_port(&self) -> bool {
-        let always = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
-        self.containers
-            .iter()
-            .chain(self.init_containers.iter().filter(always))
-            .flat_map(|container| &container.ports)
-            // With the node's own network, every port of a container is one of the node.
-            .any(|port| {
-                self.host_network
-                    || matches!(port.host_port, Some(Amount::Count(number)) if number != 0)
-            })
-    }
-
-    fn extended_resources(&self) -> Box<[Text]> {
-        let mut names: Vec<Text> = self
-            .containers
-            .iter()
-            .chain(&self.init_containers)
-            .flat_map(|container| [&container.resources.limits, &container.resources.requests])
-            .flat_map(|resources| resources.0.iter().cloned())
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        names.into_boxed_slice()
-    }
+    security_context: PodSecurity,
 }
 
 impl PodSpec {
     /// The template these fields and `labels` make.
-    pub(super) fn with_labels(self, labels: Labels) -> PodTemplate {
+    pub(super) fn with_labels(mut self, labels: Labels) -> PodTemplate {
+        let containers = Containers {
+            main: &self.containers,
+            init: &self.init_containers,
+            ephemeral: &self.ephemeral_containers,
+        };
+        containers.mark(&mut self.volumes.kept, &self.security_context);
         PodTemplate {
-            extended_resources: self.extended_resources(),
-            takes_host_port: self.takes_host_port(),
+            extended_resources: containers.extended_resources(),
+            takes_host_port: containers.take_host_port(self.host_network),
+            runtime_class: self.runtime_class_name,
             ends: matches!(self.restart_policy.as_deref(), Some("Never" | "OnFailure")),
             labels,
             node_name: self.node_name.filter(|name| !name.is_empty()),
@@ -371,6 +338,8 @@ impl<'de> Deserialize<'de> for Volumes {
                             index,
                             name: entry.name,
                             source,
+                            mounted: true,
+                            selinux_label: Text::default(),
                         });
                     }
                     index += 1;

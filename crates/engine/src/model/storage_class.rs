@@ -128,6 +128,14 @@ pub struct CsiDriverSpec {
     /// Whether the attach-detach controller acts for it; see [`CsiDriver::is_attached`].
     #[serde(skip_serializing_if = "is_default")]
     pub attach_required: Option<bool>,
+    /// Whether its volumes may be mounted with an SELinux label (`-o context`), which all
+    /// their pods on a node then share.
+    #[serde(
+        rename = "seLinuxMount",
+        deserialize_with = "nullable",
+        skip_serializing_if = "is_default"
+    )]
+    pub selinux_mount: bool,
 }
 
 impl CsiDriver {

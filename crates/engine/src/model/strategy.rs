@@ -23,7 +23,7 @@ pub enum Strategy {
     },
     /// Any other word: `OnDelete` of a DaemonSet or StatefulSet, or one that the API
     /// server refuses.
-    Unknown,
+    Other(Text),
 }
 
 /// So many pods above and below the wanted number during a rollout.
@@ -50,6 +50,12 @@ impl Strategy {
             },
             other => other,
         }
+    }
+
+    /// Whether all old pods are stopped before a new one is started.
+    #[must_use]
+    pub const fn stops_first(&self) -> bool {
+        matches!(self, Self::Recreate { .. })
     }
 
     /// What a rolling update may do with `replicas` pods; `None` where there is
@@ -124,7 +130,7 @@ impl<'de> Deserialize<'de> for Strategy {
             Some("Recreate") => Self::Recreate {
                 leftover: wire.rolling_update.is_some(),
             },
-            Some(_) => Self::Unknown,
+            Some(word) => Self::Other(word.into()),
         })
     }
 }

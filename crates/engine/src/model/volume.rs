@@ -64,6 +64,18 @@ impl Volume {
         shared.into_iter().any(|mode| modes.contains(mode))
     }
 
+    /// Whether it is the same volume as `other` to the attach-detach controller, which goes by
+    /// the driver and what that calls it (`GetUniqueVolumeNameFromSpec` in
+    /// `pkg/volume/util/util.go`).
+    #[must_use]
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        let is_csi = matches!(self.spec.source, VolumeSource::Csi(_));
+        is_csi
+            && !self.spec.handle.is_empty()
+            && self.spec.source == other.spec.source
+            && self.spec.handle == other.spec.handle
+    }
+
     /// Whether that claim is its own, and no namesake that was there before or will be
     /// (`IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`). It
     /// is before the claim says so too: the volume is the first of the two to be bound.
@@ -103,6 +115,8 @@ pub struct VolumeSpec {
     pub storage_class_name: Text,
     /// What stores the data.
     pub source: VolumeSource,
+    /// What the CSI driver calls it; empty where no CSI driver serves it.
+    pub handle: Text,
     /// The nodes from which it can be reached; `None`: all.
     pub node_affinity: Option<NodeSelector>,
     /// The claim it belongs to.
@@ -149,7 +163,10 @@ impl Serialize for VolumeSpec {
             map.serialize_entry("storageClassName", &self.storage_class_name)?;
         }
         match &self.source {
-            VolumeSource::Csi(driver) => map.serialize_entry("csi", &of("driver", driver))?,
+            VolumeSource::Csi(driver) => {
+                let csi = BTreeMap::from([("driver", driver), ("volumeHandle", &self.handle)]);
+                map.serialize_entry("csi", &csi)?;
+            }
             VolumeSource::InTree(in_tree) => {
                 map.serialize_entry(in_tree.field, &BTreeMap::<&str, &str>::new())?;
             }
@@ -173,10 +190,12 @@ impl<'de> Deserialize<'de> for VolumeSpec {
             required: Option<NodeSelector>,
         }
 
-        #[derive(Deserialize)]
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
         struct Csi {
-            #[serde(default)]
             driver: Text,
+            #[serde(deserialize_with = "nullable")]
+            volume_handle: Text,
         }
 
         struct Fields;
@@ -214,6 +233,7 @@ impl<'de> Deserialize<'de> for VolumeSpec {
                         "csi" => {
                             if let Some(csi) = map.next_value::<Option<Csi>>()? {
                                 spec.source = VolumeSource::Csi(csi.driver);
+                                spec.handle = csi.volume_handle;
                             }
                         }
                         other => {

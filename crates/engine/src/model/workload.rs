@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny};
+use serde::de::Deserializer;
 
 use super::Text;
 use super::claim::Claim;
@@ -162,15 +162,37 @@ pub struct Workload {
     pub first_ordinal: i64,
     /// Whether a Deployment is paused.
     pub paused: bool,
-    /// Whether a Job or CronJob is suspended, and makes no pods meanwhile.
+    /// Whether a Job or CronJob is suspended, and makes no pods meanwhile, or another
+    /// controller than the Job's own makes them (`managedBy`).
     pub suspended: bool,
     /// Whether each pod of a Job has an index of its own (`completionMode: Indexed`).
     pub indexed: bool,
     /// Whether it has run to its end and holds nothing any more.
     pub finished: bool,
+    /// Whether a pod of it is known to be ready, so that there is a node for it.
+    pub ready: bool,
 }
 
 impl Workload {
+    /// The claim that a bare pod's generic ephemeral volume has, by the name that
+    /// Kubernetes gives it (`VolumeClaimName` in
+    /// `component-helpers/storage/ephemeral/ephemeral.go`).
+    #[must_use]
+    pub fn ephemeral_claim(&self, claim: &str) -> Option<&Claim> {
+        self.ephemeral_claims()
+            .find_map(|(name, template)| (name == claim).then_some(template))
+    }
+
+    /// Every such claim, with its name.
+    pub fn ephemeral_claims(&self) -> impl Iterator<Item = (String, &Claim)> {
+        let is_pod = self.kind == WorkloadKind::Pod;
+        let own = self.template.ephemeral.iter().filter(move |_| is_pod);
+        own.map(|ephemeral| {
+            let volume = &ephemeral.claim.metadata.name;
+            (format!("{}-{volume}", self.metadata.name), &ephemeral.claim)
+        })
+    }
+
     /// Whether the workload has, or will have, a pod at all.
     #[must_use]
     pub fn has_pods(&self) -> bool {
@@ -256,13 +278,12 @@ impl Workload {
         if kind == WorkloadKind::Pod {
             return BarePod::deserialize(deserializer).map(BarePod::workload);
         }
-        let (metadata, spec, finished) = if kind == WorkloadKind::Job {
-            let job = Wire::<Status>::deserialize(deserializer)?;
-            (job.metadata, job.spec, job.status.finished())
-        } else {
-            let workload = Wire::<IgnoredAny>::deserialize(deserializer)?;
-            (workload.metadata, workload.spec, false)
-        };
+        let Wire {
+            metadata,
+            spec,
+            status,
+        } = Wire::deserialize(deserializer)?;
+        let finished = kind == WorkloadKind::Job && status.finished();
         let (parallelism, completions, mode, template, suspended) = match kind {
             WorkloadKind::CronJob => {
                 let job = spec.job_template.spec;
@@ -277,7 +298,12 @@ impl Workload {
                 )
             }
             _ => {
-                let suspended = spec.suspend && kind == WorkloadKind::Job;
+                // Another controller than the Job's own makes its pods, perhaps elsewhere.
+                let is_foreign = !matches!(
+                    spec.managed_by.as_str(),
+                    "" | "kubernetes.io/job-controller"
+                );
+                let suspended = (spec.suspend || is_foreign) && kind == WorkloadKind::Job;
                 let mode = spec.completion_mode;
                 (
                     spec.parallelism,
@@ -324,19 +350,19 @@ impl Workload {
             suspended,
             indexed: mode.as_deref() == Some("Indexed"),
             finished,
+            ready: status.ready_replicas > 0,
         })
     }
 }
 
 #[derive(Deserialize)]
-#[serde(bound(deserialize = "S: Deserialize<'de> + Default"))]
-struct Wire<S> {
+struct Wire {
     #[serde(default, deserialize_with = "nullable")]
     metadata: Metadata,
     #[serde(default, deserialize_with = "nullable")]
     spec: Spec,
     #[serde(default, deserialize_with = "nullable")]
-    status: S,
+    status: Status,
 }
 
 #[derive(Default, Deserialize)]
@@ -355,6 +381,8 @@ struct Spec {
     completion_mode: Option<Text>,
     #[serde(deserialize_with = "nullable")]
     job_template: JobTemplate,
+    #[serde(deserialize_with = "nullable")]
+    managed_by: Text,
     #[serde(deserialize_with = "nullable")]
     manual_selector: bool,
     #[serde(deserialize_with = "nullable")]
@@ -391,6 +419,8 @@ struct JobSpec {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
+    #[serde(deserialize_with = "nullable")]
+    ready_replicas: i64,
     #[serde(deserialize_with = "present")]
     completion_time: bool,
     #[serde(deserialize_with = "nullable")]
@@ -410,7 +440,9 @@ impl Status {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct JobCondition {
+    #[serde(deserialize_with = "nullable")]
     r#type: Text,
+    #[serde(deserialize_with = "nullable")]
     status: Text,
 }
 
@@ -446,6 +478,7 @@ impl BarePod {
             suspended: false,
             indexed: false,
             finished: matches!(self.status.phase.as_str(), "Succeeded" | "Failed"),
+            ready: self.status.phase == "Running",
         }
     }
 }
@@ -466,7 +499,7 @@ mod tests {
             WorkloadKind::Deployment,
             r#"{"metadata":{"name":"web"},"spec":{"replicas":null,"selector":{"matchLabels":{"app":"web"}},
               "template":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},"spec":{
-                "containers":[{"name":"c","image":"i"}],"affinity":null,"nodeSelector":{"disk":"ssd"},
+                "containers":[{"name":"c","image":"i","volumeMounts":[{"name":"data","mountPath":"/data"}]}],"affinity":null,"nodeSelector":{"disk":"ssd"},
                 "volumes":[{"name":"tmp","emptyDir":{}},
                   {"name":"data","persistentVolumeClaim":{"claimName":"data","readOnly":true}},
                   {"name":"scratch","ephemeral":{"volumeClaimTemplate":{}}},
@@ -482,6 +515,8 @@ mod tests {
                     source: PodVolumeSource::Claim {
                         name: "data".into()
                     },
+                    mounted: true,
+                    selinux_label: Text::default(),
                 },
                 PodVolume {
                     index: 3,
@@ -490,6 +525,8 @@ mod tests {
                         in_tree: InTreeType::of_field("iscsi").unwrap(),
                         read_only: true
                     },
+                    mounted: false,
+                    selinux_label: Text::default(),
                 },
             ]
         );

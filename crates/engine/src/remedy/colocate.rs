@@ -16,6 +16,8 @@ pub(super) const REMEDY: Remedy = Remedy {
     effect: "required pod affinity now keeps all pods on one node",
     cures: &[
         codes::ROLLING_UPDATE_OVERLAP,
+        codes::UNGUARDED_VOLUME,
+        codes::MISLABELLED_VOLUME,
         codes::REPLICAS_SHARE_VOLUME,
         codes::AUTOSCALER_EXCEEDS_VOLUME,
     ],

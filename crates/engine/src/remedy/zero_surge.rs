@@ -13,6 +13,8 @@ pub(super) const REMEDY: Remedy = Remedy {
     effect: "spec.strategy.rollingUpdate was set to maxSurge 0 and maxUnavailable 1",
     cures: &[
         codes::ROLLING_UPDATE_OVERLAP,
+        codes::UNGUARDED_VOLUME,
+        codes::MISLABELLED_VOLUME,
         codes::SINGLE_POD_VOLUME,
         codes::CO_LOCATION_IMPOSSIBLE,
     ],

@@ -20,6 +20,11 @@
 //!
 //! # What to do
 //!
+//! To get to ReadWriteOncePod no copy is needed: the access modes of the PersistentVolume can
+//! be changed. Set its `persistentVolumeReclaimPolicy` to `Retain`, scale the workloads to 0,
+//! delete the claim, remove the volume's `spec.claimRef`, set its `accessModes`, and create
+//! the claim again with `volumeName`.
+//!
 //! To get to ReadWriteMany: make a second claim beside the first, copy the data,
 //! and let the workload use the new one. `multi-attach-guard migrate CLAIM` looks
 //! for a StorageClass that can give it, and writes the whole way out, with the
@@ -32,7 +37,8 @@
 
 use super::hazard::Hazard;
 use super::{Certainty, ClaimReview, On, Outcome, Rule, messages};
-use crate::model::access_mode::AccessMode;
+use crate::model::access_mode::{AccessMode, AccessModes};
+use crate::model::claim::Claim;
 
 pub(super) const RULE: Rule = Rule {
     code: "access-mode-change",
@@ -48,6 +54,15 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
     else {
         return;
     };
+    if let Some(advice) = without_copy(claim, old) {
+        found.push(Hazard {
+            advice,
+            brief: "access modes of a claim cannot be changed; change the volume's, then recreate the claim"
+                .to_owned(),
+            ..hazard(claim, old)
+        });
+        return;
+    }
     let class = match messages::class_that_shares(facts, claim.spec.volume_mode) {
         Some(class) => format!(" {class} can give ReadWriteMany."),
         None => String::new(),
@@ -61,6 +76,32 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
         String::new()
     };
     found.push(Hazard {
+        advice: format!(
+            "{migrate}To keep the claim's name, back the data up, scale the workloads that use it to 0, delete the claim, create it again with the access modes you want, restore the data and scale up.{class}"
+        ),
+        brief: "access modes of a claim cannot be changed; back up, scale to 0, recreate, restore".to_owned(),
+        ..hazard(claim, old)
+    });
+}
+
+/// The way to ReadWriteOncePod, for which the volume can stay (Kubernetes documentation,
+/// "Change the Access Mode of a PersistentVolume to ReadWriteOncePod").
+fn without_copy(claim: &Claim, old: &Claim) -> Option<String> {
+    let target = AccessModes::of(&[AccessMode::ReadWriteOncePod]);
+    if claim.spec.access_modes != target {
+        return None;
+    }
+    let volume = match old.spec.volume_name.as_str() {
+        "" => return Some("It is not bound yet: delete it and create it again.".to_owned()),
+        name => name,
+    };
+    Some(format!(
+        "No copy is needed: set persistentVolumeReclaimPolicy of volume {volume} to Retain, scale the workloads that use the claim to 0, delete the claim, remove spec.claimRef of the volume, set its accessModes to {target}, and create the claim again with volumeName {volume}."
+    ))
+}
+
+fn hazard(claim: &Claim, old: &Claim) -> Hazard {
+    Hazard {
         rule: RULE.code,
         outcome: Outcome::Refused,
         certainty: Certainty::Verified,
@@ -71,9 +112,7 @@ fn judge(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
             "its access modes are {} and cannot be changed to {}: a claim's specification is immutable.",
             old.spec.access_modes, claim.spec.access_modes
         ),
-        advice: format!(
-            "{migrate}To keep the claim's name, back the data up, scale the workloads that use it to 0, delete the claim, create it again with the access modes you want, restore the data and scale up.{class}"
-        ),
-        brief: "access modes of a claim cannot be changed; back up, scale to 0, recreate, restore".to_owned(),
-    });
+        advice: String::new(),
+        brief: String::new(),
+    }
 }

@@ -11,12 +11,17 @@ mod fencing_live_node;
 mod hazard;
 mod leftover_rolling_update;
 mod messages;
+mod mislabelled_volume;
+mod no_node_for_volume;
 mod outcome;
 mod replicas_share_volume;
 mod rolling_update_overlap;
+mod selinux_label_conflict;
 mod single_pod_volume;
+mod unguarded_volume;
 mod unresolved_claim;
 mod unsupported_access_mode;
+mod unsupported_strategy;
 mod workloads_share_volume;
 
 pub use documentation::Documentation;
@@ -145,6 +150,11 @@ rules! {
     UNSUPPORTED_ACCESS_MODE: unsupported_access_mode,
     ACCESS_MODE_CHANGE: access_mode_change,
     LEFTOVER_ROLLING_UPDATE: leftover_rolling_update,
+    UNSUPPORTED_STRATEGY: unsupported_strategy,
+    NO_NODE_FOR_VOLUME: no_node_for_volume,
+    UNGUARDED_VOLUME: unguarded_volume,
+    MISLABELLED_VOLUME: mislabelled_volume,
+    SELINUX_LABEL_CONFLICT: selinux_label_conflict,
     UNRESOLVED_CLAIM: unresolved_claim,
     FENCING_LIVE_NODE: fencing_live_node,
 }
@@ -213,7 +223,7 @@ fn weighed(mut found: Vec<Hazard>, analysis: &Analysis<'_>) -> Vec<Hazard> {
         let concerned = hazard.volumes.iter().filter_map(|name| surest_of.get(name));
         let surest = concerned.min_by_key(|(weight, _)| *weight);
         if let Some((_, grounds)) = surest {
-            hazard.certainty = grounds.certainty();
+            hazard.certainty = grounds.certainty().max(hazard.certainty);
             hazard
                 .advice
                 .push_str(&messages::what_would_settle(grounds));

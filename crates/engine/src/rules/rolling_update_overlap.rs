@@ -62,6 +62,7 @@ use super::{Certainty, On, Outcome, Rule, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::placement_change::PlacementChange;
+use crate::analysis::users;
 use crate::model::strategy::Room;
 use crate::model::workload::WorkloadKind;
 
@@ -228,6 +229,10 @@ fn of_move(
 }
 
 fn delay(analysis: &Analysis<'_>) -> Hazard {
+    let claims = analysis.exclusive().filter_map(|it| it.claim.as_deref());
+    let is_shared = claims
+        .into_iter()
+        .any(|claim| !users::all_others(analysis, claim).is_empty());
     Hazard {
         rule: RULE.code,
         outcome: Outcome::Delay,
@@ -236,11 +241,16 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
         volumes: messages::names(analysis.exclusive()),
         excess: 0,
         what: format!(
-            "{} and {}; a new pod on another node waits for the volume until the old pod is gone, then the rollout goes on.",
+            "{} and {}; a new pod on another node waits for the volume until the old pod {}.",
             messages::volumes(analysis.exclusive()),
-            analysis.placement.eligible
+            analysis.placement.eligible,
+            match is_shared {
+                true => "and every other user of the claim on another node is gone",
+                false => "is gone, then the rollout goes on",
+            }
         ),
         advice: match affinity_would_hold(analysis) {
+            _ if is_shared => "Keep all users of the claim on one node, or give each a claim of its own.",
             true => "Nothing breaks; to spare the wait, keep the pods on one node with required pod affinity.",
             false => "Nothing breaks.",
         }

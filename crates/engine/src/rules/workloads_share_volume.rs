@@ -10,7 +10,9 @@
 //! once for each claim, with the names of the others, on the object that comes
 //! later; in files, on the one that ends by itself. A claim with the name that a
 //! StatefulSet's template makes (`data-postgres-0`) is that StatefulSet's, whether
-//! it exists yet or not. Bare pods and those of controllers that are not known
+//! it exists yet or not, and one with the name of a pod and its generic ephemeral volume
+//! (`builder-sources`) is that pod's. Two PersistentVolumes with one driver and one
+//! `volumeHandle` are one volume. Bare pods and those of controllers that are not known
 //! here are users like any other; `serve` sees them with `--bare-pods`.
 //!
 //! # Why
@@ -63,6 +65,7 @@ use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::affinity::{self, POD_NAME, Strays};
 use crate::analysis::{Analysis, AttachConstraint, Facts, UsedVolume, users, volumes};
+use crate::model::pod::{HOSTNAME, PodAffinityTerm};
 use crate::model::workload::{Workload, WorkloadKind};
 
 pub(super) const RULE: Rule = Rule {
@@ -101,16 +104,114 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         if let Some(claim) = &volume.claim
             && mentioned.insert(claim)
         {
-            found.extend(find(analysis, volume, claim));
+            let shared = find(analysis, volume, claim);
+            let shared = shared.or_else(|| of_pod(analysis, volume, claim));
+            found.extend(shared.or_else(|| of_twins(analysis, volume, claim)));
         }
     }
 }
+
+/// The claim of another pod's generic ephemeral volume, by the owner that Kubernetes wrote
+/// into it: the pod itself may be out of view.
+fn of_pod(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
+    let metadata = &analysis.workload.metadata;
+    if !matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. })
+        || analysis.placement.one_node.is_some()
+    {
+        return None;
+    }
+    let owner = analysis
+        .facts
+        .view
+        .claim(&metadata.namespace, claim)
+        .found()?;
+    let owner = owner.metadata.controller.as_ref()?;
+    let is_pod = owner.group.is_empty() && owner.kind == WorkloadKind::Pod.name();
+    if !is_pod || owner.name == metadata.name || analysis.workload.ephemeral_claim(claim).is_some()
+    {
+        return None;
+    }
+    Some(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Stuck,
+        certainty: Certainty::Verified,
+        field_path: analysis.volume_path(volume),
+        volumes: vec![claim.into()],
+        excess: 1,
+        what: format!(
+            "{} and belongs to Pod {}, whose generic ephemeral volume it is; {WAITS}.",
+            messages::volumes(std::iter::once(volume)),
+            owner.name
+        ),
+        advice: "Use a claim of its own; this one is deleted with that pod.".to_owned(),
+        brief: format!(
+            "claim \"{claim}\" belongs to Pod {}; {ONE_RUNS}",
+            owner.name
+        ),
+    })
+}
+
+/// Other claims whose volumes are the same disk.
+fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
+    if !matches!(
+        volume.attach_constraint,
+        AttachConstraint::Exclusive { .. } | AttachConstraint::SinglePod
+    ) {
+        return None;
+    }
+    let (workload, view) = (analysis.workload, analysis.facts.view);
+    let bound = view.claim(&workload.metadata.namespace, claim).found()?;
+    let own = view.volume(&bound.spec.volume_name).found()?;
+    let (twin, named, other) = view.twins(own).into_iter().find_map(|twin| {
+        let named = twin.claimed_by()?;
+        let others = users::others_of(analysis, &named.namespace, &named.name);
+        let apart = users::apart_of(analysis, others, volume);
+        Some((twin, named, *apart.first()?))
+    })?;
+    let passing = workload.ends() && other.ends();
+    let (kind, other) = (other.kind, other.metadata.shown_name());
+    Some(Hazard {
+        rule: RULE.code,
+        outcome: match passing {
+            true => Outcome::Delay,
+            false => Outcome::Stuck,
+        },
+        certainty: Certainty::Verified,
+        field_path: analysis.volume_path(volume),
+        volumes: vec![claim.into()],
+        excess: 1,
+        what: format!(
+            "claim \"{claim}\" and claim \"{}\" of {kind} {other} are one disk, as the volumes \"{}\" and \"{}\" have one handle, \"{}\" ({}); {}.",
+            named.name,
+            own.metadata.name,
+            twin.metadata.name,
+            own.spec.handle,
+            volume.driver,
+            match passing {
+                true => WAITS_FOR_THE_END,
+                false => WAITS,
+            }
+        ),
+        advice: "Give each workload a disk of its own, or let one of them alone use it.".to_owned(),
+        brief: format!(
+            "claim \"{claim}\" is the same disk as claim \"{}\"; {ONE_RUNS}",
+            named.name
+        ),
+    })
+}
+
+const WAITS: &str = "on another node the later one stays in ContainerCreating with a Multi-Attach error for as long as the first one runs";
+const WAITS_FOR_THE_END: &str =
+    "on another node the later one waits with a Multi-Attach error until the first one has run";
+const ONE_RUNS: &str = "on different nodes, only one of them can run";
 
 fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Hazard> {
     let apart: Vec<_> = match volume.attach_constraint {
         AttachConstraint::SinglePod => users::others(analysis, claim),
         AttachConstraint::Exclusive { .. } => users::apart(analysis, claim, volume),
-        AttachConstraint::Free | AttachConstraint::Unknown(_) => return None,
+        AttachConstraint::Free | AttachConstraint::Driver(_) | AttachConstraint::Unknown(_) => {
+            return None;
+        }
     };
     let single_pod = volume.attach_constraint == AttachConstraint::SinglePod;
     let workload = analysis.workload;
@@ -132,18 +233,15 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
         )
     } else if passing {
         (
-            "on another node the later one waits with a Multi-Attach error until the first one has run",
-            "apart, one waits for the other",
+            WAITS_FOR_THE_END,
+            "on different nodes, one waits for the other",
         )
     } else {
-        (
-            "on another node the later one stays in ContainerCreating with a Multi-Attach error for as long as the first one runs",
-            "apart, one of them never starts",
-        )
+        (WAITS, ONE_RUNS)
     };
     let (led_astray, way) = match pair(workload, &apart) {
         Some((follower, leader)) if !single_pod => follow(follower, leader, claim, analysis.facts),
-        _ => (String::new(), PIN.to_owned()),
+        _ => (String::new(), together(analysis, claim, &apart)),
     };
     Some(Hazard {
         rule: RULE.code,
@@ -169,6 +267,27 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
         },
         brief: format!("claim \"{claim}\" is also used by {first}; {brief}"),
     })
+}
+
+/// How those get to one node of which no one comes and goes. Who is kept there by affinity
+/// has what the others lack.
+fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String {
+    let (workload, facts) = (analysis.workload, analysis.facts);
+    let name = |it: &Workload| format!("{} {}", it.kind, it.metadata.shown_name());
+    if users::holds_together(workload, &users::all_others(analysis, claim), facts) {
+        let names = messages::some(apart.iter().map(|it| name(it)).collect());
+        return format!(
+            "Give {names} the pod labels and the required pod affinity that {} has",
+            name(workload)
+        );
+    }
+    match apart {
+        [first, rest @ ..] if users::holds_together(first, rest, facts) => format!(
+            "Give it the pod labels and the required pod affinity that {} has",
+            name(first)
+        ),
+        _ => PIN.to_owned(),
+    }
 }
 
 const PIN: &str = "Pin all of their pods to one node";
@@ -203,6 +322,24 @@ fn follow(
     let name = format!("{} {}", follower.kind, follower.metadata.shown_name());
     let (they, leading) = (pods_of(follower), pods_of(leader));
     let marks = users::marks(leader, claim);
+    let terms = &follower.template.affinity;
+    let leads_there = |term: &PodAffinityTerm| {
+        let selector = term.label_selector.as_ref();
+        selector.is_some_and(|it| it.matches(&marks)) && term.topology_key == HOSTNAME
+    };
+    if terms.iter().any(leads_there) && !terms.iter().all(leads_there) {
+        let text = format!(
+            "the required pod affinity of {name} also demands other pods on the same node, and no node has both once they run on different ones; "
+        );
+        let way = match follower.kind {
+            WorkloadKind::Job | WorkloadKind::CronJob => format!(
+                "Use a {} for each claim, or keep all of these pods on one node",
+                follower.kind
+            ),
+            _ => "Keep all of these pods on one node".to_owned(),
+        };
+        return (text, way);
+    }
     let is_led = affinity::strays(follower, leader, facts);
     let (led_astray, strays) = match is_led {
         None => (String::new(), Vec::new()),

@@ -60,6 +60,8 @@ pub(super) enum IndexKey<'a> {
     },
     /// It is a volume of this class that no claim has taken.
     FreeOfClass(&'a str),
+    /// It is a volume that its CSI driver calls so.
+    Handle(&'a str),
     /// It is a volume that names this claim.
     ClaimedBy { namespace: &'a str, claim: &'a str },
 }

@@ -8,6 +8,7 @@ use crate::model::lease::Lease;
 use crate::model::node::Node;
 use crate::model::object::{Namespace, Object, ObjectKind};
 use crate::model::pod::PodVolumeSource;
+use crate::model::runtime_class::RuntimeClass;
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
 use crate::model::workload::Workload;
@@ -25,6 +26,7 @@ pub enum StoredObject {
     Namespace(Box<Namespace>),
     Autoscaler(Box<Autoscaler>),
     Lease(Box<Lease>),
+    RuntimeClass(Box<RuntimeClass>),
 }
 
 impl StoredObject {
@@ -54,6 +56,7 @@ impl StoredObject {
             Object::Namespace(namespace) => Self::Namespace(Box::new(namespace)),
             Object::Autoscaler(autoscaler) => Self::Autoscaler(Box::new(autoscaler)),
             Object::Lease(lease) => Self::Lease(Box::new(lease)),
+            Object::RuntimeClass(class) => Self::RuntimeClass(Box::new(class)),
             Object::Scale(_) | Object::VolumeAttachment(_) => return None,
         })
     }
@@ -83,6 +86,9 @@ impl StoredObject {
             Self::Namespace(it) => ObjectKey::global(ObjectKind::Namespace, &it.metadata.name),
             Self::Autoscaler(it) => ObjectKey::of(ObjectKind::Autoscaler, &it.metadata),
             Self::Lease(it) => ObjectKey::of(ObjectKind::Lease, &it.metadata),
+            Self::RuntimeClass(it) => {
+                ObjectKey::global(ObjectKind::RuntimeClass, &it.metadata.name)
+            }
         }
     }
 
@@ -90,17 +96,7 @@ impl StoredObject {
     pub(super) fn traits(&self, add: &mut dyn FnMut(IndexKey<'_>)) {
         match self {
             Self::Workload(workload) => of_workload(workload, add),
-            Self::Volume(volume) if volume.spec.claim_ref.is_none() => {
-                add(IndexKey::FreeOfClass(volume.class()));
-            }
-            Self::Volume(volume) => {
-                if let Some(claim) = volume.claimed_by() {
-                    add(IndexKey::ClaimedBy {
-                        namespace: &claim.namespace,
-                        claim: &claim.name,
-                    });
-                }
-            }
+            Self::Volume(volume) => of_volume(volume, add),
             Self::StorageClass(_) => add(IndexKey::Kind(ObjectKind::StorageClass)),
             Self::Node(node) => {
                 add(IndexKey::Kind(ObjectKind::Node));
@@ -113,8 +109,27 @@ impl StoredObject {
                 kind: &autoscaler.spec.scale_target_ref.kind,
                 name: &autoscaler.spec.scale_target_ref.name,
             }),
-            Self::Claim(_) | Self::CsiDriver(_) | Self::Namespace(_) | Self::Lease(_) => {}
+            Self::Claim(_)
+            | Self::CsiDriver(_)
+            | Self::Namespace(_)
+            | Self::Lease(_)
+            | Self::RuntimeClass(_) => {}
         }
+    }
+}
+
+fn of_volume(volume: &Volume, add: &mut dyn FnMut(IndexKey<'_>)) {
+    if volume.spec.claim_ref.is_none() {
+        add(IndexKey::FreeOfClass(volume.class()));
+    }
+    if let Some(claim) = volume.claimed_by() {
+        add(IndexKey::ClaimedBy {
+            namespace: &claim.namespace,
+            claim: &claim.name,
+        });
+    }
+    if !volume.spec.handle.is_empty() {
+        add(IndexKey::Handle(&volume.spec.handle));
     }
 }
 
@@ -131,6 +146,12 @@ fn of_workload(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
                 claim: name,
             });
         }
+    }
+    for (claim, _) in workload.ephemeral_claims() {
+        add(IndexKey::Claim {
+            namespace,
+            claim: &claim,
+        });
     }
     for template in &workload.claim_templates {
         let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
@@ -169,5 +190,6 @@ typed!(
     Node,
     Namespace,
     Autoscaler,
-    Lease
+    Lease,
+    RuntimeClass
 );

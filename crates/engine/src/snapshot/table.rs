@@ -11,7 +11,7 @@ use crate::model::object::ObjectKind;
 use crate::model::workload::WorkloadKind;
 
 /// How many kinds there are, workloads and others.
-const KINDS: usize = WORKLOAD_KINDS + 10;
+const KINDS: usize = WORKLOAD_KINDS + 11;
 
 const WORKLOAD_KINDS: usize = WorkloadKind::ALL.len();
 
@@ -29,6 +29,7 @@ pub(super) const fn number(kind: ObjectKind) -> usize {
         ObjectKind::Scale => WORKLOAD_KINDS + 7,
         ObjectKind::Lease => WORKLOAD_KINDS + 8,
         ObjectKind::VolumeAttachment => WORKLOAD_KINDS + 9,
+        ObjectKind::RuntimeClass => WORKLOAD_KINDS + 10,
     }
 }
 
@@ -419,6 +420,7 @@ mod tests {
             ObjectKind::Scale,
             ObjectKind::Lease,
             ObjectKind::VolumeAttachment,
+            ObjectKind::RuntimeClass,
         ];
         let numbers: Vec<_> = workloads.chain(others).map(number).collect();
         assert_eq!(numbers, (0..KINDS).collect::<Vec<_>>());

@@ -18,6 +18,7 @@ use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Namespace, ObjectKind};
 use crate::model::pod::PodVolumeSource;
+use crate::model::runtime_class::RuntimeClass;
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
 use crate::model::workload::{Workload, WorkloadKind};
@@ -190,6 +191,28 @@ impl<'a> View<'a> {
             .min_by(|a, b| a.metadata.name.cmp(&b.metadata.name))
     }
 
+    /// The other persistent volumes that are the same volume to the attach-detach
+    /// controller and belong to a claim.
+    #[must_use]
+    pub fn twins(&self, volume: &Volume) -> Vec<&'a Volume> {
+        if volume.spec.handle.is_empty() {
+            return Vec::new();
+        }
+        self.uses_all(ObjectKind::Volume, "");
+        self.members(IndexKey::Handle(&volume.spec.handle))
+            .filter(|other: &&Volume| {
+                other.is_same_as(volume)
+                    && other.metadata.name != volume.metadata.name
+                    && other.claimed_by().is_some()
+            })
+            .collect()
+    }
+
+    /// The runtime class `name`.
+    pub fn runtime_class(&self, name: &str) -> Lookup<&'a RuntimeClass> {
+        self.find(ObjectKind::RuntimeClass, "", name)
+    }
+
     /// The storage class `name`.
     pub fn storage_class(&self, name: &str) -> Lookup<&'a StorageClass> {
         self.find(ObjectKind::StorageClass, "", name)
@@ -325,14 +348,14 @@ impl<'a> View<'a> {
     }
 
     /// The workloads that use the claim, by its name in their template or, for a
-    /// StatefulSet, by the name its claim template makes. Workloads whose owner
-    /// is judged are left out.
+    /// StatefulSet or a bare pod, by the name its claim template makes. Workloads whose
+    /// owner is judged are left out.
     #[must_use]
     pub fn workloads_using(&self, namespace: &str, claim: &str) -> Vec<&'a Workload> {
         let uses = |workload: &Workload| {
             workload.template.volumes.iter().any(
                 |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim),
-            )
+            ) || workload.ephemeral_claim(claim).is_some()
         };
         let by_name = self
             .members(IndexKey::Claim { namespace, claim })

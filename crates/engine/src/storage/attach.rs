@@ -137,6 +137,7 @@ mod tests {
             },
             spec: CsiDriverSpec {
                 attach_required: Some(attach_required),
+                ..CsiDriverSpec::default()
             },
         }
     }

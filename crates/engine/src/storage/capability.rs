@@ -5,6 +5,7 @@ use super::condition::{ClaimFacts, Claimant, Condition, ConditionState};
 use super::entry::{Confidence, Entry, Rwop};
 use super::modes::ClassModes;
 use super::reach::Reach;
+use super::second_use::SecondUse;
 use crate::model::access_mode::{AccessModes, VolumeMode};
 use crate::model::claim::Claim;
 
@@ -130,6 +131,24 @@ impl Catalog {
         self.get(provisioner).map_or(NodeLocal::No, |entry| {
             node_local(entry, &parameters.into_iter(), Claimant::default())
         })
+    }
+
+    /// What becomes of a second use of such volumes, where nothing attaches; `None`: not
+    /// known, as where a parameter decides and `parameters` are not at hand.
+    pub fn second_use<'p>(
+        &self,
+        provisioner: &str,
+        parameters: Option<impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>>,
+    ) -> Option<SecondUse> {
+        let entry = self.get(provisioner)?;
+        let entry = self.successor(entry).unwrap_or(entry);
+        let Some(parameters) = parameters else {
+            let decides = |condition: &Condition| condition.second_use.is_some();
+            let is_open = entry.conditions.iter().any(decides);
+            return entry.second_use.filter(|_| !is_open);
+        };
+        let parameters = parameters.into_iter();
+        last_met(entry, &parameters, Claimant::default(), |it| it.second_use).or(entry.second_use)
     }
 
     /// The driver that took an in-tree provisioner over.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::modes;
 use super::reach::Reach;
+use super::second_use::SecondUse;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 
@@ -39,6 +40,8 @@ pub(super) struct Condition {
     pub(super) pv_node_affinity: Option<bool>,
     /// How far the volumes reach then; `None`: as without the condition.
     pub(super) reach: Option<Reach>,
+    /// What becomes of a second use then; `None`: as without the condition.
+    pub(super) second_use: Option<SecondUse>,
     /// A sentence for whoever meets the condition.
     pub(super) note: Option<Text>,
     filesystem: Effect,
@@ -274,6 +277,8 @@ struct RawCondition {
     #[serde(default)]
     reach: Option<Reach>,
     #[serde(default)]
+    second_use: Option<SecondUse>,
+    #[serde(default)]
     note: Option<Text>,
 }
 
@@ -311,6 +316,7 @@ impl TryFrom<RawCondition> for Condition {
             node_local: raw.node_local,
             pv_node_affinity: raw.pv_node_affinity,
             reach: raw.reach,
+            second_use: raw.second_use,
             note: raw.note,
             filesystem: Effect {
                 add: raw.filesystem_add.unwrap_or_default(),

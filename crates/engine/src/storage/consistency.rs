@@ -192,6 +192,7 @@ fn a_condition_changes_something_and_grants_only_what_it_is_asked_about() {
             let changes = effects != [Effect::default(); 2]
                 || condition.node_local.is_some()
                 || condition.reach.is_some()
+                || condition.second_use.is_some()
                 || condition.note.is_some();
             assert!(changes, "{}: {} does nothing", entry.name, condition.when);
             assert!(

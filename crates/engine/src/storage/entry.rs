@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::condition::Condition;
 use super::modes;
 use super::reach::Reach;
+use super::second_use::SecondUse;
 use crate::model::Text;
 use crate::model::access_mode::{AccessModes, VolumeMode};
 
@@ -33,6 +34,8 @@ pub struct Entry {
     pub(super) own_scheduler: bool,
     /// How far a ReadWriteOnce volume can follow its pod; `None`: not known.
     pub reach: Option<Reach>,
+    /// What becomes of a second use where nothing attaches; `None`: not known.
+    pub(super) second_use: Option<SecondUse>,
     /// A sentence worth showing.
     pub(super) note: Option<Text>,
     filesystem: ModeList,
@@ -161,6 +164,7 @@ impl Entry {
             pv_node_affinity: None,
             own_scheduler: false,
             reach: None,
+            second_use: None,
             note: None,
             filesystem: ModeList::UNKNOWN,
             block: ModeList::UNKNOWN,
@@ -194,6 +198,8 @@ pub(super) struct RawEntry {
     own_scheduler: bool,
     #[serde(default)]
     reach: Option<Reach>,
+    #[serde(default)]
+    second_use: Option<SecondUse>,
     confidence: Confidence,
     #[serde(default)]
     note: Option<Text>,
@@ -224,6 +230,7 @@ impl RawEntry {
             pv_node_affinity: self.pv_node_affinity,
             own_scheduler: self.own_scheduler,
             reach: self.reach,
+            second_use: self.second_use,
             note: self.note,
             attach_stated: false,
         }

@@ -25,6 +25,7 @@ mod glob;
 mod modes;
 mod overrides;
 mod reach;
+mod second_use;
 mod summary;
 mod support;
 
@@ -42,5 +43,6 @@ pub use self::entry::{Confidence, Entry, ModeList};
 pub use self::modes::{ClassModes, ModesError};
 pub use self::overrides::{OverrideError, ProvisionerOverride};
 pub use self::reach::Reach;
+pub use self::second_use::SecondUse;
 pub use self::summary::{ClassSummary, ConditionalModes, ModeSummary};
 pub use self::support::Support;

@@ -85,6 +85,11 @@ impl ClassSummary {
                 notes.push(note.clone());
             }
         }
+        if let Attach::NotRequired { .. } = attach
+            && let Some(second) = catalog.second_use(class.driver(), Some(class.parameters.iter()))
+        {
+            notes.insert(0, second.text().into());
+        }
         Self {
             class: class.metadata.name.clone(),
             provisioner: class.provisioner.clone(),

@@ -11,7 +11,7 @@ use engine::analysis::volumes::claims;
 use engine::model::Text;
 use engine::model::claim::Claim;
 use engine::model::object::{Object, ObjectKind};
-use engine::model::workload::Workload;
+use engine::model::workload::{Workload, WorkloadKind};
 use engine::snapshot::{BatchOrder, Snapshot};
 use manifest::helm_hook::HelmHook;
 
@@ -291,9 +291,21 @@ impl Walk<'_, '_> {
         for template in &workload.claim_templates {
             self.storage(template);
         }
+        let ephemeral: Vec<_> = workload.ephemeral_claims().collect();
+        for (claim, template) in ephemeral {
+            self.storage(template);
+            if depth == Depth::JudgedObject {
+                let key = (ObjectKind::Claim, namespace.clone(), claim.into());
+                self.users(number, &key, None);
+            }
+        }
+        let runtime_class = &workload.template.runtime_class;
+        if !runtime_class.is_empty() {
+            self.named(&global(ObjectKind::RuntimeClass, runtime_class));
+        }
         for claim in claims(workload) {
             let key = (ObjectKind::Claim, namespace.clone(), claim.clone());
-            if let Some(definition) = self.claim(number, &key, depth)
+            if let Some(definition) = self.claim(number, workload.kind, &key, depth)
                 && shares
             {
                 self.users(number, &key, definition);
@@ -321,7 +333,13 @@ impl Walk<'_, '_> {
 
     /// Takes a claim that the workload number `number` names. Whom it stands for: `None`
     /// where several definitions are equally near, `Some(None)` where there is none.
-    fn claim(&mut self, number: usize, key: &Key, depth: Depth) -> Option<Option<usize>> {
+    fn claim(
+        &mut self,
+        number: usize,
+        kind: WorkloadKind,
+        key: &Key,
+        depth: Depth,
+    ) -> Option<Option<usize>> {
         let scopes = self.scopes;
         let source = scopes.source(number);
         let (_, _, claim) = key;
@@ -335,9 +353,21 @@ impl Walk<'_, '_> {
             )
         };
         match scopes.answer(source, key) {
+            // A pod that tries something out does not mean the claim of another folder.
+            Answer::One(definition)
+                if kind == WorkloadKind::Pod
+                    && !scopes.places.belongs_to(source, scopes.source(definition)) =>
+            {
+                Some(None)
+            }
             Answer::One(definition) => {
                 self.take(definition, Depth::Fact);
                 let defined = scopes.source(definition);
+                if depth == Depth::JudgedObject
+                    && let Object::Claim(claim) = scopes.object(definition)
+                {
+                    self.twins(number, claim);
+                }
                 if depth == Depth::JudgedObject && scopes.places.is_apart(source, defined) {
                     self.assumed.push(note(apart(claim, scopes.name(defined))));
                 }
@@ -353,6 +383,18 @@ impl Walk<'_, '_> {
                 self.claim_elsewhere(number, claim, key, depth);
                 Some(None)
             }
+        }
+    }
+
+    /// Takes the other claims of the volume that `claim` is bound to, and who uses them.
+    fn twins(&mut self, number: usize, claim: &Claim) {
+        let scopes = self.scopes;
+        for twin in scopes.claims_of_twins(claim) {
+            let definition = scopes.one(scopes.source(number), &twin);
+            if let Some(definition) = definition {
+                self.take(definition, Depth::Fact);
+            }
+            self.users(number, &twin, definition);
         }
     }
 

@@ -85,6 +85,12 @@ impl Places {
             }
     }
 
+    /// Whether two sources lie in one folder or one inside the other, or are taken by one
+    /// kustomization.
+    pub(super) fn belongs_to(&self, from: usize, to: usize) -> bool {
+        self.is_beside(from, to) || self.all[from].is_taken_with(&self.all[to])
+    }
+
     /// Whether two sources lie in folders apart: neither in the folder of the other, nor
     /// in two folders side by side, nor taken by one kustomization.
     pub(super) fn is_apart(&self, from: usize, to: usize) -> bool {

@@ -1,0 +1,77 @@
+//! What admission adds to the constraints of a pod template: the node selector of its
+//! namespace, and what its RuntimeClass says of nodes and taints.
+
+use super::Facts;
+use crate::model::Text;
+use crate::model::labels::Labels;
+use crate::model::metadata::NODE_SELECTORS;
+use crate::model::node::{Node, Toleration};
+use crate::model::pod::HOSTNAME;
+use crate::model::runtime_class::RuntimeScheduling;
+use crate::model::workload::Workload;
+
+/// What admission adds to a pod template.
+#[derive(Clone, Default)]
+pub(super) struct Additions<'a> {
+    /// Labels that nodes must have because of the namespace.
+    namespace: Labels,
+    runtime: Option<&'a RuntimeScheduling>,
+    /// Tolerations of the resources that the pods ask for.
+    resources: Box<[Toleration]>,
+}
+
+impl<'a> Additions<'a> {
+    pub(super) fn of(workload: &Workload, facts: Facts<'a>) -> Self {
+        let view = facts.view;
+        let namespace = view.namespace(&workload.metadata.namespace).found();
+        let selectors = namespace.into_iter().flat_map(|namespace| {
+            let annotations = &namespace.metadata.annotations;
+            NODE_SELECTORS.iter().filter_map(|key| annotations.get(key))
+        });
+        let name = &workload.template.runtime_class;
+        let runtime = (!name.is_empty()).then(|| view.runtime_class(name).found());
+        Self {
+            namespace: selectors.flat_map(pairs).collect(),
+            runtime: runtime.flatten().map(|class| &class.scheduling),
+            resources: Box::default(),
+        }
+    }
+
+    /// The same with tolerations of taints that are called like one of the resources.
+    pub(super) fn tolerating(&self, resources: &[Text]) -> Self {
+        let toleration = |resource: &Text| Toleration {
+            key: resource.clone(),
+            operator: "Exists".into(),
+            effect: "NoSchedule".into(),
+            ..Toleration::default()
+        };
+        Self {
+            resources: resources.iter().map(toleration).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether the labels that are added choose `node`.
+    pub(super) fn select(&self, node: &Node) -> bool {
+        let labels = &node.metadata.labels;
+        self.namespace.is_subset(labels)
+            && (self.runtime).is_none_or(|runtime| runtime.node_selector.is_subset(labels))
+    }
+
+    pub(super) fn tolerations(&self) -> impl Iterator<Item = &Toleration> + Clone {
+        let runtime = self.runtime.into_iter().flat_map(|it| &it.tolerations);
+        runtime.chain(&self.resources)
+    }
+
+    /// The host to which the labels that are added lead.
+    pub(super) fn host(&self) -> Option<&str> {
+        let runtime = || self.runtime?.node_selector.get(HOSTNAME);
+        self.namespace.get(HOSTNAME).or_else(runtime)
+    }
+}
+
+/// The pairs of `key=value,…`.
+fn pairs(selector: &str) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = selector.split(',').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(key, value)| (key.trim(), value.trim()))
+}

@@ -1,0 +1,66 @@
+//! Volumes whose access modes promise what their driver does not keep. Kubernetes goes by
+//! the label; the driver does not.
+
+use super::Facts;
+use super::attach_constraint::ByDriver;
+use super::binding::class_of;
+use super::volumes::attach;
+use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::model::claim::Claim;
+use crate::model::in_tree::csi_driver_of;
+use crate::model::storage_class::StorageClass;
+use crate::model::volume::{Volume, VolumeSource};
+use crate::storage::{Attach, ClassModes, Support};
+
+/// What the driver does with a volume of `claim` that is labelled for several nodes.
+pub fn mislabelled(volume: &Volume, claim: &Claim, facts: Facts<'_>) -> Option<ByDriver> {
+    let driver = match &volume.spec.source {
+        VolumeSource::Csi(driver) => driver.as_str(),
+        // What Kubernetes still attaches itself never sees a CSI driver.
+        VolumeSource::InTree(in_tree) => Some(csi_driver_of(in_tree.provisioner))
+            .filter(|driver| *driver != in_tree.provisioner)?,
+        VolumeSource::Unknown => return None,
+    };
+    let (modes, mode) = (volume.spec.access_modes, volume.spec.volume_mode);
+    if is_never_attached(modes, driver, facts) {
+        return Some(ByDriver::NeverAttached);
+    }
+    let shared = AccessModes::of(&[AccessMode::ReadWriteMany, AccessMode::ReadOnlyMany]);
+    let promised = modes.common(shared);
+    if promised.is_empty() || !matches!(attach(driver, facts), Attach::Required { .. }) {
+        return None;
+    }
+    let class = class_of(claim, facts).ok();
+    let class = class.filter(|class| csi_driver_of(class.driver()) == driver);
+    match support(driver, class, mode, promised, facts) {
+        Support::Refused { modes } => Some(ByDriver::CannotShare(modes)),
+        _ => None,
+    }
+}
+
+/// Whether the external-attacher attaches volumes with these modes to no node at all.
+#[must_use]
+pub fn is_never_attached(modes: AccessModes, driver: &str, facts: Facts<'_>) -> bool {
+    modes.contains(AccessMode::ReadWriteOnce)
+        && modes.contains(AccessMode::ReadOnlyMany)
+        && !modes.contains(AccessMode::ReadWriteMany)
+        && match attach(driver, facts) {
+            Attach::Required { .. } => true,
+            Attach::Assumed => !facts.view.is_partial(),
+            _ => false,
+        }
+}
+
+fn support(
+    driver: &str,
+    class: Option<&StorageClass>,
+    mode: VolumeMode,
+    modes: AccessModes,
+    facts: Facts<'_>,
+) -> Support {
+    let parameters = class.into_iter().flat_map(|it| it.parameters.iter());
+    let annotations = class.map(|it| &it.metadata.annotations);
+    let stated = ClassModes::from_annotations(|key| annotations?.get(key)).unwrap_or_default();
+    let capability = facts.catalog.capability(driver, parameters, mode, None);
+    capability.with_stated(stated).judge(modes)
+}

@@ -1,0 +1,161 @@
+//! What is read of a pod's containers.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::Text;
+use super::amount::Amount;
+use super::de::nullable;
+use super::node::ExtendedResources;
+use super::pod::PodVolume;
+
+/// What is read of a container.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Container {
+    #[serde(deserialize_with = "nullable")]
+    ports: Vec<Port>,
+    #[serde(deserialize_with = "nullable")]
+    resources: Resources,
+    /// `Always` for an init container that keeps running beside the others.
+    restart_policy: Option<Text>,
+    #[serde(deserialize_with = "nullable")]
+    volume_mounts: Vec<Use>,
+    #[serde(deserialize_with = "nullable")]
+    volume_devices: Vec<Use>,
+    #[serde(deserialize_with = "nullable")]
+    security_context: ContainerSecurity,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Port {
+    host_port: Option<Amount>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Resources {
+    #[serde(deserialize_with = "nullable")]
+    limits: ExtendedResources,
+    #[serde(deserialize_with = "nullable")]
+    requests: ExtendedResources,
+}
+
+/// The name of a volume that a container mounts, or maps as a device.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Use {
+    #[serde(deserialize_with = "nullable")]
+    name: Text,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ContainerSecurity {
+    #[serde(deserialize_with = "nullable")]
+    privileged: bool,
+    se_linux_options: Option<SeLinuxOptions>,
+}
+
+/// What is read of a pod's own security context.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct PodSecurity {
+    se_linux_options: Option<SeLinuxOptions>,
+    /// `Recursive` where volumes are relabelled file by file instead of mounted with a label.
+    #[serde(deserialize_with = "nullable")]
+    se_linux_change_policy: Text,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SeLinuxOptions {
+    #[serde(deserialize_with = "nullable")]
+    user: Text,
+    #[serde(deserialize_with = "nullable")]
+    role: Text,
+    #[serde(deserialize_with = "nullable")]
+    r#type: Text,
+    #[serde(deserialize_with = "nullable")]
+    level: Text,
+}
+
+impl SeLinuxOptions {
+    /// The label. Without a level it is the container runtime that chooses one.
+    fn label(&self) -> Option<Text> {
+        let Self {
+            user,
+            role,
+            r#type,
+            level,
+        } = self;
+        (!level.is_empty()).then(|| format!("{user}:{role}:{type}:{level}").into())
+    }
+}
+
+/// The containers of a pod, by kind.
+#[derive(Clone, Copy)]
+pub(super) struct Containers<'a> {
+    pub(super) main: &'a [Container],
+    pub(super) init: &'a [Container],
+    pub(super) ephemeral: &'a [Container],
+}
+
+impl Containers<'_> {
+    pub(super) fn take_host_port(self, host_network: bool) -> bool {
+        let always = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+        (self.main.iter())
+            .chain(self.init.iter().filter(always))
+            .flat_map(|container| &container.ports)
+            // With the node's own network, every port of a container is one of the node.
+            .any(|port| {
+                host_network || matches!(port.host_port, Some(Amount::Count(number)) if number != 0)
+            })
+    }
+
+    pub(super) fn extended_resources(self) -> Box<[Text]> {
+        let mut names: Vec<Text> = (self.main.iter().chain(self.init))
+            .flat_map(|container| [&container.resources.limits, &container.resources.requests])
+            .flat_map(|resources| resources.0.iter().cloned())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_boxed_slice()
+    }
+
+    /// Marks each volume with whether, and under which SELinux label, containers use it.
+    /// Without any container the template is a fragment, and nothing is known.
+    pub(super) fn mark(self, volumes: &mut [PodVolume], pod: &PodSecurity) {
+        if volumes.is_empty() || self.main.is_empty() {
+            return;
+        }
+        let by_label = pod.se_linux_change_policy != "Recursive";
+        // A label that is not known, or not the same in all of them, is empty.
+        let mut uses: HashMap<&Text, Text> = HashMap::new();
+        for container in self.main.iter().chain(self.init).chain(self.ephemeral) {
+            let security = &container.security_context;
+            let own = security.se_linux_options.as_ref();
+            let label = (own.or(pod.se_linux_options.as_ref()))
+                .filter(|_| by_label && !security.privileged)
+                .and_then(SeLinuxOptions::label)
+                .unwrap_or_default();
+            let used = container.volume_mounts.iter();
+            for Use { name } in used.chain(&container.volume_devices) {
+                uses.entry(name)
+                    .and_modify(|other| {
+                        if *other != label {
+                            *other = Text::default();
+                        }
+                    })
+                    .or_insert_with(|| label.clone());
+            }
+        }
+        for volume in volumes {
+            let label = uses.get(&volume.name);
+            volume.mounted = label.is_some();
+            volume.selinux_label = label.cloned().unwrap_or_default();
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! A volume's access modes promise what its driver cannot keep.
+//!
+//! # Fires on
+//!
+//! * A PersistentVolume with ReadWriteMany or ReadOnlyMany whose driver cannot give it (an
+//!   EBS file system), where pods may be on two nodes: several replicas (`stuck`), a
+//!   rolling update that may not stop the old pod first (`deadlock`), two workloads
+//!   (`stuck`). Also on the claim, if it asks for that mode.
+//! * A PersistentVolume with ReadWriteOnce and ReadOnlyMany together and without
+//!   ReadWriteMany, whose driver attaches; and a claim that asks a class for both:
+//!   `stuck`.
+//!
+//! # Why
+//!
+//! The attach-detach controller goes by the access modes of the PersistentVolume, which
+//! anybody can write; for volumes made by hand nobody checks them. It lets a second node
+//! pass, and the driver refuses to attach there: the pod stays in `ContainerCreating`.
+//! ReadWriteOnce beside ReadOnlyMany makes nothing shareable: the external-attacher
+//! refuses the pair for every node (`CSI does not support ReadOnlyMany and ReadWriteOnce
+//! on the same PersistentVolume`), so that no pod ever starts.
+//!
+//! # Example
+//!
+//! ```yaml
+//! apiVersion: v1
+//! kind: PersistentVolume
+//! metadata: {name: media}
+//! spec:
+//!   accessModes: [ReadWriteMany]
+//!   csi: {driver: ebs.csi.aws.com, volumeHandle: vol-1, fsType: ext4}
+//! ```
+//!
+//! # What to do
+//!
+//! Label the volume with what its driver gives; the access modes of a PersistentVolume,
+//! unlike those of a claim, can be changed. If several nodes must have the data, move it
+//! to a class that can give ReadWriteMany.
+//!
+//! # Silent on
+//!
+//! Drivers of which it is not verified what they can give, drivers that do not attach,
+//! and single pods with Recreate on a volume that promises too much.
+
+use super::hazard::Hazard;
+use super::unguarded_volume::{Clash, Scene, by_driver, clashes};
+use super::{Certainty, ClaimReview, On, Outcome, Rule, messages};
+use crate::analysis::binding::{class_of, fitting};
+use crate::analysis::mislabelled::{is_never_attached, mislabelled};
+use crate::analysis::{Analysis, ByDriver, UsedVolume};
+use crate::model::access_mode::AccessModes;
+
+pub(super) const RULE: Rule = Rule {
+    code: "mislabelled-volume",
+    source: include_str!("mislabelled_volume.rs"),
+    on: &[On::Workload(judge), On::Claim(judge_claim)],
+};
+
+const NEVER: &str = "Set the access modes of the PersistentVolume to ReadWriteOnce alone.";
+
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    if !analysis.workload.has_pods() {
+        return;
+    }
+    for (volume, driver) in by_driver(analysis) {
+        match driver {
+            ByDriver::NeverAttached => found.push(Hazard {
+                outcome: Outcome::Stuck,
+                field_path: analysis.volume_path(volume),
+                volumes: vec![volume.shown_name().clone()],
+                ..never(&messages::quoted(volume))
+            }),
+            ByDriver::CannotShare(modes) => {
+                found.extend(
+                    clashes(analysis, volume, driver)
+                        .map(|clash| cannot_share(analysis, volume, modes, &clash)),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn judge_claim(review: &ClaimReview<'_>, found: &mut Vec<Hazard>) {
+    let (claim, facts) = (review.claim, review.facts);
+    // What is there cannot be changed, but for its size, and binding is an update too.
+    if review.old.is_some() {
+        return;
+    }
+    let class = class_of(claim, facts).ok();
+    let class_name = class.map_or("", |class| class.metadata.name.as_str());
+    let volume = match claim.spec.volume_name.as_str() {
+        "" => fitting(claim, class, class_name, facts),
+        name => facts.view.volume(name).found(),
+    };
+    let by_driver = match (volume, class) {
+        (Some(volume), _) => mislabelled(volume, claim, facts),
+        // What the class does not give, another rule reports.
+        (None, Some(class)) if claim.spec.volume_name.is_empty() => {
+            let given =
+                facts
+                    .catalog
+                    .capability_of_claim(class.driver(), class.parameters.iter(), claim);
+            let is_given = claim
+                .spec
+                .access_modes
+                .is_subset(given.granted().unwrap_or_default());
+            (is_given && is_never_attached(claim.spec.access_modes, class.driver(), facts))
+                .then_some(ByDriver::NeverAttached)
+        }
+        _ => None,
+    };
+    let blank = match by_driver {
+        Some(ByDriver::NeverAttached) => never("it"),
+        Some(ByDriver::CannotShare(modes)) if !claim.spec.access_modes.common(modes).is_empty() => {
+            let name = volume.map_or("", |volume| volume.metadata.name.as_str());
+            Hazard {
+                what: format!(
+                    "its volume \"{name}\" is labelled {modes}, which its driver cannot give, so a pod on a second node stays in ContainerCreating."
+                ),
+                ..too_much(modes)
+            }
+        }
+        _ => return,
+    };
+    found.push(Hazard {
+        field_path: "spec.accessModes".to_owned(),
+        volumes: vec![claim.metadata.name.clone()],
+        ..blank
+    });
+}
+
+/// A volume with ReadWriteOnce and ReadOnlyMany. `it` is how the sentence calls it.
+fn never(it: &str) -> Hazard {
+    Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Stuck,
+        certainty: Certainty::Verified,
+        field_path: String::new(),
+        volumes: Vec::new(),
+        excess: 0,
+        what: format!(
+            "{it} has the access modes ReadWriteOnce and ReadOnlyMany, which the external-attacher refuses together, so no pod with it ever starts."
+        ),
+        advice: NEVER.to_owned(),
+        brief:
+            "ReadWriteOnce and ReadOnlyMany together are never attached; use ReadWriteOnce alone"
+                .to_owned(),
+    }
+}
+
+fn too_much(modes: AccessModes) -> Hazard {
+    Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Stuck,
+        certainty: Certainty::Verified,
+        field_path: String::new(),
+        volumes: Vec::new(),
+        excess: 0,
+        what: String::new(),
+        advice: "Set the access modes of the PersistentVolume to what the driver gives, or move the data to a class that can give ReadWriteMany.".to_owned(),
+        brief: format!("the volume is labelled {modes}, which its driver cannot give"),
+    }
+}
+
+fn cannot_share(
+    analysis: &Analysis<'_>,
+    volume: &UsedVolume,
+    modes: AccessModes,
+    clash: &Clash<'_>,
+) -> Hazard {
+    let scene = Scene::of(analysis, volume, clash);
+    Hazard {
+        outcome: scene.outcome,
+        field_path: scene.field,
+        volumes: vec![volume.shown_name().clone()],
+        excess: scene.excess,
+        what: format!(
+            "{} is labelled {modes}, but {} attaches it to one node only, and {}; {}, so {}.",
+            messages::quoted(volume),
+            volume.driver,
+            analysis.placement.eligible,
+            scene.seen,
+            scene.refused
+        ),
+        advice: format!(
+            "{}, or move the data to a class that can give ReadWriteMany.{}",
+            scene.advice,
+            messages::shared_class(analysis)
+        ),
+        brief: format!(
+            "{} is labelled {modes}, which {} cannot give; {}",
+            messages::quoted(volume),
+            volume.driver,
+            scene.brief
+        ),
+        ..too_much(modes)
+    }
+}

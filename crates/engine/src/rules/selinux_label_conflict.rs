@@ -1,0 +1,119 @@
+//! Pods of different SELinux labels share a volume that a node mounts with one label.
+//!
+//! # Fires on
+//!
+//! Two workloads that use one claim with different `seLinuxOptions`, where the CSIDriver
+//! object says `seLinuxMount: true`, the labels are known (they have a level), and their
+//! pods may be on one node. The outcome is `stuck`, as a warning: whether nodes enforce
+//! SELinux, and whether the cluster mounts with labels (Kubernetes 1.37 does by default),
+//! no object shows.
+//!
+//! # Why
+//!
+//! With `-o context` a node mounts a volume with the label of the first pod. A pod with
+//! another label stays in `ContainerCreating` on that node: `conflicting SELinux labels of
+//! volume`. So what helps a ReadWriteOnce volume, pods on one node, is what hurts here, and
+//! ReadWriteMany does not help either.
+//!
+//! # Example
+//!
+//! ```yaml
+//! # Deployment "web" uses claim "media" with level s0:c10,c20; and
+//! apiVersion: batch/v1
+//! kind: Job
+//! metadata: {name: resize}
+//! spec:
+//!   template:
+//!     spec:
+//!       securityContext: {seLinuxOptions: {level: "s0:c30,c40"}}
+//!       volumes:
+//!       - name: media
+//!         persistentVolumeClaim: {claimName: media}
+//! ```
+//!
+//! # What to do
+//!
+//! Give both the same `seLinuxOptions`, or both
+//! `securityContext: {seLinuxChangePolicy: Recursive}`.
+//!
+//! # Silent on
+//!
+//! Labels without a level, containers of one pod with several labels, privileged
+//! containers, `seLinuxChangePolicy: Recursive`, drivers without `seLinuxMount`, and
+//! pods that are never on one node.
+
+use super::hazard::Hazard;
+use super::{Certainty, On, Outcome, Rule, messages};
+use crate::analysis::{Analysis, AttachConstraint, UsedVolume, users};
+use crate::model::Text;
+use crate::model::pod::PodVolumeSource;
+use crate::model::workload::Workload;
+
+pub(super) const RULE: Rule = Rule {
+    code: "selinux-label-conflict",
+    source: include_str!("selinux_label_conflict.rs"),
+    on: &[On::Workload(judge)],
+};
+
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    let has_label = |workload: &Workload| {
+        let mut volumes = workload.template.volumes.iter();
+        volumes.any(|volume| !volume.selinux_label.is_empty())
+    };
+    if analysis.workload.has_pods() && has_label(analysis.workload) {
+        let volumes = analysis.volumes.iter();
+        found.extend(volumes.filter_map(|volume| conflict(analysis, volume)));
+    }
+}
+
+fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
+    let claim = volume.claim.as_ref()?;
+    let own = label(analysis.workload, claim)?;
+    let driver = analysis.facts.view.csi_driver(&volume.driver).found()?;
+    if !driver.spec.selinux_mount {
+        return None;
+    }
+    let mut others = users::others(analysis, claim);
+    if matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. }) {
+        // What may be on two nodes is another rule's business.
+        let apart = users::apart(analysis, claim, volume);
+        others.retain(|other| !apart.iter().any(|it| std::ptr::eq(*it, *other)));
+    }
+    let (other, theirs) = others.into_iter().find_map(|other| {
+        let theirs = label(other, claim).filter(|theirs| *theirs != own)?;
+        Some((other, theirs))
+    })?;
+    let name = format!("{} {}", other.kind, other.metadata.shown_name());
+    Some(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Stuck,
+        certainty: Certainty::Assumed,
+        field_path: format!("{}.securityContext", analysis.workload.kind.pod_spec_path()),
+        volumes: vec![claim.clone()],
+        excess: 0,
+        what: format!(
+            "{} is used with the SELinux label {} here and {} by {name}, and {} mounts with one label a node: where SELinux is enforced, the later pod on a node stays in ContainerCreating.",
+            messages::quoted(volume),
+            shown(own),
+            shown(theirs),
+            volume.driver
+        ),
+        advice: "Give both the same seLinuxOptions, or set securityContext.seLinuxChangePolicy to Recursive in both."
+            .to_owned(),
+        brief: format!("{} and {name} use one volume with different SELinux labels", messages::quoted(volume)),
+    })
+}
+
+/// The label with which the workload's pods use the claim.
+fn label<'a>(workload: &'a Workload, claim: &str) -> Option<&'a Text> {
+    let mut volumes = workload.template.volumes.iter();
+    let volume = volumes.find(
+        |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim),
+    )?;
+    (!volume.selinux_label.is_empty()).then_some(&volume.selinux_label)
+}
+
+/// Without the parts that it leaves to the system.
+fn shown(label: &str) -> &str {
+    label.trim_start_matches(':')
+}

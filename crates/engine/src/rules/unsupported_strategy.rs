@@ -1,0 +1,92 @@
+//! The update strategy has a type that the API server refuses.
+//!
+//! # Fires on
+//!
+//! A Deployment whose `spec.strategy.type` is neither `Recreate` nor `RollingUpdate`, and
+//! a StatefulSet or DaemonSet whose `spec.updateStrategy.type` is neither `RollingUpdate`
+//! nor `OnDelete`. The outcome is `refused`.
+//!
+//! # Why
+//!
+//! The API server answers `Unsupported value`, so the repair that somebody believes to
+//! have made never reaches the cluster. Types are compared letter by letter: `recreate` is
+//! refused. StatefulSets and DaemonSets know no `Recreate`: they stop a pod before they
+//! start its successor anyway.
+//!
+//! # Example
+//!
+//! ```yaml
+//! apiVersion: apps/v1
+//! kind: Deployment
+//! metadata: {name: sessions}
+//! spec:
+//!   strategy: {type: recreate}
+//! ```
+//!
+//! # What to do
+//!
+//! Write `Recreate`. In a DaemonSet use `RollingUpdate` with `maxSurge: 0`, in a
+//! StatefulSet `RollingUpdate`: both stop the old pod first.
+//!
+//! # Silent on
+//!
+//! The types that the API server knows for the kind, and none at all, which means
+//! `RollingUpdate`.
+
+use super::hazard::Hazard;
+use super::{Certainty, On, Outcome, Rule};
+use crate::analysis::Analysis;
+use crate::model::strategy::Strategy;
+use crate::model::workload::WorkloadKind;
+
+pub(super) const RULE: Rule = Rule {
+    code: "unsupported-strategy",
+    source: include_str!("unsupported_strategy.rs"),
+    on: &[On::Workload(judge)],
+};
+
+fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
+    let workload = analysis.workload;
+    let word = match &workload.strategy {
+        Strategy::RollingUpdate { .. } => return,
+        Strategy::Recreate { .. } => "Recreate",
+        Strategy::Other(word) => word,
+    };
+    let (field, known, instead) = match workload.kind {
+        WorkloadKind::Deployment => ("spec.strategy", ["Recreate", "RollingUpdate"], ""),
+        WorkloadKind::DaemonSet => (
+            "spec.updateStrategy",
+            ["RollingUpdate", "OnDelete"],
+            "RollingUpdate with maxSurge 0, which stops the old pod first",
+        ),
+        WorkloadKind::StatefulSet => (
+            "spec.updateStrategy",
+            ["RollingUpdate", "OnDelete"],
+            "RollingUpdate, which stops the old pod first",
+        ),
+        _ => return,
+    };
+    if known.contains(&word) {
+        return;
+    }
+    let meant = known.into_iter().find(|it| it.eq_ignore_ascii_case(word));
+    let advice = match (meant, instead) {
+        (Some(meant), _) => format!("Write {meant}."),
+        (None, "") => format!("Write {} or {}.", known[0], known[1]),
+        (None, instead) => format!("Use {instead}."),
+    };
+    found.push(Hazard {
+        rule: RULE.code,
+        outcome: Outcome::Refused,
+        certainty: Certainty::Verified,
+        field_path: format!("{field}.type"),
+        volumes: Vec::new(),
+        excess: 0,
+        what: format!(
+            "{field}.type is \"{word}\", and the API server knows only {} and {}.",
+            known[0], known[1]
+        ),
+        brief: format!("the API server refuses {field}.type \"{word}\""),
+        advice,
+    });
+}

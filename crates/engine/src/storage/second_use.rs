@@ -1,0 +1,36 @@
+//! What becomes of a second use of a volume that nothing attaches.
+
+use serde::Deserialize;
+
+/// What becomes of a second use of a ReadWriteOnce volume that nothing attaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SecondUse {
+    /// Nothing: these are shared files, or pods of one node that may share a disk.
+    Shared,
+    /// The driver refuses a second mount of a file system, on the same node as well.
+    SecondMountRefused,
+    /// The driver refuses it on a second node.
+    SecondNodeRefused,
+    /// A second node gets the block device too, and both write to it.
+    SecondNodeAdmitted,
+}
+
+impl SecondUse {
+    /// What it means for pods, as a sentence.
+    #[must_use]
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Shared => {
+                "Nothing attaches, and nothing needs to: several pods may use a volume."
+            }
+            Self::SecondMountRefused => {
+                "Nothing attaches, but the driver refuses a second mount of a file system, on the same node as well."
+            }
+            Self::SecondNodeRefused => "Nothing attaches, but the driver refuses a second node.",
+            Self::SecondNodeAdmitted => {
+                "Nothing attaches and nothing keeps a second node away: two pods on two nodes damage the file system."
+            }
+        }
+    }
+}
