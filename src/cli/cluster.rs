@@ -1,13 +1,16 @@
 //! Facts about a live cluster, read once.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Args;
 use kube::Config;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
+use doctor::diagnosis::command;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::snapshot_class::SnapshotClass;
 use engine::snapshot::Snapshot;
@@ -25,6 +28,47 @@ const LISTS: Duration = Duration::from_secs(60);
 
 /// How often a terminal shows progress.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
+
+/// Which cluster, and as whom: the options of kubectl.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ClusterArgs {
+    /// The kubeconfig file [default: $KUBECONFIG, or ~/.kube/config]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "CONTEXT")]
+    pub context: Option<String>,
+
+    /// The user to impersonate
+    #[arg(long = "as", value_name = "USER")]
+    pub impersonate: Option<String>,
+}
+
+impl ClusterArgs {
+    /// What leads to the cluster.
+    pub(super) fn access(&self) -> Access {
+        Access {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            impersonate: self.impersonate.clone(),
+        }
+    }
+
+    /// What printed commands about this cluster begin with.
+    pub(super) fn kubectl(&self) -> String {
+        let kubeconfig = self.kubeconfig.as_ref().map(|it| it.display().to_string());
+        let flags = [
+            ("kubeconfig", kubeconfig.as_deref()),
+            ("context", self.context.as_deref()),
+            ("as", self.impersonate.as_deref()),
+        ];
+        let given = flags
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        command::kubectl(given)
+    }
+}
 
 /// Why a cluster could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +96,13 @@ impl Connection {
     pub(super) fn open(context: Option<&str>) -> Result<Self, ClusterError> {
         let access = Access {
             context: context.map(str::to_owned),
+            ..Access::default()
         };
+        Self::reach(&access)
+    }
+
+    /// The cluster that `access` leads to.
+    pub(super) fn reach(access: &Access) -> Result<Self, ClusterError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;

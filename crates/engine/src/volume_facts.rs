@@ -180,7 +180,7 @@ fn constraint(namespace: &str, claim: &Text, facts: Facts<'_>) -> Option<String>
             && !volume.stays_in_its_zone
             && !volume.one_pod_a_node)
             .then(|| ANY.to_owned()),
-        AttachConstraint::Unknown(_) => None,
+        AttachConstraint::Driver(_) | AttachConstraint::Unknown(_) => None,
     }
 }
 

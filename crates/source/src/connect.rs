@@ -1,6 +1,7 @@
 //! Reaching the API server.
 
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, Response};
 use kube::client::{Body, ClientBuilder};
-use kube::config::{KubeConfigOptions, KubeconfigError};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, timeout_at};
@@ -29,9 +30,13 @@ const READ_TIMEOUT: Duration = Duration::from_secs(240);
 /// Which cluster to talk to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
+    /// The kubeconfig file. `None`: the one of the environment.
+    pub kubeconfig: Option<PathBuf>,
     /// The kubeconfig's context. `None`: the current one or, in a pod without a
     /// kubeconfig, the cluster the pod runs in.
     pub context: Option<String>,
+    /// The user whose rights count, where that is not the one of the kubeconfig.
+    pub impersonate: Option<String>,
 }
 
 /// Why the API server cannot be talked to at all.
@@ -47,6 +52,17 @@ pub enum ConnectError {
         kubeconfig: String,
         /// What is missing of the service account.
         in_cluster: String,
+    },
+    /// A kubeconfig file that cannot be used.
+    #[error(
+        "The kubeconfig {} cannot be used: {reason}. Check --kubeconfig and --context.",
+        file.display()
+    )]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// A context that the kubeconfig does not give.
     #[error(
@@ -104,14 +120,31 @@ impl Access {
     ///
     /// When neither is there, or the context is not in the kubeconfig.
     pub async fn config(&self) -> Result<Config, ConnectError> {
-        let config = match &self.context {
-            Some(context) => from_context(context).await,
-            None => from_surroundings().await,
+        let config = match (&self.kubeconfig, &self.context) {
+            (Some(file), _) => self.read_file(file).await,
+            (None, Some(context)) => from_context(context).await,
+            (None, None) => from_surroundings().await,
         };
         config.map(|mut config| {
+            config.auth_info.impersonate.clone_from(&self.impersonate);
             config.connect_timeout = Some(CONNECT_TIMEOUT);
             config.read_timeout = Some(READ_TIMEOUT);
             config
+        })
+    }
+
+    async fn read_file(&self, file: &Path) -> Result<Config, ConnectError> {
+        let options = KubeConfigOptions {
+            context: self.context.clone(),
+            ..KubeConfigOptions::default()
+        };
+        let read = async {
+            let kubeconfig = Kubeconfig::read_from(file)?;
+            Config::from_custom_kubeconfig(kubeconfig, &options).await
+        };
+        read.await.map_err(|error| ConnectError::File {
+            file: file.to_owned(),
+            reason: error.to_string(),
         })
     }
 }

@@ -415,6 +415,7 @@ async fn no_answer_by_the_deadline_is_not_an_absence() {
 async fn without_a_cluster_the_view_says_why() {
     let access = Access {
         context: Some("no-such-context".to_owned()),
+        ..Access::default()
     };
     let view = Informer::start(access, |_| true);
     let error = view

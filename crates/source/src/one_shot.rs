@@ -64,6 +64,8 @@ pub async fn read(
         events("reason=FailedAttachVolume"),
         events("reason=FailedMount"),
         events("reason=FailedMapVolume"),
+        events("reason=FailedCreatePodSandBox"),
+        events("involvedObject.kind=PersistentVolumeClaim"),
     ];
     let sources: Vec<ListRequest<'_>> = resources.chain(beside).collect();
     let mut one_shot = OneShot::default();
@@ -207,6 +209,7 @@ impl OneShot {
             "pods" => malformed += parse(objects, &mut observed.pods),
             "nodes" => malformed += parse(objects, &mut observed.nodes),
             "volumeattachments" => malformed += parse(objects, &mut observed.attachments),
+            "persistentvolumes" => malformed += parse(objects, &mut observed.disks),
             "leases" => malformed += parse(objects, &mut observed.leases),
             "events" => malformed += parse(objects, &mut observed.events),
             _ => {}

@@ -6,7 +6,8 @@ use engine::observed::Pod;
 
 /// A name, with a kind where one was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(in crate::cli) struct Asked {
+    namespace: Option<String>,
     kind: Option<Kind>,
     name: String,
 }
@@ -20,12 +21,26 @@ enum Kind {
 /// What is asked about is not there, or cannot be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(super) enum AskedError {
+pub(in crate::cli) enum AskedError {
     /// A kind that holds no volumes.
     #[error(
-        "\"{0}\" is no kind that uses volumes. Expected a name, or pod/NAME, deployment/NAME, statefulset/NAME, daemonset/NAME, replicaset/NAME, job/NAME, cronjob/NAME or pvc/NAME."
+        "\"{0}\" is no kind that uses volumes. It is no namespace of this cluster either. Expected a name, NAMESPACE/NAME, or pod/NAME, deployment/NAME, statefulset/NAME, daemonset/NAME, replicaset/NAME, job/NAME, cronjob/NAME or pvc/NAME."
     )]
     Kind(String),
+    /// Not a name.
+    #[error("\"{0}\" is no name. Expected NAME, KIND/NAME, NAMESPACE/NAME or NAMESPACE/KIND/NAME.")]
+    Parts(String),
+    /// A claim is expected.
+    #[error("\"{0}\" names no claim. Expected NAME, pvc/NAME or NAMESPACE/NAME.")]
+    NoClaim(String),
+    /// Two namespaces.
+    #[error("The name is of namespace \"{own}\", and -n says \"{option}\". Leave one of them out.")]
+    Namespaces {
+        /// What the name says.
+        own: String,
+        /// What the option says.
+        option: String,
+    },
     /// Nothing is called so.
     #[error(
         "There is no pod, no workload and no claim \"{0}\" among those that could be read. `kubectl get pods,pvc -A` lists the ones there are; -n names the namespace."
@@ -34,34 +49,65 @@ pub(super) enum AskedError {
 }
 
 impl Asked {
-    /// Reads `web`, `pod/web-1`, `deploy/web` or `pvc/data`.
+    /// Reads `web`, `deploy/web`, `pvc/data`, `shop/web` or `shop/deploy/web`. What stands
+    /// before the name is a namespace where it is no kind.
     pub(super) fn read(text: &str) -> Result<Self, AskedError> {
-        let Some((kind, name)) = text.split_once('/') else {
-            return Ok(Self {
-                kind: None,
-                name: text.to_owned(),
-            });
-        };
-        let kind = match kind.to_lowercase().as_str() {
-            "pvc" | "persistentvolumeclaim" | "persistentvolumeclaims" | "claim" => Kind::Claim,
-            "po" => Kind::Workload(WorkloadKind::Pod),
-            "deploy" => Kind::Workload(WorkloadKind::Deployment),
-            "sts" => Kind::Workload(WorkloadKind::StatefulSet),
-            "ds" => Kind::Workload(WorkloadKind::DaemonSet),
-            "rs" => Kind::Workload(WorkloadKind::ReplicaSet),
-            "rc" => Kind::Workload(WorkloadKind::ReplicationController),
-            "cj" => Kind::Workload(WorkloadKind::CronJob),
-            other => {
-                let plural = format!("{}s", other.trim_end_matches('s'));
-                let kind = WorkloadKind::from_resource(&plural)
-                    .ok_or_else(|| AskedError::Kind(kind.to_owned()))?;
-                Kind::Workload(kind)
+        let parts: Vec<&str> = text.split('/').collect();
+        let (namespace, kind, name) = match parts[..] {
+            [name] => (None, None, name),
+            [first, name] => match kind(first) {
+                Some(kind) => (None, Some(kind), name),
+                None => (Some(first), None, name),
+            },
+            [namespace, kind_name, name] => {
+                let kind = kind(kind_name);
+                let unknown = || AskedError::Kind(kind_name.to_owned());
+                (Some(namespace), Some(kind.ok_or_else(unknown)?), name)
             }
+            _ => return Err(AskedError::Parts(text.to_owned())),
         };
+        if name.is_empty() || namespace.is_some_and(str::is_empty) {
+            return Err(AskedError::Parts(text.to_owned()));
+        }
         Ok(Self {
-            kind: Some(kind),
+            namespace: namespace.map(str::to_owned),
+            kind,
             name: name.to_owned(),
         })
+    }
+
+    /// Reads `data`, `pvc/data`, `shop/data` or `shop/pvc/data`.
+    pub(in crate::cli) fn claim(text: &str) -> Result<Self, AskedError> {
+        let asked = Self::read(text)?;
+        match asked.may_be(Kind::Claim) {
+            true => Ok(asked),
+            false => Err(AskedError::NoClaim(text.to_owned())),
+        }
+    }
+
+    /// The name.
+    pub(in crate::cli) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The namespace that the name or the option `-n` gives.
+    pub(in crate::cli) fn namespace<'a>(
+        &'a self,
+        option: Option<&'a str>,
+    ) -> Result<Option<&'a str>, AskedError> {
+        match (self.namespace.as_deref(), option) {
+            (Some(own), Some(option)) if own != option => Err(AskedError::Namespaces {
+                own: own.to_owned(),
+                option: option.to_owned(),
+            }),
+            (own, option) => Ok(own.or(option)),
+        }
+    }
+
+    /// What stands where a kind or a namespace was expected, and is neither.
+    pub(super) fn unknown(&self, namespace: &str) -> Option<AskedError> {
+        let is_it = self.namespace.as_deref() == Some(namespace) && self.kind.is_none();
+        is_it.then(|| AskedError::Kind(namespace.to_owned()))
     }
 
     /// Whether the case is about it.
@@ -85,21 +131,18 @@ impl Asked {
         };
         let mut meant = pods.clone().filter(is_meant);
         if let Some(pod) = meant.clone().find(|pod| pod.is_starting()) {
-            return Ok(match facts.observed.said_of(pod) {
-                Some(said) => format!(
-                    "Pod {} has not started, and as far as can be seen not because another node has a volume of it. Kubernetes says: \"{}\"",
-                    pod.meta.name,
-                    said.trim()
-                ),
-                None => format!(
-                    "Pod {} has not started, but every volume it uses is where it is.",
-                    pod.meta.name
-                ),
-            });
+            let said = facts.observed.said_of(pod);
+            let said = said.map(|it| format!(" Kubernetes says: \"{}\"", it.trim()));
+            return Ok(format!(
+                "Pod {} uses no claim, and has not started for another reason.{}",
+                pod.meta.name,
+                said.unwrap_or_default()
+            ));
         }
         if let Some(pod) = meant.next() {
-            return Ok(match pod.claims.as_slice() {
-                [] => format!("{name} uses no claim."),
+            return Ok(match (pod.claims.as_slice(), &pod.held_up) {
+                ([], _) => format!("{name} uses no claim."),
+                (_, Some(reason)) => held_up(pod, reason),
                 _ => format!("{name} waits for no volume: every one it uses is where it is."),
             });
         }
@@ -143,6 +186,35 @@ impl Asked {
     }
 }
 
+/// What there is to say of a pod that has its volumes and does not run.
+pub(super) fn held_up(pod: &Pod, reason: &str) -> String {
+    format!(
+        "Pod {}/{} has its volumes, and does not run for another reason: {reason}.",
+        pod.meta.namespace, pod.meta.name
+    )
+}
+
+/// The kind of that name, as kubectl takes it.
+fn kind(name: &str) -> Option<Kind> {
+    let workload = match name.to_lowercase().as_str() {
+        "pvc" | "persistentvolumeclaim" | "persistentvolumeclaims" | "claim" => {
+            return Some(Kind::Claim);
+        }
+        "po" => WorkloadKind::Pod,
+        "deploy" => WorkloadKind::Deployment,
+        "sts" => WorkloadKind::StatefulSet,
+        "ds" => WorkloadKind::DaemonSet,
+        "rs" => WorkloadKind::ReplicaSet,
+        "rc" => WorkloadKind::ReplicationController,
+        "cj" => WorkloadKind::CronJob,
+        other => {
+            let plural = format!("{}s", other.trim_end_matches('s'));
+            WorkloadKind::from_resource(&plural)?
+        }
+    };
+    Some(Kind::Workload(workload))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,25 +223,63 @@ mod tests {
     fn kinds_are_read_as_kubectl_reads_them() {
         let workload = |kind| Some(Kind::Workload(kind));
         let cases = [
-            ("web", None, "web"),
-            ("pod/web-1", workload(WorkloadKind::Pod), "web-1"),
-            ("deploy/web", workload(WorkloadKind::Deployment), "web"),
-            ("Deployment/web", workload(WorkloadKind::Deployment), "web"),
-            ("deployments/web", workload(WorkloadKind::Deployment), "web"),
-            ("sts/db", workload(WorkloadKind::StatefulSet), "db"),
-            ("pvc/data", Some(Kind::Claim), "data"),
+            ("web", None, None, "web"),
+            ("pod/web-1", None, workload(WorkloadKind::Pod), "web-1"),
+            (
+                "deploy/web",
+                None,
+                workload(WorkloadKind::Deployment),
+                "web",
+            ),
+            (
+                "Deployment/web",
+                None,
+                workload(WorkloadKind::Deployment),
+                "web",
+            ),
+            (
+                "deployments/web",
+                None,
+                workload(WorkloadKind::Deployment),
+                "web",
+            ),
+            ("sts/db", None, workload(WorkloadKind::StatefulSet), "db"),
+            ("pvc/data", None, Some(Kind::Claim), "data"),
+            ("shop/web", Some("shop"), None, "web"),
+            (
+                "shop/deploy/web",
+                Some("shop"),
+                workload(WorkloadKind::Deployment),
+                "web",
+            ),
         ];
-        for (text, kind, name) in cases {
+        for (text, namespace, kind, name) in cases {
             let expected = Asked {
+                namespace: namespace.map(str::to_owned),
                 kind,
                 name: name.to_owned(),
             };
             assert_eq!(Asked::read(text).unwrap(), expected, "{text}");
         }
-        let error = Asked::read("secret/x").unwrap_err().to_string();
+        for text in ["a/b/c/d", "shop/", "/web", ""] {
+            let error = Asked::read(text).unwrap_err().to_string();
+            assert!(error.contains("is no name"), "{error}");
+        }
+        let error = Asked::read("shop/secret/x").unwrap_err().to_string();
         assert!(
             error.starts_with("\"secret\" is no kind that uses volumes."),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_name_and_an_option_are_of_one_namespace() {
+        let asked = Asked::claim("shop/data").unwrap();
+        assert_eq!(asked.namespace(None).unwrap(), Some("shop"));
+        assert_eq!(asked.namespace(Some("shop")).unwrap(), Some("shop"));
+        assert!(asked.namespace(Some("team")).is_err());
+        let plain = Asked::claim("pvc/data").unwrap();
+        assert_eq!(plain.namespace(Some("team")).unwrap(), Some("team"));
+        assert!(Asked::claim("deploy/web").is_err());
     }
 }

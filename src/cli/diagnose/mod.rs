@@ -14,12 +14,13 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::cluster::{ClusterError, Connection};
+use super::cluster::{ClusterArgs, ClusterError, Connection};
 use super::output::exit_code;
 use crate::report::diagnosis::{self as report, Diagnosis, Format};
-use asked::{Asked, AskedError};
-use doctor::diagnosis::{Clock, DiagnosisInput, cases, command, span};
+pub(super) use asked::{Asked, AskedError};
+use doctor::diagnosis::{Clock, DiagnosisInput, cases, explain, span};
 use engine::analysis;
+use engine::observed::Observed;
 use engine::policy::Policy;
 use engine::snapshot::Lookup;
 use engine::storage::{Catalog, CatalogError};
@@ -33,28 +34,40 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The options of `diagnose`.
 #[derive(Args, Clone, Debug)]
 pub struct DiagnoseOptions {
-    /// A pod, a workload or a claim, as NAME or KIND/NAME [default: everything that waits]
+    /// A pod, a workload or a claim, as NAME, KIND/NAME or NAMESPACE/NAME [default: everything
+    /// that waits]
     #[arg(value_name = "POD|WORKLOAD|CLAIM")]
     pub name: Option<String>,
 
-    /// The context of the kubeconfig
-    #[arg(long, value_name = "CONTEXT")]
-    pub context: Option<String>,
+    /// Which cluster, and as whom.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 
     /// Look at this namespace only, which takes no right to the others
     #[arg(long, short, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
+    /// Look at all namespaces, as without -n
+    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    pub all_namespaces: bool,
+
     /// How to write what was found
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, short = 'o', visible_alias = "output", value_enum, default_value_t = Format::Text)]
     pub format: Format,
 
-    /// Look again every few seconds and tell what has changed, until nothing waits any more
+    /// Look again every few seconds and report what has changed, until nothing waits any more
     #[arg(long)]
     pub watch: bool,
+
+    /// Explain a line from an Event or a ticket, without a cluster
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["name", "watch"])]
+    pub explain: Option<String>,
 }
 
-/// Why nothing can be told.
+/// Of more pods that do not run for another reason, their number.
+const HELD_UP: usize = 5;
+
+/// Why there is no diagnosis.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 enum DiagnoseError {
@@ -72,6 +85,11 @@ enum DiagnoseError {
     /// The catalog cannot be used.
     #[error("The catalog of drivers cannot be read: {0}.")]
     Catalog(&'static CatalogError),
+    /// A line that nobody here knows.
+    #[error(
+        "This line is not known. Give the message of an Event about a volume, as `kubectl describe pod` shows it, or run `multi-attach-guard diagnose` against the cluster."
+    )]
+    Unexplained,
     /// Standard output is gone.
     #[error("The diagnosis could not be written: {0}.")]
     Write(#[from] io::Error),
@@ -85,12 +103,29 @@ pub(super) fn run(options: &DiagnoseOptions) -> ExitCode {
 }
 
 fn diagnose(options: &DiagnoseOptions) -> Result<u8, DiagnoseError> {
+    if let Some(line) = &options.explain {
+        let explanation = explain(line).ok_or(DiagnoseError::Unexplained)?;
+        let mut out = io::stdout().lock();
+        report::explanation::write(&explanation, options.format, &mut out)?;
+        return Ok(0);
+    }
     let asked = options.name.as_deref().map(Asked::read).transpose()?;
-    let connection = Connection::open(options.context.as_deref())?;
+    let option = options.namespace.as_deref();
+    let namespace = match &asked {
+        Some(asked) => asked.namespace(option)?,
+        None => option,
+    };
+    let connection = Connection::reach(&options.cluster.access())?;
+    let kubectl = options.cluster.kubectl();
     let mut shown = None;
     loop {
-        let one_shot = connection.one_shot(options.namespace.as_deref())?;
-        let (diagnosis, code) = look(options, asked.as_ref(), &connection, one_shot)?;
+        let one_shot = connection.one_shot(namespace)?;
+        let scope = Scope {
+            asked: asked.as_ref(),
+            namespace,
+            kubectl: &kubectl,
+        };
+        let (diagnosis, code) = look(scope, &connection, one_shot)?;
         // Spans grow while nothing happens, so that cases are compared by who waits for what.
         let essence = essence(&diagnosis);
         if shown.as_ref() != Some(&essence) {
@@ -109,9 +144,16 @@ fn diagnose(options: &DiagnoseOptions) -> Result<u8, DiagnoseError> {
     }
 }
 
+/// What a look is about.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    asked: Option<&'a Asked>,
+    namespace: Option<&'a str>,
+    kubectl: &'a str,
+}
+
 fn look(
-    options: &DiagnoseOptions,
-    asked: Option<&Asked>,
+    scope: Scope<'_>,
     connection: &Connection,
     one_shot: OneShot,
 ) -> Result<(Diagnosis, u8), DiagnoseError> {
@@ -121,13 +163,16 @@ fn look(
         observed,
         now,
     } = one_shot;
-    if let Some(name) = &options.namespace
+    if let Some(name) = scope.namespace
         && matches!(cluster.view().namespace(name), Lookup::Absent)
     {
-        return Err(DiagnoseError::Namespace(name.clone()));
+        let unknown = scope.asked.and_then(|asked| asked.unknown(name));
+        return Err(unknown.map_or_else(
+            || DiagnoseError::Namespace(name.to_owned()),
+            DiagnoseError::Asked,
+        ));
     }
     let now = now.unwrap_or_else(Timestamp::now);
-    let kubectl = command::kubectl(options.context.as_deref());
     let facts = DiagnosisInput {
         objects: analysis::Facts {
             view: cluster.view(),
@@ -136,39 +181,61 @@ fn look(
         },
         observed: &observed,
         now,
-        kubectl: &kubectl,
+        kubectl: scope.kubectl,
     };
-    let mut told = cases(facts, |wanted| {
-        // What helps without them is told all the same.
+    let mut found = cases(facts, |wanted| {
+        // Without them, the commands that need them are left out.
         connection.documents(wanted).unwrap_or_default()
     });
     let mut diagnosis = Diagnosis {
         open: open::questions(&observed),
         ..Diagnosis::default()
     };
-    if let Some(asked) = asked {
-        told.retain(|case| asked.is_about(case));
-        if told.is_empty() {
-            diagnosis.notes.push(asked.nothing(facts)?);
+    match scope.asked {
+        Some(asked) => {
+            found.retain(|case| asked.is_about(case));
+            if found.is_empty() {
+                diagnosis.notes.push(asked.nothing(facts)?);
+            }
         }
+        None => diagnosis.notes.extend(held_up(&observed)),
     }
-    diagnosis.cases = told;
-    diagnosis
-        .notes
-        .extend(Clock::of(&observed, now).skew.map(|ahead| {
-            let (direction, by) = if ahead > 0 {
-                ("ahead of", span(ahead))
-            } else {
-                ("behind", span(-ahead))
-            };
-            format!("The clocks of the nodes are {by} {direction} the API server's. Leases are judged by the youngest of them.")
-        }));
+    diagnosis.cases = found;
+    diagnosis.notes.extend(skew(&observed, now));
     let code = match (diagnosis.cases.is_empty(), open::is_blind(&observed)) {
         (false, _) => 1,
         (true, true) => 2,
         (true, false) => 0,
     };
     Ok((diagnosis, code))
+}
+
+/// What there is to say of pods that have their volumes and do not run.
+fn held_up(observed: &Observed) -> Vec<String> {
+    let pods = observed.pods.iter().filter(|pod| !pod.is_ending());
+    let held = pods.filter(|pod| pod.phase == "Pending" && !pod.claims.is_empty());
+    let mut notes: Vec<String> = held
+        .filter_map(|pod| Some(asked::held_up(pod, pod.held_up.as_ref()?)))
+        .collect();
+    if notes.len() > HELD_UP {
+        let more = notes.len() - HELD_UP;
+        notes.truncate(HELD_UP);
+        notes.push(format!("So do {more} more pods."));
+    }
+    notes
+}
+
+/// By how much the clocks of the nodes are off, where that matters.
+fn skew(observed: &Observed, now: Timestamp) -> Option<String> {
+    let ahead = Clock::of(observed, now).skew?;
+    let (direction, by) = if ahead > 0 {
+        ("ahead of", span(ahead))
+    } else {
+        ("behind", span(-ahead))
+    };
+    Some(format!(
+        "The clocks of the nodes are {by} {direction} the API server's. Leases are judged by the youngest of them."
+    ))
 }
 
 /// Who waits for what, and why.

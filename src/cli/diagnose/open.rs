@@ -2,7 +2,7 @@
 
 use engine::observed::Observed;
 
-/// What each resource would tell, as the end of "It is not known ".
+/// The question that each resource would answer, as the end of "It is not known ".
 const QUESTIONS: [(&str, &str); 19] = [
     ("pods", "which pods wait, and which have a volume"),
     (

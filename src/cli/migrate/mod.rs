@@ -14,7 +14,8 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
-use super::cluster::{ClusterError, Connection};
+use super::cluster::{ClusterArgs, ClusterError, Connection};
+use super::diagnose::{Asked, AskedError};
 use super::output::exit_code;
 use super::policy_file::{self, PolicyFileError};
 use crate::report::migration::{self as report, MigrationError, Objects};
@@ -27,7 +28,7 @@ use files::FilesError;
 /// The options of `migrate`.
 #[derive(Args, Clone, Debug)]
 pub struct MigrateOptions {
-    /// The claim, as NAME or pvc/NAME
+    /// The claim, as NAME, pvc/NAME or NAMESPACE/NAME
     #[arg(value_name = "CLAIM", value_parser = NonEmptyStringValueParser::new())]
     pub claim: String,
 
@@ -60,9 +61,9 @@ pub struct MigrateOptions {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// The context of the kubeconfig
-    #[arg(long, value_name = "CONTEXT")]
-    pub context: Option<String>,
+    /// Which cluster, and as whom.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 
     /// The namespace of the claim [default: the one of the context]
     #[arg(long, short, value_name = "NAMESPACE")]
@@ -87,6 +88,9 @@ enum MigrateError {
     /// The cluster cannot be read.
     #[error(transparent)]
     Snapshot(#[from] ClusterError),
+    /// The claim is not named so.
+    #[error(transparent)]
+    Asked(#[from] AskedError),
     /// There is no way.
     #[error(transparent)]
     MigrationBlocked(#[from] MigrationBlocked),
@@ -126,17 +130,16 @@ fn migrate(options: &MigrateOptions) -> Result<u8, MigrateError> {
 
 fn plan(options: &MigrateOptions) -> Result<MigrationPlan, MigrateError> {
     let policy = policy_file::effective(options.config.as_deref())?;
-    let connection = Connection::open(options.context.as_deref())?;
-    let namespace = match &options.namespace {
-        Some(namespace) => namespace,
-        None => connection.namespace(),
-    };
+    let asked = Asked::claim(&options.claim)?;
+    let given = asked.namespace(options.namespace.as_deref())?;
+    let connection = Connection::reach(&options.cluster.access())?;
+    let namespace = given.unwrap_or_else(|| connection.namespace());
     let one_shot = connection.one_shot(Some(namespace))?;
     let snapshot_classes = match options.copy {
         Copying::Snapshot => connection.snapshot_classes()?,
         Copying::Job | Copying::None => None,
     };
-    let kubectl = diagnosis::command::kubectl(options.context.as_deref());
+    let kubectl = options.cluster.kubectl();
     let facts = migration::MigrationInput {
         cluster: diagnosis::DiagnosisInput {
             objects: analysis::Facts {
@@ -150,10 +153,9 @@ fn plan(options: &MigrateOptions) -> Result<MigrationPlan, MigrateError> {
         },
         snapshot_classes: snapshot_classes.as_deref(),
     };
-    let claim = &options.claim;
     let wanted = Wanted {
         namespace,
-        claim: claim.strip_prefix("pvc/").unwrap_or(claim),
+        claim: asked.name(),
         mode: options.to,
         class: options.class.as_deref(),
         name: options.name.as_deref(),

@@ -20,7 +20,7 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
     };
     let content = html! {
         (by_cause(diagnosis))
-        @for told in diagnosis.in_full() { (case(told)) }
+        @for entry in diagnosis.in_full() { (case(entry)) }
         (sentences("Not seen", &diagnosis.open))
         (sentences("To be known", &diagnosis.notes))
     };
@@ -53,14 +53,14 @@ fn by_cause(diagnosis: &Diagnosis) -> Markup {
     }
 }
 
-fn case(told: &CaseEntry) -> Markup {
+fn case(entry: &CaseEntry) -> Markup {
     html! {
-        article class=(if told.passes { "warning" } else { "error" }) {
-            h2 { "PersistentVolumeClaim " (told.volume.namespace) "/" (told.volume.claim) }
-            p.brief { code { (told.cause) } " · " (told.title) }
-            p { (told.because) }
+        article class=(if entry.passes { "warning" } else { "error" }) {
+            h2 { "PersistentVolumeClaim " (entry.volume.namespace) "/" (entry.volume.claim) }
+            p.brief { code { (entry.cause) } " · " (entry.title) }
+            p { (entry.because) }
             ul {
-                @for waiting in &told.waiting {
+                @for waiting in &entry.waiting {
                     li {
                         "Pod " (waiting.pod) " of " (waiting.workload) " waits"
                         @if let Some(node) = &waiting.node { " on " (node) }
@@ -69,12 +69,12 @@ fn case(told: &CaseEntry) -> Markup {
                         @if let Some(message) = &waiting.message { " “" (message) "”" }
                     }
                 }
-                li { "Volume: " (volume_in_words(told)) }
+                li { "Volume: " (volume_in_words(entry)) }
             }
             pre.diff role="img" aria-label="Nodes, the pods on them and where the volume is attached" {
-                @for line in picture::of(told, PICTURE_WIDTH) { (line) "\n" }
+                @for line in picture::of(entry, PICTURE_WIDTH) { (line) "\n" }
             }
-            @for step in &told.steps { (self::step(step)) }
+            @for step in &entry.steps { (self::step(step)) }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Why pods wait for volumes, for people and for programs.
 
+pub mod explanation;
 mod html;
 mod json;
 mod picture;
@@ -9,7 +10,7 @@ use std::io::{self, Write};
 
 use doctor::diagnosis::CaseEntry;
 
-/// Everything that is told of a cluster in which pods may wait for volumes.
+/// What is reported of a cluster in which pods may wait for volumes.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnosis {
     /// The cases, those that do not pass by themselves first.
@@ -31,7 +32,7 @@ pub enum Format {
     Html,
 }
 
-/// Of more cases than these only one of each cause is told in full, to people.
+/// Of more cases than these only one of each cause is shown in full, to people.
 const MOST: usize = 20;
 
 impl Diagnosis {
@@ -41,7 +42,7 @@ impl Diagnosis {
         self.cases.iter().map(|case| case.waiting.len()).sum()
     }
 
-    /// The cases that people are told in full: all, or the first of each cause.
+    /// The cases that people see in full: all, or the first of each cause.
     fn in_full(&self) -> Vec<&CaseEntry> {
         if self.cases.len() <= MOST {
             return self.cases.iter().collect();

@@ -2,7 +2,7 @@
 
 use doctor::diagnosis::{CaseEntry, Health, NodeEntry, span};
 
-/// Pods that a box shows; of more the number is told.
+/// Pods that a box shows; of more, their number.
 const PODS: usize = 4;
 
 /// Characters inside a box.

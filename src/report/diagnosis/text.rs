@@ -8,7 +8,7 @@ use doctor::diagnosis::{CaseEntry, Purpose, WaitingEntry, span};
 /// The width of the reader's window, in characters.
 const WIDTH: usize = 100;
 
-/// Pods that are named; of more the number is told.
+/// Pods that are named; of more, their number.
 const NAMED: usize = 5;
 
 pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()> {
@@ -29,12 +29,12 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
         paragraph(
             out,
             "",
-            "One case of each cause follows. A namespace (-n), or the name of a pod, a workload or a claim, shows the others; --format json tells them all.",
+            "One case of each cause follows. A namespace (-n), or the name of a pod, a workload or a claim, shows the others; --format json lists them all.",
         )?;
     }
     for case in in_full {
         writeln!(out)?;
-        told(case, out)?;
+        entry(case, out)?;
     }
     for (title, sentences) in [
         ("Not seen", &diagnosis.open),
@@ -50,7 +50,7 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-fn told(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
+fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     let volume = &case.volume;
     writeln!(
         out,
@@ -172,7 +172,7 @@ fn clean(text: &str) -> String {
 }
 
 /// The text in lines of at most [`WIDTH`] characters, where its words let it.
-fn paragraph(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
+pub(super) fn paragraph(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
     let mut line = indent.to_owned();
     let mut length = indent.len();
     for word in clean(text).split_whitespace() {

@@ -167,7 +167,7 @@ impl World {
         }))
     }
 
-    fn told(&self, wanted: Wanted<'_>) -> String {
+    fn plan_text(&self, wanted: Wanted<'_>) -> String {
         self.planned(wanted, |plan| text(&plan.unwrap(), Objects::Inline))
     }
 
@@ -208,7 +208,7 @@ fn longhorn_in_its_own_class() {
         "web",
         &json!({"replicas": 1, "strategy": {"type": "Recreate"}}),
     ));
-    insta::assert_snapshot!("longhorn", world.told(WANTED));
+    insta::assert_snapshot!("longhorn", world.plan_text(WANTED));
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn a_disk_of_aws_to_efs_with_all_that_may_be_around_it() {
             "spec": {"maxReplicas": 5, "scaleTargetRef":
                 {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}),
         );
-    insta::assert_snapshot!("ebs-to-efs", world.told(WANTED));
+    insta::assert_snapshot!("ebs-to-efs", world.plan_text(WANTED));
 }
 
 #[test]
@@ -249,13 +249,13 @@ fn by_a_snapshot_of_the_same_driver() {
         ..longhorn()
     }
     .with(workload("StatefulSet", "db", &json!({"replicas": 1})));
-    insta::assert_snapshot!("snapshot", world.told(by(CopyBy::Snapshot)));
+    insta::assert_snapshot!("snapshot", world.plan_text(by(CopyBy::Snapshot)));
 }
 
 #[test]
 fn what_is_made_anew_is_not_copied() {
     let world = longhorn().with(workload("DaemonSet", "web", &json!({})));
-    insta::assert_snapshot!("nothing", world.told(by(CopyBy::Nothing)));
+    insta::assert_snapshot!("nothing", world.plan_text(by(CopyBy::Nothing)));
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn every_kind_of_user_has_its_own_commands() {
     for (kind, parts) in cases {
         let told = longhorn()
             .with(workload(kind, "web", &json!({})))
-            .told(WANTED);
+            .plan_text(WANTED);
         for part in parts {
             assert!(
                 told.contains(&part),
@@ -378,7 +378,7 @@ fn an_owner_is_named_in_the_place_of_what_it_manages() {
         if kind == "Pod" {
             pod = owned.clone();
         }
-        let told = longhorn().with(owned).with(pod).told(WANTED);
+        let told = longhorn().with(owned).with(pod).plan_text(WANTED);
         let told = words(&told);
         for part in [
             format!("- Used by: {by} web - Standstill: from step 4 to the end of step 7 "),
@@ -419,7 +419,7 @@ fn who_writes_the_manifests_is_suspended_and_resumed() {
         ),
     ];
     for (world, parts) in cases {
-        let told = world.told(WANTED);
+        let told = world.plan_text(WANTED);
         for part in parts {
             assert!(told.contains(part), "{part:?} is missing in\n{told}");
         }
@@ -478,7 +478,7 @@ fn the_jobs_of_a_suspended_cron_job_are_waited_for() {
     let suspended = json!({"suspend": true});
     let told = longhorn()
         .with(workload("CronJob", "web", &suspended))
-        .told(WANTED);
+        .plan_text(WANTED);
     assert!(
         told.contains("get cronjob/web -o 'jsonpath={.status.active[*].name}'"),
         "{told}"
@@ -492,7 +492,7 @@ fn what_could_not_be_read_is_said() {
         unread: vec!["pods", "volumeattachments", "nodes"],
         ..longhorn()
     };
-    let told = words(&world.told(WANTED));
+    let told = words(&world.plan_text(WANTED));
     assert!(told.contains("## Not seen"), "{told}");
     assert!(
         told.contains("because the pods could not be read: forbidden."),
@@ -511,7 +511,7 @@ fn what_could_not_be_read_is_said() {
         class: Some("longhorn"),
         ..WANTED
     };
-    let told = words(&blind.told(wanted));
+    let told = words(&blind.plan_text(wanted));
     assert!(
         told.contains("not known: the StorageClasses could not be read"),
         "{told}"

@@ -39,7 +39,7 @@ impl SuggestedAction {
         }
     }
 
-    pub(super) fn told(text: &str) -> Self {
+    pub(super) fn note(text: &str) -> Self {
         Self {
             purpose: Purpose::Note,
             command: None,

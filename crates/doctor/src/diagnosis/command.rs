@@ -13,17 +13,19 @@ pub fn line<S: AsRef<str>>(kubectl: &str, arguments: &[S]) -> String {
     line
 }
 
-/// What commands about the cluster of that context begin with.
+/// What commands about a cluster begin with: kubectl and the options, by name and value, that
+/// lead to it.
 #[must_use]
-pub fn kubectl(context: Option<&str>) -> String {
-    match context {
-        Some(context) => line("kubectl", &[&format!("--context={context}")]),
-        None => "kubectl".to_owned(),
-    }
+pub fn kubectl<'a>(options: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let options = options.into_iter();
+    let options: Vec<String> = options
+        .map(|(name, value)| format!("--{name}={value}"))
+        .collect();
+    line("kubectl", &options)
 }
 
 /// A command of this program about the same cluster as commands that begin with `kubectl`:
-/// both take `--context` in the same way.
+/// both take `--kubeconfig`, `--context` and `--as` in the same way.
 #[must_use]
 pub fn own(kubectl: &str, subcommand: &str, arguments: &[&str]) -> String {
     let context = kubectl.strip_prefix("kubectl").unwrap_or_default();
@@ -64,9 +66,11 @@ mod tests {
             line("kubectl --context=prod", &["-n", "shop", "get", "pods"]),
             "kubectl --context=prod -n shop get pods"
         );
-        assert_eq!(kubectl(None), "kubectl");
-        assert_eq!(kubectl(Some("prod")), "kubectl --context=prod");
-        assert_eq!(kubectl(Some("the lab")), "kubectl '--context=the lab'");
+        assert_eq!(kubectl([]), "kubectl");
+        assert_eq!(
+            kubectl([("context", "prod"), ("as", "the lab")]),
+            "kubectl --context=prod '--as=the lab'"
+        );
     }
 
     #[test]
@@ -83,7 +87,14 @@ mod tests {
             ),
         ] {
             let arguments = ["-n", "shop", "data"];
-            assert_eq!(own(&kubectl(context), "migrate", &arguments), expected);
+            assert_eq!(
+                own(
+                    &kubectl(context.map(|it| ("context", it))),
+                    "migrate",
+                    &arguments
+                ),
+                expected
+            );
         }
     }
 }

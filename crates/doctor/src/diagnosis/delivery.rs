@@ -49,8 +49,8 @@ const FLUX: [(&str, &str); 2] = [
 ];
 
 impl Delivery {
-    /// Who delivers the object of this document, where it shows. An HelmRelease of Flux is
-    /// told before Helm itself, which it uses.
+    /// Who delivers the object of this document, where it shows. A HelmRelease of Flux is
+    /// recognised before Helm itself, which it uses.
     #[must_use]
     pub fn of(document: &Value) -> Option<Self> {
         let metadata = &document["metadata"];

@@ -1,4 +1,4 @@
-//! Nodes from which nothing is heard while they hold volumes, and what to tell those who
+//! Nodes from which nothing is heard while they hold volumes, and what to report to those who
 //! wait. Whether the machine is off nobody here knows, so that nothing is done about it.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub struct FenceAdvice {
     pub waiting: Vec<BlockedPod>,
 }
 
-/// A pod that waits, and what to tell of it.
+/// A pod that waits, and what to report of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedPod {
     /// Its namespace.
@@ -47,7 +47,7 @@ pub struct BlockedPod {
 ///
 /// Told are the pods elsewhere that wait for a volume of the node. Where there are none, as
 /// their workload makes the next pod only when the one before is gone, it is the pods on
-/// the node that were told to end and cannot. Before that nobody waits: a node that only
+/// the node that are terminating and cannot. Before that nobody waits: a node that only
 /// restarts is back by then.
 #[must_use]
 pub fn fence_advice(facts: DiagnosisInput<'_>) -> Vec<FenceAdvice> {
@@ -59,7 +59,7 @@ pub fn fence_advice(facts: DiagnosisInput<'_>) -> Vec<FenceAdvice> {
     let stuck = WaitingPod::all(&index);
     let waits_elsewhere = stuck.iter().filter_map(|stuck| {
         let volume = stuck.volume.clone()?;
-        (!stuck.pod.is_ending()).then_some((stuck.pod, volume))
+        (stuck.is_certain && !stuck.pod.is_ending()).then_some((stuck.pod, volume))
     });
     let waits_elsewhere: Vec<(&Pod, Text)> = waits_elsewhere.collect();
     let ending = facts.observed.pods.iter().filter(|pod| pod.is_ending());
@@ -81,7 +81,7 @@ pub fn fence_advice(facts: DiagnosisInput<'_>) -> Vec<FenceAdvice> {
                 waiting.extend(here.filter(|pod| pod.node.as_ref() == node));
             }
             for pod in waiting {
-                silent.tell(facts.kubectl, pod, &volume);
+                silent.report(facts.kubectl, pod, &volume);
             }
         }
     }
@@ -95,11 +95,11 @@ struct Silent {
 }
 
 impl Silent {
-    fn tell(&mut self, kubectl: &str, pod: &Pod, volume: &str) {
+    fn report(&mut self, kubectl: &str, pod: &Pod, volume: &str) {
         let waiting = &mut self.advice.waiting;
         if waiting
             .iter()
-            .any(|told| (&told.namespace, &told.name) == (&pod.meta.namespace, &pod.meta.name))
+            .any(|it| (&it.namespace, &it.name) == (&pod.meta.namespace, &pod.meta.name))
         {
             return;
         }
@@ -276,8 +276,8 @@ mod tests {
         })
     }
 
-    /// The pods that are told, of the one node of which there is something to say.
-    fn told(advice: &[FenceAdvice]) -> Vec<&str> {
+    /// The pods that are reported, of the one node that has any.
+    fn reported(advice: &[FenceAdvice]) -> Vec<&str> {
         let [advice] = advice else {
             panic!("{advice:?}");
         };
@@ -365,14 +365,17 @@ mod tests {
     fn who_waits_elsewhere_is_told_and_else_who_cannot_end() {
         let old = |ends| pod("web-old", "n1", "Running", ends);
         let new = || pod("web-new-1", "n2", "Pending", false);
-        // Nobody was told to leave: the node may be back before anybody waits.
-        assert_eq!(told(&World::new().with(old(false)).advice()), [""; 0]);
-        assert_eq!(told(&World::new().with(old(true)).advice()), ["web-old"]);
+        // No pod is terminating: the node may be back before anybody waits.
+        assert_eq!(reported(&World::new().with(old(false)).advice()), [""; 0]);
+        assert_eq!(
+            reported(&World::new().with(old(true)).advice()),
+            ["web-old"]
+        );
         let both = World::new().with(old(true)).with(new()).advice();
-        assert_eq!(told(&both), ["web-new-1"]);
+        assert_eq!(reported(&both), ["web-new-1"]);
         // It ends on a node that answers.
         let elsewhere = pod("web-old", "n2", "Running", true);
-        assert_eq!(told(&World::new().with(elsewhere).advice()), [""; 0]);
+        assert_eq!(reported(&World::new().with(elsewhere).advice()), [""; 0]);
     }
 
     #[test]

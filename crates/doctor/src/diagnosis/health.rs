@@ -31,6 +31,14 @@ impl Health {
     }
 }
 
+/// The taints of a node from which nothing is heard (`pkg/controller/nodelifecycle`), and of
+/// one that its cloud has shut down (`pkg/controllers/nodelifecycle` of
+/// `k8s.io/cloud-provider`). A Lease may look fresh by clocks that differ.
+const LOST: [&str; 2] = [
+    "node.kubernetes.io/unreachable",
+    "node.cloudprovider.kubernetes.io/shutdown",
+];
+
 /// A node and what is known of its health.
 #[derive(Clone, Debug)]
 pub(super) struct Examined {
@@ -52,16 +60,20 @@ impl Examined {
         let node = index.nodes.get(name).copied();
         let ready = looked_up(node, observed.has_read("nodes"));
         let ready = ready.map(|node| node.ready);
+        let taints = node.map(|node| node.taints.as_slice()).unwrap_or_default();
+        let is_given_up = taints
+            .iter()
+            .any(|taint| LOST.contains(&taint.key.as_str()));
         let health = match (ready, Heartbeat::seen(ready, lease, now).life()) {
             (Lookup::Absent, _) => Health::Gone,
             (Lookup::NotSynced, _) => Health::Unknown,
             (Lookup::Found(Some(true)), _) => Health::Alive,
+            _ if is_given_up => Health::Lost,
             // Of a Lease that says nothing, nothing is concluded.
             (_, Life::Alive) | (Lookup::Found(Some(false)), Life::Unknown) => Health::NotReady,
             (_, Life::Silent | Life::Unknown) => Health::Lost,
         };
         let age = lease.found().and_then(|lease| lease.age(now));
-        let taints = node.map(|node| node.taints.as_slice()).unwrap_or_default();
         Self {
             name: name.to_owned(),
             health,

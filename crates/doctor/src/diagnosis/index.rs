@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::DiagnosisInput;
 use super::clock::Clock;
 use engine::model::lease::Lease;
-use engine::observed::{Event, NodeState, Pod, VolumeAttachment};
+use engine::model::metadata::Metadata;
+use engine::observed::{Disk, Event, NodeState, Pod, VolumeAttachment};
 
 /// What was observed, by what it is looked up by.
 pub(super) struct Index<'a> {
@@ -15,8 +16,9 @@ pub(super) struct Index<'a> {
     users: HashMap<(&'a str, &'a str), Vec<&'a Pod>>,
     /// The attachments of a volume.
     attachments: HashMap<&'a str, Vec<&'a VolumeAttachment>>,
-    /// The Events about a pod, by namespace and name, the newest first.
+    /// The Events about a pod or a claim, by namespace and name, the newest first.
     events: HashMap<(&'a str, &'a str), Vec<&'a Event>>,
+    disks: HashMap<&'a str, &'a Disk>,
     pub(super) nodes: HashMap<&'a str, &'a NodeState>,
     pub(super) leases: HashMap<&'a str, &'a Lease>,
 }
@@ -47,12 +49,14 @@ impl<'a> Index<'a> {
         }
         let nodes = observed.nodes.iter();
         let leases = observed.leases.iter();
+        let disks = observed.disks.iter();
         Self {
             facts,
             clock: Clock::of(observed, facts.now),
             users,
             attachments,
             events,
+            disks: disks.map(|it| (it.volume.as_str(), it)).collect(),
             nodes: nodes.map(|node| (node.name.as_str(), node)).collect(),
             leases: leases
                 .map(|lease| (lease.metadata.name.as_str(), lease))
@@ -60,7 +64,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    pub(super) fn users(&self, namespace: &'a str, claim: &'a str) -> &[&'a Pod] {
+    pub(super) fn users<'s>(&'s self, namespace: &'s str, claim: &'s str) -> &'s [&'a Pod] {
         self.users
             .get(&(namespace, claim))
             .map_or(&[], Vec::as_slice)
@@ -72,8 +76,33 @@ impl<'a> Index<'a> {
 
     /// The Events about this very pod, not about an earlier one of its name, the newest first.
     pub(super) fn events(&self, pod: &'a Pod) -> impl Iterator<Item = &'a Event> {
-        let key = (pod.meta.namespace.as_str(), pod.meta.name.as_str());
-        let events = self.events.get(&key).map_or(&[][..], Vec::as_slice);
-        events.iter().copied().filter(|event| event.is_about(pod))
+        let events = self.events_of(&pod.meta.namespace, &pod.meta.name);
+        events.filter(|event| event.is_about(pod))
+    }
+
+    /// The Events about this very claim, the newest first.
+    pub(super) fn claim_events(&self, claim: &'a Metadata) -> impl Iterator<Item = &'a Event> {
+        let events = self.events_of(&claim.namespace, &claim.name);
+        events.filter(|event| event.is_about_claim(claim))
+    }
+
+    fn events_of<'s>(
+        &'s self,
+        namespace: &'s str,
+        name: &'s str,
+    ) -> impl Iterator<Item = &'a Event> + use<'s, 'a> {
+        let events = self.events.get(&(namespace, name));
+        events
+            .map(Vec::as_slice)
+            .unwrap_or_default()
+            .iter()
+            .copied()
+    }
+
+    /// Another persistent volume of the same disk.
+    pub(super) fn same_disk(&self, volume: &str) -> Option<&'a Disk> {
+        let own = self.disks.get(volume)?;
+        let mut disks = self.facts.observed.disks.iter();
+        disks.find(|other| other.is_also(own))
     }
 }

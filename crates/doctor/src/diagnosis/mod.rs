@@ -1,10 +1,10 @@
 //! Pods that wait for a volume: who holds it, why, and the way out.
 //!
 //! ```text
-//! Observed, View ─▶ Stuck pods ─▶ cause, one file each ─▶ Case ─▶ Told, with commands
+//! Observed, View ─▶ waiting pods ─▶ cause, one file each ─▶ CaseEntry, with commands
 //! ```
 //!
-//! Everything is told from the state of a moment, as Events expire. Nothing is changed:
+//! The diagnosis rests on the state of one moment, as Events expire. Nothing is changed:
 //! what helps is a command for somebody to run.
 
 mod action;
@@ -12,10 +12,11 @@ pub mod cause;
 mod clock;
 pub mod command;
 mod delivery;
+mod explain;
 mod fence_advice;
 mod health;
 mod index;
-
+mod messages;
 mod report_case;
 pub mod scaled_object;
 mod span;
@@ -25,9 +26,9 @@ pub use action::{Purpose, SuggestedAction};
 pub use cause::{CAUSES, Cause};
 pub use clock::Clock;
 pub use delivery::Delivery;
+pub use explain::{Explanation, explain, explanations};
 pub use fence_advice::{BlockedPod, FenceAdvice, fence_advice};
 pub use health::Health;
-
 pub use report_case::{
     AttachmentEntry, CaseEntry, HolderEntry, NodeEntry, VolumeEntry, WaitingEntry, cases,
 };

@@ -1,4 +1,4 @@
-//! Pods that wait for the same volume for the same reason, and how that is told.
+//! Pods that wait for the same volume for the same reason, as one entry of the report.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +16,7 @@ use engine::model::access_mode::AccessMode;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::observed::Pod;
 
-/// Everything that is told of pods which wait for one volume for one reason.
+/// Pods that wait for one volume for one reason, with the way out.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CaseEntry {
@@ -167,19 +167,19 @@ pub fn cases(
         .zip(found)
         .filter_map(|(reference, document)| Some((reference, document?)))
         .collect();
-    let mut told: Vec<CaseEntry> = groups
+    let mut entries: Vec<CaseEntry> = groups
         .into_iter()
-        .map(|group| group.told(&documents))
+        .map(|group| group.entry(&documents))
         .collect();
-    told.sort_by_cached_key(|told| {
+    entries.sort_by_cached_key(|entry| {
         (
-            told.passes,
-            told.volume.namespace.clone(),
-            told.volume.claim.clone(),
-            told.waiting.first().map(|it| it.pod.clone()),
+            entry.passes,
+            entry.volume.namespace.clone(),
+            entry.volume.claim.clone(),
+            entry.waiting.first().map(|it| it.pod.clone()),
         )
     });
-    told
+    entries
 }
 
 struct Group<'a> {
@@ -194,7 +194,7 @@ impl Group<'_> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    fn told(self, documents: &Documents) -> CaseEntry {
+    fn entry(self, documents: &Documents) -> CaseEntry {
         let stuck = &self.first;
         let waits = |it: &WaitingPod<'_>| it.pod.meta.name.clone();
         let waiting: Vec<Text> = self.all().map(waits).collect();
@@ -217,15 +217,15 @@ impl Group<'_> {
                 access_modes: modes.collect(),
             },
             holders: holders.map(|pod| holder(pod)).collect(),
-            attachments: stuck.attachments.iter().map(|it| attachment(it)).collect(),
+            attachments: stuck.shown_attachments().map(attachment).collect(),
             nodes: self.nodes(),
             steps: self.cause.steps(stuck, documents),
-            waiting: self.all().map(waiting_told).collect(),
+            waiting: self.all().map(waiting_entry).collect(),
         }
     }
 
     fn nodes(&self) -> Vec<NodeEntry> {
-        let mut names = self.first.holding_nodes();
+        let mut names = self.first.shown_nodes();
         for stuck in self.all() {
             if let Some(own) = stuck.pod.node.as_ref().filter(|own| !names.contains(own)) {
                 names.push(own.clone());
@@ -252,7 +252,7 @@ fn workload_of(pod: &Pod) -> String {
     format!("{kind} {name}")
 }
 
-fn waiting_told(stuck: &WaitingPod<'_>) -> WaitingEntry {
+fn waiting_entry(stuck: &WaitingPod<'_>) -> WaitingEntry {
     let pod = stuck.pod;
     let now = stuck.index.facts.now.as_second();
     let since = pod.waits_since();
@@ -262,7 +262,7 @@ fn waiting_told(stuck: &WaitingPod<'_>) -> WaitingEntry {
         node: pod.node.clone(),
         since: since.map(|since| since.to_string()),
         seconds: since.map(|since| (now - since.as_second()).max(0)),
-        message: stuck.said.map(str::to_owned),
+        message: stuck.words().map(str::to_owned),
     }
 }
 

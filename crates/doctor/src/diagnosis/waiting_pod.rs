@@ -1,35 +1,29 @@
 //! Finding the pods that wait for a volume, and who has it.
 
+mod waits;
+
 use super::health::Examined;
 use super::index::Index;
+use super::messages::{
+    ATTACHED_ELSEWHERE, IN_USE_BY_ANOTHER_POD, MOUNTED_ALREADY, NOT_BESIDE_ITS_LIKE, Phrase,
+};
 use engine::analysis::{AttachConstraint, UsedVolume};
 use engine::analysis::{affinity, binding, volumes};
 use engine::model::Text;
 use engine::model::autoscaler::Autoscaler;
+use engine::model::claim::Claim;
 use engine::model::labels::Labels;
-use engine::model::strategy::Strategy;
+use engine::model::storage_class::StorageClass;
 use engine::model::volume::VolumeSource;
 use engine::model::workload::{Workload, WorkloadKind};
-use engine::observed::{Pod, VolumeAttachment};
+use engine::observed::{Event, Pod, VolumeAttachment};
 use engine::storage::Attach;
-
-/// What the scheduler says of a pod whose ReadWriteOncePod claim is taken
-/// (`ErrReasonReadWriteOncePodConflict` in `plugins/volumerestrictions`).
-const TAKEN_BY_ANOTHER_POD: &str = "ReadWriteOncePod access mode already in-use";
-
-/// What the scheduler says of a pod that must be beside others (`ErrReasonAffinityRulesNotMatch`
-/// in `plugins/interpodaffinity/filtering.go`).
-const NOT_BESIDE_ITS_LIKE: &str = "didn't match pod affinity rules";
 
 /// What the attach-detach controller calls its Events (`pkg/kubelet/events/event.go`).
 const ATTACH: &str = "FailedAttachVolume";
 
 /// What kubelets call theirs, of file systems and of block devices.
 const MOUNT: [&str; 2] = ["FailedMount", "FailedMapVolume"];
-
-/// What a kubelet says of a claim that another pod of its node uses
-/// (`GenerateMountVolumeFunc` in `pkg/volume/util/operationexecutor`).
-const IN_USE_BY_ANOTHER_POD: &str = "ReadWriteOncePod access mode and is already in use";
 
 /// How many seconds after its grace period a pod is overdue: what ends in time takes its
 /// kubelet some of them, too.
@@ -46,26 +40,41 @@ pub(super) struct WaitingPod<'a> {
     pub(super) class: Option<Text>,
     /// What Kubernetes says of it.
     pub(super) said: Option<&'a str>,
-    /// Other pods that have the volume.
+    /// Whether only one node at a time can have the volume, whatever its access modes say.
+    is_exclusive: bool,
+    /// Other pods that have the volume and are in the way of this one.
     pub(super) holders: Vec<&'a Pod>,
     /// All attachments of the volume.
-    pub(super) attachments: &'a [&'a VolumeAttachment],
+    attachments: &'a [&'a VolumeAttachment],
     /// Whether the pod is not one that waits but one that cannot end, so that the one to
     /// come waits with it.
     stranded: bool,
+    /// Whether something shows that it is this volume which the pod waits for.
+    pub(super) is_certain: bool,
 }
 
 impl<'a> WaitingPod<'a> {
-    /// Every pod that waits for a volume, once for each.
+    /// Every pod that waits for a volume, once for each. Of one that has not started, and of
+    /// which nothing shows what it waits for, the first volume stands for all.
     pub(super) fn all(index: &'a Index<'a>) -> Vec<Self> {
         let pods = index.facts.observed.pods.iter();
         pods.filter(|pod| pod.is_starting() || may_be_stranded(pod))
-            .flat_map(|pod| pod.claims.iter().map(move |claim| (pod, claim)))
-            .filter_map(|(pod, claim)| Self::of(index, pod, claim))
+            .flat_map(|pod| Self::of_pod(index, pod))
             .collect()
     }
 
-    fn of(index: &'a Index<'a>, pod: &'a Pod, claim: &'a Text) -> Option<Self> {
+    fn of_pod(index: &'a Index<'a>, pod: &'a Pod) -> Vec<Self> {
+        let claims = pod.claims.iter();
+        let all = claims.map(|claim| Self::of(index, pod, claim));
+        let (certain, others): (Vec<_>, Vec<_>) = all.partition(|it| it.is_certain);
+        let others = others.into_iter().filter(|it| !it.stranded);
+        match certain.is_empty() {
+            true => others.take(1).collect(),
+            false => certain,
+        }
+    }
+
+    fn of(index: &'a Index<'a>, pod: &'a Pod, claim: &'a Text) -> Self {
         let namespace = &pod.meta.namespace;
         let objects = index.facts.objects;
         let found = objects.view.claim(namespace, claim).found();
@@ -88,17 +97,38 @@ impl<'a> WaitingPod<'a> {
                 .or_else(|| found.and_then(|found| found.class().map(Text::from))),
             volume,
             said: None,
+            is_exclusive: false,
             holders: Vec::new(),
             stranded: pod.is_ending(),
+            is_certain: false,
         };
-        stuck.holders = stuck.users().filter(|other| stuck.is_with(other)).collect();
         stuck.said = stuck.says();
-        let waits = match pod.node {
+        stuck.is_exclusive = stuck.is_for_one_node();
+        if stuck.is_exclusive {
+            stuck.holders = stuck.users().filter(|other| stuck.is_with(other)).collect();
+        }
+        stuck.is_certain = match pod.node {
             _ if stuck.stranded => stuck.is_stranded(),
+            _ if stuck.has_no_volume() => stuck.waits_for_its_claim(),
             Some(_) => stuck.waits_for_attachment(),
             None => stuck.waits_for_a_node(),
         };
-        waits.then_some(stuck)
+        stuck
+    }
+
+    /// Whether other nodes keep the volume from this one. Where it is attached already, and
+    /// nobody complains, they do not.
+    fn is_for_one_node(&self) -> bool {
+        let own = self.own_attachment();
+        let is_here = own.is_some_and(VolumeAttachment::is_settled) && self.said.is_none();
+        match self.used.attach_constraint {
+            AttachConstraint::SinglePod => true,
+            AttachConstraint::Exclusive { .. } => !is_here || self.stranded,
+            AttachConstraint::Free | AttachConstraint::Driver(_) => {
+ self.mislabelled().is_some() || self.refuses_second_mount()
+ },
+            AttachConstraint::Unknown(_) => self.said.is_some() || self.refusal().is_some(),
+        }
     }
 
     /// Other pods that use the claim, those on a node only.
@@ -121,7 +151,7 @@ impl<'a> WaitingPod<'a> {
     /// What an Event or the scheduler says of the pod and this volume.
     fn says(&self) -> Option<&'a str> {
         if self.stranded {
-            return Some("told to end; the next one is not created until it is gone");
+            return Some("terminating; the next one is not created until it is gone");
         }
         if self.pod.node.is_none() {
             return self.pod.unschedulable.as_deref();
@@ -130,16 +160,40 @@ impl<'a> WaitingPod<'a> {
             .own_attachment()
             .is_some_and(VolumeAttachment::is_settled)
         {
-            return self.told(&MOUNT);
+            return self.event(&MOUNT);
         }
-        self.told(&[ATTACH]).or_else(|| {
-            self.told(&MOUNT)
-                .filter(|it| it.contains(IN_USE_BY_ANOTHER_POD))
+        self.event(&[ATTACH]).or_else(|| {
+            self.event(&MOUNT).filter(|it| {
+                IN_USE_BY_ANOTHER_POD.is_in(it) || !self.is_attached() || self.volume.is_none()
+            })
         })
     }
 
+    /// Whether Kubernetes makes that statement of the pod and this volume.
+    pub(super) fn is_said(&self, phrase: Phrase) -> bool {
+        self.said.is_some_and(|said| phrase.is_in(said))
+    }
+
+    /// What Kubernetes says of the pod, of this volume or not.
+    pub(super) fn words(&self) -> Option<&'a str> {
+        let of_pod = || {
+            let mut events = self.index.events(self.pod);
+            events.next().map(|event| event.message.as_str())
+        };
+        self.said
+            .or_else(|| self.claim_warning())
+            .or_else(|| of_pod().filter(|_| !self.is_certain))
+    }
+
+    /// The pod with which the claim is deleted: the claim of a generic ephemeral volume
+    /// belongs to it.
+    pub(super) fn owner_pod(&self) -> Option<&'a str> {
+        let owner = self.found_claim()?.metadata.controller.as_deref()?;
+        (owner.kind == "Pod").then_some(owner.name.as_str())
+    }
+
     /// The latest Event of these reasons that names the volume.
-    fn told(&self, reasons: &[&str]) -> Option<&'a str> {
+    fn event(&self, reasons: &[&str]) -> Option<&'a str> {
         let named = self.volume.as_ref().map(|name| format!("\"{name}\""));
         let mut events = self.index.events(self.pod);
         let found = events.find(|event| {
@@ -151,64 +205,68 @@ impl<'a> WaitingPod<'a> {
         found.map(|event| event.message.as_str())
     }
 
-    /// What the kubelet says where the volume is attached to the pod's node and cannot be
-    /// mounted there. Some drivers refuse a second node only then, Ceph's RBD for example.
+    /// What the kubelet says where the volume can be mounted on the pod's node, and that
+    /// fails. Some drivers refuse a second node only then, Ceph's RBD for example.
     /// A claim for one pod that another one has is no fault of a driver.
     pub(super) fn mount_failed(&self) -> Option<&'a str> {
-        let own = self.own_attachment()?;
-        self.told(&MOUNT)
-            .filter(|said| own.is_settled() && !said.contains(IN_USE_BY_ANOTHER_POD))
-    }
-
-    /// Whether a pod that is on a node waits until the volume is attached there, or until
-    /// it can be mounted.
-    fn waits_for_attachment(&self) -> bool {
         let own = self.own_attachment();
-        if own.is_some_and(VolumeAttachment::is_settled) {
-            return self.said.is_some() && self.used.attach_constraint != AttachConstraint::Free;
-        }
-        let refused = own.is_some_and(|it| it.attach_error.is_some());
-        if refused || self.said.is_some() {
-            return true;
-        }
-        // Of a volume of which too little is known it takes an Event to say that it is
-        // refused: many nodes may have it.
-        if self.used.attach_constraint == AttachConstraint::Free
-            || self.is_unknown()
-            || !self.is_attached()
-        {
-            return false;
-        }
-        let elsewhere = |holder: &&&Pod| holder.node != self.pod.node;
-        self.foreign_attachments().next().is_some()
-            || self.holders.iter().any(|holder| elsewhere(&holder))
-            || own.is_some()
-            || (self.is_csi() && self.index.facts.observed.has_read("volumeattachments"))
+        let may_mount = own.is_some_and(VolumeAttachment::is_settled) || !self.is_attached();
+        self.event(&MOUNT)
+            .filter(|said| may_mount && !IN_USE_BY_ANOTHER_POD.is_in(said))
     }
 
-    /// Whether a pod has no node because of the volume.
-    fn waits_for_a_node(&self) -> bool {
-        let says = |text: &str| self.said.is_some_and(|said| said.contains(text));
-        match self.used.attach_constraint {
-            AttachConstraint::SinglePod => says(TAKEN_BY_ANOTHER_POD),
-            AttachConstraint::Exclusive { .. } | AttachConstraint::Unknown(_) => {
-                (says(NOT_BESIDE_ITS_LIKE) && !self.holders.is_empty())
-                    || self.may_be_first_of_its_like()
-                    || (says(TAKEN_BY_ANOTHER_POD) && self.is_unknown())
-            }
-            AttachConstraint::Free | AttachConstraint::Driver(_) => false,
-        }
+    /// What the driver says where it refuses to attach the volume to the pod's node.
+    pub(super) fn refusal(&self) -> Option<&'a str> {
+        let own = self.own_attachment();
+        own.and_then(|it| it.attach_error.as_deref())
     }
 
-    /// Whether it keeps the volume on a node that does not answer, or longer than it may,
-    /// and the next one is not made before it is gone.
-    fn is_stranded(&self) -> bool {
-        matches!(
-            self.used.attach_constraint,
-            AttachConstraint::Exclusive { .. } | AttachConstraint::SinglePod
-        ) && self.is_attached()
-            && self.is_succeeded_when_gone()
-            && (self.lost_node().is_some() || self.overdue(self.pod).is_some())
+    /// Another attachment that has the volume, where the driver refuses a second one although
+    /// the volume's access modes promise it.
+    pub(super) fn mislabelled(&self) -> Option<&'a VolumeAttachment> {
+        let refused = self.refusal().or(self.said)?;
+        let mut others = self.attachments.iter().copied();
+        let other = others.find(|it| it.is_settled() && self.pod.node.as_ref() != Some(&it.node));
+        other.filter(|_| {
+            matches!(
+                self.used.attach_constraint,
+                AttachConstraint::Free | AttachConstraint::Driver(_)
+            )
+                && ATTACHED_ELSEWHERE.is_in(refused)
+        })
+    }
+
+    /// Whether the driver refuses to mount the volume twice on one node.
+    pub(super) fn refuses_second_mount(&self) -> bool {
+        self.pod.node.is_some() && self.is_said(MOUNTED_ALREADY)
+    }
+
+    /// The claim, where it can be seen.
+    pub(super) fn found_claim(&self) -> Option<&'a Claim> {
+        let view = self.index.facts.objects.view;
+        view.claim(&self.pod.meta.namespace, self.claim).found()
+    }
+
+    /// Whether the claim gets its volume only once the scheduler has chosen a node for the pod.
+    pub(super) fn binds_late(&self) -> bool {
+        let objects = self.index.facts.objects;
+        let class = self
+            .found_claim()
+            .and_then(|claim| binding::class_of(claim, objects).ok());
+        class.is_some_and(StorageClass::binds_late)
+    }
+
+    /// The latest Event about the claim that reports a fault.
+    pub(super) fn claim_warning(&self) -> Option<&'a str> {
+        self.claim_event(Event::is_warning)
+    }
+
+    /// The latest Event about the claim that is so.
+    pub(super) fn claim_event(&self, is_meant: impl Fn(&Event) -> bool) -> Option<&'a str> {
+        let claim = self.found_claim()?;
+        let mut events = self.index.claim_events(&claim.metadata);
+        let found = events.find(|event| is_meant(event));
+        found.map(|event| event.message.as_str())
     }
 
     /// The pod that should be gone long since, and has the volume: the one that cannot end,
@@ -231,28 +289,6 @@ impl<'a> WaitingPod<'a> {
         (late > OVERDUE).then_some(late)
     }
 
-    /// Whether the next pod is made only when this one is gone: a StatefulSet has no two
-    /// pods of one name, and a Deployment that is recreated has no new pod beside an old
-    /// one. What takes the place of a pod that is evicted is made at once.
-    fn is_succeeded_when_gone(&self) -> bool {
-        let of_its_workload = |other: &&Pod| {
-            other.meta.name != self.pod.meta.name
-                && !other.is_ending()
-                && other.workload() == self.pod.workload()
-        };
-        let namespace = &self.pod.meta.namespace;
-        let users = self.index.users(namespace, self.claim);
-        if users.iter().any(of_its_workload) {
-            return false;
-        }
-        match self.workload() {
-            Some(workload) if workload.kind == WorkloadKind::Deployment => {
-                workload.has_pods() && matches!(workload.strategy, Strategy::Recreate { .. })
-            }
-            _ => self.pod.workload().0 == WorkloadKind::StatefulSet.name(),
-        }
-    }
-
     fn is_unknown(&self) -> bool {
         matches!(self.used.attach_constraint, AttachConstraint::Unknown(_))
     }
@@ -260,22 +296,24 @@ impl<'a> WaitingPod<'a> {
     /// Whether it must be beside pods like it of which none has the volume any more, and may
     /// be the first of them anywhere.
     pub(super) fn may_be_first_of_its_like(&self) -> bool {
-        let facts = self.index.facts.objects;
-        let is_beside_itself = |workload: &Workload| {
-            let terms = &workload.template.affinity;
-            let mut terms = terms.iter();
-            workload.kind != WorkloadKind::Pod
-                && terms.all(|term| affinity::matches_itself(term, workload, facts))
-        };
-        self.holders.is_empty()
+        self.users().next().is_none()
             && self.pod.node.is_none()
-            && (self.said).is_some_and(|said| said.contains(NOT_BESIDE_ITS_LIKE))
-            && self.workload().is_some_and(is_beside_itself)
+            && self.is_said(NOT_BESIDE_ITS_LIKE)
+            && self.workload().is_some_and(|it| self.matches_itself(it))
+    }
+
+    /// Whether pods of the workload satisfy the affinity of its template, so that the first of
+    /// them may go anywhere.
+    pub(super) fn matches_itself(&self, workload: &Workload) -> bool {
+        let facts = self.index.facts.objects;
+        let mut terms = workload.template.affinity.iter();
+        workload.kind != WorkloadKind::Pod
+            && terms.all(|term| affinity::matches_itself(term, workload, facts))
     }
 
     /// Whether the driver attaches its volumes; a single-pod volume may be of one that
     /// does not.
-    fn is_attached(&self) -> bool {
+    pub(super) fn is_attached(&self) -> bool {
         let objects = self.index.facts.objects;
         let attach = objects
             .catalog
@@ -283,7 +321,7 @@ impl<'a> WaitingPod<'a> {
         !matches!(attach, Attach::NotRequired { .. })
     }
 
-    fn is_csi(&self) -> bool {
+    pub(super) fn is_csi(&self) -> bool {
         let volume = self.volume.as_deref();
         let found = volume.and_then(|name| self.index.facts.objects.view.volume(name).found());
         found.is_some_and(|volume| matches!(volume.spec.source, VolumeSource::Csi(_)))
@@ -308,16 +346,20 @@ impl<'a> WaitingPod<'a> {
         attachments.find(|it| self.pod.node.as_ref() == Some(&it.node))
     }
 
-    /// The attachments to other nodes.
-    pub(super) fn foreign_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
-        let own = self.pod.node.clone();
-        self.attachments
-            .iter()
-            .copied()
-            .filter(move |it| own.as_ref() != Some(&it.node))
+    /// The attachments to show: where several nodes can have the volume, that of the pod's.
+    pub(super) fn shown_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
+        let own = self.own_attachment().into_iter();
+        own.chain(self.foreign_attachments())
     }
 
-    /// The other pods that use the claim and were not told to end.
+    /// The attachments to other nodes, where those are in the way.
+    pub(super) fn foreign_attachments(&self) -> impl Iterator<Item = &'a VolumeAttachment> {
+        let own = self.pod.node.clone();
+        let attachments = self.attachments.iter().copied();
+        attachments.filter(move |it| self.is_exclusive && own.as_ref() != Some(&it.node))
+    }
+
+    /// The other pods that have the volume and are not terminating.
     pub(super) fn staying(&self) -> impl Iterator<Item = &'a Pod> {
         let holders = self.holders.iter().copied();
         holders.filter(|holder| !holder.is_ending())
@@ -329,13 +371,33 @@ impl<'a> WaitingPod<'a> {
         self.staying().filter(move |other| other.workload() == own)
     }
 
-    /// The names of the nodes that have the volume, or pods that use it, each once.
+    /// The names of the nodes that have the volume, each once: by what the driver says, and by
+    /// the pods that use it where no VolumeAttachment says anything. A driver that has yet to
+    /// attach it to a node has not brought it there.
     pub(super) fn holding_nodes(&self) -> Vec<Text> {
-        let attached = self.foreign_attachments().map(|it| it.node.clone());
-        let mut nodes: Vec<Text> = attached.collect();
-        let apart = self.holders.iter().filter(|it| it.node != self.pod.node);
-        nodes.extend(apart.filter_map(|it| it.node.clone()));
+        let mut nodes = match self.attachments.iter().any(|it| it.attached) {
+            true => {
+                let attached = self.foreign_attachments().filter(|it| it.attached);
+                attached.map(|it| it.node.clone()).collect()
+            }
+            false => self.nodes_of_holders(),
+        };
         nodes.extend(self.pod.node.clone().filter(|_| self.stranded));
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    fn nodes_of_holders(&self) -> Vec<Text> {
+        let apart = self.holders.iter().filter(|it| it.node != self.pod.node);
+        apart.filter_map(|it| it.node.clone()).collect()
+    }
+
+    /// The names of the nodes to show, each once.
+    pub(super) fn shown_nodes(&self) -> Vec<Text> {
+        let attached = self.shown_attachments().map(|it| it.node.clone());
+        let mut nodes: Vec<Text> = attached.chain(self.nodes_of_holders()).collect();
+        nodes.extend(self.pod.node.clone());
         nodes.sort_unstable();
         nodes.dedup();
         nodes

@@ -4,8 +4,8 @@ use engine::model::storage_class::StorageClass;
 
 /// What a driver's volumes keep of files.
 pub(super) struct PreservedMetadata {
-    /// How rsync is told to copy, as far as the storage can keep it. What it cannot keep
-    /// and is told to makes it fail, so that nothing is lost in silence.
+    /// The options of rsync, as far as the storage can keep it. What it cannot keep
+    /// and is requested to makes it fail, so that nothing is lost in silence.
     pub(super) flags: &'static str,
     /// What is lost, as a sentence; empty where nothing is.
     pub(super) lost: &'static str,

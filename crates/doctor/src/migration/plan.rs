@@ -57,7 +57,7 @@ impl MigrationPlan {
     }
 }
 
-/// Resources without which the plan may be wrong, and what they would tell.
+/// Resources without which the plan may be wrong, and the question that each would answer.
 const QUESTIONS: [(&str, &str); 9] = [
     (
         "pods",
@@ -137,7 +137,7 @@ pub fn plan(
             wanted.claim
         ),
         kubectl: facts.cluster.kubectl.to_owned(),
-        facts: told(&inputs, &steps),
+        facts: facts_of(&inputs, &steps),
         decide: to_decide(&inputs),
         lost: lost(&inputs, &documents),
         open: open(facts),
@@ -146,7 +146,7 @@ pub fn plan(
     })
 }
 
-fn told(inputs: &Inputs<'_>, steps: &[Step]) -> Vec<Fact> {
+fn facts_of(inputs: &Inputs<'_>, steps: &[Step]) -> Vec<Fact> {
     let Inputs {
         subject, target, ..
     } = inputs;

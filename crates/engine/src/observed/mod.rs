@@ -14,6 +14,7 @@ use crate::model::Text;
 use crate::model::de::nullable;
 use crate::model::labels::Labels;
 use crate::model::lease::Lease;
+use crate::model::metadata::Metadata;
 use crate::model::node::{NodeStatus, Taint};
 use crate::model::uid::Uid;
 
@@ -22,8 +23,10 @@ use crate::model::uid::Uid;
 pub struct Observed {
     /// The pods.
     pub pods: Vec<Pod>,
-    /// The Events about volumes that could not be attached.
+    /// The Events about volumes that could not be attached or mounted, and about claims.
     pub events: Vec<Event>,
+    /// What the persistent volumes stand for in the storage back end.
+    pub disks: Vec<Disk>,
     /// Which volume is attached to which node.
     pub attachments: Vec<VolumeAttachment>,
     /// The nodes.
@@ -54,12 +57,12 @@ impl Observed {
     /// node, and by an Event about its volumes otherwise.
     #[must_use]
     pub fn said_of<'a>(&'a self, pod: &'a Pod) -> Option<&'a str> {
-        let told = || {
+        let last_event = || {
             let events = self.events.iter().filter(|event| event.is_about(pod));
             let last = events.max_by_key(|event| event.said_at())?;
             Some(last.message.as_str())
         };
-        pod.unschedulable.as_deref().or_else(told)
+        pod.unschedulable.as_deref().or_else(last_event)
     }
 
     /// Whether and why a resource could not be read.
@@ -102,7 +105,7 @@ pub struct Meta {
     /// When it was made.
     #[serde(rename = "creationTimestamp", deserialize_with = "time")]
     pub made: Option<Timestamp>,
-    /// For a pod that was told to end, when its grace period is over; when it was
+    /// For a terminating pod, when its grace period is over; when it was
     /// deleted, for anything else.
     #[serde(rename = "deletionTimestamp", deserialize_with = "time")]
     pub deleted: Option<Timestamp>,
@@ -118,13 +121,19 @@ struct Owner {
     controller: Option<bool>,
 }
 
-/// An Event about a pod.
+/// The kind of claims in Events.
+const CLAIM: &str = "PersistentVolumeClaim";
+
+/// An Event about a pod or a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Event {
     metadata: Meta,
-    /// The pod it is about.
+    /// The pod or claim it is about.
     pub involved_object: Involved,
+    /// `Normal` or `Warning`.
+    #[serde(rename = "type", deserialize_with = "nullable")]
+    kind: Text,
     /// `FailedAttachVolume` for example.
     #[serde(deserialize_with = "nullable")]
     pub reason: Text,
@@ -151,12 +160,29 @@ impl Event {
     #[must_use]
     pub fn is_about(&self, pod: &Pod) -> bool {
         let about = &self.involved_object;
-        about.name == pod.meta.name
+        about.kind != CLAIM
+            && about.name == pod.meta.name
             && about.namespace == pod.meta.namespace
             && !about.uid.contradicts(pod.meta.uid)
     }
 
-    /// When it was last said. Which field tells depends on who recorded it.
+    /// Whether it is about this very claim, and not about an earlier one of its name.
+    #[must_use]
+    pub fn is_about_claim(&self, claim: &Metadata) -> bool {
+        let about = &self.involved_object;
+        about.kind == CLAIM
+            && about.name == claim.name
+            && about.namespace == claim.namespace
+            && !about.uid.contradicts(claim.uid)
+    }
+
+    /// Whether it reports a fault, not progress.
+    #[must_use]
+    pub fn is_warning(&self) -> bool {
+        self.kind == "Warning"
+    }
+
+    /// When it was last said. Which field holds that depends on who recorded it.
     #[must_use]
     pub fn said_at(&self) -> Option<Timestamp> {
         let times = [
@@ -185,6 +211,64 @@ pub struct Involved {
     /// Which object of that name it is.
     #[serde(deserialize_with = "nullable")]
     pub uid: Uid,
+}
+
+/// What a persistent volume of a CSI driver stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// The persistent volume's name.
+    pub volume: Text,
+    /// The driver.
+    pub driver: Text,
+    /// The driver's name for the disk; empty where the volume is of no CSI driver.
+    pub handle: Text,
+}
+
+impl Disk {
+    /// Whether another persistent volume stands for the same disk
+    /// (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util`).
+    #[must_use]
+    pub fn is_also(&self, other: &Self) -> bool {
+        !self.handle.is_empty()
+            && self.handle == other.handle
+            && self.driver == other.driver
+            && self.volume != other.volume
+    }
+}
+
+impl<'de> Deserialize<'de> for Disk {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Wire {
+            metadata: Meta,
+            #[serde(deserialize_with = "nullable")]
+            spec: Spec,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Spec {
+            #[serde(deserialize_with = "nullable")]
+            csi: Csi,
+        }
+
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Csi {
+            #[serde(deserialize_with = "nullable")]
+            driver: Text,
+            #[serde(deserialize_with = "nullable")]
+            volume_handle: Text,
+        }
+
+        let wire = Wire::deserialize(deserializer)?;
+        Ok(Self {
+            volume: wire.metadata.name,
+            driver: wire.spec.csi.driver,
+            handle: wire.spec.csi.volume_handle,
+        })
+    }
 }
 
 /// A volume on a node, on its way there or away from there.

@@ -25,6 +25,9 @@ pub struct Pod {
     /// Whether its volumes must be there: a container was started, or could not be
     /// for another reason.
     pub mounted: bool,
+    /// Why a container does not run although the volumes are there, `ImagePullBackOff` for
+    /// example.
+    pub held_up: Option<Text>,
     /// Why the scheduler has found no node for it.
     pub unschedulable: Option<String>,
     /// Whether it stays on a node that is tainted as out of service.
@@ -40,13 +43,13 @@ impl Pod {
         self.node.is_some() && !matches!(self.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// Whether it has yet to get its volumes. One that was told to end needs them no more.
+    /// Whether it has yet to get its volumes. One that is terminating needs them no more.
     #[must_use]
     pub fn is_starting(&self) -> bool {
         !self.is_ending() && !self.mounted && matches!(self.phase.as_str(), "" | "Pending")
     }
 
-    /// Whether it was told to end.
+    /// Whether it is terminating.
     #[must_use]
     pub const fn is_ending(&self) -> bool {
         self.meta.deleted.is_some()
@@ -73,7 +76,7 @@ impl Pod {
         }
     }
 
-    /// What tells it from the pods of other revisions.
+    /// What distinguishes it from the pods of other revisions.
     #[must_use]
     pub fn revision(&self) -> Option<&str> {
         let labels = &self.meta.labels;
@@ -82,7 +85,7 @@ impl Pod {
             .or_else(|| labels.get("controller-revision-hash"))
     }
 
-    /// Since when it waits, as far as that can be told.
+    /// Since when it waits, as far as that is known.
     #[must_use]
     pub fn waits_since(&self) -> Option<Timestamp> {
         match self.node {
@@ -108,10 +111,12 @@ impl<'de> Deserialize<'de> for Pod {
                 // `ephemeral.VolumeClaimName` in `component-helpers/storage/ephemeral`.
                 .or_else(|| made.map(|_| format!("{pod}-{}", volume.name).into()))
         });
-        let mut containers = status
+        let containers = status
             .init_container_statuses
             .iter()
             .chain(&status.container_statuses);
+        let mounted =
+            is_true("PodReadyToStartContainers") || containers.clone().any(Container::has_volumes);
         let out_of_service = Taint {
             key: OUT_OF_SERVICE.into(),
             value: "nodeshutdown".into(),
@@ -123,7 +128,11 @@ impl<'de> Deserialize<'de> for Pod {
             stays_out_of_service: tolerations.any(|it| it.tolerates(&out_of_service)),
             node: wire.spec.node_name.filter(|name| !name.is_empty()),
             ready: is_true("Ready"),
-            mounted: is_true("PodReadyToStartContainers") || containers.any(Container::has_volumes),
+            held_up: containers
+                .filter_map(Container::another_reason)
+                .next()
+                .cloned(),
+            mounted,
             unschedulable: scheduled
                 .filter(|it| it.status == "False")
                 .map(|it| it.message.clone()),
@@ -216,16 +225,20 @@ struct ContainerWaiting {
 }
 
 impl Container {
+    /// Why it waits, where that is not because it has yet to be created.
+    fn another_reason(&self) -> Option<&Text> {
+        let reason = &self.state.waiting.as_ref()?.reason;
+        let is_other = !matches!(
+            reason.as_str(),
+            "" | "ContainerCreating" | "PodInitializing"
+        );
+        is_other.then_some(reason)
+    }
+
     /// The kubelet mounts all volumes before it starts the first container.
     fn has_volumes(&self) -> bool {
-        let another_reason = |it: &ContainerWaiting| {
-            !matches!(
-                it.reason.as_str(),
-                "" | "ContainerCreating" | "PodInitializing"
-            )
-        };
         self.state.running.is_some()
             || self.state.terminated.is_some()
-            || self.state.waiting.as_ref().is_some_and(another_reason)
+            || self.another_reason().is_some()
     }
 }

@@ -25,17 +25,6 @@ fn says(steps: &[SuggestedAction], sentence: &str) -> bool {
     steps.iter().any(|step| step.text.contains(sentence))
 }
 
-/// The object of that kind and name with something merged in.
-fn with(mut world: World, kind: &str, name: &str, further: &Value) -> World {
-    let found = world
-        .objects
-        .iter_mut()
-        .find(|it| it["kind"] == kind && it["metadata"]["name"] == name)
-        .unwrap();
-    json_patch::merge(found, further);
-    world
-}
-
 fn owned_by(api_version: &str, kind: &str, name: &str) -> Value {
     json!({"metadata": {"ownerReferences": [
         {"apiVersion": api_version, "kind": kind, "name": name, "uid": "1", "controller": true}]}})
@@ -130,11 +119,11 @@ fn operators_are_named() {
     let owner = owned_by("example.com/v1", "Shop", "main");
     for (cause, ways) in [("rollout-overlap", 3), ("too-many-replicas", 1)] {
         let steps = steps(&with(case(cause), "Deployment", "web", &owner), cause);
-        let told = steps.iter().filter(|step| {
+        let report = steps.iter().filter(|step| {
             step.text
                 .contains("Deployment web belongs to Shop main, whose controller may undo this")
         });
-        assert_eq!(told.count(), ways, "{steps:#?}");
+        assert_eq!(report.count(), ways, "{steps:#?}");
     }
 }
 
@@ -206,10 +195,10 @@ fn what_rolls_out_replica_sets_itself_is_known() {
         let world = of_replica_set(world, "web-old", "web-old-x", "n1", "Running", owner);
         of_replica_set(world, "web-new", "web-new-x", "n2", "Pending", owner)
     };
-    let told = two(&rollout).told("rollout-overlap");
+    let report = two(&rollout).report("rollout-overlap");
     assert!(
-        told.contains("The rollout of Rollout web waits for pod web-new-x"),
-        "{told}"
+        report.contains("The rollout of Rollout web waits for pod web-new-x"),
+        "{report}"
     );
     let of_it = steps(&two(&rollout), "rollout-overlap");
     assert_eq!(
@@ -231,10 +220,10 @@ fn what_rolls_out_replica_sets_itself_is_known() {
     // The same where the template moved.
     let moved = json!({"spec": {"template": {"spec": {
         "nodeSelector": {"kubernetes.io/hostname": "n2"}}}}});
-    let told = with(two(&rollout), "ReplicaSet", "web-new", &moved).told("moved-pin");
+    let report = with(two(&rollout), "ReplicaSet", "web-new", &moved).report("moved-pin");
     assert!(
-        told.contains("The template of Rollout web no longer lets its pods on node n1"),
-        "{told}"
+        report.contains("The template of Rollout web no longer lets its pods on node n1"),
+        "{report}"
     );
     // More pods of one revision.
     let world = of_replica_set(

@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::changed::{self, Changed};
-use super::{Cause, Documents, SuggestedAction, another_storage, limit, named, scale, whereabouts};
+use super::{
+    Cause, Documents, Steps, SuggestedAction, another_storage, limit, named, scale, whereabouts,
+};
 use crate::diagnosis::waiting_pod::WaitingPod;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -11,7 +13,7 @@ pub(super) const CAUSE: Cause = Cause {
     title: "The autoscaler asks for more pods than the volume can have",
     passes: false,
     judge,
-    steps,
+    steps: Steps::WithDocuments(steps),
 };
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {

@@ -173,12 +173,12 @@ pub(super) fn kept(stuck: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedA
     let mut before = Vec::new();
     let mut after = Vec::new();
     let deliveries = objects.iter().filter_map(|it| it.delivery.as_ref());
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     for delivery in deliveries {
-        if told.contains(&delivery) {
+        if seen.contains(&delivery) {
             continue;
         }
-        told.push(delivery);
+        seen.push(delivery);
         let by = delivery.shown();
         let of_it = objects
             .iter()
@@ -186,7 +186,7 @@ pub(super) fn kept(stuck: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedA
         let shown: Vec<&str> = of_it.map(|it| it.delivered()).collect();
         let shown = shown.join(" and ");
         let Some([pause, resume]) = delivery.pause() else {
-            after.push(SuggestedAction::told(&format!(
+            after.push(SuggestedAction::note(&format!(
                 "Make the same change in the values or the chart of {by}: its next upgrade undoes it otherwise."
             )));
             continue;
@@ -210,7 +210,7 @@ pub(super) fn kept(stuck: &WaitingPod<'_>, ways: Vec<Way<'_>>) -> Vec<SuggestedA
         .iter()
         .any(|it| it.delivery.is_none() && it.controller.is_none())
     {
-        after.push(SuggestedAction::told(
+        after.push(SuggestedAction::note(
             "Make the same change in the manifest: the next `kubectl apply`, Helm upgrade or GitOps sync undoes it otherwise.",
         ));
     }

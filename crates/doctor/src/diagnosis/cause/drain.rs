@@ -4,7 +4,7 @@
 //! is not woken when the last old one goes (kubernetes/kubernetes#141354): it looks again
 //! after about five minutes.
 
-use super::{Cause, Purpose, SuggestedAction};
+use super::{Cause, Purpose, Steps, SuggestedAction};
 use crate::diagnosis::health::Examined;
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -13,16 +13,22 @@ use crate::diagnosis::waiting_pod::WaitingPod;
 /// (`DefaultPodMaxInUnschedulablePodsDuration` in `pkg/scheduler/backend/queue`).
 const LOOKS_AGAIN: i64 = 300;
 
+/// After so many it has looked again several times, and something else keeps the pod off.
+const GIVEN_UP: i64 = 4 * LOOKS_AGAIN;
+
 pub(super) const CAUSE: Cause = Cause {
     code: "drain-with-co-location",
     title: "The scheduler has not noticed that the old pod is gone",
     passes: true,
     judge,
-    steps: |stuck, _| steps(stuck),
+    steps: Steps::FromFacts(steps),
 };
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    if !stuck.may_be_first_of_its_like() {
+    let now = stuck.index.facts.now;
+    let since = stuck.pod.waits_since();
+    let waited = since.map_or(0, |since| now.as_second() - since.as_second());
+    if !stuck.may_be_first_of_its_like() || waited > GIVEN_UP {
         return None;
     }
     let cordoned = stuck.holding_nodes().into_iter();
@@ -33,9 +39,6 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         Some(node) => format!("node {}, which takes no new pods", node.name),
         None => "its node".to_owned(),
     };
-    let now = stuck.index.facts.now;
-    let since = stuck.pod.waits_since();
-    let waited = since.map_or(0, |since| now.as_second() - since.as_second());
     let again = match LOOKS_AGAIN - waited {
         left @ 1.. => format!("in {} or a little later", span(left)),
         _ => "any moment now".to_owned(),

@@ -1,20 +1,18 @@
 //! The storage driver says itself what is wrong.
 
-use super::{Cause, Purpose, SuggestedAction, wait};
+use super::mislabelled::attached_to;
+use super::{Cause, Purpose, Steps, SuggestedAction, wait};
 use crate::diagnosis::health::{Examined, Health};
+use crate::diagnosis::messages::{ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, Phrase};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::observed::VolumeAttachment;
-
-/// What the attach-detach controller says when a driver fails (`GenerateAttachVolumeFunc` in
-/// `pkg/volume/util/operationexecutor`), its attacher's silence included.
-const ATTACH_FAILED: &str = "AttachVolume.Attach failed";
 
 pub(super) const CAUSE: Cause = Cause {
     code: "driver-error",
     title: "The storage driver cannot attach, detach or mount the volume",
     passes: false,
     judge,
-    steps: |stuck, _| steps(stuck),
+    steps: Steps::FromFacts(steps),
 };
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
@@ -24,7 +22,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         _ => ("driver", "The "),
     };
     Some(format!(
-        "{attached}{who} could not {} node {}: \"{}\". It is tried again and again, and fails until that is put right.",
+        "{attached}{who} could not {} node {}: \"{}\". Kubernetes keeps retrying; it will fail until this is fixed.",
         fault.verb,
         fault.node,
         fault.message.trim().trim_end_matches('.'),
@@ -91,14 +89,14 @@ fn fault<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
                 attachment: None,
             })
         })
-        .or_else(|| told_by_event(stuck).filter(|_| leaving.is_none()))
+        .or_else(|| from_event(stuck).filter(|_| leaving.is_none()))
 }
 
-/// A fault that only an Event tells: where no VolumeAttachment can be seen, or where the
+/// A fault that only an Event reports: where no VolumeAttachment can be seen, or where the
 /// driver's attacher says nothing at all. While somebody else has the volume, an earlier
 /// fault is not what the pod waits for.
-fn told_by_event<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
-    let message = stuck.said.filter(|said| said.contains(ATTACH_FAILED))?;
+fn from_event<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
+    let message = stuck.said.filter(|_| stuck.is_said(ATTACH_FAILED))?;
     let is_free = stuck.holding_nodes().is_empty();
     Some(Fault {
         verb: ATTACH,
@@ -110,43 +108,22 @@ fn told_by_event<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
 
 /// What the errors of many drivers have in common, and what to do about it.
 struct Known {
-    /// Parts of their texts, in lower case.
-    parts: &'static [&'static str],
+    phrase: Phrase,
     /// What failed.
     verbs: &'static [&'static str],
     advice: &'static str,
 }
 
 static KNOWN: [Known; 2] = [
-    // DigitalOcean, Azure, Cinder and vSphere among others.
     Known {
-        parts: &[
-            "already attached",
-            "attached to the wrong",
-            "attached to another",
-            "attached to a different",
-            "still has volumeattachments",
-            "dangling",
-            "is still being used",
-            "resource_in_use",
-        ],
+        phrase: ATTACHED_ELSEWHERE,
         verbs: &[ATTACH, MOUNT],
-        advice: "The disk is on another machine, which Kubernetes does not know of. Find that machine in the console of your storage or cloud. Once nothing there writes to the disk, detach it there; the driver does not do so by itself.",
+        advice: "No VolumeAttachment of this cluster accounts for that: the disk is on a machine that Kubernetes does not know it to be on. Find that machine in the console of your storage or cloud. Once nothing there writes to the disk, detach it there; the driver does not do so by itself.",
     },
     Known {
-        parts: &[
-            // The code that the CSI specification has for it.
-            "resourceexhausted",
-            "attachment limit",
-            "attachmentlimitexceeded",
-            "max number of volumes",
-            "max number of attachments",
-            "maximum number of volumes",
-            "maximum number of data disks",
-            "maximum_persistent_disks",
-        ],
+        phrase: LIMIT_REACHED,
         verbs: &[ATTACH],
-        advice: "The node has as many volumes as it may have. Cordon it and delete the pod, which has not started: its controller makes another one, which goes elsewhere.",
+        advice: "The node has as many volumes as it can attach. Cordon it and delete the pod, which has not started: its controller makes another one, which goes elsewhere.",
     },
 ];
 
@@ -175,11 +152,10 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             "Nothing. Its Events hold the words, and when they were said.",
         ),
     };
-    let message = fault.message.to_lowercase();
-    let known = KNOWN
-        .iter()
-        .filter(|known| known.verbs.contains(&fault.verb))
-        .find(|known| known.parts.iter().any(|part| message.contains(part)));
+    let mut known = KNOWN.iter();
+    let known = known.find(|it| it.verbs.contains(&fault.verb) && it.phrase.is_in(fault.message));
+    let mut foreign = stuck.foreign_attachments();
+    let other = foreign.find(|it| it.is_settled() && ATTACHED_ELSEWHERE.is_in(fault.message));
     let orphaned = orphaned(stuck, &fault);
     let driver = stuck.driver();
     let log = match fault.verb {
@@ -191,14 +167,17 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             "The log of {driver}'s controller, in the container csi-attacher, says the rest."
         ),
     };
-    let advice = known.map_or(UNKNOWN, |known| known.advice);
-    let mut steps = vec![look, SuggestedAction::told(&format!("{advice} {log}"))];
+    let advice = match other {
+        Some(other) => attached_to(stuck, &other.node),
+        None => known.map_or(UNKNOWN, |known| known.advice).to_owned(),
+    };
+    let mut steps = vec![look, SuggestedAction::note(&format!("{advice} {log}"))];
     steps.extend(orphaned);
     steps.push(
         wait(
             stuck,
             Purpose::WayOut,
-            "Time. Once the reason is put right the next try succeeds, within minutes. Do not delete the VolumeAttachment: the disk may still be attached.",
+            "Time. Once the reason is fixed the next try succeeds, within minutes. Do not delete the VolumeAttachment: the disk may still be attached.",
         ),
     );
     steps
@@ -217,7 +196,7 @@ fn orphaned(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<SuggestedAction
         r#"[{"op":"remove","path":"/metadata/finalizers"}]"#,
     ]);
     is_gone.then(|| {
-        SuggestedAction::told(&format!(
+        SuggestedAction::note(&format!(
             "Node {} is gone. Only if the console shows that the disk is on no machine, and the driver still cannot detach it, is the VolumeAttachment in the way for nothing; then this removes it: `{command}`",
             fault.node
         ))

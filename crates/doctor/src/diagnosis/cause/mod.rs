@@ -3,18 +3,27 @@
 //! They are tried in the order of [`CAUSES`], and the first that fits is the one: who
 //! must be dealt with first comes first.
 
+mod attach_limit;
 mod autoscaler;
 mod changed;
 mod delay;
 mod drain;
 mod driver_error;
+mod follower;
+mod mislabelled;
 mod moved_pin;
+mod no_node;
 pub(super) mod node_lost;
+mod node_name;
+mod other;
 mod replicas;
 mod rollout_overlap;
+mod same_disk;
 mod scale;
+mod second_mount;
 mod shared_claim;
 mod stalled;
+mod unbound_claim;
 
 use std::collections::HashMap;
 
@@ -28,7 +37,7 @@ use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::observed::Pod;
 
-/// Objects as the API server has them, for what their facts do not tell.
+/// Objects as the API server has them, for what their facts do not hold.
 pub(super) type Documents = HashMap<ObjectRef, Value>;
 
 /// Why a pod waits for a volume.
@@ -42,13 +51,29 @@ pub struct Cause {
     /// Why it is this cause: sentences; `None` where it is another.
     judge: fn(&WaitingPod<'_>) -> Option<String>,
     /// What to do, the safest first.
-    steps: fn(&WaitingPod<'_>, &Documents) -> Vec<SuggestedAction>,
+    steps: Steps,
+}
+
+/// What to do about a cause, by what it takes to write it down.
+enum Steps {
+    /// What is known of the cluster is enough.
+    FromFacts(fn(&WaitingPod<'_>) -> Vec<SuggestedAction>),
+    /// The objects that are to be changed are read in full.
+    WithDocuments(fn(&WaitingPod<'_>, &Documents) -> Vec<SuggestedAction>),
 }
 
 /// Every cause, in the order in which they are tried. The last fits always.
-pub static CAUSES: [Cause; 10] = [
+pub static CAUSES: &[Cause] = &[
+    node_name::CAUSE,
+    unbound_claim::CAUSE,
     node_lost::CAUSE,
+    mislabelled::CAUSE,
+    same_disk::CAUSE,
+    second_mount::CAUSE,
     driver_error::CAUSE,
+    attach_limit::CAUSE,
+    no_node::CAUSE,
+    follower::CAUSE,
     drain::CAUSE,
     moved_pin::CAUSE,
     rollout_overlap::CAUSE,
@@ -57,7 +82,26 @@ pub static CAUSES: [Cause; 10] = [
     shared_claim::CAUSE,
     stalled::CAUSE,
     delay::CAUSE,
+    other::CAUSE,
 ];
+
+/// The causes that come of a volume which one node, or one pod, can have at a time.
+static OF_EXCLUSIVE_USE: [Cause; 5] = [
+    moved_pin::CAUSE,
+    rollout_overlap::CAUSE,
+    autoscaler::CAUSE,
+    replicas::CAUSE,
+    shared_claim::CAUSE,
+];
+
+/// The cause that would fit if the volume said that it cannot be shared.
+fn exclusive_use(stuck: &WaitingPod<'_>) -> Option<&'static Cause> {
+    let mut causes = OF_EXCLUSIVE_USE.iter();
+    causes.find(|cause| cause.because(stuck).is_some())
+}
+
+/// What is left where no other cause fits.
+static LAST: Cause = other::CAUSE;
 
 impl Cause {
     /// The cause of that name.
@@ -70,13 +114,13 @@ impl Cause {
     pub(super) fn of(stuck: &WaitingPod<'_>) -> (&'static Self, String) {
         let mut causes = CAUSES.iter();
         causes
-            .find_map(|cause| Some((cause, (cause.judge)(stuck)?)))
-            .unwrap_or((&CAUSES[CAUSES.len() - 1], String::new()))
+            .find_map(|cause| Some((cause, cause.because(stuck)?)))
+            .unwrap_or((&LAST, String::new()))
     }
 
     /// The objects without whose documents some commands cannot be written.
     pub(super) fn wants(&self, stuck: &WaitingPod<'_>) -> Vec<(ObjectKind, ObjectRef)> {
-        if self.passes {
+        if matches!(self.steps, Steps::FromFacts(_)) {
             return Vec::new();
         }
         let pods = std::iter::once(stuck.pod).chain(stuck.staying());
@@ -106,12 +150,19 @@ impl Cause {
             .collect()
     }
 
+    fn because(&self, stuck: &WaitingPod<'_>) -> Option<String> {
+        (self.judge)(stuck)
+    }
+
     pub(super) fn steps(
         &self,
         stuck: &WaitingPod<'_>,
         documents: &Documents,
     ) -> Vec<SuggestedAction> {
-        (self.steps)(stuck, documents)
+        match self.steps {
+            Steps::FromFacts(steps) => steps(stuck),
+            Steps::WithDocuments(steps) => steps(stuck, documents),
+        }
     }
 }
 
@@ -153,6 +204,9 @@ fn limit(stuck: &WaitingPod<'_>) -> String {
         AttachConstraint::SinglePod => {
             format!("claim \"{claim}\" is for one pod at a time (ReadWriteOncePod)")
         }
+        _ if stuck.refuses_second_mount() => {
+            format!("claim \"{claim}\" can be mounted for one pod at a time")
+        }
         _ => format!("claim \"{claim}\" can be attached to one node at a time"),
     }
 }
@@ -169,7 +223,7 @@ fn sentence(text: &str) -> String {
 fn another_storage(stuck: &WaitingPod<'_>) -> SuggestedAction {
     let arguments = ["-n", &stuck.pod.meta.namespace, stuck.claim];
     let migrate = command::own(stuck.index.facts.kubectl, "migrate", &arguments);
-    SuggestedAction::told(&format!(
+    SuggestedAction::note(&format!(
         "Pods on several nodes need a volume that can be ReadWriteMany. A claim's access modes cannot be changed, so that it takes a new claim and a copy of the data: `{migrate}` says which class of this cluster can give one, and writes out the whole way."
     ))
 }

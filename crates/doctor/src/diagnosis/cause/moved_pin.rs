@@ -4,7 +4,7 @@
 //! held on one node each, and not on the same one.
 
 use super::rollout_overlap::{end_rollout, old_pod, rolled_out};
-use super::{Cause, limit, named, sentence};
+use super::{Cause, Steps, limit, named, sentence};
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::eligibility::Eligibility;
 use engine::model::Text;
@@ -15,7 +15,7 @@ pub(super) const CAUSE: Cause = Cause {
     title: "The update moves the pod to another node",
     passes: false,
     judge,
-    steps: end_rollout,
+    steps: Steps::WithDocuments(end_rollout),
 };
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {

@@ -1,9 +1,9 @@
 //! The node that has the volume does not answer.
 //!
-//! Kubernetes cannot tell a machine that is off from one that is cut off and still writes:
+//! Kubernetes cannot distinguish a machine that is off from one that is cut off and still writes:
 //! it keeps the volume where it is until somebody who knows says so.
 
-use super::{Cause, Purpose, SuggestedAction, named, wait};
+use super::{Cause, Purpose, Steps, SuggestedAction, named, wait};
 use crate::diagnosis::command;
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
@@ -16,7 +16,7 @@ pub(super) const CAUSE: Cause = Cause {
     title: "The node that has the volume is lost",
     passes: false,
     judge,
-    steps: |stuck, _| steps(stuck),
+    steps: Steps::FromFacts(steps),
 };
 
 /// Who sets it sees the machine in the cloud (`pkg/controllers/nodelifecycle` of
@@ -27,7 +27,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
     let node = stuck.lost_node()?;
     let name = &node.name;
     // What Kubernetes has let go of is with the driver, and what that says comes first.
-    let mut attachments = stuck.attachments.iter();
+    let mut attachments = stuck.shown_attachments();
     let mut staying = stuck.staying();
     let is_let_go = !staying.any(|pod| pod.node.as_deref() == Some(name));
     if is_let_go
@@ -46,7 +46,7 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         let stays = users.find(|pod| stays(pod));
         let stays = stays.map(|pod| {
             format!(
-                " But {} tolerates it and was not told to end, so that it keeps the volume.",
+                " But {} tolerates it and is not terminating, so that it keeps the volume.",
                 named(pod)
             )
         });
@@ -72,8 +72,8 @@ fn users<'a>(stuck: &WaitingPod<'a>, node: &Examined) -> impl Iterator<Item = &'
     all.filter(move |pod| pod.node.as_deref() == Some(&node.name))
 }
 
-/// Whether the taint does not make it go: it tolerates that, and was not told to end. What
-/// was told to end goes (`gcTerminating` in `pkg/controller/podgc`).
+/// Whether the taint does not make it go: it tolerates that, and is not terminating. What
+/// is terminating goes (`gcTerminating` in `pkg/controller/podgc`).
 fn stays(pod: &Pod) -> bool {
     pod.stays_out_of_service && !pod.is_ending()
 }
@@ -134,7 +134,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             SuggestedAction::new(
                 purpose,
                 stuck.in_namespace(&["delete", &format!("pod/{}", pod.meta.name), "--wait=false"]),
-                "The pod tolerates the taint, so that nobody tells it to end. On a machine that is off nothing is lost.",
+                "The pod tolerates the taint, so that Kubernetes does not delete it. On a machine that is off nothing is lost.",
             )
         })
     };
@@ -158,10 +158,10 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             stuck.kubectl(&["get", "node", name, "-o", "wide"]),
             "Nothing. Where the node is Ready again, the volume is released by itself.",
         ),
-        SuggestedAction::told(
+        SuggestedAction::note(
             "If you can bring the machine back, do that: its kubelet ends the old pod and lets the volume go, and nothing can be lost. Only otherwise go on.",
         ),
-        SuggestedAction::told(&power(&node)),
+        SuggestedAction::note(&power(&node)),
     ];
     let untaint = SuggestedAction::new(
         Purpose::Afterwards,

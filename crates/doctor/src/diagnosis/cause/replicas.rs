@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::changed::{self, Changed};
 use super::scale;
 use super::{
-    Cause, Documents, Purpose, SuggestedAction, another_storage, limit, named, whereabouts,
+    Cause, Documents, Purpose, Steps, SuggestedAction, another_storage, limit, named, whereabouts,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::model::workload::WorkloadKind;
@@ -15,7 +15,7 @@ pub(super) const CAUSE: Cause = Cause {
     title: "More pods than the volume can have",
     passes: false,
     judge,
-    steps,
+    steps: Steps::WithDocuments(steps),
 };
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {

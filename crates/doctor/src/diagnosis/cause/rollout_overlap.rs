@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::changed::{self, Changed, Way};
 use super::{
-    Cause, Documents, Purpose, SuggestedAction, another_storage, limit, named, reference,
+    Cause, Documents, Purpose, Steps, SuggestedAction, another_storage, limit, named, reference,
     whereabouts,
 };
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -23,7 +23,7 @@ pub(super) const CAUSE: Cause = Cause {
     title: "The rollout starts the new pod before the old one stops",
     passes: false,
     judge,
-    steps: end_rollout,
+    steps: Steps::WithDocuments(end_rollout),
 };
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
@@ -218,7 +218,7 @@ fn other_strategies<'a>(
 fn of_another_controller(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<SuggestedAction> {
     if stuck.workload().and_then(changed::rollout).is_none() {
         return vec![
-            SuggestedAction::told(&format!(
+            SuggestedAction::note(&format!(
                 "Take the new revision back, or have the old pod stopped first, at {}: what is done to {} by hand, its controller may undo.",
                 rolled_out(stuck),
                 changed.shown
@@ -240,7 +240,7 @@ fn of_another_controller(stuck: &WaitingPod<'_>, changed: &Changed<'_>) -> Vec<S
     );
     vec![
         way.step,
-        SuggestedAction::told(
+        SuggestedAction::note(
             "A canary stops the old pod first with maxSurge 0 and maxUnavailable 1 in spec.strategy.canary, unless it routes traffic. The strategy blueGreen always runs both revisions at once, and so does a canary that routes traffic.",
         ),
         another_storage(stuck),

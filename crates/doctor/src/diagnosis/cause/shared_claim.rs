@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::changed::{self, Changed, Way};
 use super::scale;
 use super::{
-    Cause, Documents, SuggestedAction, another_storage, limit, named, reference, sentence,
+    Cause, Documents, Steps, SuggestedAction, another_storage, limit, named, reference, sentence,
     whereabouts,
 };
 use crate::diagnosis::scaled_object;
@@ -20,7 +20,7 @@ pub(super) const CAUSE: Cause = Cause {
     title: "Another workload has the volume",
     passes: false,
     judge,
-    steps,
+    steps: Steps::WithDocuments(steps),
 };
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
@@ -45,26 +45,33 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
     };
     let own = Changed::behind(stuck.pod, stuck, documents);
     let theirs = Changed::behind(other, stuck, documents);
-    let mut ways = vec![stop(
-        stuck,
-        stuck.pod,
-        &own,
-        &format!(
+    // With the pod that owns the claim, the claim and its data would go.
+    let owner = stuck.owner_pod();
+    let owns = |pod: &Pod| owner.is_some_and(|owner| pod.meta.name == owner);
+    let mut ways = Vec::new();
+    if !owns(stuck.pod) {
+        let cost = format!(
             "{} does not run as long as {} has the volume. Nothing that runs is stopped.",
             own.shown, theirs.shown
-        ),
-    )];
+        );
+        ways.push(stop(stuck, stuck.pod, &own, &cost));
+    }
     ways.extend(together(stuck, other, &own, &theirs, documents));
-    ways.push(stop(
-        stuck,
-        other,
-        &theirs,
-        &format!(
+    if !owns(other) {
+        let cost = format!(
             "{} stops, and {} gets the volume once it is gone.",
             theirs.shown, own.shown
-        ),
-    ));
+        );
+        ways.push(stop(stuck, other, &theirs, &cost));
+    }
     let mut steps = changed::kept(stuck, ways);
+    steps.extend(owner.map(|owner| {
+        let loser = if owns(other) { &own } else { &theirs };
+        SuggestedAction::note(&format!(
+            "Claim \"{}\" belongs to pod {owner}, of whose ephemeral volume it is: when that pod goes, the claim and its data are deleted, and {} gets nothing. Data for several pods belongs in a claim of its own.",
+            stuck.claim, loser.shown
+        ))
+    }));
     steps.push(another_storage(stuck));
     steps
 }
@@ -132,7 +139,9 @@ fn together<'a>(
 ) -> Option<Way<'a>> {
     let (old, starts) = replaced(own, stuck.pod)?;
     let already = !own.workload?.template.affinity.is_empty();
-    if already || matches!(stuck.used.attach_constraint, AttachConstraint::SinglePod) {
+    let for_one_pod = matches!(stuck.used.attach_constraint, AttachConstraint::SinglePod)
+        || stuck.refuses_second_mount();
+    if already || for_one_pod {
         return None;
     }
     let affinity = json!({"podAffinity": {

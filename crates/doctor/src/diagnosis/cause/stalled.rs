@@ -1,9 +1,9 @@
-//! The volume should have come long since, and nobody says why it does not.
+//! The volume should have come long ago, and nobody says why it does not.
 //!
-//! What follows is on its way as for `delay`, and is not any more: a pod that ends takes its
-//! grace period, and drivers attach and detach within seconds.
+//! As for `delay`, but its time is over.
 
-use super::{Cause, Purpose, SuggestedAction, named, wait};
+use super::delay::{FORCED, SLOW};
+use super::{Cause, Purpose, Steps, SuggestedAction, named, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::span;
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -11,33 +11,24 @@ use engine::model::node::OUT_OF_SERVICE;
 use engine::observed::Pod;
 use engine::observed::VolumeAttachment;
 
-/// For so many seconds nobody wonders.
-const SLOW: i64 = 300;
-
-/// After so many the attach-detach controller has detached by force from a node that is not
-/// Ready: 6 minutes (`ReconcilerMaxWaitForUnmountDuration` in
-/// `pkg/controller/volume/attachdetach`), and one for the driver.
-const FORCED: i64 = 420;
-
-/// What the attach-detach controller says of pods whose namespace is not the waiting one's
-/// (`reportMultiAttachError` in `pkg/controller/volume/attachdetach/reconciler`). A claim
-/// has a volume for itself, so that they use it by another PersistentVolume.
-const OF_ANOTHER_CLAIM: &str = "in different namespaces";
+/// Prints by whom the volumes of a node are attached.
+const MANAGED: &str =
+    r"jsonpath={.metadata.annotations.volumes\.kubernetes\.io/controller-managed-attach-detach}";
 
 pub(super) const CAUSE: Cause = Cause {
     code: "stalled",
-    title: "The volume does not move any more",
+    title: "Detach or attach is stuck",
     passes: false,
     judge,
-    steps: |stuck, _| steps(stuck),
+    steps: Steps::FromFacts(steps),
 };
 
 /// What does not move.
 enum Stalled<'a> {
     /// A pod that should be gone, and for how many seconds.
     Pod(&'a Pod, i64),
-    /// Another PersistentVolume of the same disk is in use.
-    SameDisk,
+    /// Nothing attaches it to that node.
+    Nobody(&'a str),
     /// The driver says nothing for so many seconds.
     Driver {
         attachment: &'a VolumeAttachment,
@@ -58,21 +49,20 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
                 false => "",
             };
             format!(
-                "The volume is with {}, which was told to end and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.{next}",
+                "The volume is with {}, which is terminating and should have been gone {} ago: its containers, a finalizer or its kubelet hold it.{next}",
                 named(pod),
                 span(late)
             )
         }
-        Stalled::SameDisk => format!(
-            "Pods of another namespace have the disk, which the claim \"{}\" cannot give them: another PersistentVolume stands for the same disk, with the same driver and volumeHandle.",
-            stuck.claim
+        Stalled::Nobody(node) => format!(
+            "Node {node} waits for the volume, nobody else has it, and nothing attaches it: there is no VolumeAttachment for that node. The attach-detach controller makes one within seconds."
         ),
         Stalled::Driver {
             attachment,
             attaches,
             for_seconds,
         } => format!(
-            "The driver has been asked for {} to {} node {}, and says neither that it has done so nor why not. Where its external-attacher runs, that takes seconds.",
+            "The driver was requested {} ago to {} node {}, and says neither that it has done so nor why not. Where its external-attacher runs, that takes seconds.",
             span(for_seconds),
             match attaches {
                 true => "attach the volume to",
@@ -98,23 +88,17 @@ fn stalled<'a>(stuck: &WaitingPod<'a>) -> Option<Stalled<'a>> {
     if !stuck.holders.is_empty() {
         return None;
     }
-    if stuck
-        .said
-        .is_some_and(|said| said.contains(OF_ANOTHER_CLAIM))
-    {
-        return Some(Stalled::SameDisk);
-    }
     let now = stuck.index.facts.now.as_second();
     let silent = |attachment: &'a VolumeAttachment| {
         let meta = &attachment.meta;
-        let is_told = attachment.attach_error.is_some() || attachment.detach_error.is_some();
+        let is_reported = attachment.attach_error.is_some() || attachment.detach_error.is_some();
         let since = match (meta.deleted, attachment.attached) {
             (Some(deleted), _) => deleted,
             (None, false) => meta.made?,
             (None, true) => return None,
         };
         let for_seconds = now - since.as_second();
-        (for_seconds > SLOW && !is_told).then_some(Stalled::Driver {
+        (for_seconds > SLOW && !is_reported).then_some(Stalled::Driver {
             attachment,
             attaches: meta.deleted.is_none(),
             for_seconds,
@@ -126,12 +110,23 @@ fn stalled<'a>(stuck: &WaitingPod<'a>) -> Option<Stalled<'a>> {
         return Some(stalled);
     }
     let waited = now - stuck.pod.waits_since()?.as_second();
+    if waited > SLOW && is_attached_by_nobody(stuck) {
+        return stuck.pod.node.as_deref().map(Stalled::Nobody);
+    }
     let mut kept = foreign.filter(|it| it.is_settled() && !is_used(stuck, it));
     kept.find_map(|it| match Examined::of(stuck.index, &it.node).health {
         Health::Alive if waited > SLOW => Some(Stalled::Node(it)),
         Health::NotReady if waited > FORCED => Some(Stalled::UnreadyNode(it)),
         _ => None,
     })
+}
+
+/// Whether there is no attachment of the volume, although all of them can be seen.
+fn is_attached_by_nobody(stuck: &WaitingPod<'_>) -> bool {
+    stuck.is_csi()
+        && stuck.is_attached()
+        && stuck.index.facts.observed.has_read("volumeattachments")
+        && stuck.shown_attachments().next().is_none()
 }
 
 /// Whether a pod of its node uses the volume.
@@ -145,7 +140,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         return Vec::new();
     };
     let driver = stuck.driver();
-    let (look, told) = match stalled {
+    let (look, note) = match stalled {
         Stalled::Pod(pod, _) => (
             SuggestedAction::new(
                 Purpose::Check,
@@ -154,18 +149,13 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
             ),
             "A finalizer goes when whoever set it has done its work. A container that does not end, or a kubelet that hangs, takes a restart of the kubelet or of the node. Do not delete the pod with --force: the volume may still be written to.".to_owned(),
         ),
-        Stalled::SameDisk => (
+        Stalled::Nobody(node) => (
             SuggestedAction::new(
                 Purpose::Check,
-                stuck.kubectl(&[
-                    "get",
-                    "pv",
-                    "-o",
-                    "custom-columns=NAME:.metadata.name,DRIVER:.spec.csi.driver,HANDLE:.spec.csi.volumeHandle,NAMESPACE:.spec.claimRef.namespace,CLAIM:.spec.claimRef.name",
-                ]),
-                "Nothing. Two lines with the same driver and handle are the two.",
+                stuck.kubectl(&["get", "node", node, "-o", MANAGED]),
+                "Nothing. It must print true; where it does not, the kubelet attaches volumes itself, and CSI drivers cannot work so.",
             ),
-            "A disk has one PersistentVolume. Stop the pods of one of the two, and remove that claim and its volume, whose reclaim policy must be Retain by then: with Delete the disk goes with it.".to_owned(),
+            "Look whether kube-controller-manager runs, whose attach-detach controller makes VolumeAttachments; its log says what it lacks.".to_owned(),
         ),
         Stalled::Driver { attachment, .. } => (
             SuggestedAction::new(
@@ -198,7 +188,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let wait = wait(
         stuck,
         Purpose::WayOut,
-        "Time. It comes as soon as that is put right.",
+        "Time. The volume comes as soon as this is fixed.",
     );
-    vec![look, SuggestedAction::told(&told), wait]
+    vec![look, SuggestedAction::note(&note), wait]
 }

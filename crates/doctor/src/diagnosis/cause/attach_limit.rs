@@ -1,0 +1,79 @@
+//! No node that the pod may be on can attach another volume.
+
+use super::{Cause, Purpose, Steps, SuggestedAction, no_node, wait};
+use crate::diagnosis::messages::{LIMIT_OF_NODES, TAKEN_BY_ANOTHER_POD};
+use crate::diagnosis::waiting_pod::WaitingPod;
+
+pub(super) const CAUSE: Cause = Cause {
+    code: "attach-limit",
+    title: "The nodes have as many volumes as they can attach",
+    passes: false,
+    judge,
+    steps: Steps::FromFacts(steps),
+};
+
+/// Of more nodes, their number.
+const NAMED: usize = 5;
+
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
+    let is_full = stuck.pod.node.is_none()
+        && stuck.is_said(LIMIT_OF_NODES)
+        && !stuck.is_said(TAKEN_BY_ANOTHER_POD);
+    if !is_full {
+        return None;
+    }
+    let counts = counts(stuck);
+    let shown: Vec<String> = counts
+        .iter()
+        .take(NAMED)
+        .map(|(node, count)| format!("{node} has {count}"))
+        .collect();
+    let shown = match shown.is_empty() {
+        true => String::new(),
+        false => format!(" Attached are: {}.", shown.join(", ")),
+    };
+    Some(format!(
+        "Pod {} has no node: those that could take it have as many volumes as their driver or machine type can attach, and the others are out of the question.{shown}",
+        stuck.pod.meta.name
+    ))
+}
+
+/// The nodes where the volume can be and how many volumes each has, the fullest first.
+fn counts(stuck: &WaitingPod<'_>) -> Vec<(String, usize)> {
+    let attachments = &stuck.index.facts.observed.attachments;
+    let count = |node: &str| {
+        let on_it = attachments
+            .iter()
+            .filter(|it| it.attached && it.node == node);
+        on_it.count()
+    };
+    let nodes = no_node::nodes_of(stuck).into_iter();
+    let mut counts: Vec<_> = nodes
+        .map(|node| {
+            let count = count(&node);
+            (node, count)
+        })
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    counts.sort_by(|(a, x), (b, y)| y.cmp(x).then(a.cmp(b)));
+    counts
+}
+
+fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let limits = "custom-columns=NODE:.metadata.name,DRIVERS:.spec.drivers[*].name,LIMITS:.spec.drivers[*].allocatable.count";
+    let mut steps = vec![SuggestedAction::new(
+        Purpose::Check,
+        stuck.kubectl(&["get", "csinode", "-o", limits]),
+        "Nothing. It shows how many volumes of each driver a node can attach.",
+    )];
+    steps.extend(no_node::uncordon(stuck));
+    steps.push(SuggestedAction::note(
+        "Add a node where the volume can be, or stop pods with volumes on a node that is full. A machine type that attaches more volumes, or fewer volumes for each pod, helps for good.",
+    ));
+    steps.push(wait(
+        stuck,
+        Purpose::WayOut,
+        "Time. The scheduler places the pod as soon as a node has room for another volume.",
+    ));
+    steps
+}

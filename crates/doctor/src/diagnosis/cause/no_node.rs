@@ -1,0 +1,186 @@
+//! No node where the volume is takes the pod.
+
+use super::changed::{self, Changed};
+use super::{Cause, Documents, Purpose, Steps, SuggestedAction};
+use crate::diagnosis::messages::{
+    LIMIT_OF_NODES, NODE_CONFLICT, NOT_BESIDE_ITS_LIKE, TAKEN_BY_ANOTHER_POD,
+};
+use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::analysis::eligibility::Eligibility;
+use engine::model::node::{Node, NodeSelector};
+use engine::model::selector::{Operator, Requirement};
+use engine::model::workload::WorkloadKind;
+
+pub(super) const CAUSE: Cause = Cause {
+    code: "no-node-for-volume",
+    title: "No node where the volume is takes the pod",
+    passes: false,
+    judge,
+    steps: Steps::WithDocuments(steps),
+};
+
+/// Of more nodes, their number.
+const NAMED: usize = 5;
+
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
+    let others = [TAKEN_BY_ANOTHER_POD, NOT_BESIDE_ITS_LIKE, LIMIT_OF_NODES];
+    let is_it = stuck.pod.node.is_none()
+        && stuck.is_said(NODE_CONFLICT)
+        && !others.into_iter().any(|phrase| stuck.is_said(phrase));
+    if !is_it {
+        return None;
+    }
+    let pod = &stuck.pod.meta.name;
+    let volume = stuck.volume.as_deref().unwrap_or(stuck.claim);
+    let Some(reach) = &stuck.used.reach else {
+        return Some(format!(
+            "Pod {pod} has no node: its volume can be reached from some nodes only, and none of those takes the pod. From which, could not be read."
+        ));
+    };
+    let nodes = nodes_of(stuck);
+    let there = match nodes.as_slice() {
+        [] => "The cluster has no node there.".to_owned(),
+        nodes => format!(
+            "There {}, and {} the pod.{}",
+            listed(nodes),
+            if nodes.len() == 1 {
+                "it does not take"
+            } else {
+                "none of them takes"
+            },
+            match shut_out(stuck) {
+                true =>
+                    " Its own template keeps it off: nodeSelector, node affinity or missing tolerations.",
+                false => "",
+            }
+        ),
+    };
+    Some(format!(
+        "Volume {volume} can be used only where {}, and a volume does not move. {there}",
+        place(reach)
+    ))
+}
+
+fn listed(nodes: &[String]) -> String {
+    let shown = nodes.iter().take(NAMED).map(String::as_str);
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match nodes.len() {
+        1 => format!("is node {shown}"),
+        ..=NAMED => format!("are nodes {shown}"),
+        more => format!("are {more} nodes, {shown} among them"),
+    }
+}
+
+/// A selector in words: `topology.kubernetes.io/zone is a or b`.
+fn place(reach: &NodeSelector) -> String {
+    let requirement = |it: &Requirement| {
+        let values: Vec<&str> = it.values.iter().map(AsRef::as_ref).collect();
+        let values = values.join(" or ");
+        match it.operator {
+            Operator::In => format!("{} is {values}", it.key),
+            Operator::NotIn => format!("{} is not {values}", it.key),
+            Operator::Exists => format!("{} is set", it.key),
+            Operator::DoesNotExist => format!("{} is not set", it.key),
+            _ => format!("{} compares to {values}", it.key),
+        }
+    };
+    let terms = reach.node_selector_terms.iter();
+    let terms: Vec<String> = terms
+        .map(|term| {
+            let all = term.match_expressions.iter().chain(&term.match_fields);
+            all.map(requirement).collect::<Vec<_>>().join(" and ")
+        })
+        .collect();
+    terms.join(", or ")
+}
+
+/// The nodes from which the volume can be reached, by name; all where that is not limited.
+pub(super) fn nodes_of(stuck: &WaitingPod<'_>) -> Vec<String> {
+    let mut nodes = Vec::new();
+    visit(stuck, |node| nodes.push(node.metadata.name.to_string()));
+    nodes.sort_unstable();
+    nodes
+}
+
+fn visit(stuck: &WaitingPod<'_>, mut each: impl FnMut(&Node)) {
+    let view = stuck.index.facts.objects.view;
+    view.visit_nodes(None, &mut |node| {
+        let reach = stuck.used.reach.as_ref();
+        if reach.is_none_or(|reach| reach.matches(node)) {
+            each(node);
+        }
+        true
+    });
+}
+
+/// Whether the template of the pod's workload admits none of the nodes where the volume is.
+fn shut_out(stuck: &WaitingPod<'_>) -> bool {
+    let Some(workload) = stuck.workload() else {
+        return false;
+    };
+    let eligibility = Eligibility::new(&workload.template, []);
+    let mut admitted = false;
+    let mut any = false;
+    visit(stuck, |node| {
+        any = true;
+        admitted |= eligibility.admits(node);
+    });
+    any && !admitted
+}
+
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let keys = stuck.used.reach.iter().flat_map(|reach| {
+        let terms = reach.node_selector_terms.iter();
+        terms.flat_map(|term| term.match_expressions.iter().map(|it| it.key.to_string()))
+    });
+    let mut keys: Vec<String> = keys.collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let columns = keys.join(",");
+    let look = match columns.as_str() {
+        "" => vec!["get", "nodes"],
+        columns => vec!["get", "nodes", "-L", columns],
+    };
+    let mut steps = vec![SuggestedAction::new(
+        Purpose::Check,
+        stuck.kubectl(&look),
+        "Nothing. It shows where each node is.",
+    )];
+    steps.extend(uncordon(stuck));
+    let changed = Changed::behind(stuck.pod, stuck, documents);
+    if shut_out(stuck) {
+        if changed.kind == Some(WorkloadKind::Deployment) {
+            let way = changed.change(
+                stuck.in_namespace(&["rollout", "undo", &changed.name]),
+                "The Deployment is taken back to the revision before. That helps where the last change moved its pods; otherwise change where its template lets them go.",
+            );
+            steps.extend(changed::kept(stuck, vec![way]));
+        } else {
+            steps.push(SuggestedAction::note(&format!(
+                "Change the nodeSelector, the node affinity or the tolerations of {} so that its pods may be where the volume is.",
+                changed.shown
+            )));
+        }
+        return steps;
+    }
+    steps.push(SuggestedAction::note(if nodes_of(stuck).is_empty() {
+        "Add a node there: scale up the node group of that zone or pool. If that is not to be, restore a snapshot or a backup into a new claim where the nodes are."
+    } else {
+        "Make room on one of these nodes, or add a node there: what keeps the pod off each is in the scheduler's words above."
+    }));
+    steps
+}
+
+/// What lets the pod onto a node where the volume is, and which was cordoned.
+pub(super) fn uncordon(stuck: &WaitingPod<'_>) -> Option<SuggestedAction> {
+    let nodes = &stuck.index.nodes;
+    let names = nodes_of(stuck);
+    let cordoned = names
+        .iter()
+        .find(|name| nodes.get(name.as_str()).is_some_and(|node| node.cordoned))?;
+    Some(SuggestedAction::new(
+        Purpose::WayOut,
+        stuck.kubectl(&["uncordon", cordoned]),
+        "Nothing stops. The node takes new pods again; whoever cordoned it may have had a reason.",
+    ))
+}

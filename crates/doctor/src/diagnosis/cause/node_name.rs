@@ -1,0 +1,79 @@
+//! The pod names its node itself, so that nobody binds its claim.
+//!
+//! A claim of a WaitForFirstConsumer class gets its volume when the scheduler chooses a node
+//! for a pod, and a pod with `nodeName` never gets to the scheduler.
+
+use serde_json::json;
+
+use super::changed::{self, Changed};
+use super::{Cause, Documents, Purpose, Steps, SuggestedAction};
+use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::model::pod::HOSTNAME;
+use engine::model::workload::WorkloadKind;
+
+pub(super) const CAUSE: Cause = Cause {
+    code: "node-name-unbound",
+    title: "The pod names its node, and nothing binds its claim",
+    passes: false,
+    judge,
+    steps: Steps::WithDocuments(steps),
+};
+
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
+    let node = stuck.pod.node.as_ref()?;
+    let is_free = stuck.has_no_volume() && stuck.volume.is_none() && stuck.binds_late();
+    is_free.then(|| {
+        format!(
+            "Pod {} was put on node {node} by `nodeName`, past the scheduler. Claim \"{}\" is of a class that binds late (WaitForFirstConsumer), and it is the scheduler that has such a claim bound: it never gets a volume.",
+            stuck.pod.meta.name, stuck.claim
+        )
+    })
+}
+
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    let describe = SuggestedAction::new(
+        Purpose::Check,
+        stuck.in_namespace(&["describe", &format!("pvc/{}", stuck.claim)]),
+        "Nothing. As long as its Events say \"waiting for first consumer to be created before binding\", no scheduler has seen the pod.",
+    );
+    let Some(node) = &stuck.pod.node else {
+        return vec![describe];
+    };
+    let view = stuck.index.facts.objects.view;
+    let found = view.node(node).found();
+    let hostname = found.and_then(|it| it.metadata.labels.get(HOSTNAME));
+    let hostname = hostname.unwrap_or(node);
+    let changed = Changed::behind(stuck.pod, stuck, documents);
+    let names_it = changed
+        .workload
+        .is_some_and(|it| it.template.node_name.is_some());
+    let by_selector = json!({"nodeName": null, "nodeSelector": {HOSTNAME: hostname}});
+    let mut steps = vec![describe];
+    match changed.kind {
+        Some(WorkloadKind::Deployment | WorkloadKind::StatefulSet) if names_it => {
+            let patch = json!({"spec": {"template": {"spec": by_selector}}}).to_string();
+            let patch =
+                stuck.in_namespace(&["patch", &changed.name, "--type=merge", "-p", &patch]);
+            // A StatefulSet replaces no pod that never got ready.
+            let command = match changed.kind {
+                Some(WorkloadKind::StatefulSet) => {
+                    let pod = format!("pod/{}", stuck.pod.meta.name);
+                    format!("{patch} && {}", stuck.in_namespace(&["delete", &pod]))
+                }
+                _ => patch,
+            };
+            let way = changed.change(
+                command,
+                &format!(
+                    "Nothing stops. The pods still go to node {node}, by a nodeSelector and through the scheduler, which has the claim bound there."
+                ),
+            );
+            steps.extend(changed::kept(stuck, vec![way]));
+        }
+        _ => steps.push(SuggestedAction::note(&format!(
+            "In the manifest of {}, replace `nodeName: {node}` by `nodeSelector: {{{HOSTNAME}: {hostname}}}`, and create the pod anew: it has not started, so nothing is lost.",
+            changed.shown
+        ))),
+    }
+    steps
+}

@@ -1,0 +1,72 @@
+//! None of the other causes: what Kubernetes says, as it says it.
+
+use super::{Cause, Purpose, Steps, SuggestedAction};
+use crate::diagnosis::messages::KUBELET_WAITS;
+use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::observed::VolumeAttachment;
+
+pub(super) const CAUSE: Cause = Cause {
+    code: "other",
+    title: "The pod has not started",
+    passes: false,
+    judge: |stuck| Some(judge(stuck)),
+    steps: Steps::FromFacts(steps),
+};
+
+fn judge(stuck: &WaitingPod<'_>) -> String {
+    let pod = &stuck.pod.meta.name;
+    let volume = whereabouts(stuck);
+    match stuck.words() {
+        Some(said) => format!(
+            "Pod {pod} has not started. {volume} Kubernetes says: \"{}\".",
+            said.trim().trim_end_matches('.')
+        ),
+        None => format!("Pod {pod} has not started, and Kubernetes does not say why. {volume}"),
+    }
+}
+
+/// How far the volume has come.
+fn whereabouts(stuck: &WaitingPod<'_>) -> String {
+    let claim = stuck.claim;
+    match &stuck.pod.node {
+        None if stuck.has_no_volume() => {
+            format!("Claim \"{claim}\" gets its volume once the scheduler has chosen a node.")
+        }
+        None => format!(
+            "The scheduler has chosen no node, and its words name no volume; claim \"{claim}\" has one."
+        ),
+        Some(node)
+            if stuck
+                .own_attachment()
+                .is_some_and(VolumeAttachment::is_settled) =>
+        {
+            format!("The volume of claim \"{claim}\" is attached to its node {node}.")
+        }
+        Some(node) if !stuck.is_attached() => {
+            format!(
+                "The volume of claim \"{claim}\" needs no attaching; the kubelet of {node} mounts it."
+            )
+        }
+        Some(node) => format!(
+            "Whether the volume of claim \"{claim}\" is attached to its node {node} could not be seen."
+        ),
+    }
+}
+
+fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let mut steps = vec![SuggestedAction::new(
+        Purpose::Check,
+        stuck.in_namespace(&["describe", &format!("pod/{}", stuck.pod.meta.name)]),
+        "Nothing. Its conditions and Events say how far it has come; Events are kept for an hour.",
+    )];
+    if let Some(node) = &stuck.pod.node {
+        let said = stuck.words();
+        let is_kubelet = said.is_none_or(|said| KUBELET_WAITS.is_in(said));
+        steps.extend(is_kubelet.then(|| {
+            SuggestedAction::note(&format!(
+                "The logs of the kubelet of {node} and of the driver's node plugin there say what is done with the volume. A Secret or ConfigMap that does not exist keeps a pod in ContainerCreating too."
+            ))
+        }));
+    }
+    steps
+}

@@ -1,0 +1,120 @@
+//! Another PersistentVolume stands for the same disk, and has it.
+//!
+//! The attach-detach controller knows a disk by driver and volumeHandle
+//! (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util`): to it the two volumes are one.
+
+use super::{Cause, Purpose, Steps, SuggestedAction};
+use crate::diagnosis::messages::IN_ANOTHER_NAMESPACE;
+use crate::diagnosis::waiting_pod::WaitingPod;
+use engine::observed::{Disk, Pod, VolumeAttachment};
+
+pub(super) const CAUSE: Cause = Cause {
+    code: "same-disk",
+    title: "Another PersistentVolume of the same disk is in use",
+    passes: false,
+    judge,
+    steps: Steps::FromFacts(steps),
+};
+
+/// The other volume, and who has it.
+struct Twin<'a> {
+    disk: &'a Disk,
+    /// Its claim, as `namespace/name`.
+    claim: Option<String>,
+    pod: Option<&'a Pod>,
+    attachment: Option<&'a VolumeAttachment>,
+}
+
+fn twin<'a>(stuck: &WaitingPod<'a>) -> Option<Twin<'a>> {
+    let index = stuck.index;
+    let disk = index.same_disk(stuck.volume.as_deref()?)?;
+    let view = index.facts.objects.view;
+    let volume = view.volume(&disk.volume).found();
+    let claim = volume.and_then(|it| it.spec.claim_ref.as_ref());
+    let users = claim.map(|it| index.users(&it.namespace, &it.name));
+    let mut users = users.unwrap_or_default().iter().copied();
+    let pod = users.find(|pod| pod.is_living() && (pod.mounted || pod.phase == "Running"));
+    let mut attachments = index.attachments(&disk.volume).iter().copied();
+    let attachment = attachments.find(|it| it.attached);
+    let elsewhere = |node: &engine::model::Text| stuck.pod.node.as_ref() != Some(node);
+    let is_elsewhere = attachment.is_some_and(|it| elsewhere(&it.node))
+        || pod.is_some_and(|it| it.node.as_ref().is_some_and(elsewhere));
+    (stuck.is_attached() && is_elsewhere).then(|| Twin {
+        disk,
+        claim: claim.map(|it| format!("{}/{}", it.namespace, it.name)),
+        pod,
+        attachment,
+    })
+}
+
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
+    let Some(twin) = twin(stuck) else {
+        let is_said = stuck.holders.is_empty() && stuck.is_said(IN_ANOTHER_NAMESPACE);
+        return is_said.then(|| {
+            format!(
+                "Pods of another namespace have the disk, which claim \"{}\" cannot give them: another PersistentVolume stands for the same disk, with the same driver and volumeHandle.",
+                stuck.claim
+            )
+        });
+    };
+    let own = stuck.volume.as_deref().unwrap_or_default();
+    let claim = twin.claim.map(|it| format!(" of claim {it}"));
+    let pod = match twin.pod {
+        Some(pod) => format!("pod {}/{} uses it", pod.meta.namespace, pod.meta.name),
+        None => "it is in use".to_owned(),
+    };
+    let node = twin.attachment.map(|it| it.node.as_str());
+    let node = node.or(twin.pod.and_then(|it| it.node.as_deref()));
+    Some(format!(
+        "PersistentVolumes {own} and {}{} are one disk ({}, volumeHandle {}), and {pod} on node {}. Kubernetes attaches a disk to one node at a time, by however many volumes it is known.",
+        twin.disk.volume,
+        claim.unwrap_or_default(),
+        twin.disk.driver,
+        twin.disk.handle,
+        node.unwrap_or("that is not known"),
+    ))
+}
+
+fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
+    let own = stuck.volume.as_deref().unwrap_or_default();
+    let Some(twin) = twin(stuck) else {
+        return vec![
+            SuggestedAction::new(
+                Purpose::Check,
+                stuck.kubectl(&[
+                    "get",
+                    "pv",
+                    "-o",
+                    "custom-columns=NAME:.metadata.name,DRIVER:.spec.csi.driver,HANDLE:.spec.csi.volumeHandle,NAMESPACE:.spec.claimRef.namespace,CLAIM:.spec.claimRef.name",
+                ]),
+                "Nothing. Two lines with the same driver and handle are the two.",
+            ),
+            SuggestedAction::note(ONE_VOLUME),
+        ];
+    };
+    let retain = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
+    let keep = stuck.kubectl(&[
+        "patch",
+        "pv",
+        own,
+        &twin.disk.volume,
+        "--type=merge",
+        "-p",
+        retain,
+    ]);
+    vec![
+        SuggestedAction::new(
+            Purpose::Check,
+            stuck.kubectl(&["get", "pv", own, &twin.disk.volume]),
+            "Nothing. It shows the claims of both, and their reclaim policies.",
+        ),
+        SuggestedAction::new(
+            Purpose::Before,
+            keep,
+            "Nothing stops. With the policy Delete, deleting one of the two claims deletes the disk of both.",
+        ),
+        SuggestedAction::note(ONE_VOLUME),
+    ]
+}
+
+const ONE_VOLUME: &str = "A disk has one PersistentVolume. Stop the pods of one of the two, then remove that claim and its volume, whose reclaim policy must be Retain by then: with Delete the disk goes with it. Pods of one namespace can share the claim that is left.";

@@ -1,0 +1,57 @@
+//! The driver refuses to mount the volume for a second pod, on the same node too.
+
+use super::{Cause, Documents, Purpose, Steps, SuggestedAction, exclusive_use, named};
+use crate::diagnosis::waiting_pod::WaitingPod;
+
+pub(super) const CAUSE: Cause = Cause {
+    code: "second-mount",
+    title: "The driver mounts the volume for one pod at a time",
+    passes: false,
+    judge,
+    steps: Steps::WithDocuments(steps),
+};
+
+fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
+    if !stuck.refuses_second_mount() {
+        return None;
+    }
+    let (node, said) = (stuck.pod.node.as_ref()?, stuck.said?);
+    let mut users = stuck.users();
+    let other = users.find(|it| it.node.as_ref() == Some(node));
+    let other = match other {
+        Some(other) => format!("{} on the same node has it", named(other)),
+        None => "something on that node still has it".to_owned(),
+    };
+    let rollout = exclusive_use(stuck).and_then(|cause| cause.because(stuck));
+    let rollout = rollout.map(|it| format!(" {it}"));
+    Some(format!(
+        "The driver refuses to mount the volume on node {node} for a second pod, and {other}: \"{}\".{}",
+        said.trim().trim_end_matches('.'),
+        rollout.unwrap_or_default(),
+    ))
+}
+
+fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> {
+    if let Some(cause) = exclusive_use(stuck) {
+        return cause.steps(stuck, documents);
+    }
+    let node = stuck.pod.node.as_deref().unwrap_or_default();
+    vec![
+        SuggestedAction::new(
+            Purpose::Check,
+            stuck.kubectl(&[
+                "get",
+                "pods",
+                "-A",
+                "-o",
+                "wide",
+                &format!("--field-selector=spec.nodeName={node}"),
+            ]),
+            "Nothing. It lists the pods of that node.",
+        ),
+        SuggestedAction::note(&format!(
+            "No pod of claim \"{}\" that could be read is on node {node}. A pod that was deleted may have left the mount behind: the log of the driver's node plugin there says so, and a restart of the kubelet unmounts it.",
+            stuck.claim
+        )),
+    ]
+}

@@ -1,0 +1,103 @@
+//! Whether something shows that a pod waits for a volume.
+
+use super::WaitingPod;
+use crate::diagnosis::messages::{
+    CLAIM_ENDS, LIMIT_OF_NODES, NO_CLAIM, NODE_CONFLICT, NOT_BESIDE_ITS_LIKE, NOT_BOUND,
+    TAKEN_BY_ANOTHER_POD,
+};
+use engine::analysis::AttachConstraint;
+use engine::model::strategy::Strategy;
+use engine::model::workload::WorkloadKind;
+use engine::observed::{Pod, VolumeAttachment};
+use engine::snapshot::Lookup;
+
+impl WaitingPod<'_> {
+    /// Whether the claim has no volume, or is not there.
+    pub(in crate::diagnosis) fn has_no_volume(&self) -> bool {
+        let view = self.index.facts.objects.view;
+        let claim = view.claim(&self.pod.meta.namespace, self.claim);
+        match (&claim, self.volume.as_deref()) {
+            (Lookup::NotSynced, _) => false,
+            (Lookup::Absent, _) => true,
+            (Lookup::Found(_), None) => self.index.facts.observed.has_read("persistentvolumes"),
+            (Lookup::Found(_), Some(volume)) => matches!(view.volume(volume), Lookup::Absent),
+        }
+    }
+
+    /// Whether the pod waits until the claim has a volume, and not the claim for the pod.
+    pub(super) fn waits_for_its_claim(&self) -> bool {
+        let phrases = [NOT_BOUND, NO_CLAIM, CLAIM_ENDS];
+        self.pod.node.is_some()
+            || !self.binds_late()
+            || phrases.into_iter().any(|phrase| self.is_said(phrase))
+            || self.claim_warning().is_some()
+    }
+
+    /// Whether a pod that is on a node waits until the volume is attached there, or until
+    /// it can be mounted.
+    pub(super) fn waits_for_attachment(&self) -> bool {
+        let own = self.own_attachment();
+        if own.is_some_and(VolumeAttachment::is_settled) || self.said.is_some() {
+            return self.said.is_some();
+        }
+        let elsewhere = |holder: &&Pod| holder.node != self.pod.node;
+        let is_seen = own.is_some()
+            || self.foreign_attachments().next().is_some()
+            || self.holders.iter().any(elsewhere)
+            || (self.is_csi() && self.index.facts.observed.has_read("volumeattachments"));
+        self.is_attached() && is_seen
+    }
+
+    /// Whether a pod has no node because of the volume.
+    pub(super) fn waits_for_a_node(&self) -> bool {
+        let is_somewhere = self.used.reach.is_some();
+        if (self.is_said(NODE_CONFLICT) && is_somewhere)
+            || (self.is_said(LIMIT_OF_NODES) && self.is_attached())
+        {
+            return true;
+        }
+        let taken = self.is_said(TAKEN_BY_ANOTHER_POD);
+        match self.used.attach_constraint {
+            AttachConstraint::SinglePod => taken,
+            AttachConstraint::Exclusive { .. } | AttachConstraint::Unknown(_) => {
+                (self.is_said(NOT_BESIDE_ITS_LIKE) && !self.holders.is_empty())
+                    || self.may_be_first_of_its_like()
+                    || (taken && self.is_unknown())
+            }
+            AttachConstraint::Free | AttachConstraint::Driver(_) => false,
+        }
+    }
+
+    /// Whether it keeps the volume on a node that does not answer, or longer than it may,
+    /// and the next one is not made before it is gone.
+    pub(super) fn is_stranded(&self) -> bool {
+        matches!(
+            self.used.attach_constraint,
+            AttachConstraint::Exclusive { .. } | AttachConstraint::SinglePod
+        ) && self.is_attached()
+            && self.is_succeeded_when_gone()
+            && (self.lost_node().is_some() || self.overdue(self.pod).is_some())
+    }
+
+    /// Whether the next pod is made only when this one is gone: a StatefulSet has no two
+    /// pods of one name, and a Deployment that is recreated has no new pod beside an old
+    /// one. What takes the place of a pod that is evicted is made at once.
+    pub(super) fn is_succeeded_when_gone(&self) -> bool {
+        let of_its_workload = |other: &&Pod| {
+            other.meta.name != self.pod.meta.name
+                && !other.is_ending()
+                && other.workload() == self.pod.workload()
+        };
+        let namespace = &self.pod.meta.namespace;
+        let users = self.index.users(namespace, self.claim);
+        if users.iter().any(of_its_workload) {
+            return false;
+        }
+        match self.workload() {
+            Some(workload) if workload.kind == WorkloadKind::Deployment => {
+                workload.has_pods() && matches!(workload.strategy, Strategy::Recreate { .. })
+            }
+            _ => self.pod.workload().0 == WorkloadKind::StatefulSet.name(),
+        }
+    }
+}

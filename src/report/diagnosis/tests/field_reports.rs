@@ -1,0 +1,436 @@
+//! What people have met, and what decides each of these causes.
+
+use super::every_cause::*;
+use super::*;
+use doctor::diagnosis::{Purpose, SuggestedAction};
+
+/// The one case, as one line of text.
+fn line(world: &World, cause: &str) -> String {
+    let report = world.report(cause);
+    let words: Vec<&str> = report.split_whitespace().collect();
+    words.join(" ")
+}
+
+fn assert_says(world: &World, cause: &str, sentences: &[&str]) {
+    let report = line(world, cause);
+    for sentence in sentences {
+        assert!(
+            report.contains(sentence),
+            "{sentence:?} is not in\n{report}"
+        );
+    }
+}
+
+fn ways(world: &World, cause: &str) -> Vec<String> {
+    let steps = world.diagnosis(&[cause]).cases.remove(0).steps;
+    let ways = steps.into_iter().filter(|it| it.purpose == Purpose::WayOut);
+    ways.filter_map(|it: SuggestedAction| it.command).collect()
+}
+
+/// The pod of Deployment `web` that waits, as another that has no node for another reason.
+fn instead(world: World, message: &str) -> World {
+    let (pods, others): (Vec<_>, Vec<_>) = world
+        .objects
+        .into_iter()
+        .partition(|it| it["kind"] == "Pod" && it["status"]["phase"] == "Pending");
+    let pod = but(pods[0].clone(), &unschedulable(message));
+    World { objects: others }.with(pod)
+}
+
+#[test]
+fn a_claim_without_a_volume() {
+    assert_says(
+        &never_provisioned(),
+        "unbound-claim",
+        &[
+            "1 pod waits for a volume.",
+            "desc = volume capability is not supported",
+            "Its provisioner (ebs.csi.aws.com) says",
+            "The class cannot give what the claim requests.",
+        ],
+    );
+    let silent = || never_provisioned().without_events();
+    assert_says(&silent(), "delay", &["its provisioner is making one"]);
+    let aged = json!({"metadata": {"creationTimestamp": "2026-03-01T10:00:00Z"}});
+    let aged = with(silent(), "Pod", "web-new-x", &aged);
+    assert_says(
+        &aged,
+        "unbound-claim",
+        &["No Event says why any more. Its StorageClass is fast."],
+    );
+    let waiting = of_claim(
+        "ExternalProvisioning",
+        "Normal",
+        "Waiting for a volume to be created either by the external provisioner 'ebs.csi.aws.com' or manually",
+    );
+    let aged = aged.with(waiting);
+    assert_says(
+        &aged,
+        "unbound-claim",
+        &["The provisioner has said nothing yet."],
+    );
+    // A claim that is not there, one whose volume is gone, and one that goes.
+    let no_claim = never_provisioned().without("PersistentVolumeClaim", "data");
+    assert_says(
+        &no_claim,
+        "unbound-claim",
+        &["namespace shop has no claim of that name"],
+    );
+    let lost = json!({"spec": {"volumeName": "pv-gone"}});
+    let lost = with(never_provisioned(), "PersistentVolumeClaim", "data", &lost);
+    assert_says(
+        &lost,
+        "unbound-claim",
+        &["bound to PersistentVolume pv-gone, which does not exist"],
+    );
+    let ends = json!({"metadata": {"deletionTimestamp": NOW}});
+    let ends = with(World::new(), "PersistentVolumeClaim", "data", &ends).with(but(
+        pod("web", "a", None, "Pending"),
+        &unschedulable("0/2 nodes are available: persistentvolumeclaim \"data\" is being deleted."),
+    ));
+    assert_says(
+        &ends,
+        "unbound-claim",
+        &["no new pod starts with a claim that is being deleted"],
+    );
+    // A claim that waits for its pod is not what the pod waits for.
+    let late = json!({"volumeBindingMode": "WaitForFirstConsumer"});
+    let late = with(silent(), "StorageClass", "fast", &late);
+    let late = instead(late, "0/2 nodes are available: 2 Insufficient cpu.");
+    assert_says(
+        &late,
+        "other",
+        &["2 Insufficient cpu", "once the scheduler has chosen a node"],
+    );
+}
+
+#[test]
+fn a_pod_that_names_its_node() {
+    assert_says(
+        &node_named(),
+        "node-name-unbound",
+        &["it never gets a volume"],
+    );
+    assert_eq!(
+        ways(&node_named(), "node-name-unbound"),
+        [
+            r#"kubectl -n shop patch deployment/web --type=merge -p '{"spec":{"template":{"spec":{"nodeName":null,"nodeSelector":{"kubernetes.io/hostname":"n2"}}}}}'"#
+        ]
+    );
+    // A pod that nobody makes anew is not deleted.
+    let bare = node_named().without("Deployment", "web");
+    assert!(ways(&bare, "node-name-unbound").is_empty());
+    // A bound claim is attached wherever the pod is.
+    let bound = node_named()
+        .without("PersistentVolumeClaim", "data")
+        .claim("data", "ReadWriteOnce");
+    assert_says(&bound, "delay", &["yet to be attached"]);
+}
+
+#[test]
+fn a_volume_that_promises_too_much() {
+    assert_says(
+        &mislabelled(),
+        "mislabelled-volume",
+        &[
+            "The disk is attached to n1 (pod web-a-x). Its driver cannot attach it twice, whatever the volume's ReadWriteMany says.",
+            "n2: attaching",
+        ],
+    );
+    assert!(!line(&mislabelled(), "mislabelled-volume").contains("does not know"));
+    assert_eq!(
+        ways(&mislabelled(), "mislabelled-volume"),
+        ["kubectl -n shop scale deployment/web --replicas=1"]
+    );
+    // Another fault than that is what the driver says.
+    let other = json!({"status": {"attachError": {"message": "no credentials"}}});
+    let other = with(mislabelled(), "VolumeAttachment", "csi-n2", &other);
+    assert_says(&other, "driver-error", &["\"no credentials\""]);
+}
+
+/// A pod with a ReadWriteMany volume waits until it is attached like any other.
+#[test]
+fn a_volume_for_many_nodes_is_waited_for() {
+    let shared = |attachment: Value| {
+        let world = mislabelled().without("VolumeAttachment", "csi-n2");
+        world.with(attachment)
+    };
+    let attaching = shared(attachment("n2", false));
+    assert_says(&attaching, "delay", &["attaching it to node n2"]);
+    let made = json!({"metadata": {"creationTimestamp": "2026-03-01T10:00:00Z"}});
+    let attaching = shared(but(attachment("n2", false), &made));
+    let aged = with(attaching, "Pod", "web-a-y", &made);
+    assert_says(&aged, "stalled", &["to attach the volume to node n2"]);
+    // A node that is lost does not keep it from others.
+    let lost = with(
+        aged,
+        "Node",
+        "n1",
+        &json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+        "spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}}),
+    );
+    assert_says(&lost, "stalled", &["to attach the volume to node n2"]);
+}
+
+#[test]
+fn one_disk_behind_two_volumes() {
+    assert_says(
+        &one_disk(),
+        "same-disk",
+        &[
+            "PersistentVolumes pv-data and pv-archive of claim shop/archive are one disk (ebs.csi.aws.com, volumeHandle vol-1), and pod shop/archive-a-x uses it on node n1.",
+        ],
+    );
+    // Two disks are two.
+    let two = json!({"spec": {"csi": {"volumeHandle": "vol-2"}}});
+    let two = with(one_disk(), "PersistentVolume", "pv-data", &two);
+    assert_says(&two, "stalled", &["nothing attaches it"]);
+}
+
+#[test]
+fn a_second_mount_on_one_node() {
+    assert_says(
+        &second_mount(),
+        "second-mount",
+        &[
+            "refuses to mount the volume on node n1 for a second pod",
+            "pod web-old-x of Deployment web on the same node has it",
+            "device already mounted at",
+            "claim \"data\" can be mounted for one pod at a time",
+        ],
+    );
+    let ways = ways(&second_mount(), "second-mount");
+    assert!(
+        ways[0].ends_with("rollout undo deployment/web --to-revision=1"),
+        "{ways:?}"
+    );
+    assert!(ways[1].contains("Recreate"), "{ways:?}");
+    // Whatever else the kubelet complains of is a fault of the driver.
+    let other =
+        json!({"message": "MountVolume.SetUp failed for volume \"pv-data\" : dataset busy"});
+    let mut world = second_mount();
+    let found = world.objects.iter_mut().find(|it| it["kind"] == "Event");
+    json_patch::merge(found.unwrap(), &other);
+    assert_says(&world, "driver-error", &["dataset busy"]);
+}
+
+#[test]
+fn nodes_that_are_full() {
+    assert_says(
+        &full_nodes(),
+        "attach-limit",
+        &["Attached are: n1 has 3, n2 has 2."],
+    );
+    // With the other reason of a node, too.
+    let both = instead(
+        full_nodes(),
+        "0/2 nodes are available: 1 node(s) exceed max volume count, 1 node(s) had volume node affinity conflict.",
+    );
+    assert_says(&both, "attach-limit", &["n1 has 3"]);
+    let other = instead(
+        full_nodes(),
+        "0/2 nodes are available: 2 Insufficient memory.",
+    );
+    assert_says(&other, "other", &["2 Insufficient memory"]);
+}
+
+#[test]
+fn a_volume_where_no_node_takes_the_pod() {
+    let place = "only where topology.kubernetes.io/zone is z1, and a volume does not move.";
+    assert_says(
+        &other_zone(),
+        "no-node-for-volume",
+        &[place, "The cluster has no node there.", "Add a node there"],
+    );
+    let newer = instead(
+        other_zone(),
+        "0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity.",
+    );
+    assert_says(&newer, "no-node-for-volume", &[place]);
+    // One node is there, and is cordoned.
+    let there = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "z1"}},
+        "spec": {"unschedulable": true}});
+    let there = with(other_zone(), "Node", "n1", &there);
+    assert_says(&there, "no-node-for-volume", &["There is node n1"]);
+    assert_eq!(ways(&there, "no-node-for-volume"), ["kubectl uncordon n1"]);
+    // The template keeps its pods off.
+    let moved = json!({"spec": {"template": {"spec": {"nodeSelector": {"pool": "b"}}}}});
+    let moved = with(there, "Deployment", "web", &moved);
+    assert_says(
+        &moved,
+        "no-node-for-volume",
+        &["Its own template keeps it off"],
+    );
+    assert_eq!(
+        ways(&moved, "no-node-for-volume")[1],
+        "kubectl -n shop rollout undo deployment/web"
+    );
+    let other = instead(other_zone(), "0/2 nodes are available: 2 Insufficient cpu.");
+    assert_says(&other, "other", &["2 Insufficient cpu"]);
+}
+
+#[test]
+fn a_job_beside_a_pod_on_a_cordoned_node() {
+    assert_says(
+        &follower(),
+        "follower",
+        &[
+            "which is cordoned and takes no new pods",
+            "Do not scale Deployment web to 0",
+        ],
+    );
+    assert_eq!(
+        ways(&follower(), "follower"),
+        ["kubectl uncordon n1", "kubectl -n shop delete pod/web-a-x"]
+    );
+    // A volume that cannot leave the node takes the pod back there.
+    let local = json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In",
+            "values": ["n1"]}]}]}}}});
+    let local = with(follower(), "PersistentVolume", "pv-data", &local);
+    assert_eq!(ways(&local, "follower"), ["kubectl uncordon n1"]);
+    // On a node that is full, too, the one it follows stays.
+    let full = with(
+        follower(),
+        "Node",
+        "n1",
+        &json!({"spec": {"unschedulable": false}}),
+    );
+    let ways = ways(&full, "follower").join(" ");
+    assert!(
+        !ways.contains("scale") && !ways.contains("delete"),
+        "{ways}"
+    );
+    // What may be the first of its like needs nobody.
+    let alone = json!({"spec": {"template": {"metadata": {"labels": {"app": "web"}}}}});
+    let alone = with(follower(), "Job", "dump", &alone);
+    assert_says(&alone, "shared-claim", &["pod web-a-x"]);
+}
+
+/// Before Kubernetes 1.34 the scheduler had other words for ReadWriteOncePod.
+#[test]
+fn both_wordings_for_one_pod() {
+    for words in [
+        "1 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode, 1 node(s) had untolerated taint(s).",
+        "2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod.",
+    ] {
+        let world = rollout()
+            .without("PersistentVolumeClaim", "data")
+            .without("PersistentVolume", "pv-data")
+            .claim("data", "ReadWriteOncePod")
+            .without("Pod", "web-new-x")
+            .with(but(
+                pod("web", "new", None, "Pending"),
+                &unschedulable(&format!("0/2 nodes are available: {words}")),
+            ));
+        assert_says(
+            &world,
+            "rollout-overlap",
+            &["for one pod at a time (ReadWriteOncePod)"],
+        );
+    }
+}
+
+/// Since Kubernetes 1.37 the attach-detach controller has other words.
+#[test]
+fn both_wordings_of_the_attach_detach_controller() {
+    let seen = |words: &str| rollout().with(event("web-new-x", words));
+    let words =
+        "Waiting for detach for volume \"pv-data\" Volume is already used by pod(s) web-old-x";
+    assert_says(&seen(words), "rollout-overlap", &[words]);
+    let words = "Waiting for detach for volume \"pv-data\" Volume is already exclusively attached to one node, waiting on detach before it can be attached to another node";
+    let gone = seen(words).without("Pod", "web-old-x");
+    assert_says(&gone, "delay", &[words]);
+    // Of a volume of which nothing else is known, these words are enough.
+    let unread = seen(words).without("PersistentVolume", "pv-data");
+    assert!(unread.report("unbound-claim").contains("pv-data"));
+}
+
+/// The claim of a generic ephemeral volume goes with its pod.
+#[test]
+fn what_would_delete_the_data_is_not_advised() {
+    let owner = json!({"metadata": {"ownerReferences": [
+        {"apiVersion": "v1", "kind": "Pod", "name": "builder", "uid": "1", "controller": true}]}});
+    let bare = |name: &str, node: &str, phase: &str| {
+        let bare = json!({"metadata": {"name": name, "labels": {"pod-template-hash": null},
+            "ownerReferences": null}});
+        but(pod(name, "x", Some(node), phase), &bare)
+    };
+    let world = World::new()
+        .with(bare("builder", "n1", "Running"))
+        .with(bare("scan", "n2", "Pending"))
+        .with(attachment("n1", true));
+    let owned = with(world, "PersistentVolumeClaim", "data", &owner);
+    assert_eq!(
+        ways(&owned, "shared-claim"),
+        ["kubectl -n shop delete pod/scan"]
+    );
+    assert_says(
+        &owned,
+        "shared-claim",
+        &["when that pod goes, the claim and its data are deleted, and Pod scan gets nothing"],
+    );
+    let plain = with(
+        owned,
+        "PersistentVolumeClaim",
+        "data",
+        &json!({"metadata": {"ownerReferences": null}}),
+    );
+    assert_eq!(ways(&plain, "shared-claim").len(), 2);
+}
+
+/// Where the driver has yet to attach the volume, it is not, and the node is not tainted.
+#[test]
+fn a_node_that_never_had_the_volume() {
+    let lost = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]},
+        "spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}});
+    let world = World::new()
+        .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+        .with(attachment("n1", false))
+        .with(pod("web", "a", Some("n2"), "Pending"));
+    let world = with(world, "Node", "n1", &lost);
+    let report = world.report("delay");
+    assert!(!report.contains("taint node"), "{report}");
+    // It has it, and a Lease that looks fresh by the clock of its machine says nothing: the
+    // taint does.
+    let attached = json!({"status": {"attached": true}});
+    let attached = with(world, "VolumeAttachment", "csi-n1", &attached);
+    assert_says(&attached, "node-lost", &["kubectl taint node n1", "LOST"]);
+}
+
+/// A delay that lasts is none.
+#[test]
+fn a_delay_ends() {
+    let made = |at: &str| json!({"metadata": {"creationTimestamp": at}});
+    let world = |at: &str| {
+        let waiting = but(pod("web", "a", Some("n2"), "Pending"), &made(at));
+        World::new().deployment("web", &json!({})).with(waiting)
+    };
+    assert_says(
+        &world("2026-03-01T11:58:00Z"),
+        "delay",
+        &["yet to be attached"],
+    );
+    assert_says(
+        &world("2026-03-01T11:50:00Z"),
+        "stalled",
+        &["nothing attaches it"],
+    );
+    let here = |at: &str| world(at).with(attachment("n2", true));
+    assert_says(
+        &here("2026-03-01T11:58:00Z"),
+        "delay",
+        &["whose kubelet mounts it"],
+    );
+    assert_says(
+        &here("2026-03-01T11:50:00Z"),
+        "other",
+        &["Kubernetes does not say why"],
+    );
+    let kubelet = "Unable to attach or mount volumes: unmounted volumes=[v]: timed out waiting for the condition";
+    let said = here("2026-03-01T11:50:00Z").with(but(
+        event("web-a-x", kubelet),
+        &json!({"reason": "FailedMount"}),
+    ));
+    assert_says(&said, "other", &[kubelet]);
+}
