@@ -437,12 +437,15 @@ fn what_is_not_sure_says_what_it_rests_on_and_what_would_settle_it() {
 
 #[test]
 fn a_denied_hotfix_is_told_how_to_get_past() {
-    let command = "kubectl annotate deployment web -n shop multi-attach-guard.dev/action=warn \
-                   multi-attach-guard.dev/reason=\"why it cannot wait\"";
+    let command = "`kubectl -n shop annotate deployment web multi-attach-guard.dev/action=warn \
+                   multi-attach-guard.dev/reason=\"why it cannot wait\"`";
+    let patch = "`kubectl -n shop patch deploy web --type=merge -p \
+                 '{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'`";
     let [message] = messages("a hotfix of what was at fault before is denied")
         .try_into()
         .expect("one finding");
-    assert!(message.contains(command), "{message}");
+    let (first, last) = (message.find(patch), message.find(command));
+    assert!(first.is_some() && first < last, "{message}");
     for name in [
         "the same where the policy lets what existed pass",
         "an update that brings it about is denied all the same",

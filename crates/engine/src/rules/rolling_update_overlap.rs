@@ -61,7 +61,7 @@ use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::affinity_would_hold;
-use crate::analysis::placement_change::PlacementChange;
+use crate::analysis::placement_change::{PlacementChange, Places};
 use crate::model::strategy::Room;
 use crate::model::workload::WorkloadKind;
 
@@ -180,8 +180,12 @@ fn of_move(
     room: Room,
     deadlocks: bool,
 ) -> Hazard {
+    let (old_pods, new_pods) = match moved.from {
+        Places::Apart => ("the old pods may be on", "a new one goes to"),
+        _ => ("the old pod may be on", "the new one must be on"),
+    };
     let seen = format!(
-        "{}; the old pod may be on {}, and the new one must be on {}",
+        "{}; {old_pods} {}, and {new_pods} {}",
         messages::volumes(analysis.exclusive()),
         moved.from,
         moved.to
