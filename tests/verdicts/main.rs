@@ -1,6 +1,6 @@
 //! Rules × scenarios: what the engine says of one object in one cluster.
 //!
-//! The cases are data, in `cases.yaml`, named after the scenarios of the
+//! The cases are data, in `cases.yaml` and `ways_out.yaml`, named after the scenarios of the
 //! project's ground truth where there is one. Each case describes a small
 //! cluster in shorthand (see [`cluster`]) and the object to judge.
 
@@ -28,7 +28,7 @@ use engine::policy::{Action, Policy};
 use engine::rules::Certainty;
 use engine::snapshot::{Overlay, View};
 use engine::storage::Catalog;
-use engine::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
+use engine::verdict::{DENIAL_LENGTH, Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
@@ -192,8 +192,11 @@ fn judge_submitted(
 fn cases() -> Vec<Case> {
     // Half of the file is aliases, which the default budget takes for an attack.
     let options = serde_saphyr::options! { budget: None };
-    serde_saphyr::from_str_with_options(include_str!("cases.yaml"), options)
-        .expect("cases.yaml reads")
+    let files = [include_str!("cases.yaml"), include_str!("ways_out.yaml")];
+    let read = |text| -> Vec<Case> {
+        serde_saphyr::from_str_with_options(text, options.clone()).expect("the cases read")
+    };
+    files.into_iter().flat_map(read).collect()
 }
 
 #[test]
@@ -332,6 +335,11 @@ fn every_message_is_whole_and_every_warning_short() {
                 "{}",
                 finding.warning()
             );
+            let denial = &finding.denial;
+            assert!(denial.chars().count() <= DENIAL_LENGTH, "{denial}");
+            let more = format!(" More: multi-attach-guard rules {}", finding.rule);
+            let is_whole = denial.ends_with(&more) || finding.action != Action::Deny;
+            assert!(is_whole, "{denial}");
             assert!(
                 finding.warning().starts_with(finding.rule),
                 "{}",

@@ -155,9 +155,7 @@ fn way_out(analysis: &Analysis<'_>) -> &'static str {
     match (analysis.workload.kind, analysis.workload.replicas) {
         (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update, and up again after it",
         (_, 2..) => "Set spec.strategy to Recreate",
-        _ => {
-            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1"
-        }
+        _ => messages::RECREATE_OR_ZERO_SURGE,
     }
 }
 

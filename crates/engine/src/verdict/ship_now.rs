@@ -7,6 +7,7 @@ use crate::model::object::ObjectRef;
 use crate::model::strategy::Strategy;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
+use crate::remedy::applied::{RECREATE_ONCE, recreate_once};
 use crate::rules::judge_workload;
 
 /// A change of the live object that starts no rollout itself, so that it always passes.
@@ -23,7 +24,7 @@ pub(super) struct ShipNow {
 const CHANGES: [ShipNow; 2] = [
     ShipNow {
         replicas: None,
-        patch: r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#,
+        patch: RECREATE_ONCE,
         cost: "short downtime",
     },
     ShipNow {
@@ -37,11 +38,9 @@ impl ShipNow {
     /// What to do, as a sentence.
     pub(super) fn sentence(&self, object: &ObjectRef) -> String {
         format!(
-            "Ship it now ({}): `kubectl -n {} patch deploy {} --type=merge -p '{}'`, then repeat your change.",
+            "Ship it now ({}): {}, then repeat your change.",
             self.cost,
-            object.namespace.as_deref().unwrap_or_default(),
-            object.name,
-            self.patch,
+            recreate_once(object, self.patch),
         )
     }
 }

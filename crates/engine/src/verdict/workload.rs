@@ -12,7 +12,8 @@ use crate::analysis::Analysis;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::Workload;
 use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
-use crate::rules::{Hazard, judge_workload};
+use crate::remedy::applied::{Applied, RECREATE_ONCE, recreate_once};
+use crate::rules::{Hazard, RECREATE_OR_ZERO_SURGE, judge_workload};
 
 impl Evaluation<'_> {
     pub(super) fn workload(&self, workload: &Workload) -> Verdict {
@@ -58,6 +59,11 @@ impl Evaluation<'_> {
                     document: Cow::Borrowed(document),
                     hazards,
                     previous,
+                    applied: match self.review.mode {
+                        // The patch replaces the whole strategy on its way to the server.
+                        Mode::Admit => Applied::Unsaid,
+                        _ => self.applied(),
+                    },
                     facts: self.facts,
                 };
                 match self.review.mode {
@@ -198,6 +204,8 @@ impl Evaluation<'_> {
 
     fn finding(&self, hazard: &Hazard, action: Action, decisions: &Decisions<'_>) -> Finding {
         let decision = decisions.of(hazard);
+        let existed = decisions.existing.hazards.contains(hazard);
+        let hazard = &*self.advised(hazard);
         let mut finding = Finding::decided(hazard, self.review.reference, action, &decision);
         let (Action::Deny, Object::Workload(workload), Some(Object::Workload(old))) =
             (action, self.review.object, self.review.old)
@@ -207,7 +215,6 @@ impl Evaluation<'_> {
         let object = self.review.reference;
         let mut ways = Vec::new();
         let mut more = String::new();
-        let existed = decisions.existing.hazards.contains(hazard);
         if existed {
             more.push_str(EXISTED);
         }
@@ -224,6 +231,28 @@ impl Evaluation<'_> {
         finding.message.push_str(&more);
         finding.denial = denial::text(object, hazard, &ways);
         finding
+    }
+
+    /// How the object is applied.
+    fn applied(&self) -> Applied {
+        Applied::of(self.review.document.object(), self.review.old.is_some())
+    }
+
+    /// The hazard with an advice that the API server takes: where it may refuse Recreate
+    /// over the live object, zero surge comes first.
+    fn advised<'h>(&self, hazard: &'h Hazard) -> Cow<'h, Hazard> {
+        if !hazard.advice.contains(RECREATE_OR_ZERO_SURGE) || !self.applied().may_refuse_recreate()
+        {
+            return Cow::Borrowed(hazard);
+        }
+        let instead = format!(
+            "Set spec.strategy to RollingUpdate with maxSurge 0 and maxUnavailable 1, or to Recreate (once by {}, as server-side apply is refused over the live object)",
+            recreate_once(self.review.reference, RECREATE_ONCE),
+        );
+        Cow::Owned(Hazard {
+            advice: hazard.advice.replace(RECREATE_OR_ZERO_SURGE, &instead),
+            ..hazard.clone()
+        })
     }
 }
 
