@@ -72,9 +72,29 @@ impl PolicyFile {
     ///
     /// The file cannot be read or is not a good policy.
     pub fn open(path: PathBuf) -> Result<(Self, EffectivePolicy), PolicyFileError> {
+        let (file, effective) = Self::open_any(path)?;
+        Ok((file, effective?))
+    }
+
+    /// The same where what is there now may be unusable: beside the file stands the policy,
+    /// or why there is none.
+    ///
+    /// # Errors
+    ///
+    /// The catalog inside the program is damaged.
+    pub fn open_any(
+        path: PathBuf,
+    ) -> Result<(Self, Result<EffectivePolicy, PolicyFileError>), PolicyFileError> {
         let catalog = Catalog::embedded().map_err(PolicyFileError::Catalog)?;
-        let (files, [content]) = FilePoller::open([path.clone()])?;
-        let effective = with_catalog(parse(&path, &content)?, catalog, &path)?;
+        let (files, read) = match FilePoller::open([path.clone()]) {
+            Ok((files, [content])) => (files, Ok(content)),
+            Err(error) => (
+                FilePoller::unread([path.clone()], &error),
+                Err(error.into()),
+            ),
+        };
+        let effective =
+            read.and_then(|content| with_catalog(parse(&path, &content)?, catalog, &path));
         let file = Self {
             path,
             catalog,

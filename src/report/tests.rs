@@ -32,6 +32,7 @@ fn finding(rule: &'static str, outcome: Outcome, action: Action, name: &str) -> 
         volumes: vec!["data".into()],
         message: format!("Deployment shop/{name}: 100 % of it, once:\nit is wrong. Mend it."),
         brief: "wrong & <odd>".to_owned(),
+        denial: String::new(),
         remedies: Vec::new(),
         suppressed: None,
         lowered: None,

@@ -12,7 +12,7 @@ use crate::stored;
 use crate::world::{UNGUARDED, World};
 
 /// The autoscaler looks every 15 s.
-const WITHIN: Duration = Duration::from_secs(120);
+pub(crate) const WITHIN: Duration = Duration::from_secs(120);
 
 /// A case of this file: its kind, operation and verdict for the table, and itself.
 pub(crate) type Row = (
@@ -79,7 +79,7 @@ fn autoscaler_is_refused(world: &World) -> Result<(), String> {
                 && condition["status"] == "False"
                 && message.contains("denied the request: ")
                 && message.contains("claim \"data\" is ReadWriteOnce")
-                && message.contains("(rule autoscaler-exceeds-volume)")
+                && message.contains("multi-attach-guard rules autoscaler-exceeds-volume")
         });
         told.then_some(()).ok_or_else(|| format!("{conditions:#?}"))
     })?;
@@ -154,13 +154,13 @@ fn controllers_are_left_alone(world: &World) -> Result<(), String> {
 }
 
 /// A namespace with a bound claim and one workload, made without the guard.
-struct Stage<'a> {
-    world: &'a World,
-    namespace: String,
+pub(crate) struct Stage<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) namespace: String,
 }
 
 impl<'a> Stage<'a> {
-    fn new(world: &'a World, workload: &Value) -> Result<Self, String> {
+    pub(crate) fn new(world: &'a World, workload: &Value) -> Result<Self, String> {
         let stage = Self {
             world,
             namespace: world.plane.namespace("deny"),
@@ -180,24 +180,24 @@ impl<'a> Stage<'a> {
             .make(&self.namespace, &object.manifest(&self.namespace))
     }
 
-    fn read(&self, object: &str) -> Value {
+    pub(crate) fn read(&self, object: &str) -> Value {
         stored::read(self.world.plane, &self.namespace, object).unwrap_or_default()
     }
 
-    fn kubectl(&self, arguments: &[&str]) -> crate::harness::Output {
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> crate::harness::Output {
         let mut arguments = arguments.to_vec();
         arguments.extend(["--namespace", &self.namespace]);
         self.world.plane.kubectl(&arguments, None)
     }
 
-    fn unguarded(&self, arguments: &[&str]) {
+    pub(crate) fn unguarded(&self, arguments: &[&str]) {
         let mut arguments = arguments.to_vec();
         arguments.extend(["--as", UNGUARDED, "--as-group", "system:masters"]);
         self.kubectl(&arguments).success();
     }
 
     /// Waits until the Deployment controller has seen the latest template.
-    fn until_revision(&self, revision: &str) -> Result<(), String> {
+    pub(crate) fn until_revision(&self, revision: &str) -> Result<(), String> {
         let pointer = "/metadata/annotations/deployment.kubernetes.io~1revision";
         wait_until(&format!("revision {revision}"), WITHIN, || {
             let deployment = self.read("Deployment/web");
@@ -208,7 +208,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn until_refused(&self, arguments: &[&str], rule: &str) -> Result<(), String> {
+    pub(crate) fn until_refused(&self, arguments: &[&str], rule: &str) -> Result<(), String> {
         let mut dry = arguments.to_vec();
         dry.push("--dry-run=server");
         wait_until("the guard to refuse", WITHIN, || {
@@ -221,7 +221,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn is_silent(&self, arguments: &[&str]) -> Result<(), String> {
+    pub(crate) fn is_silent(&self, arguments: &[&str]) -> Result<(), String> {
         let output = self.kubectl(arguments);
         if Said::of(&output).is(&Said::default()) {
             Ok(())

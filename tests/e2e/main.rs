@@ -24,6 +24,7 @@ mod objects;
 mod play;
 mod said;
 mod stored;
+mod ways_out;
 mod world;
 
 use std::collections::BTreeMap;
@@ -66,7 +67,7 @@ fn main() {
             move || world::without_controllers().map(|world| play::play(world, &case)),
         ));
     }
-    for (kind, operation, verdict, play) in controllers::ROWS {
+    for (kind, operation, verdict, play) in controllers::ROWS.into_iter().chain(ways_out::ROWS) {
         let name = [kind, operation, verdict].map(str::to_owned);
         trials.push(trial(&results, trials.len(), name, move || {
             world::with_controllers().map(play)

@@ -66,6 +66,14 @@ impl TryFrom<String> for Said {
     }
 }
 
+/// The rules that a denial names: the first at its end, each further one on its own line.
+pub(crate) fn denied(text: &str) -> impl Iterator<Item = &str> {
+    let first = text.split("More: multi-attach-guard rules ").skip(1);
+    let further = text.split("\nAlso ").skip(1);
+    let word = |rest: &str| rest.find([':', '\n', ' ', '\'']).unwrap_or(rest.len());
+    first.chain(further).map(move |rest| &rest[..word(rest)])
+}
+
 impl Said {
     /// Reads what kubectl printed.
     pub(crate) fn of(output: &Output) -> Self {
@@ -91,12 +99,7 @@ impl Said {
         if output.status == 0 {
             return said;
         }
-        said.denied = output
-            .stderr
-            .split("(rule ")
-            .skip(1)
-            .filter_map(|rest| Some(rest.split_once(')')?.0.to_owned()))
-            .collect();
+        said.denied = denied(&output.stderr).map(ToOwned::to_owned).collect();
         if said.denied.is_empty() || !output.stderr.contains("denied the request: ") {
             said.error = Some(output.stderr.clone());
         }

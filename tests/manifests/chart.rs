@@ -243,6 +243,13 @@ fn values_that_contradict_each_other_are_refused() {
         (r"podLabels.app\.kubernetes\.io/name=web", "/podLabels"),
         ("replicaCount=2", "replicaCount"),
         ("fencing=true", "/fencing"),
+        ("policy.defaults.outcomes.deadlok=warn", "/policy/defaults"),
+        (
+            "policy.defaults.rules.unresolved-claim=allow",
+            "/policy/defaults",
+        ),
+        ("policy.default.remedy=auto", "/policy"),
+        ("policy.exemptions[0].names={web}", "/policy/exemptions"),
     ];
     for (values, at) in cases {
         let output = helm(programs)

@@ -24,7 +24,6 @@ pub(crate) const OVERLAYS: [(&str, &[&str]); 9] = [
             "policy.defaults.outcomes.deadlock=warn",
             "policy.defaults.outcomes.stuck=warn",
             "policy.defaults.outcomes.refused=warn",
-            "policy.defaults.rules.leftover-rolling-update=warn",
         ],
     ),
     ("monitoring", &["monitoring.enabled=true"]),

@@ -468,7 +468,8 @@ fn a_denial_says_what_was_seen_and_what_to_do() {
         attached: 5,
         ..LIVE
     };
-    assert!(message(&many).contains("\"disk^2\" and 2 more"));
+    let denied = response(&many)["auditAnnotations"]["denied"].to_string();
+    assert!(denied.contains("disk^2\\\" and 2 more"), "{denied}");
 }
 
 #[test]

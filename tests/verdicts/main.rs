@@ -1,6 +1,6 @@
 //! Rules × scenarios: what the engine says of one object in one cluster.
 //!
-//! The cases are data, in `cases.yaml`, named after the scenarios of the
+//! The cases are data, in `cases.yaml` and `ways_out.yaml`, named after the scenarios of the
 //! project's ground truth where there is one. Each case describes a small
 //! cluster in shorthand (see [`cluster`]) and the object to judge.
 
@@ -28,7 +28,7 @@ use engine::policy::{Action, Policy};
 use engine::rules::Certainty;
 use engine::snapshot::{Overlay, View};
 use engine::storage::Catalog;
-use engine::verdict::{Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
+use engine::verdict::{DENIAL_LENGTH, Document, EffectivePolicy, Mode, Review, Verdict, evaluate};
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
@@ -192,8 +192,11 @@ fn judge_submitted(
 fn cases() -> Vec<Case> {
     // Half of the file is aliases, which the default budget takes for an attack.
     let options = serde_saphyr::options! { budget: None };
-    serde_saphyr::from_str_with_options(include_str!("cases.yaml"), options)
-        .expect("cases.yaml reads")
+    let files = [include_str!("cases.yaml"), include_str!("ways_out.yaml")];
+    let read = |text| -> Vec<Case> {
+        serde_saphyr::from_str_with_options(text, options.clone()).expect("the cases read")
+    };
+    files.into_iter().flat_map(read).collect()
 }
 
 #[test]
@@ -332,6 +335,11 @@ fn every_message_is_whole_and_every_warning_short() {
                 "{}",
                 finding.warning()
             );
+            let denial = &finding.denial;
+            assert!(denial.chars().count() <= DENIAL_LENGTH, "{denial}");
+            let more = format!(" More: multi-attach-guard rules {}", finding.rule);
+            let is_whole = denial.ends_with(&more) || finding.action != Action::Deny;
+            assert!(is_whole, "{denial}");
             assert!(
                 finding.warning().starts_with(finding.rule),
                 "{}",
@@ -469,12 +477,15 @@ fn what_is_said_of_field_reports_is_true() {
 
 #[test]
 fn a_denied_hotfix_is_told_how_to_get_past() {
-    let command = "kubectl annotate deployment web -n shop multi-attach-guard.dev/action=warn \
-                   multi-attach-guard.dev/reason=\"why it cannot wait\"";
+    let command = "`kubectl -n shop annotate deployment web multi-attach-guard.dev/action=warn \
+                   multi-attach-guard.dev/reason=\"why it cannot wait\"`";
+    let patch = "`kubectl -n shop patch deploy web --type=merge -p \
+                 '{\"spec\":{\"strategy\":{\"type\":\"Recreate\",\"rollingUpdate\":null}}}'`";
     let [message] = messages("a hotfix of what was at fault before is denied")
         .try_into()
         .expect("one finding");
-    assert!(message.contains(command), "{message}");
+    let (first, last) = (message.find(patch), message.find(command));
+    assert!(first.is_some() && first < last, "{message}");
     for name in [
         "the same where the policy lets what existed pass",
         "an update that brings it about is denied all the same",

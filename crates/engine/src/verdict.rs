@@ -11,12 +11,14 @@
 
 mod claim;
 mod complexity_limit;
+mod denial;
 mod existing_violations;
 mod fencing;
 mod finding;
 mod owner;
 mod repair;
 mod scaling;
+mod ship_now;
 mod workload;
 
 use std::borrow::Cow;
@@ -25,6 +27,7 @@ use jiff::Timestamp;
 use json_patch::Patch;
 use serde_json::Value;
 
+pub use denial::DENIAL_LENGTH;
 pub use finding::shortened;
 pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};
 
@@ -33,7 +36,7 @@ use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::WorkloadKind;
 use crate::policy::{Action, Policy, RemedyChoice, Resolved, Target};
-use crate::rules::Hazard;
+use crate::rules::{Hazard, Outcome};
 use crate::snapshot::{View, WorkBudget};
 use crate::storage::{Catalog, OverrideError};
 
@@ -137,6 +140,28 @@ impl Verdict {
                 finding.action = Action::Warn;
             }
         }
+        self.notices.push(finding::shortened(why));
+        self
+    }
+
+    /// The same for an update back to a template whose pods run: it starts none, so that
+    /// nothing is refused, and a patch of the template would make something else of it.
+    #[must_use]
+    pub fn of_rollback(mut self, why: String) -> Self {
+        for finding in &mut self.findings {
+            let gives_way = match finding.action {
+                Action::Deny => finding.outcome != Outcome::Refused,
+                Action::Fix => finding.patches_template(),
+                Action::Warn | Action::Ignore => false,
+            };
+            if gives_way {
+                finding.action = Action::Ignore;
+                finding.remedies.clear();
+            }
+        }
+        let patches = self.with(Action::Fix).flat_map(|it| &it.remedies);
+        let operations: Vec<_> = patches.flat_map(|it| it.patch.0.clone()).collect();
+        self.patch = (!operations.is_empty()).then_some(Patch(operations));
         self.notices.push(finding::shortened(why));
         self
     }
@@ -270,6 +295,7 @@ impl Evaluation<'_> {
             name: &shown,
             annotations: &metadata.annotations,
             controlled,
+            now: self.review.document.moment(),
         };
         let resolved = self.policy.resolve(&target);
         let mut verdict = decide(&resolved);

@@ -13,7 +13,7 @@ use engine::model::object::{ObjectKind, ObjectRef};
 /// How many are asked for at the same time.
 const AT_ONCE: usize = 8;
 
-/// The documents of these objects, in the same order, without their `managedFields`;
+/// The documents of these objects, in the same order, without which fields their managers own;
 /// `None` for those that are gone or that the API server does not give.
 ///
 /// # Errors
@@ -41,6 +41,8 @@ async fn document(client: &Client, kind: ObjectKind, reference: &ObjectRef) -> O
         .await
         .inspect_err(|error| tracing::debug!(%reference, "{error}"))
         .ok()?;
-    object.metadata.managed_fields = None;
+    for manager in object.metadata.managed_fields.iter_mut().flatten() {
+        manager.fields_v1 = None;
+    }
     serde_json::to_value(object).ok()
 }

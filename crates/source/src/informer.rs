@@ -150,6 +150,13 @@ impl Informer {
         }
     }
 
+    /// The client with which the cluster is followed; `None` until it is known which
+    /// cluster that is.
+    #[must_use]
+    pub fn client(&self) -> Option<Client> {
+        self.shared.client.get().cloned()
+    }
+
     /// What `look` makes of what is known now. Nothing is asked for.
     pub fn look<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
         look(self.shared.cluster.read().view())

@@ -14,6 +14,7 @@ mod lookup;
 pub mod one_shot;
 
 mod resource;
+pub mod revisions;
 mod single_flight;
 pub mod snapshot;
 pub mod snapshot_classes;

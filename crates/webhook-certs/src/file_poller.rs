@@ -59,6 +59,14 @@ impl<const N: usize> FilePoller<N> {
         Ok((Self { paths, told, last }, contents))
     }
 
+    /// Follows files that could not be read, for this reason.
+    #[must_use]
+    pub fn unread(paths: [PathBuf; N], error: &ReadError) -> Self {
+        let told = Look::Unreadable(error.to_string());
+        let last = told.clone();
+        Self { paths, told, last }
+    }
+
     /// Waits for the next change, looking once `every` so often.
     ///
     /// # Errors

@@ -332,7 +332,13 @@ fn own_part(document: &Value) -> Value {
         fields.remove("status");
     }
     if let Some(metadata) = own["metadata"].as_object_mut() {
-        for added in ["creationTimestamp", "generation", "resourceVersion", "uid"] {
+        for added in [
+            "creationTimestamp",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+            "uid",
+        ] {
             metadata.remove(added);
         }
         if let Some(annotations) = metadata

@@ -8,6 +8,7 @@ mod fence_advice;
 mod options;
 mod policy;
 mod reviewer;
+mod rollback;
 mod view;
 mod volume_facts;
 
@@ -28,6 +29,7 @@ use clients::Clients;
 use fence_advice::Advisor;
 use policy::CurrentPolicy;
 use reviewer::AdmissionReviewer;
+use rollback::Rollbacks;
 use source::connect::{Access, ConnectError, client};
 use source::facts::FactsError;
 use view::FactSource;
@@ -148,6 +150,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let reviewer = AdmissionReviewer {
         effective: policy.effective(),
         view,
+        rollbacks: Rollbacks::open(options),
         events: events.filter(|_| options.events),
     };
 

@@ -16,6 +16,11 @@ pub struct ServeOptions {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
+    /// End with an error where the policy file cannot be used at the start, in place of taking the
+    /// built-in policy until it can
+    #[arg(long, requires = "config")]
+    pub policy_required: bool,
+
     /// The address of the webhook port; 0.0.0.0 is every address, of IPv6 too, and port 0 lets
     /// the system choose
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]

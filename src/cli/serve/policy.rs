@@ -27,15 +27,32 @@ pub(super) struct CurrentPolicy {
     health: Arc<Health>,
 }
 
-/// Whether the file as it is now cannot be used.
+/// Whether the file as it is now cannot be used, and whether it never could.
 #[derive(Default)]
-struct Health(AtomicBool);
+struct Health {
+    unusable: AtomicBool,
+    built_in: AtomicBool,
+}
 
 impl CurrentPolicy {
+    /// Opens the file that the options name. One that cannot be used must not keep the
+    /// guard from starting: it was wrong for a while then, and a Pod that moves would be
+    /// the moment at which nobody is guarded any more. The built-in policy holds until the
+    /// file is good, unless the options say otherwise.
     pub(super) fn open(options: &ServeOptions) -> Result<Self, PolicyFileError> {
+        let health = Health::default();
         let (file, effective) = match &options.config {
             Some(path) => {
-                let (file, effective) = PolicyFile::open(path.clone())?;
+                let (file, effective) = PolicyFile::open_any(path.clone())?;
+                let effective = match effective {
+                    Err(error) if !options.policy_required => {
+                        tracing::error!(%error, "The policy file cannot be used; the built-in policy holds.");
+                        health.unusable.store(true, Ordering::Relaxed);
+                        health.built_in.store(true, Ordering::Relaxed);
+                        policy_file::effective(None)?
+                    }
+                    effective => effective?,
+                };
                 (Some(file), effective)
             }
             None => (None, policy_file::effective(None)?),
@@ -43,7 +60,7 @@ impl CurrentPolicy {
         Ok(Self {
             effective: Arc::new(ArcSwap::from_pointee(effective)),
             file,
-            health: Arc::default(),
+            health: Arc::new(health),
         })
     }
 
@@ -62,10 +79,18 @@ impl CurrentPolicy {
         let Some(file) = self.file else {
             return std::future::pending().await;
         };
-        metrics.set_policy_read(Timestamp::now());
+        match self.health.built_in.load(Ordering::Relaxed) {
+            true => metrics.policy_reloaded(false, Timestamp::now()),
+            false => metrics.set_policy_read(Timestamp::now()),
+        }
         let attempted = |attempt: Result<&EffectivePolicy, &PolicyFileError>| {
             metrics.policy_reloaded(attempt.is_ok(), Timestamp::now());
-            self.health.0.store(attempt.is_err(), Ordering::Relaxed);
+            self.health
+                .unusable
+                .store(attempt.is_err(), Ordering::Relaxed);
+            if attempt.is_ok() {
+                self.health.built_in.store(false, Ordering::Relaxed);
+            }
         };
         file.follow(INTERVAL, &self.effective, attempted).await
     }
@@ -74,13 +99,19 @@ impl CurrentPolicy {
 impl HealthSource for Health {
     /// The fault itself stands in the log: it may quote names from the file.
     fn report(&self) -> Vec<Readiness> {
-        vec![match self.0.load(Ordering::Relaxed) {
-            true => Readiness::degraded(
+        let [unusable, built_in] =
+            [&self.unusable, &self.built_in].map(|flag| flag.load(Ordering::Relaxed));
+        vec![match (unusable, built_in) {
+            (true, true) => Readiness::degraded(
+                NAME,
+                "The policy file cannot be used; the log says why. The built-in policy holds.",
+            ),
+            (true, false) => Readiness::degraded(
                 NAME,
                 "The policy file as it is now cannot be used; the log says why. The last good \
                  policy holds.",
             ),
-            false => Readiness::ready(NAME, "The policy in use is the one in its file."),
+            (false, _) => Readiness::ready(NAME, "The policy in use is the one in its file."),
         }]
     }
 }

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::events::Events;
-use super::view::FactSource;
+use super::rollback::Rollbacks;
+use super::view::{FactSource, half_way};
 use engine::model::object::ObjectKind;
 use engine::model::workload::WorkloadKind;
 use engine::snapshot;
@@ -37,6 +38,8 @@ pub(super) fn kinds() -> Vec<&'static str> {
 pub(super) struct AdmissionReviewer {
     pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
     pub(super) view: Arc<FactSource>,
+    /// What would stand in the way of a rollback is looked up there.
+    pub(super) rollbacks: Rollbacks,
     /// Where to leave what is told in Events, if any are.
     pub(super) events: Option<Events>,
 }
@@ -55,6 +58,10 @@ impl Reviewer for AdmissionReviewer {
             |view: snapshot::View<'_>| received.judge(endpoint, view, &self.effective.load());
         let is_told = |verdict: &Verdict| admission::is_told(endpoint, verdict);
         let verdict = self.view.verdict(deadline, judge, is_told).await;
+        let rollbacks = &self.rollbacks;
+        let verdict = rollbacks
+            .spared(&self.view, endpoint, body, verdict, half_way(deadline))
+            .await;
         let answer = received.answer(endpoint, &verdict);
         if let Some(events) = &self.events {
             events.tell(&received, answer.decision, &verdict);

@@ -116,7 +116,7 @@ impl FactSource {
 }
 
 /// Half of the time that is left is for waiting, the other half for answering.
-fn half_way(deadline: Instant) -> Instant {
+pub(super) fn half_way(deadline: Instant) -> Instant {
     let now = Instant::now();
     now + deadline.saturating_duration_since(now) / 2
 }

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use super::Facts;
+use super::affinity;
 use super::eligibility::COUNTED;
 use super::eligible_nodes::{EligibleNodes, OneNode};
 use super::volumes::{self, UsedVolume};
@@ -33,6 +34,10 @@ pub enum Places {
     Several(usize),
     /// The node of a volume that stays where it was made.
     NodeOf(Text),
+    /// Several nodes at the same time.
+    Apart,
+    /// The node of any pod that is there, whether it runs or waits.
+    BesideAny,
     /// Any node: none is known.
     Any,
 }
@@ -54,6 +59,8 @@ impl fmt::Display for Places {
             Self::Several(count @ COUNTED..) => write!(f, "one of {count} or more nodes"),
             Self::Several(count) => write!(f, "one of {count} nodes"),
             Self::NodeOf(volume) => write!(f, "the node of volume \"{volume}\""),
+            Self::Apart => f.write_str("several nodes"),
+            Self::BesideAny => f.write_str("the node of any of them"),
             Self::Any => f.write_str("any node"),
         }
     }
@@ -99,6 +106,12 @@ impl PlacementChange {
         }
         let theirs = volumes::of(old, facts);
         let from = EligibleNodes::of(old, &theirs, facts);
+        if to.one_node.is_none() && from.one_node.is_none() && are_apart(old, facts) {
+            return Some(Self {
+                from: Places::Apart,
+                to: Places::BesideAny,
+            });
+        }
         let stays_with_both = theirs.iter().any(|theirs| {
             theirs.stays_on_its_node
                 && volumes.iter().any(|ours| {
@@ -124,6 +137,12 @@ impl PlacementChange {
             to: Places::of(to, facts),
         })
     }
+}
+
+/// Whether the old pods may be on several nodes: affinity that is new leads each new pod to
+/// any of them, also to one that waits there for the volume.
+fn are_apart(old: &Workload, facts: Facts<'_>) -> bool {
+    old.replicas > 1 && !affinity::self_affinity(old, None, facts).replicas
 }
 
 /// Whether both templates say the same of everything that decides where pods go.

@@ -1,5 +1,7 @@
 //! From a finding on an object to what is done about it.
 
+use jiff::Timestamp;
+
 use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice};
 use super::overrides::{Honoured, PassedOver};
 use super::{Policy, Section, at_most, built_in};
@@ -24,6 +26,8 @@ pub struct Target<'a> {
     pub annotations: &'a Labels,
     /// Whether an owner reference of the object is its controller.
     pub controlled: bool,
+    /// What time it is, for overrides that end; `None` where nobody can say, as for files.
+    pub now: Option<Timestamp>,
 }
 
 /// What is done about one finding.

@@ -200,7 +200,7 @@ pub(super) fn list(words: &[&str], joint: &str) -> String {
 
 /// The known word that `written` was most likely meant to be. 0.7 lets a slip
 /// or two through in a short word and keeps unrelated words apart.
-fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(super) fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let written = written.to_lowercase();
     known
         .iter()

@@ -8,3 +8,7 @@ pub const REMEDY: &str = "multi-attach-guard.dev/remedy";
 pub const REASON: &str = "multi-attach-guard.dev/reason";
 /// The rules that are not to be reported, separated by commas.
 pub const IGNORE: &str = "multi-attach-guard.dev/ignore";
+/// Until when the other keys count: a date or a time, as RFC 3339 has them.
+pub const UNTIL: &str = "multi-attach-guard.dev/until";
+/// What stands for a reason in the commands that are printed, and is none.
+pub const PLACEHOLDER: &str = "why it cannot wait";

@@ -1,18 +1,26 @@
 //! What objects and Namespaces say for themselves.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+
 use super::action::{Action, RemedyChoice};
-use super::error::list;
+use super::error::{list, nearest};
 use super::{Target, keys};
 use crate::model::labels::Labels;
 use crate::rules::codes;
 
-/// Characters of a reason that are kept.
-const LONGEST_REASON: usize = 300;
-
 /// Names in an `ignore` list that are no rules, and told.
 const MOST_UNKNOWN: usize = 16;
+
+/// Characters of a value that are shown.
+const MOST_SHOWN: usize = 24;
+
+/// Characters of a date.
+const DATE: usize = "2026-12-31".len();
 
 /// Where an override stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +46,27 @@ pub enum PassedOver<'a> {
         source: OverrideSource<'a>,
         /// Its key.
         key: &'static str,
+    },
+    /// The reason is that of the command that was printed, which says none.
+    PlaceholderReason {
+        /// Where the override stands.
+        source: OverrideSource<'a>,
+        /// Its key.
+        key: &'static str,
+    },
+    /// The override has ended.
+    Expired {
+        /// Where the override stands.
+        source: OverrideSource<'a>,
+        /// Its end, as written.
+        until: &'a str,
+    },
+    /// Nobody can tell when the override ends.
+    UnreadableEnd {
+        /// Where the override stands.
+        source: OverrideSource<'a>,
+        /// Its end, as written.
+        until: &'a str,
     },
     /// The value is none of the words known for the key.
     UnknownValue {
@@ -85,21 +114,41 @@ impl fmt::Display for PassedOver<'_> {
                     keys::REASON
                 )
             }
+            Self::PlaceholderReason { source, key } => write!(
+                f,
+                "{source}{key} is ignored: {} is still the example.",
+                keys::REASON
+            ),
+            Self::Expired { source, until } => write!(
+                f,
+                "{source}multi-attach-guard.dev keys are ignored: {} was {}.",
+                keys::UNTIL,
+                short(until)
+            ),
+            Self::UnreadableEnd { source, until } => write!(
+                f,
+                "{source}{}: \"{}\" is no date or RFC 3339 time, so the keys are ignored.",
+                keys::UNTIL,
+                short(until)
+            ),
             Self::UnknownValue { source, key, value } => {
-                let known = if *key == keys::ACTION {
-                    list(&Action::ALL.map(Action::name), "or")
-                } else {
-                    list(&RemedyChoice::ALL.map(RemedyChoice::name), "or")
+                let known: &[&str] = match *key {
+                    keys::ACTION => &Action::ALL.map(Action::name),
+                    _ => &RemedyChoice::ALL.map(RemedyChoice::name),
                 };
-                write!(f, "{source}{key}: \"{}\" is not {known}.", short(value))
+                write!(f, "{source}{key}: \"{}\" is not ", short(value))?;
+                match nearest(value.trim(), known) {
+                    Some(meant) => write!(f, "known; did you mean \"{meant}\"?"),
+                    None => write!(f, "{}.", list(known, "or")),
+                }
             }
             Self::UnknownRule { source, rule } => {
-                write!(
-                    f,
-                    "{source}{}: there is no rule \"{}\".",
-                    keys::IGNORE,
-                    short(rule)
-                )
+                let shown = short(rule);
+                write!(f, "{source}{}: there is no rule \"{shown}\"", keys::IGNORE)?;
+                match nearest(rule, &codes::ALL) {
+                    Some(meant) => write!(f, "; did you mean \"{meant}\"?"),
+                    None => f.write_str("."),
+                }
             }
             Self::LabelsUnknown { namespace } => write!(
                 f,
@@ -109,12 +158,24 @@ impl fmt::Display for PassedOver<'_> {
     }
 }
 
-/// The beginning of a value that may be of any length.
-fn short(value: &str) -> &str {
-    match value.char_indices().nth(20) {
-        Some((at, _)) => value.get(..at).unwrap_or_default(),
-        None => value,
+/// A value that may be of any length, or its beginning and a sign that there is more.
+fn short(value: &str) -> Cow<'_, str> {
+    match value.char_indices().nth(MOST_SHOWN) {
+        Some((at, _)) => format!("{}…", &value[..at]).into(),
+        None => value.into(),
     }
+}
+
+/// When an override ends: at a time, or with a day, in UTC.
+fn end(until: &str) -> Option<Timestamp> {
+    if let Ok(time) = until.parse() {
+        return Some(time);
+    }
+    // A date and a time of no zone would be read as a date.
+    let date: Date = until.parse().ok().filter(|_| until.len() == DATE)?;
+    let next = date.checked_add(1.day()).ok()?;
+    let midnight = next.to_zoned(TimeZone::UTC).ok()?;
+    Some(midnight.timestamp())
 }
 
 /// The overrides of one source that count.
@@ -139,6 +200,7 @@ impl<'a> Honoured<'a> {
             OverrideSource::Object,
             |key| target.annotations.get(key),
             allowed,
+            target.now,
             passed_over,
         )
     }
@@ -158,6 +220,7 @@ impl<'a> Honoured<'a> {
             OverrideSource::Namespace(target.namespace),
             get,
             allowed,
+            target.now,
             passed_over,
         )
     }
@@ -171,6 +234,7 @@ impl<'a> Honoured<'a> {
         source: OverrideSource<'a>,
         get: impl Fn(&str) -> Option<&'a str>,
         allowed: bool,
+        now: Option<Timestamp>,
         passed_over: &mut Vec<PassedOver<'a>>,
     ) -> Self {
         let (action, remedy, ignore) = (get(keys::ACTION), get(keys::REMEDY), get(keys::IGNORE));
@@ -182,14 +246,31 @@ impl<'a> Honoured<'a> {
             return Self::default();
         }
 
-        let reason = get(keys::REASON).map_or("", |reason| first(reason.trim()));
+        if let Some(until) = get(keys::UNTIL).map(str::trim) {
+            let ended = match end(until) {
+                None => Some(PassedOver::UnreadableEnd { source, until }),
+                Some(end) => now
+                    .filter(|now| *now >= end)
+                    .map(|_| PassedOver::Expired { source, until }),
+            };
+            if let Some(ended) = ended {
+                passed_over.push(ended);
+                return Self::default();
+            }
+        }
+
+        let reason = get(keys::REASON).map_or("", str::trim);
         let on_object = source == OverrideSource::Object;
         let mut with_reason = |needed: bool, key| {
-            let honoured = !needed || !reason.is_empty();
-            if !honoured {
-                passed_over.push(PassedOver::ReasonMissing { source, key });
+            let lacks = match reason {
+                "" => PassedOver::ReasonMissing { source, key },
+                keys::PLACEHOLDER => PassedOver::PlaceholderReason { source, key },
+                _ => return true,
+            };
+            if needed {
+                passed_over.push(lacks);
             }
-            honoured
+            !needed
         };
         let mut unknown = Vec::new();
         let mut known = |key, value| unknown.push(PassedOver::UnknownValue { source, key, value });
@@ -233,12 +314,6 @@ impl<'a> Honoured<'a> {
 /// The rules that an object's own annotations ask to be silent about, as written there.
 pub fn ignored_rules(annotations: &Labels) -> impl Iterator<Item = &str> {
     entries(annotations.get(keys::IGNORE).unwrap_or_default())
-}
-
-/// As much of a reason as is kept: it is told with every finding, and logged.
-fn first(reason: &str) -> &str {
-    let end = reason.char_indices().nth(LONGEST_REASON);
-    end.map_or(reason, |(end, _)| &reason[..end])
 }
 
 fn entries(ignore: &str) -> impl Iterator<Item = &str> {

@@ -3,7 +3,7 @@
 use json_patch::Patch;
 use serde_json::{Value, json};
 
-use super::{Remedy, edit};
+use super::{Remedy, Subject, edit};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::contradiction;
 use crate::model::pod::HOSTNAME;
@@ -12,7 +12,7 @@ use crate::rules::codes;
 
 pub(super) const REMEDY: Remedy = Remedy {
     name: "colocate",
-    cost: "It changes the pod template, which starts a rollout; all pods share one node, and after a drain or the loss of that node they may wait for minutes. Pods that are on several nodes already have to be deleted once. Some drivers of node-local storage refuse a second mount.",
+    cost: "It changes the pod template, which starts a rollout; all pods share one node, and after a drain or the loss of that node they may wait for minutes. A Deployment that has several pods already becomes Recreate as well, so that all of them stop before the first one starts; other pods that are on several nodes have to be deleted once. Some drivers of node-local storage refuse a second mount.",
     effect: "required pod affinity now keeps all pods on one node",
     cures: &[
         codes::ROLLING_UPDATE_OVERLAP,
@@ -45,7 +45,8 @@ fn works(analysis: &Analysis<'_>) -> bool {
     contradiction(analysis).is_none() && analysis.workload.template.extended_resources.is_empty()
 }
 
-fn patch(workload: &Workload, raw: &Value) -> Option<Patch> {
+fn patch(subject: &Subject<'_>) -> Option<Patch> {
+    let Subject { workload, raw, .. } = *subject;
     let is_made = workload.kind == WorkloadKind::Job
         && raw.pointer("/spec/manualSelector") != Some(&Value::Bool(true));
     let selector = match is_made {
@@ -55,11 +56,14 @@ fn patch(workload: &Workload, raw: &Value) -> Option<Patch> {
             .filter(|selector| selector.as_object().is_some_and(|it| !it.is_empty()))?
             .clone(),
     };
-    Some(edit::append(
-        raw,
-        &PATH,
-        json!({"labelSelector": selector, "topologyKey": HOSTNAME}),
-    ))
+    let term = json!({"labelSelector": selector, "topologyKey": HOSTNAME});
+    let mut patch = edit::append(raw, &PATH, term);
+    // A new pod may go to the node of any old one, also of one that waits for the volume.
+    if subject.pods_there > 1 && workload.kind == WorkloadKind::Deployment && !patch.0.is_empty() {
+        let recreate = edit::set(raw, &["spec", "strategy"], json!({"type": "Recreate"}));
+        patch.0.extend(recreate.0);
+    }
+    Some(patch)
 }
 
 /// A Job's own selector is made after admission, but its pods always carry the

@@ -1,10 +1,10 @@
 //! `drop-leftover`: drop the `rollingUpdate` block that was left beside Recreate.
 
 use json_patch::Patch;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Remedy, edit};
-use crate::model::workload::{Workload, WorkloadKind};
+use super::{Remedy, Subject, edit};
+use crate::model::workload::WorkloadKind;
 use crate::rules::codes;
 
 pub(super) const REMEDY: Remedy = Remedy {
@@ -19,9 +19,9 @@ pub(super) const REMEDY: Remedy = Remedy {
 
 /// Replaces the whole strategy. A `remove` would fail the request where another
 /// webhook was faster.
-fn patch(_: &Workload, raw: &Value) -> Option<Patch> {
+fn patch(subject: &Subject<'_>) -> Option<Patch> {
     Some(edit::set(
-        raw,
+        subject.raw,
         &["spec", "strategy"],
         json!({"type": "Recreate"}),
     ))

@@ -5,6 +5,7 @@
 //! patched object. Patches are computed on the JSON that was received, so that
 //! fields unknown here survive.
 
+pub mod applied;
 mod colocate;
 mod drop_leftover;
 pub mod edit;
@@ -15,8 +16,10 @@ use json_patch::Patch;
 use serde_json::Value;
 
 use crate::analysis::Analysis;
+use crate::model::uid::Uid;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::codes;
+use applied::Applied;
 
 /// A remedy: its public name, what it costs and the patch it writes.
 #[derive(Debug)]
@@ -34,7 +37,17 @@ pub struct Remedy {
     /// Whether it does what it is for, as the workload is once it was applied.
     works: fn(&Analysis<'_>) -> bool,
     /// The patch for an object; `None` where the object has not what it takes.
-    patch: fn(&Workload, &Value) -> Option<Patch>,
+    patch: fn(&Subject<'_>) -> Option<Patch>,
+}
+
+/// What a remedy is applied to.
+pub(crate) struct Subject<'a> {
+    /// The workload.
+    pub(crate) workload: &'a Workload,
+    /// The object as it was received.
+    pub(crate) raw: &'a Value,
+    /// How many of its pods are there already, on nodes that nobody knows.
+    pub(crate) pods_there: i64,
 }
 
 impl Remedy {
@@ -52,10 +65,24 @@ impl Remedy {
     }
 
     /// The patch for `workload`, which was received as `raw`; `None` where the
-    /// object has not what it takes, or where nothing would change.
+    /// object has not what it takes, or where nothing would change. An object that has a
+    /// uid is taken to have its pods.
     #[must_use]
     pub fn patch(&self, workload: &Workload, raw: &Value) -> Option<Patch> {
-        (self.patch)(workload, raw).filter(|patch| !patch.0.is_empty())
+        self.patch_subject(&Subject {
+            workload,
+            raw,
+            pods_there: match workload.metadata.uid == Uid::default() {
+                true => 0,
+                false => workload.replicas,
+            },
+        })
+    }
+
+    /// The same where it is known how many pods are there.
+    #[must_use]
+    pub(crate) fn patch_subject(&self, subject: &Subject<'_>) -> Option<Patch> {
+        (self.patch)(subject).filter(|patch| !patch.0.is_empty())
     }
 }
 
@@ -76,12 +103,21 @@ pub fn named(name: &str) -> Option<&'static Remedy> {
 
 /// The remedy to take for a hazard of `rule` where nobody chose one. `pods` is
 /// the most pods the workload may come to have, autoscalers counted: with one,
-/// stopping it first is best; with several, they must be kept together.
+/// stopping it first is best, by the strategy that can be `applied`; with several, they
+/// must be kept together.
 #[must_use]
-pub fn automatic(rule: &str, kind: WorkloadKind, pods: i64) -> Option<&'static Remedy> {
+pub fn automatic(
+    rule: &str,
+    kind: WorkloadKind,
+    pods: i64,
+    applied: Applied,
+) -> Option<&'static Remedy> {
     let name = match rule {
         codes::LEFTOVER_ROLLING_UPDATE => drop_leftover::REMEDY.name,
-        _ if pods <= 1 && kind == WorkloadKind::Deployment => recreate::REMEDY.name,
+        _ if pods <= 1 && kind == WorkloadKind::Deployment => match applied.may_refuse_recreate() {
+            true => zero_surge::REMEDY.name,
+            false => recreate::REMEDY.name,
+        },
         _ => colocate::REMEDY.name,
     };
     named(name).filter(|remedy| remedy.suits(rule, kind))

@@ -1,10 +1,10 @@
 //! `recreate`: stop the old pod before the new one is started.
 
 use json_patch::Patch;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Remedy, edit};
-use crate::model::workload::{Workload, WorkloadKind};
+use super::{Remedy, Subject, edit};
+use crate::model::workload::WorkloadKind;
 use crate::rules::codes;
 
 pub(super) const REMEDY: Remedy = Remedy {
@@ -25,9 +25,9 @@ pub(super) const REMEDY: Remedy = Remedy {
 
 /// The strategy is replaced as a whole: `rollingUpdate` beside `Recreate` is
 /// refused by the API server.
-fn patch(_: &Workload, raw: &Value) -> Option<Patch> {
+fn patch(subject: &Subject<'_>) -> Option<Patch> {
     Some(edit::set(
-        raw,
+        subject.raw,
         &["spec", "strategy"],
         json!({"type": "Recreate"}),
     ))

@@ -1,10 +1,10 @@
 //! `zero-surge`: keep the rolling update but let it stop a pod before it starts one.
 
 use json_patch::Patch;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{Remedy, edit};
-use crate::model::workload::{Workload, WorkloadKind};
+use super::{Remedy, Subject, edit};
+use crate::model::workload::WorkloadKind;
 use crate::rules::codes;
 
 pub(super) const REMEDY: Remedy = Remedy {
@@ -23,9 +23,9 @@ pub(super) const REMEDY: Remedy = Remedy {
     patch,
 };
 
-fn patch(_: &Workload, raw: &Value) -> Option<Patch> {
+fn patch(subject: &Subject<'_>) -> Option<Patch> {
     Some(edit::set(
-        raw,
+        subject.raw,
         &["spec", "strategy"],
         json!({
             "type": "RollingUpdate",

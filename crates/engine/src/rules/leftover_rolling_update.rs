@@ -24,8 +24,13 @@
 //!
 //! # What to do
 //!
-//! Replace the whole strategy with `{type: Recreate}`, or write
-//! `rollingUpdate: null` beside it. The webhook does the former by itself.
+//! Over a live Deployment, null the block once: `kubectl patch deployment NAME --type=merge
+//! -p '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'`; from then on every
+//! way of applying `{type: Recreate}` passes. By server-side apply `rollingUpdate: null` in
+//! the manifest does not help: nobody but the API server owns the block. Or keep
+//! `RollingUpdate` with `maxSurge: 0` and `maxUnavailable: 1`, which always passes. In a
+//! manifest, replace the whole strategy with `{type: Recreate}`. The webhook does all that by
+//! itself.
 //!
 //! # Silent on
 //!
@@ -58,7 +63,19 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         volumes: Vec::new(),
         excess: 0,
         what: "spec.strategy is Recreate but still has a rollingUpdate block beside it, and the API server refuses the two together.".to_owned(),
-        advice: "Replace the whole strategy with {type: Recreate}, or write \"rollingUpdate: null\" beside it.".to_owned(),
+        advice: format!(
+            "Run `kubectl -n {} patch deploy {} --type=merge -p '{{\"spec\":{{\"strategy\":{{\"type\":\"Recreate\",\"rollingUpdate\":null}}}}}}'` once if it lives already. In the manifest, replace the whole strategy with {{type: Recreate}}.",
+            shown(&workload.metadata.namespace),
+            workload.metadata.shown_name(),
+        ),
         brief: "a rollingUpdate block was left beside strategy Recreate, which the API server refuses".to_owned(),
     });
+}
+
+/// The namespace for a command.
+fn shown(namespace: &str) -> &str {
+    match namespace {
+        "" => "NAMESPACE",
+        namespace => namespace,
+    }
 }

@@ -10,6 +10,11 @@ use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::workload::WorkloadKind;
 use crate::storage::ClassModes;
 
+/// What helps one pod through its rollouts, as the beginning of a sentence. Where the object
+/// lives, not every way of applying it may do the first.
+pub const RECREATE_OR_ZERO_SURGE: &str =
+    "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1";
+
 /// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
 /// volumes or for what is a forecast.
 pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> String {

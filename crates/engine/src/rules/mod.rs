@@ -26,6 +26,7 @@ mod workloads_share_volume;
 
 pub use documentation::Documentation;
 pub use hazard::Hazard;
+pub use messages::RECREATE_OR_ZERO_SURGE;
 pub use outcome::Outcome;
 
 use std::collections::HashMap;

@@ -61,7 +61,7 @@ use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::affinity_would_hold;
-use crate::analysis::placement_change::PlacementChange;
+use crate::analysis::placement_change::{PlacementChange, Places};
 use crate::analysis::users;
 use crate::model::strategy::Room;
 use crate::model::workload::WorkloadKind;
@@ -156,9 +156,7 @@ fn way_out(analysis: &Analysis<'_>) -> &'static str {
     match (analysis.workload.kind, analysis.workload.replicas) {
         (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update, and up again after it",
         (_, 2..) => "Set spec.strategy to Recreate",
-        _ => {
-            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1"
-        }
+        _ => messages::RECREATE_OR_ZERO_SURGE,
     }
 }
 
@@ -181,8 +179,12 @@ fn of_move(
     room: Room,
     deadlocks: bool,
 ) -> Hazard {
+    let (old_pods, new_pods) = match moved.from {
+        Places::Apart => ("the old pods may be on", "a new one goes to"),
+        _ => ("the old pod may be on", "the new one must be on"),
+    };
     let seen = format!(
-        "{}; the old pod may be on {}, and the new one must be on {}",
+        "{}; {old_pods} {}, and {new_pods} {}",
         messages::volumes(analysis.exclusive()),
         moved.from,
         moved.to

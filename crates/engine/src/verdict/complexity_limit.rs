@@ -62,7 +62,7 @@ impl Evaluation<'_> {
         match (self.review.object, self.review.old) {
             (Object::Workload(new), Some(Object::Workload(old))) => {
                 new.replicas > old.replicas
-                    || existing_violations::starts_a_rollout(new, old, self.review.document)
+                    || existing_violations::starts_a_rollout(new, self.review.document)
             }
             _ => true,
         }

@@ -1,13 +1,13 @@
 //! Judging requests after which the volumes of a node may be attached to another one.
 
-use super::{Evaluation, Verdict};
+use super::{Evaluation, Finding, Verdict, denial};
 use crate::analysis::Heartbeat;
 use crate::model::metadata::Metadata;
 use crate::model::node::Node;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::volume_attachment::VolumeAttachment;
 use crate::policy::{Action, keys};
-use crate::rules::{Fencing, FencingReview, codes, judge_fencing};
+use crate::rules::{Fencing, FencingReview, Hazard, codes, judge_fencing};
 use crate::snapshot::Lookup;
 
 /// The accounts of the attach-detach controller, which detaches what is unmounted: its
@@ -76,10 +76,16 @@ impl Evaluation<'_> {
         self.with_policy(metadata, kind, false, |resolved| {
             let mut verdict = self.plain(&hazards, resolved);
             if resolved.object_may_override() {
-                let denied = |finding: &&mut super::Finding| finding.action == Action::Deny;
-                for finding in verdict.findings.iter_mut().filter(denied) {
-                    let way_past = way_past(self.review.reference);
+                let denied =
+                    |(finding, _): &(&mut Finding, &Hazard)| finding.action == Action::Deny;
+                let way_past = way_past(self.review.reference);
+                for (finding, hazard) in verdict.findings.iter_mut().zip(&hazards).filter(denied) {
+                    finding
+                        .message
+                        .push_str(" If it is off all the same, say how you know and try again: ");
                     finding.message.push_str(&way_past);
+                    let way = format!("If it is off: {way_past}");
+                    finding.denial = denial::text(self.review.reference, hazard, &[way]);
                 }
             }
             verdict
@@ -95,10 +101,10 @@ impl Evaluation<'_> {
     }
 }
 
-/// How to get past a denial of the rule.
+/// The command that gets past a denial of the rule.
 fn way_past(object: &ObjectRef) -> String {
     format!(
-        " If it is off all the same, say how you know and try again: kubectl annotate {} {} {}={} {}=\"powered off by hand\".",
+        "kubectl annotate {} {} {}={} {}=\"powered off by hand\".",
         object.kind.to_lowercase(),
         object.name,
         keys::IGNORE,

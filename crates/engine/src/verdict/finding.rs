@@ -6,6 +6,7 @@ use json_patch::Patch;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::denial;
 use crate::model::Text;
 use crate::model::object::ObjectRef;
 use crate::policy::{Action, Directive, SuppressedBy, Suppression};
@@ -15,6 +16,9 @@ use crate::rules::{Certainty, Hazard, Outcome};
 /// Warnings are cut to this many characters, as the Kubernetes documentation
 /// on admission webhooks asks for.
 pub const WARNING_LENGTH: usize = 120;
+
+/// Characters of a reason that are kept: it is shown with every finding, and logged.
+const LONGEST_REASON: usize = 300;
 
 /// One hazard, and what is done about it.
 #[derive(Clone, Debug)]
@@ -37,6 +41,9 @@ pub struct Finding {
     pub message: String,
     /// The same in a few words.
     pub brief: String,
+    /// What whoever is refused reads: the cause, one thing to do, and where the rest
+    /// stands. Empty where nobody is.
+    pub denial: String,
     /// What would help, the remedy the policy chooses first. Only filled where
     /// the review asks for proposals.
     pub remedies: Vec<Proposal>,
@@ -60,7 +67,7 @@ impl From<Suppression<'_>> for Suppressed {
     fn from(suppression: Suppression<'_>) -> Self {
         Self {
             by: suppression.by,
-            reason: suppression.reason.to_owned(),
+            reason: cut(suppression.reason, LONGEST_REASON),
         }
     }
 }
@@ -109,6 +116,10 @@ impl Finding {
             volumes: hazard.volumes.clone(),
             message: [&object.to_string(), ": ", &hazard.what, " ", &hazard.advice].concat(),
             brief: hazard.brief.clone(),
+            denial: match action {
+                Action::Deny => denial::text(object, hazard, &[]),
+                _ => String::new(),
+            },
             remedies: Vec::new(),
             suppressed: None,
             lowered: None,
@@ -144,6 +155,14 @@ impl Finding {
         }
     }
 
+    /// Whether what was done about it changes the pod template.
+    #[must_use]
+    pub fn patches_template(&self) -> bool {
+        let patches = self.remedies.iter().flat_map(|it| it.patch.iter());
+        let mut paths = patches.map(|operation| operation.path().as_str());
+        paths.any(|path| path.starts_with("/spec/template"))
+    }
+
     /// The rule and what it found, on one line of at most [`WARNING_LENGTH`] characters.
     #[must_use]
     pub fn warning(&self) -> String {
@@ -158,12 +177,18 @@ pub fn shortened(text: String) -> String {
     } else {
         text
     };
-    if text.chars().count() <= WARNING_LENGTH {
-        return text;
+    cut(&text, WARNING_LENGTH)
+}
+
+/// The text, or its beginning and a sign that there is more.
+pub(super) fn cut(text: &str, length: usize) -> String {
+    match text.char_indices().nth(length) {
+        None => text.to_owned(),
+        Some(_) => {
+            let kept: String = text.chars().take(length.saturating_sub(1)).collect();
+            format!("{kept}…")
+        }
     }
-    let mut short: String = text.chars().take(WARNING_LENGTH - 1).collect();
-    short.push('…');
-    short
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use crate::analysis::{Analysis, Facts};
 use crate::model::object::{Object, ObjectKind};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::RemedyChoice;
-use crate::remedy::{self, REMEDIES, Remedy};
+use crate::remedy::applied::Applied;
+use crate::remedy::{self, REMEDIES, Remedy, Subject};
 use crate::rules::{Hazard, codes, judge_workload};
 
 /// A workload as it was received, or as patches made it, with what the rules
@@ -23,6 +24,8 @@ pub(super) struct Judged<'a> {
     pub(super) document: Cow<'a, Value>,
     pub(super) hazards: Vec<Hazard>,
     pub(super) previous: Option<&'a Workload>,
+    /// How the object is applied, where that decides what helps.
+    pub(super) applied: Applied,
     pub(super) facts: Facts<'a>,
 }
 
@@ -58,7 +61,10 @@ impl<'a> Judged<'a> {
     }
 
     fn chosen(&self, hazard: &Hazard, choice: RemedyChoice) -> Option<&'static Remedy> {
-        let automatic = || remedy::automatic(hazard.rule, self.workload.kind, self.most_pods());
+        let automatic = || {
+            let pods = self.most_pods();
+            remedy::automatic(hazard.rule, self.workload.kind, pods, self.applied)
+        };
         match choice {
             RemedyChoice::Auto => automatic(),
             named => remedy::named(named.name())
@@ -83,7 +89,14 @@ impl<'a> Judged<'a> {
         if !remedy.suits(hazard.rule, self.workload.kind) {
             return None;
         }
-        let patch = remedy.patch(&self.workload, &self.document)?;
+        let patch = match self.previous {
+            Some(old) => remedy.patch_subject(&Subject {
+                workload: &self.workload,
+                raw: &self.document,
+                pods_there: if old.has_pods() { old.replicas } else { 0 },
+            }),
+            None => remedy.patch(&self.workload, &self.document),
+        }?;
         let mut document = Value::clone(&self.document);
         json_patch::patch(&mut document, &patch).ok()?;
         let kind = ObjectKind::Workload(self.workload.kind);
@@ -127,6 +140,7 @@ impl<'a> Judged<'a> {
                 document: Cow::Owned(document),
                 hazards,
                 previous: self.previous,
+                applied: self.applied,
                 facts: self.facts,
             },
         })

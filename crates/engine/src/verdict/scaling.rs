@@ -8,7 +8,7 @@ use crate::model::autoscaler::{Autoscaler, Scale};
 use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
-use crate::rules::{Hazard, Scaling, judge_scaling};
+use crate::rules::{Hazard, Outcome, Scaling, judge_scaling, judge_workload};
 use crate::snapshot::Lookup;
 
 /// The workload as its autoscaler leaves it: one that asks for more replicas
@@ -105,15 +105,40 @@ impl Evaluation<'_> {
             _ => Workload::clone(workload),
         };
         let hazards = self.scaled(&current, scale.spec.replicas, None);
-        if hazards.is_empty() {
+        let later = match current.replicas <= 0 {
+            true => self.later(&current, scale.spec.replicas),
+            false => Vec::new(),
+        };
+        if hazards.is_empty() && later.is_empty() {
             return Verdict::default();
         }
         self.with_policy(
             &workload.metadata,
             workload.kind.name(),
             workload.metadata.controller.is_some(),
-            |resolved| self.plain(&hazards, resolved),
+            |resolved| {
+                let mut verdict = self.plain(&hazards, resolved);
+                let mut warnings = self.plain(&later, resolved).findings;
+                for finding in &mut warnings {
+                    finding.action = finding.action.max(Action::Warn);
+                    finding.lowered = None;
+                }
+                verdict.findings.extend(warnings);
+                verdict
+            },
         )
+    }
+
+    /// What the rollouts of the first pods of `workload` will come to, which starting
+    /// them is not to blame for.
+    pub(super) fn later(&self, workload: &Workload, replicas: i64) -> Vec<Hazard> {
+        let started = Workload {
+            replicas,
+            ..workload.clone()
+        };
+        let mut later = judge_workload(&Analysis::of(&started, None, self.facts));
+        later.retain(|hazard| hazard.outcome == Outcome::Deadlock);
+        later
     }
 
     /// What comes of `replicas` pods of `workload`.

@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 
+use jiff::{SignedDuration, Timestamp};
 use json_patch::Patch;
 
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
-use super::{Evaluation, Finding, Mode, Proposal, Verdict, existing_violations};
+use super::{Evaluation, Finding, Mode, Proposal, Verdict, denial, existing_violations};
 use crate::analysis::Analysis;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::Workload;
 use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
-use crate::rules::{Hazard, judge_workload};
+use crate::remedy::applied::{Applied, RECREATE_ONCE, recreate_once};
+use crate::rules::{Hazard, RECREATE_OR_ZERO_SURGE, judge_workload};
 
 impl Evaluation<'_> {
     pub(super) fn workload(&self, workload: &Workload) -> Verdict {
@@ -57,6 +59,11 @@ impl Evaluation<'_> {
                     document: Cow::Borrowed(document),
                     hazards,
                     previous,
+                    applied: match self.review.mode {
+                        // The patch replaces the whole strategy on its way to the server.
+                        Mode::Admit => Applied::Unsaid,
+                        _ => self.applied(),
+                    },
                     facts: self.facts,
                 };
                 match self.review.mode {
@@ -91,16 +98,31 @@ impl Evaluation<'_> {
             };
             before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
-        let hazards: Vec<Hazard> = hazards
-            .iter()
-            .filter(|hazard| !existing_violations::is_new(hazard, &before))
-            .cloned()
-            .collect();
-        Existing {
-            meets_them: !hazards.is_empty()
-                && existing_violations::starts_a_rollout(workload, old, self.review.document),
-            hazards,
+        if old.replicas <= 0 && !self.review.document.changes_template() {
+            // `kubectl scale` is judged by what comes of the pods, not by what a later
+            // rollout makes of them; the same act by another request is, too.
+            before.extend(self.later(old, workload.replicas));
         }
+        let existing = hazards
+            .iter()
+            .filter(|hazard| !existing_violations::is_new(hazard, &before));
+        let hazards: Vec<Hazard> = existing.cloned().collect();
+        let starts_a_rollout = !hazards.is_empty()
+            && existing_violations::starts_a_rollout(workload, self.review.document);
+        let met = match starts_a_rollout {
+            true => {
+                let analysis = Analysis::of(workload, previous, self.facts);
+                let is_a_step =
+                    |hazard: &&Hazard| existing_violations::is_a_step(&analysis, old, hazard);
+                hazards
+                    .iter()
+                    .filter(|it| !is_a_step(it))
+                    .cloned()
+                    .collect()
+            }
+            false => Vec::new(),
+        };
+        Existing { hazards, met }
     }
 
     /// No more than the findings.
@@ -182,26 +204,77 @@ impl Evaluation<'_> {
 
     fn finding(&self, hazard: &Hazard, action: Action, decisions: &Decisions<'_>) -> Finding {
         let decision = decisions.of(hazard);
+        let existed = decisions.existing.hazards.contains(hazard);
+        let hazard = &*self.advised(hazard);
         let mut finding = Finding::decided(hazard, self.review.reference, action, &decision);
-        if action == Action::Deny
-            && decisions.existing.hazards.contains(hazard)
-            && decisions.resolved.object_may_override()
-        {
-            finding.message.push_str(&emergency(self.review.reference));
+        let (Action::Deny, Object::Workload(workload), Some(Object::Workload(old))) =
+            (action, self.review.object, self.review.old)
+        else {
+            return finding;
+        };
+        let object = self.review.reference;
+        let mut ways = Vec::new();
+        let mut more = String::new();
+        if existed {
+            more.push_str(EXISTED);
         }
+        if let Some(change) = self.ship_now(workload, old, decisions) {
+            ways.push(change.sentence(object));
+        }
+        if existed && decisions.resolved.object_may_override() {
+            ways.push(last_resort(object, self.review.document.moment()));
+        }
+        for way in &ways {
+            more.push(' ');
+            more.push_str(way);
+        }
+        finding.message.push_str(&more);
+        finding.denial = denial::text(object, hazard, &ways);
         finding
+    }
+
+    /// How the object is applied.
+    fn applied(&self) -> Applied {
+        Applied::of(self.review.document.object(), self.review.old.is_some())
+    }
+
+    /// The hazard with an advice that the API server takes: where it may refuse Recreate
+    /// over the live object, zero surge comes first.
+    fn advised<'h>(&self, hazard: &'h Hazard) -> Cow<'h, Hazard> {
+        if !hazard.advice.contains(RECREATE_OR_ZERO_SURGE) || !self.applied().may_refuse_recreate()
+        {
+            return Cow::Borrowed(hazard);
+        }
+        let instead = format!(
+            "Set spec.strategy to RollingUpdate with maxSurge 0 and maxUnavailable 1, or to Recreate (once by {}, as server-side apply is refused over the live object)",
+            recreate_once(self.review.reference, RECREATE_ONCE),
+        );
+        Cow::Owned(Hazard {
+            advice: hazard.advice.replace(RECREATE_OR_ZERO_SURGE, &instead),
+            ..hazard.clone()
+        })
     }
 }
 
-/// How to get an update past the fault that was there before it.
-fn emergency(object: &ObjectRef) -> String {
-    let namespace = object.namespace.as_deref().unwrap_or_default();
+/// Why an update is refused that is not to blame for what is wrong.
+const EXISTED: &str = " The object had this fault before your change; your change starts a rollout, which is what would hang.";
+
+/// How to get an update past the fault that was there before it, by an override that ends
+/// by itself.
+fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
+    let until = now.and_then(|now| {
+        let tomorrow = now.checked_add(SignedDuration::from_hours(24)).ok()?;
+        Some(format!(" {}={}", keys::UNTIL, tomorrow.strftime("%F")))
+    });
     format!(
-        " This was already so before the update. If the update cannot wait, run `kubectl annotate {} {} -n {namespace} {}=warn {}=\"why it cannot wait\"` first.",
+        "Last resort (the rollout may hang): `kubectl -n {} annotate {} {} {}=warn{} {}=\"{}\"`, then repeat your change.",
+        object.namespace.as_deref().unwrap_or_default(),
         object.kind.to_lowercase(),
         object.name,
         keys::ACTION,
+        until.unwrap_or_default(),
         keys::REASON,
+        keys::PLACEHOLDER,
     )
 }
 
@@ -209,12 +282,12 @@ fn emergency(object: &ObjectRef) -> String {
 #[derive(Default)]
 struct Existing {
     hazards: Vec<Hazard>,
-    /// Whether the update starts a rollout, which meets them.
-    meets_them: bool,
+    /// Those of them that the rollout which the update starts will meet.
+    met: Vec<Hazard>,
 }
 
 /// What the policy says about each hazard of one workload.
-struct Decisions<'a> {
+pub(super) struct Decisions<'a> {
     resolved: &'a Resolved<'a>,
     existing: &'a Existing,
     mode: Mode,
@@ -229,12 +302,12 @@ impl Decisions<'_> {
             || repair.remedy.name != RemedyChoice::Colocate.name()
     }
 
-    fn of(&self, hazard: &Hazard) -> Directive<'_> {
+    pub(super) fn of(&self, hazard: &Hazard) -> Directive<'_> {
         let mut decision = self
             .resolved
             .decide(hazard.rule, hazard.outcome, hazard.certainty);
         let existed = self.existing.hazards.contains(hazard);
-        if existed && !self.existing.meets_them {
+        if existed && !self.existing.met.contains(hazard) {
             if matches!(decision.action, Action::Deny | Action::Fix) {
                 decision.action = Action::Warn;
                 decision.without_remedy = Action::Warn;

@@ -219,7 +219,10 @@ const TEMPLATE: Part = Part::Fields(&[(
 const WORKLOAD: Part = Part::Fields(&[
     (
         "metadata",
-        Part::Fields(&[("managedFields", Part::Nothing)]),
+        Part::Fields(&[(
+            "managedFields",
+            Part::Fields(&[("fieldsV1", Part::Nothing)]),
+        )]),
     ),
     (
         "spec",
@@ -355,7 +358,7 @@ mod tests {
         let mut with_containers = pod.clone();
         with_containers["spec"]["containers"] = json!([{"name": "c", "args": ["", ""]}]);
         let whole = json!({
-            "metadata": {"name": "web", "managedFields": [{"a": 1}], "annotations": {"status": "x"}},
+            "metadata": {"name": "web", "managedFields": [{"operation": "Apply", "fieldsV1": {"f:spec": {}}}], "annotations": {"status": "x"}},
             "spec": {
                 "replicas": 1, "strategy": {"type": "Recreate"},
                 "template": with_containers,
@@ -363,7 +366,7 @@ mod tests {
             "status": {"replicas": 1},
         });
         let kept = json!({
-            "metadata": {"name": "web", "annotations": {"status": "x"}},
+            "metadata": {"name": "web", "managedFields": [{"operation": "Apply"}], "annotations": {"status": "x"}},
             "spec": {
                 "replicas": 1, "strategy": {"type": "Recreate"},
                 "template": pod,

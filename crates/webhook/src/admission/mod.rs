@@ -287,6 +287,9 @@ fn answer(
     if !denied.is_empty() {
         response.deny(&denied);
         response.warn_of(verdict.with(Action::Warn), endpoint);
+        if endpoint == Endpoint::Validate {
+            response.notify(&verdict.notices);
+        }
         return (Decision::Denied, response.to_bytes());
     }
     response.warn_of(verdict.with(Action::Fix), endpoint);

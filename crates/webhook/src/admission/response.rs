@@ -34,17 +34,20 @@ pub(super) struct Response<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    audit_annotations: Option<&'a AuditAnnotations>,
+    audit_annotations: Option<AuditAnnotations>,
 }
 
-/// What was asked for in the policy's place: `RULE (REASON)`, several joined by `; `. The API
-/// server writes it into its audit log, under the webhook's name.
-#[derive(Serialize)]
+/// What the audit log of the API server is told, under the webhook's name.
+#[derive(Clone, Default, Serialize)]
 pub(super) struct AuditAnnotations {
-    /// The findings that somebody asked to be silent about.
+    /// Why the object was refused, in full; what is said to the user is short.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    denied: String,
+    /// The findings that somebody asked to be silent about: `RULE (REASON)`, several joined
+    /// by `; `.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) suppressed: String,
-    /// Those that are a warning because somebody asked for it.
+    /// Those that are a warning because somebody asked for it, likewise.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) lowered: String,
 }
@@ -54,6 +57,7 @@ impl AuditAnnotations {
         Self {
             suppressed: reasons(findings, |finding| finding.suppressed.as_ref()),
             lowered: reasons(findings, |finding| finding.lowered.as_ref()),
+            ..Self::default()
         }
     }
 
@@ -98,21 +102,20 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// Refuses the object, with every reason at once.
+    /// Refuses the object, with every reason at once: the first in full, each further one
+    /// in a line. The audit log gets all of it.
     pub(super) fn deny(&mut self, findings: &[&Finding]) {
-        let lengths = findings
-            .iter()
-            .map(|it| it.message.len() + it.rule.len() + 9);
-        let mut message = String::with_capacity(lengths.sum());
-        for finding in findings {
-            if !message.is_empty() {
-                message.push('\n');
+        let mut message = String::with_capacity(512);
+        for (number, finding) in findings.iter().enumerate() {
+            if number == 0 {
+                message.push_str(&finding.denial);
+            } else {
+                message.push_str("\nAlso ");
+                message.push_str(&finding.warning());
             }
-            message.push_str(&finding.message);
-            message.push_str(" (rule ");
-            message.push_str(finding.rule);
-            message.push(')');
         }
+        let messages: Vec<&str> = findings.iter().map(|it| it.message.as_str()).collect();
+        self.audit_annotations.get_or_insert_default().denied = messages.join("\n");
         self.allowed = false;
         self.status = Some(Status {
             code: 403,
@@ -141,8 +144,8 @@ impl<'a> Response<'a> {
     }
 
     /// Leaves a trace of what was asked for in the policy's place.
-    pub(super) fn audit(&mut self, asked: &'a AuditAnnotations) {
-        self.audit_annotations = (!asked.is_empty()).then_some(asked);
+    pub(super) fn audit(&mut self, asked: &AuditAnnotations) {
+        self.audit_annotations = (!asked.is_empty()).then(|| asked.clone());
     }
 
     pub(super) const fn has_warnings(&self) -> bool {

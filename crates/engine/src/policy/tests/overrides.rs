@@ -1,6 +1,6 @@
 use super::{Object, labels, policy};
 use crate::analysis::Certainty;
-use crate::policy::keys::{ACTION, IGNORE, REASON, REMEDY};
+use crate::policy::keys::{ACTION, IGNORE, PLACEHOLDER, REASON, REMEDY, UNTIL};
 use crate::policy::{Action, RemedyChoice, SuppressedBy, Suppression};
 use crate::rules::Outcome;
 use crate::rules::codes::{ROLLING_UPDATE_OVERLAP, UNRESOLVED_CLAIM};
@@ -66,8 +66,74 @@ const CASES: &[Case] = &[
         ],
         passed_over: &[
             "multi-attach-guard.dev/action: \"allow\" is not deny, fix, warn or ignore.",
-            "multi-attach-guard.dev/remedy: \"rewrite-the-whole-th\" is not \
+            "multi-attach-guard.dev/remedy: \"rewrite-the-whole-thing-…\" is not \
              auto, recreate, zero-surge, colocate or drop-leftover.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "words that are nearly known",
+        object: &[(ACTION, "wran"), (REMEDY, "co-locate"), (REASON, "r")],
+        passed_over: &[
+            "multi-attach-guard.dev/action: \"wran\" is not known; did you mean \"warn\"?",
+            "multi-attach-guard.dev/remedy: \"co-locate\" is not known; did you mean \"colocate\"?",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "the reason of the printed command is none",
+        object: &[(ACTION, "warn"), (REASON, PLACEHOLDER)],
+        passed_over: &[
+            "multi-attach-guard.dev/action is ignored: multi-attach-guard.dev/reason is still the example.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "an end that is to come",
+        object: &[(ACTION, "warn"), (REASON, "r"), (UNTIL, "2000-01-01")],
+        action: Action::Warn,
+        lowered: Some((SuppressedBy::Object, "r")),
+        ..PLAIN
+    },
+    Case {
+        // Thirty years of 365 days from 1970 on lead to 1999-12-25.
+        name: "the last day counts to its end",
+        object: &[(ACTION, "warn"), (REASON, "r"), (UNTIL, "1999-12-25")],
+        action: Action::Warn,
+        lowered: Some((SuppressedBy::Object, "r")),
+        ..PLAIN
+    },
+    Case {
+        name: "a day that is over",
+        object: &[
+            (IGNORE, "rolling-update-overlap"),
+            (REASON, "r"),
+            (UNTIL, "1999-12-24"),
+        ],
+        passed_over: &[
+            "multi-attach-guard.dev keys are ignored: multi-attach-guard.dev/until was 1999-12-24.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "a time that is over",
+        object: &[
+            (ACTION, "warn"),
+            (REASON, "r"),
+            (UNTIL, "1999-12-24T23:59:59Z"),
+        ],
+        passed_over: &[
+            "multi-attach-guard.dev keys are ignored: multi-attach-guard.dev/until was 1999-12-24T23:59:59Z.",
+        ],
+        ..PLAIN
+    },
+    Case {
+        name: "ends that nobody can read, on the object and its Namespace",
+        object: &[(ACTION, "warn"), (REASON, "r"), (UNTIL, "2000-01-01T00:00")],
+        namespace_labels: &[(ACTION, "warn"), (UNTIL, "soon")],
+        passed_over: &[
+            "multi-attach-guard.dev/until: \"2000-01-01T00:00\" is no date or RFC 3339 time, so the keys are ignored.",
+            "Namespace shop: multi-attach-guard.dev/until: \"soon\" is no date or RFC 3339 time, so the keys are ignored.",
         ],
         ..PLAIN
     },
@@ -107,7 +173,9 @@ const CASES: &[Case] = &[
         ],
         action: Action::Ignore,
         suppressed: Some((SuppressedBy::Object, "r")),
-        passed_over: &["multi-attach-guard.dev/ignore: there is no rule \"rolling-update\"."],
+        passed_over: &[
+            "multi-attach-guard.dev/ignore: there is no rule \"rolling-update\"; did you mean \"rolling-update-overlap\"?",
+        ],
         ..PLAIN
     },
     Case {

@@ -1,0 +1,131 @@
+//! How an object is applied, as far as it says so itself.
+//!
+//! Server-side apply of `type: Recreate` over a Deployment that lives with the defaults is
+//! refused: the API server filled in a `rollingUpdate` block, which no manifest can take
+//! away, as nobody but the server owns it. Zero surge passes, and so does one merge patch
+//! that nulls the block, after which Recreate passes as well.
+
+use serde_json::Value;
+
+use crate::model::object::ObjectRef;
+
+/// How an object is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// Nothing says that it lives, or who applies it.
+    Unsaid,
+    /// By `kubectl apply` and its like, which take the block away.
+    ClientSide,
+    /// On the server's side.
+    ServerSide,
+    /// It lives, and nothing says how it is applied.
+    Unknown,
+}
+
+const LAST_APPLIED: &str =
+    "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+
+/// Its kustomize-controller always applies on the server's side. What its helm-controller
+/// does depends on the release of Helm in it.
+const FLUX: &str = "/metadata/labels/kustomize.toolkit.fluxcd.io~1name";
+
+/// Argo CD applies on the client's side unless the object, or its Application, says this.
+const ARGO_OPTIONS: &str = "/metadata/annotations/argocd.argoproj.io~1sync-options";
+const ARGO_SERVER_SIDE: &str = "ServerSideApply=true";
+
+impl Applied {
+    /// What `document` says; `lives` where more than the document does.
+    #[must_use]
+    pub fn of(document: Option<&Value>, lives: bool) -> Self {
+        let Some(document) = document else {
+            return if lives { Self::Unknown } else { Self::Unsaid };
+        };
+        let managers = document.pointer("/metadata/managedFields");
+        let mut managers = managers.and_then(Value::as_array).into_iter().flatten();
+        let applies = |entry: &Value| {
+            entry.get("operation").and_then(Value::as_str) == Some("Apply")
+                && entry.get("subresource").is_none()
+        };
+        let options = document.pointer(ARGO_OPTIONS).and_then(Value::as_str);
+        let has = |pointer| document.pointer(pointer).is_some();
+        if managers.any(applies)
+            || has(FLUX)
+            || options.is_some_and(|options| options.contains(ARGO_SERVER_SIDE))
+        {
+            Self::ServerSide
+        } else if has(LAST_APPLIED) {
+            Self::ClientSide
+        } else if lives || has("/metadata/managedFields") || has("/metadata/uid") {
+            Self::Unknown
+        } else {
+            Self::Unsaid
+        }
+    }
+
+    /// Whether Recreate alone may be refused, so that zero surge comes first.
+    #[must_use]
+    pub const fn may_refuse_recreate(self) -> bool {
+        matches!(self, Self::ServerSide | Self::Unknown)
+    }
+}
+
+/// The patch that makes a live Deployment Recreate, however it is applied.
+pub const RECREATE_ONCE: &str = r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
+
+/// The command with that patch.
+#[must_use]
+pub fn recreate_once(object: &ObjectRef, patch: &str) -> String {
+    format!(
+        "`kubectl -n {} patch deploy {} --type=merge -p '{patch}'`",
+        object.namespace.as_deref().unwrap_or_default(),
+        object.name,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_object_says_how_it_is_applied() {
+        let annotated = |key: &str, value: &str| json!({"metadata": {"annotations": {key: value}}});
+        let managed = |fields: Value| json!({"metadata": {"managedFields": [fields]}});
+        let last = "kubectl.kubernetes.io/last-applied-configuration";
+        let argo = "argocd.argoproj.io/sync-options";
+        let both = json!({"metadata": {"annotations": {last: "{}"},
+            "managedFields": [{"operation": "Update"}, {"operation": "Apply"}]}});
+        let cases = [
+            (json!({}), Applied::Unsaid),
+            (annotated(last, "{}"), Applied::ClientSide),
+            (
+                annotated(argo, "Prune=false,ServerSideApply=true"),
+                Applied::ServerSide,
+            ),
+            (annotated(argo, "Prune=false"), Applied::Unsaid),
+            (
+                managed(json!({"operation": "Apply", "manager": "helm"})),
+                Applied::ServerSide,
+            ),
+            (managed(json!({"operation": "Update"})), Applied::Unknown),
+            (
+                managed(json!({"operation": "Apply", "subresource": "status"})),
+                Applied::Unknown,
+            ),
+            (managed(json!("what is this?")), Applied::Unknown),
+            (json!({"metadata": {"managedFields": []}}), Applied::Unknown),
+            (json!({"metadata": {"uid": "u"}}), Applied::Unknown),
+            (both, Applied::ServerSide),
+            (
+                json!({"metadata": {"labels": {"kustomize.toolkit.fluxcd.io/name": "apps"}}}),
+                Applied::ServerSide,
+            ),
+        ];
+        for (document, expected) in cases {
+            assert_eq!(Applied::of(Some(&document), false), expected, "{document}");
+        }
+        assert_eq!(Applied::of(None, true), Applied::Unknown);
+        assert_eq!(Applied::of(Some(&json!({})), true), Applied::Unknown);
+    }
+}

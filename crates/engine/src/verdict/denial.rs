@@ -1,0 +1,120 @@
+//! The text of a denial: the cause, one thing to do, and where the rest stands.
+//!
+//! Whoever is refused reads it in a terminal or in the condition of a controller, where a
+//! page of text is cut or not read. The long text stays in the finding's message.
+
+use super::finding::cut;
+use crate::model::object::ObjectRef;
+use crate::rules::Hazard;
+
+/// Characters of a denial for one finding.
+pub const DENIAL_LENGTH: usize = 350;
+
+/// The denial for `hazard`, the longest that fits. `ways` are sentences that say what to
+/// do, the best first; without any, the advice of the rule begins with one.
+pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> String {
+    let more = format!("More: multi-attach-guard rules {}", hazard.rule);
+    let brief = format!("{}.", hazard.brief);
+    let advised = first_step(&hazard.advice);
+    let ways: Vec<&str> = match ways {
+        [] => vec![&advised],
+        ways => ways.iter().map(String::as_str).collect(),
+    };
+    // What stands behind a semicolon says what to do.
+    let briefest = format!("{}.", hazard.brief.split(';').next().unwrap_or_default());
+    let causes = [hazard.what.as_str(), &brief, &briefest];
+    let fits = |text: &String| text.chars().count() <= DENIAL_LENGTH;
+    let with = |cause: &str, way: &str| format!("{object}: {cause} {way} {more}");
+    let variants = ways
+        .iter()
+        .flat_map(|way| causes.map(|cause| with(cause, way)));
+    variants
+        .chain([format!("{object}: {brief} {more}")])
+        .find(fits)
+        .unwrap_or_else(|| {
+            let room = DENIAL_LENGTH - more.chars().count() - 1;
+            format!("{} {more}", cut(&format!("{object}: {brief}"), room))
+        })
+}
+
+/// The first thing that an advice says to do, as a sentence; others may follow it.
+fn first_step(advice: &str) -> String {
+    let ends = [", or ", "; or ", ". "];
+    let end = ends.iter().filter_map(|end| advice.find(end)).min();
+    let step = end.map_or(advice, |end| &advice[..end]);
+    format!("{}.", step.trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{Certainty, Outcome, codes};
+
+    fn denial(name: &str, what: &str, ways: &[String]) -> String {
+        let object = ObjectRef {
+            api_version: "apps/v1".into(),
+            kind: "Deployment".into(),
+            namespace: Some("shop".into()),
+            name: name.into(),
+        };
+        let hazard = Hazard {
+            rule: codes::ROLLING_UPDATE_OVERLAP,
+            outcome: Outcome::Deadlock,
+            certainty: Certainty::Verified,
+            field_path: String::new(),
+            volumes: Vec::new(),
+            excess: 0,
+            what: what.to_owned(),
+            advice: "Set a to b, or c to d. Or move it.".to_owned(),
+            brief: "it hangs".to_owned(),
+        };
+        text(&object, &hazard, ways)
+    }
+
+    #[test]
+    fn the_longest_text_that_fits_is_taken_and_always_says_where_the_rest_stands() {
+        let more = "More: multi-attach-guard rules rolling-update-overlap";
+        let long = "x".repeat(DENIAL_LENGTH);
+        let cases = [
+            (
+                "web",
+                "It hangs for good.",
+                vec![],
+                format!("It hangs for good. Set a to b. {more}"),
+            ),
+            (
+                "web",
+                &long,
+                vec![],
+                format!("it hangs. Set a to b. {more}"),
+            ),
+            (
+                "web",
+                "Why.",
+                vec!["Run it.".to_owned()],
+                format!("Why. Run it. {more}"),
+            ),
+            (
+                "web",
+                "Why.",
+                vec![long.clone(), "Run it.".to_owned()],
+                format!("Why. Run it. {more}"),
+            ),
+            (
+                "web",
+                "Why.",
+                vec![long.clone()],
+                format!("it hangs. {more}"),
+            ),
+        ];
+        for (name, what, ways, expected) in cases {
+            assert_eq!(
+                denial(name, what, &ways),
+                format!("Deployment shop/{name}: {expected}")
+            );
+        }
+        let cut = denial(&long, "Why.", &[]);
+        assert_eq!(cut.chars().count(), DENIAL_LENGTH);
+        assert!(cut.ends_with(&format!("x… {more}")), "{cut}");
+    }
+}

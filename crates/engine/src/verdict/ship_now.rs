@@ -1,0 +1,86 @@
+//! The one command after which an update passes, although the workload was at fault before.
+
+use super::Evaluation;
+use super::workload::Decisions;
+use crate::analysis::Analysis;
+use crate::model::object::ObjectRef;
+use crate::model::strategy::Strategy;
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::policy::Action;
+use crate::remedy::applied::{RECREATE_ONCE, recreate_once};
+use crate::rules::judge_workload;
+
+/// A change of the live object that starts no rollout itself, so that it always passes.
+/// `rollingUpdate` is null, as nobody but the API server owns that block: without it, the
+/// patch is refused.
+pub(super) struct ShipNow {
+    /// The replicas that it leaves, where it sets them.
+    replicas: Option<i64>,
+    patch: &'static str,
+    /// What it costs, in a few words.
+    cost: &'static str,
+}
+
+const CHANGES: [ShipNow; 2] = [
+    ShipNow {
+        replicas: None,
+        patch: RECREATE_ONCE,
+        cost: "short downtime",
+    },
+    ShipNow {
+        replicas: Some(1),
+        patch: r#"{"spec":{"replicas":1,"strategy":{"type":"Recreate","rollingUpdate":null}}}"#,
+        cost: "one pod, short downtime",
+    },
+];
+
+impl ShipNow {
+    /// What to do, as a sentence.
+    pub(super) fn sentence(&self, object: &ObjectRef) -> String {
+        format!(
+            "Ship it now ({}): {}, then repeat your change.",
+            self.cost,
+            recreate_once(object, self.patch),
+        )
+    }
+}
+
+impl Evaluation<'_> {
+    /// The first of [`CHANGES`] after which nothing about the update from `old` to
+    /// `workload` is denied; `None` where the update itself sets what would be changed.
+    pub(super) fn ship_now(
+        &self,
+        workload: &Workload,
+        old: &Workload,
+        decisions: &Decisions<'_>,
+    ) -> Option<&'static ShipNow> {
+        static ALL: [ShipNow; CHANGES.len()] = CHANGES;
+        if workload.kind != WorkloadKind::Deployment
+            || workload.strategy != old.strategy
+            || workload.replicas > old.replicas
+            || !self.review.document.changes_template()
+        {
+            return None;
+        }
+        let metadata = &workload.metadata;
+        let is_scaled = || {
+            let view = self.facts.view;
+            let autoscalers =
+                view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name);
+            !autoscalers.is_empty()
+        };
+        let passes = |change: &&ShipNow| {
+            let changed = Workload {
+                strategy: Strategy::Recreate { leftover: false },
+                replicas: change.replicas.unwrap_or(workload.replicas),
+                ..workload.clone()
+            };
+            let analysis = Analysis::of(&changed, Some(old), self.facts);
+            (change.replicas.is_none() || !is_scaled())
+                && judge_workload(&analysis)
+                    .iter()
+                    .all(|hazard| decisions.of(hazard).action != Action::Deny)
+        };
+        ALL.iter().find(passes)
+    }
+}

@@ -1,0 +1,188 @@
+//! What the guard prints is run, with the guard on, in the state for which it was printed;
+//! and so is what ends a rollout that hangs.
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::controllers::{Row, Stage, WITHIN};
+use crate::harness::wait_until;
+use crate::said::Said;
+use crate::stored;
+use crate::world::World;
+
+pub(crate) const ROWS: [Row; 4] = [
+    (
+        "Deployment",
+        "kubectl rollout undo to the revision whose pod runs",
+        "silent",
+        undo_to_what_runs,
+    ),
+    (
+        "Deployment",
+        "an apply of the template whose pod runs, with a new image beside it",
+        "deny (rolling-update-overlap)",
+        another_template_is_no_rollback,
+    ),
+    (
+        "Deployment",
+        "a hotfix, by the command that its denial prints",
+        "silent",
+        hotfix_by_the_printed_command,
+    ),
+    (
+        "Deployment",
+        "server-side apply of Recreate, after the printed command",
+        "silent",
+        server_side_apply_after_the_printed_command,
+    ),
+];
+
+const SET_IMAGE: [&str; 4] = ["set", "image", "deployment/web", "main=example.com/app:2"];
+
+/// A rollout that hangs: the pod of the first revision is ready, that of the second is not.
+fn hanging(world: &World) -> Result<Stage<'_>, String> {
+    let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
+    stage.until_revision("1")?;
+    make_ready(&stage, "example.com/app:1")?;
+    stage.unguarded(&SET_IMAGE);
+    stage.until_revision("2")?;
+    stage.until_refused(
+        &["set", "image", "deployment/web", "main=example.com/app:3"],
+        "rolling-update-overlap",
+    )?;
+    Ok(stage)
+}
+
+fn undo_to_what_runs(world: &World) -> Result<(), String> {
+    let stage = hanging(world)?;
+    let output = stage.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
+    let said = Said::of(&output);
+    let passed = output.status == 0 && said.denied.is_empty() && said.warned.is_empty();
+    let told = said
+        .noted
+        .iter()
+        .any(|it| it.starts_with("This is a rollback to ReplicaSet web-"));
+    if !passed || !told {
+        return Err(format!("{output:#?}"));
+    }
+    until_image(&stage, "example.com/app:1")
+}
+
+fn another_template_is_no_rollback(world: &World) -> Result<(), String> {
+    let stage = hanging(world)?;
+    let image = ["set", "image", "deployment/web", "main=example.com/app:4"];
+    let denied = Said::of(&stage.kubectl(&image)).denied;
+    match denied.contains("rolling-update-overlap") {
+        true => Ok(()),
+        false => Err(format!("{denied:?}")),
+    }
+}
+
+fn hotfix_by_the_printed_command(world: &World) -> Result<(), String> {
+    let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
+    stage.until_revision("1")?;
+    run_what_the_denial_prints(&stage)?;
+    stage.is_silent(&SET_IMAGE)?;
+    until_image(&stage, "example.com/app:2")
+}
+
+fn server_side_apply_after_the_printed_command(world: &World) -> Result<(), String> {
+    let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
+    stage.until_revision("1")?;
+    run_what_the_denial_prints(&stage)?;
+    let mut manifest = stage.read("Deployment/web");
+    let kept = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" },
+        "spec": {
+            "selector": manifest["spec"]["selector"].take(),
+            "strategy": { "type": "Recreate" },
+            "template": manifest["spec"]["template"].take(),
+        },
+    });
+    let arguments = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    let namespace = format!("--namespace={}", stage.namespace);
+    let arguments = [arguments.as_slice(), &[&namespace]].concat();
+    let output = world.plane.kubectl(&arguments, Some(&kept.to_string()));
+    match Said::of(&output).is(&Said::default()) {
+        true => Ok(()),
+        false => Err(format!("{output:#?}")),
+    }
+}
+
+/// Has a hotfix refused, and runs the command that the denial prints.
+fn run_what_the_denial_prints(stage: &Stage<'_>) -> Result<(), String> {
+    stage.until_refused(&SET_IMAGE, "rolling-update-overlap")?;
+    let output = stage.kubectl(&SET_IMAGE).failure();
+    let denial = output.stderr.split("denied the request: ").nth(1);
+    let denial = denial.ok_or_else(|| format!("{output:#?}"))?.trim_end();
+    if denial.chars().count() > 350 {
+        return Err(format!("The denial is too long: {denial}"));
+    }
+    let command = denial.split('`').nth(1);
+    let command = command.ok_or_else(|| format!("No command in {denial}"))?;
+    let printed = arguments(command.strip_prefix("kubectl ").unwrap_or(command));
+    let printed: Vec<&str> = printed.iter().map(String::as_str).collect();
+    let ran = stage.world.plane.kubectl(&printed, None);
+    let said = Said::of(&ran);
+    match ran.status == 0 && said.denied.is_empty() {
+        true => Ok(()),
+        false => Err(format!("{command}: {ran:#?}")),
+    }
+}
+
+/// The words of a command as a shell reads them, whose quotes are single ones.
+fn arguments(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (number, part) in command.split('\'').enumerate() {
+        match number % 2 {
+            0 => words.extend(part.split_whitespace().map(ToOwned::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+fn pods(stage: &Stage<'_>) -> Vec<Value> {
+    let versions = stored::versions(stage.world.plane, &stage.namespace);
+    let names = versions.keys().filter(|it| it.starts_with("Pod/"));
+    names.map(|name| stage.read(name)).collect()
+}
+
+fn image_of(pod: &Value) -> &Value {
+    &pod["spec"]["containers"][0]["image"]
+}
+
+/// Waits for the pod with that image and says of it that it is ready, as a kubelet would.
+fn make_ready(stage: &Stage<'_>, image: &str) -> Result<(), String> {
+    let plane = stage.world.plane;
+    let pod = wait_until("the pod", WITHIN, || {
+        let pods = pods(stage);
+        let pod = pods.iter().find(|pod| image_of(pod) == image);
+        pod.cloned().ok_or_else(|| format!("{pods:?}"))
+    })?;
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    let api: Api<Pod> = Api::namespaced(plane.client(), &stage.namespace);
+    let status = json!({ "status": { "phase": "Running",
+        "conditions": [{ "type": "Ready", "status": "True" }] } });
+    let patch = Patch::Strategic(status);
+    plane
+        .block_on(api.patch_status(name, &PatchParams::default(), &patch))
+        .map_err(|error| format!("{name}: {error}"))?;
+    wait_until("a ready replica", WITHIN, || {
+        let ready = stage.read("Deployment/web")["status"]["readyReplicas"].clone();
+        (ready == 1).then_some(()).ok_or_else(|| format!("{ready}"))
+    })
+}
+
+/// Waits until all pods have that image.
+fn until_image(stage: &Stage<'_>, image: &str) -> Result<(), String> {
+    wait_until(&format!("pods of {image}"), WITHIN, || {
+        let pods = pods(stage);
+        let all = !pods.is_empty() && pods.iter().all(|pod| image_of(pod) == image);
+        all.then_some(()).ok_or_else(|| {
+            let images: Vec<&Value> = pods.iter().map(image_of).collect();
+            format!("{images:?}")
+        })
+    })
+}
