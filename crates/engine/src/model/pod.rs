@@ -1,15 +1,16 @@
 //! What a pod template says about nodes and volumes. Of containers, only what
 //! decides where a pod can be is read: host ports and extended resources.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Text;
 use super::amount::Amount;
 use super::claim::Claim;
-use super::de::{name, nullable};
+use super::de::{for_each, name, nullable};
 use super::in_tree::InTreeType;
 use super::labels::Labels;
 use super::node::{ExtendedResources, NodeSelector, Toleration};
@@ -219,27 +220,88 @@ pub(super) struct PodSpec {
     node_selector: Labels,
     #[serde(deserialize_with = "nullable")]
     affinity: Affinity,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "distinct")]
     tolerations: Box<[Toleration]>,
     #[serde(deserialize_with = "nullable")]
     topology_spread_constraints: Box<[TopologySpread]>,
     #[serde(deserialize_with = "nullable")]
     volumes: Volumes,
-    #[serde(deserialize_with = "nullable")]
-    containers: Vec<Container>,
-    #[serde(deserialize_with = "nullable")]
-    init_containers: Vec<Container>,
+    containers: Containers,
+    init_containers: Containers,
     #[serde(deserialize_with = "nullable")]
     host_network: bool,
     restart_policy: Option<Text>,
+}
+
+/// Reads tolerations, of those that are equal the first.
+fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleration]>, D::Error> {
+    let all: Vec<Toleration> = nullable(deserializer)?;
+    let mut known = HashSet::new();
+    let is_first: Vec<bool> = all.iter().map(|it| known.insert(it)).collect();
+    let first = all
+        .into_iter()
+        .zip(is_first)
+        .filter(|(_, is_first)| *is_first);
+    Ok(first.map(|(toleration, _)| toleration).collect())
+}
+
+/// What decides of a list of containers, however long.
+#[derive(Default)]
+struct Containers {
+    ports: Ports,
+    /// The ports of those init containers that keep running beside the others.
+    ports_of_sidecars: Ports,
+    extended_resources: Vec<Text>,
+}
+
+impl<'de> Deserialize<'de> for Containers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut list = Self::default();
+        for_each(deserializer, |container: Container| {
+            list.ports.add(container.ports);
+            if container.restart_policy.as_deref() == Some("Always") {
+                list.ports_of_sidecars.add(container.ports);
+            }
+            let Resources { limits, requests } = container.resources;
+            list.extended_resources.extend(limits.0);
+            list.extended_resources.extend(requests.0);
+        })?;
+        Ok(list)
+    }
+}
+
+/// Whether there are ports, and whether one of them is one of the node.
+#[derive(Clone, Copy, Default)]
+struct Ports {
+    any: bool,
+    of_node: bool,
+}
+
+impl Ports {
+    fn add(&mut self, other: Self) {
+        self.any |= other.any;
+        self.of_node |= other.of_node;
+    }
+}
+
+impl<'de> Deserialize<'de> for Ports {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut ports = Self::default();
+        for_each(deserializer, |port: Port| {
+            ports.add(Self {
+                any: true,
+                of_node: matches!(port.host_port, Some(Amount::Count(number)) if number != 0),
+            });
+        })?;
+        Ok(ports)
+    }
 }
 
 /// What is read of a container.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Container {
-    #[serde(deserialize_with = "nullable")]
-    ports: Vec<Port>,
+    ports: Ports,
     #[serde(deserialize_with = "nullable")]
     resources: Resources,
     /// `Always` for an init container that keeps running beside the others.
@@ -263,25 +325,17 @@ struct Resources {
 
 impl PodSpec {
     fn takes_host_port(&self) -> bool {
-        let always = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
-        self.containers
-            .iter()
-            .chain(self.init_containers.iter().filter(always))
-            .flat_map(|container| &container.ports)
-            // With the node's own network, every port of a container is one of the node.
-            .any(|port| {
-                self.host_network
-                    || matches!(port.host_port, Some(Amount::Count(number)) if number != 0)
-            })
+        let mut ports = self.containers.ports;
+        ports.add(self.init_containers.ports_of_sidecars);
+        // With the node's own network, every port of a container is one of the node.
+        ports.of_node || (self.host_network && ports.any)
     }
 
     fn extended_resources(&self) -> Box<[Text]> {
-        let mut names: Vec<Text> = self
-            .containers
-            .iter()
-            .chain(&self.init_containers)
-            .flat_map(|container| [&container.resources.limits, &container.resources.requests])
-            .flat_map(|resources| resources.0.iter().cloned())
+        let lists = [&self.containers, &self.init_containers];
+        let mut names: Vec<Text> = lists
+            .into_iter()
+            .flat_map(|list| list.extended_resources.iter().cloned())
             .collect();
         names.sort_unstable();
         names.dedup();
@@ -424,31 +478,49 @@ impl<'de> Deserialize<'de> for VolumeEntry {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VolumeEntry, A::Error> {
                 let mut entry = VolumeEntry::default();
+                let mut seen = 0_u32;
                 while let Some(key) = map.next_key::<Text>()? {
-                    if key == "name" {
-                        entry.name = map.next_value()?;
-                    } else if key == "persistentVolumeClaim" {
-                        if let Some(claim) = map.next_value::<Option<ClaimSource>>()? {
-                            entry.source = Some(PodVolumeSource::Claim {
-                                name: claim.claim_name,
-                            });
+                    let place = match key.as_str() {
+                        "name" => 0,
+                        "persistentVolumeClaim" => 1,
+                        "ephemeral" => 2,
+                        field => match InTreeType::place_in_pods(field) {
+                            Some(place) => 3 + place,
+                            None => {
+                                map.next_value::<IgnoredAny>()?;
+                                continue;
+                            }
+                        },
+                    };
+                    // As in the readers that serde derives.
+                    if seen & (1 << place) != 0 {
+                        return Err(A::Error::custom(format_args!("duplicate field `{key}`")));
+                    }
+                    seen |= 1 << place;
+                    match place {
+                        0 => entry.name = map.next_value()?,
+                        1 => {
+                            if let Some(claim) = map.next_value::<Option<ClaimSource>>()? {
+                                entry.source = Some(PodVolumeSource::Claim {
+                                    name: claim.claim_name,
+                                });
+                            }
                         }
-                    } else if key == "ephemeral" {
-                        let ephemeral: Option<Ephemeral> = map.next_value()?;
-                        entry.ephemeral = ephemeral
-                            .and_then(|it| it.volume_claim_template)
-                            .map(Box::new);
-                    } else if let Some(in_tree) =
-                        InTreeType::of_field(&key).filter(|it| it.counts_in_pods())
-                    {
-                        if let Some(inline) = map.next_value::<Option<InlineSource>>()? {
-                            entry.source = Some(PodVolumeSource::Inline {
-                                in_tree,
-                                read_only: inline.read_only,
-                            });
+                        2 => {
+                            let ephemeral: Option<Ephemeral> = map.next_value()?;
+                            entry.ephemeral = ephemeral
+                                .and_then(|it| it.volume_claim_template)
+                                .map(Box::new);
                         }
-                    } else {
-                        map.next_value::<IgnoredAny>()?;
+                        place => {
+                            let in_tree = &InTreeType::all()[place - 3];
+                            if let Some(inline) = map.next_value::<Option<InlineSource>>()? {
+                                entry.source = Some(PodVolumeSource::Inline {
+                                    in_tree,
+                                    read_only: inline.read_only,
+                                });
+                            }
+                        }
                     }
                 }
                 Ok(entry)
