@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde::forward_to_deserialize_any;
 
 /// The bytes that entries of lists may take in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Room {
     left: Cell<usize>,
     is_short: Cell<bool>,

@@ -227,8 +227,9 @@ impl<'a> Request<'a> {
             true => LARGE_ROOM,
             false => LEAST_ROOM + body,
         };
-        let room = Room::new(bytes);
-        let read = |json: Option<&RawValue>| json.map(|json| read(kind, json, &room)).transpose();
+        let mut room = Room::new(bytes);
+        let mut read =
+            |json: Option<&RawValue>| json.map(|json| read(kind, json, &mut room)).transpose();
         let [object, old_object] = self.documents;
         self.object = read(object)?;
         self.old_object = read(old_object)?;
@@ -283,13 +284,19 @@ impl<'a> Request<'a> {
 
 /// The object in `json`, as its kind. What serde refuses, as where a field is there twice, is
 /// read from a tree, in which the last of two counts.
-fn read(kind: ObjectKind, json: &RawValue, room: &Room) -> serde_json::Result<Box<Object>> {
+fn read(kind: ObjectKind, json: &RawValue, room: &mut Room) -> serde_json::Result<Box<Object>> {
     let mut text = serde_json::Deserializer::from_str(json.get());
-    let object = kind.deserialize(Bounded(&mut text, room));
-    let object = object.or_else(|error| match document::tree(json) {
-        Ok(tree) => kind.deserialize(Bounded(&tree, room)).map_err(|_| error),
-        Err(_) => Err(error),
-    });
+    let of_text = room.clone();
+    let object = match kind.deserialize(Bounded(&mut text, &of_text)) {
+        Ok(object) => {
+            *room = of_text;
+            Ok(object)
+        }
+        Err(error) => match document::tree(json) {
+            Ok(tree) => kind.deserialize(Bounded(&tree, room)).map_err(|_| error),
+            Err(_) => Err(error),
+        },
+    };
     object.map(Box::new)
 }
 
@@ -328,9 +335,23 @@ const REQUEST: [&str; 11] = [
 impl<'a> Envelope<'a> {
     fn read(body: &'a str) -> serde_json::Result<Self> {
         let mut json = serde_json::Deserializer::from_str(body);
-        let envelope = json.deserialize_map(Self::default())?;
-        json.end()?;
-        Ok(envelope)
+        let envelope = json.deserialize_map(Self::default());
+        envelope
+            .and_then(|envelope| json.end().map(|()| envelope))
+            .or_else(|error| Self::read_apart(body).map_err(|_| error))
+    }
+
+    /// The same where a request that does not count has another shape.
+    fn read_apart(body: &'a str) -> serde_json::Result<Self> {
+        let fields = Fields(&ENVELOPE, in_any_case);
+        let [api_version, kind, request] = fields.of(Some(serde_json::from_str(body)?))?;
+        let request = request.filter(|json| json.get() != "null");
+        let fields = Fields(&REQUEST, in_any_case);
+        Ok(Self {
+            api_version,
+            kind,
+            request: request.map(|json| fields.of(Some(json))).transpose()?,
+        })
     }
 
     fn into_request(self) -> Result<Request<'a>, MalformedReview> {
