@@ -100,7 +100,8 @@ impl Visitor<'_> for Name<'_> {
 
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
         let Self(names, same) = self;
-        Ok(names.iter().position(|name| same(name, key)))
+        let exact = names.iter().position(|name| *name == key);
+        Ok(exact.or_else(|| names.iter().position(|name| same(name, key))))
     }
 }
 
