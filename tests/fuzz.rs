@@ -13,6 +13,8 @@ use std::path::Path;
 )]
 mod targets;
 
+use targets::differential::{Lot, Seed};
+
 /// Runs every file of that target's corpus. One that is at fault is named.
 fn replay(target: &str, run: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -37,6 +39,44 @@ fn replay(target: &str, run: fn(&[u8])) {
 #[test]
 fn reviews() {
     replay("review", targets::review::run);
+}
+
+#[test]
+fn reviews_read_in_two_ways() {
+    replay("review", targets::differential::run);
+}
+
+/// What each run of the tests tries; `DIFFERENTIAL_INPUTS=COUNT` tries as many, and
+/// `DIFFERENTIAL_SEED` others.
+const MUTATED_REVIEWS: u64 = 4_000;
+
+/// Bytes of what is worth mutating: many small reviews say more than a few large ones.
+const LONGEST_SEED: usize = 16 * 1024;
+
+#[test]
+fn mutated_reviews_read_in_two_ways() {
+    let number = |name: &str, built_in| {
+        std::env::var(name).map_or(built_in, |it| it.parse().expect("a number"))
+    };
+    let count = number("DIFFERENTIAL_INPUTS", MUTATED_REVIEWS);
+    let first = number("DIFFERENTIAL_SEED", 0);
+    let seeds: Vec<Seed> = fs::read_dir("fuzz/corpus/review")
+        .unwrap()
+        .map(|entry| fs::read(entry.unwrap().path()).unwrap())
+        .filter(|bytes| bytes.len() < LONGEST_SEED)
+        .filter_map(|bytes| Seed::new(&bytes))
+        .collect();
+    assert!(seeds.len() > 20, "{}", seeds.len());
+    for number in first..first + count {
+        let seed = &seeds[number as usize % seeds.len()];
+        let bytes = seed.mutated(&mut Lot(number));
+        let run = std::panic::catch_unwind(|| targets::differential::run(&bytes));
+        assert!(
+            run.is_ok(),
+            "input {number}: {}",
+            String::from_utf8_lossy(&bytes)
+        );
+    }
 }
 
 #[test]

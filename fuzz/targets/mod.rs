@@ -5,6 +5,7 @@
 //! (`tests/fuzz.rs`) run the same functions.
 
 pub mod catalog_override;
+pub mod differential;
 pub mod kubeconfig;
 pub mod manifest;
 pub mod pem;

@@ -41,6 +41,11 @@ pub fn cluster() -> &'static Snapshot {
     &CLUSTER
 }
 
+/// The built-in policy, and one that repairs.
+pub(super) fn policies() -> &'static [EffectivePolicy; 2] {
+    &POLICIES
+}
+
 /// Whatever the bytes are, the answer is a review with a response, or a sentence; it does
 /// not depend on where the object stands; and a repair repairs.
 pub fn run(bytes: &[u8]) {

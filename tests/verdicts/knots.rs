@@ -3,16 +3,21 @@
 #[path = "../../benches/shared/mod.rs"]
 mod shared;
 
-use engine::model::object::{Object, ObjectRef};
+use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 use engine::policy::Action;
 use engine::rules::{Outcome, codes};
 use engine::snapshot::Snapshot;
 use engine::verdict::{Mode, Review, Verdict, evaluate};
-use serde_json::json;
+use jiff::Timestamp;
+use serde::de::DeserializeSeed;
+use serde_json::{Value, json};
+use webhook::admission::{Decision, Endpoint, Received};
 
 use super::{Documents, in_effect};
+use shared::cluster::SMALL;
 use shared::knots::{Knot, Lot};
+use shared::reviews::samples;
 
 /// Judges the knot's object as an update that changes `changed`.
 fn judge(knot: &Knot, cluster: &Snapshot, changed: &str, policy: &str) -> Verdict {
@@ -81,4 +86,145 @@ fn what_is_too_much_to_judge_is_unknown_and_said_to_be_so() {
             finding.message
         );
     }
+}
+
+/// A cluster with as many more nodes on which nobody's pods can be.
+fn cluster(tainted_nodes: usize) -> Snapshot {
+    let mut cluster = Snapshot::complete();
+    for manifest in SMALL.manifests() {
+        cluster.apply(manifest.read());
+    }
+    for number in 0..tainted_nodes {
+        let node = json!({
+            "metadata": {"name": format!("t{number}")},
+            "spec": {"taints": [{"key": "theirs", "effect": "NoSchedule"}]},
+        });
+        cluster.apply(ObjectKind::Node.deserialize(node).unwrap());
+    }
+    cluster
+}
+
+/// A review of a Deployment whose rollout never ends.
+fn at_fault() -> Value {
+    let [_, denied, ..] = samples();
+    serde_json::from_str(&denied.body).unwrap()
+}
+
+fn answered(review: &Value, cluster: &Snapshot, policy: &str) -> (Decision, bool, String) {
+    let body = review.to_string();
+    let received = Received::read(body.as_bytes(), Timestamp::UNIX_EPOCH).unwrap();
+    let verdict = received.judge(Endpoint::Validate, cluster.view(), &in_effect(policy));
+    let answer = received.answer(Endpoint::Validate, &verdict);
+    let said = String::from_utf8(answer.body).unwrap();
+    (answer.decision, answer.too_complex, said)
+}
+
+/// So many entries, each with its number in the place of `@`.
+fn many(count: usize, entry: &str) -> Value {
+    let entry = |number: usize| serde_json::from_str(&entry.replace('@', &number.to_string()));
+    (0..count)
+        .map(|number| -> Value { entry(number).unwrap() })
+        .collect()
+}
+
+fn not_in(count: usize) -> Value {
+    json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "disk", "operator": "NotIn", "values": many(count, "\"v@\"")}]},
+    ]}}})
+}
+
+#[test]
+fn padding_does_not_help() {
+    let cluster = cluster(0);
+    let pod = |field: &str| format!("/spec/template/spec/{field}");
+    let meta = |field: &str| format!("/metadata/{field}");
+    let cases = [
+        (pod("affinity"), Value::Null),
+        (pod("affinity"), not_in(2_000)),
+        (
+            pod("tolerations"),
+            many(500, r#"{"key":"k@","operator":"Exists"}"#),
+        ),
+        (pod("tolerations"), many(1_000, r#"{"operator":"Exists"}"#)),
+        (
+            pod("initContainers"),
+            many(2_000, r#"{"name":"c@","env":[{"name":"A"}]}"#),
+        ),
+        (pod("schedulingGates"), many(5_000, r#"{"name":"g@"}"#)),
+        (meta("finalizers"), many(2_000, r#""f/@""#)),
+        (
+            meta("ownerReferences"),
+            many(2_000, r#"{"kind":"K","name":"o@"}"#),
+        ),
+        (meta("managedFields"), many(5_000, r#"{"manager":"m@"}"#)),
+    ];
+    for (field, padding) in cases {
+        let mut review = at_fault();
+        let (parent, name) = field.rsplit_once('/').unwrap();
+        let object = &mut review["request"]["object"];
+        let parent = object.pointer_mut(parent).unwrap();
+        parent[name] = padding;
+        let (decision, too_complex, said) = answered(&review, &cluster, "");
+        assert_eq!(decision, Decision::Denied, "{field}: {said}");
+        assert!(!too_complex, "{field}: {said}");
+        assert!(
+            said.contains(codes::ROLLING_UPDATE_OVERLAP),
+            "{field}: {said}"
+        );
+    }
+}
+
+/// Of so many nodes, none of which can be told from the others, with so much to compare.
+#[test]
+fn what_is_larger_than_any_honest_object_and_too_much_to_judge_is_denied() {
+    const WARN: &str = "defaults: {too-complex: warn}";
+    const FORBID: &str = "defaults: {overrides: forbid}";
+    let cluster = cluster(1_000);
+    let mut review = at_fault();
+    let object = &mut review["request"]["object"];
+    object["spec"]["template"]["spec"]["affinity"] = not_in(2_000);
+    let mut lenient = review.clone();
+    lenient["request"]["object"]["metadata"]["annotations"] = json!({
+        "multi-attach-guard.dev/action": "warn",
+        "multi-attach-guard.dev/reason": "r",
+    });
+    let updated = |change: &dyn Fn(&mut Value)| {
+        let mut updated = review.clone();
+        updated["request"]["operation"] = "UPDATE".into();
+        let mut old = updated["request"]["object"].clone();
+        change(&mut old);
+        updated["request"]["oldObject"] = old;
+        updated
+    };
+    let relabelled = updated(&|old| old["metadata"]["labels"]["was"] = "old".into());
+    let rolled_out =
+        updated(&|old| old["spec"]["template"]["metadata"]["labels"]["was"] = "old".into());
+    let loosened = updated(&|old| old["spec"]["strategy"] = json!({"type": "Recreate"}));
+    for (review, policy, expected) in [
+        (&review, "", Decision::Denied),
+        (&review, WARN, Decision::Warned),
+        (&lenient, "", Decision::Warned),
+        (&lenient, FORBID, Decision::Denied),
+        (&rolled_out, "", Decision::Denied),
+        (&loosened, "", Decision::Denied),
+        (&relabelled, "", Decision::Warned),
+    ] {
+        let (decision, too_complex, said) = answered(review, &cluster, policy);
+        assert_eq!(decision, expected, "{policy}: {said}");
+        assert!(too_complex, "{said}");
+        assert!(said.contains("unresolved-claim"), "{said}");
+    }
+}
+
+#[test]
+fn lists_that_take_more_memory_than_is_read_are_denied() {
+    let mut review = at_fault();
+    let spec = &mut review["request"]["object"]["spec"]["template"]["spec"];
+    spec["tolerations"] = many(10_000, r#"{"key":"@"}"#);
+    let (decision, too_complex, said) = answered(&review, &cluster(0), "");
+    assert_eq!(decision, Decision::Denied, "{said:.1000}");
+    assert!(
+        too_complex && said.contains("longer than the guard reads"),
+        "{said:.1000}"
+    );
 }

@@ -145,6 +145,7 @@ fn denied(namespace: &str, view: View<'_>, effective: &EffectivePolicy) -> Vec<&
             name: PROBE,
             annotations: &annotations,
             controlled: false,
+            now: None,
         })
     };
     let kinds = KINDS.map(of_kind);

@@ -1,7 +1,10 @@
 //! Reading fields the way Kubernetes does: `null` is the same as absent.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 
+use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::Text;
@@ -21,6 +24,52 @@ where
 /// Reads whether a value is there at all, without keeping it; `null` is not.
 pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
+}
+
+/// Calls `each` with every entry of a list, of which none is kept; `null` has none.
+pub(super) fn for_each<'de, D, T>(deserializer: D, each: impl FnMut(T)) -> Result<(), D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct Each<F, T>(F, PhantomData<T>);
+    struct Entry<'f, F, T>(&'f mut F, PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>, F: FnMut(T)> Visitor<'de> for Each<F, T> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_none<E>(self) -> Result<(), E> {
+            Ok(())
+        }
+
+        fn visit_unit<E>(self) -> Result<(), E> {
+            Ok(())
+        }
+
+        fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+            deserializer.deserialize_seq(self)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<(), A::Error> {
+            while let Some(()) = seq.next_element_seed(Entry(&mut self.0, PhantomData))? {}
+            Ok(())
+        }
+    }
+
+    impl<'de, T: Deserialize<'de>, F: FnMut(T)> DeserializeSeed<'de> for Entry<'_, F, T> {
+        type Value = ();
+
+        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+            self.0(T::deserialize(deserializer)?);
+            Ok(())
+        }
+    }
+
+    deserializer.deserialize_option(Each(each, PhantomData))
 }
 
 /// Reads the name of an object, empty where the value is `null`. What is longer than any name
@@ -43,8 +92,9 @@ pub fn at_most<'de, D: Deserializer<'de>, const BYTES: usize>(
     Ok(text.map_or_else(Text::default, |Borrowed(text)| first(&text, BYTES)))
 }
 
+/// A text that is looked at and not kept.
 #[derive(Deserialize)]
-struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+pub(super) struct Borrowed<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 /// So many bytes of the text, or fewer where a character would be cut.
 fn first(text: &str, bytes: usize) -> Text {

@@ -140,6 +140,12 @@ impl InTreeType {
         TYPES.iter().find(|each| each.field == field)
     }
 
+    /// The place in [`Self::all`] of the type that the field of a pod's volume carries.
+    pub(super) fn place_in_pods(field: &str) -> Option<usize> {
+        let counts = |each: &Self| each.field == field && each.counts_in_pods();
+        TYPES.iter().position(counts)
+    }
+
     /// Every type.
     #[must_use]
     pub fn all() -> &'static [Self] {

@@ -167,6 +167,8 @@ impl Packer {
             return Labels(self.bytes.into_boxed_slice());
         }
         let mut pairs: Vec<_> = Packed(&self.bytes).collect();
+        // Of two pairs with one key the last counts, as in Go.
+        pairs.reverse();
         pairs.sort_by_key(|(key, _)| *key);
         pairs.dedup_by_key(|(key, _)| *key);
         let mut sorted = Self::default();
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_sorted_and_the_first_of_a_key_stays() {
+    fn labels_are_sorted_and_the_last_of_a_key_stays() {
         let long = "x".repeat(70_000);
         type Case = (
             &'static str,
@@ -315,7 +317,7 @@ mod tests {
             ),
             (
                 "twice",
-                r#"{"b":"2","a":"1","b":"3"}"#,
+                r#"{"b":"3","a":"1","b":"2"}"#,
                 &[("a", "1"), ("b", "2")],
             ),
             (

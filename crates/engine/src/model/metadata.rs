@@ -1,11 +1,12 @@
 //! What is read of an object's metadata.
 
+use jiff::Timestamp;
 use serde::de::Deserializer;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
 use super::Text;
-use super::de::{LONGEST_NAME, name, nullable, present};
+use super::de::{Borrowed, LONGEST_NAME, for_each, name, nullable};
 use super::labels::{Labels, filtered};
 use super::ser::is_default;
 use super::uid::Uid;
@@ -95,7 +96,7 @@ pub struct Metadata {
     /// Whether the object is being deleted.
     #[serde(
         rename = "deletionTimestamp",
-        deserialize_with = "present",
+        deserialize_with = "is_time",
         serialize_with = "some_time",
         skip_serializing_if = "is_default"
     )]
@@ -141,8 +142,32 @@ fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<La
 }
 
 fn any_that_drains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    let finalizers: Vec<Text> = nullable(deserializer)?;
-    Ok(finalizers.iter().any(|it| DRAINING.contains(&it.as_str())))
+    let mut drains = false;
+    for_each(deserializer, |Borrowed(finalizer)| {
+        drains |= DRAINING.contains(&&*finalizer);
+    })?;
+    Ok(drains)
+}
+
+/// Reads whether there is a time. A text that is none says nothing: the API server, which
+/// would refuse it, never sends one.
+fn is_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let text = Option::<Borrowed<'_>>::deserialize(deserializer)?;
+    Ok(text.is_some_and(|Borrowed(text)| is_rfc_3339(&text)))
+}
+
+/// Whether it is a time as Go reads it (`time.RFC3339`): `2026-01-01T00:00:00Z`, with a
+/// fraction of a second or another offset where it has one.
+fn is_rfc_3339(text: &str) -> bool {
+    let shape = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        10 => byte == b'T',
+        13 | 16 => byte == b':',
+        0..19 => byte.is_ascii_digit(),
+        19 => matches!(byte, b'.' | b'Z' | b'+' | b'-'),
+        _ => byte.is_ascii_digit() || matches!(byte, b'Z' | b'+' | b'-' | b':'),
+    };
+    text.len() > 19 && text.bytes().enumerate().all(shape) && text.parse::<Timestamp>().is_ok()
 }
 
 /// Written for the moment at which an object's deletion was asked for: only that
@@ -160,7 +185,7 @@ mod owner_references {
     use serde::ser::Serializer;
     use serde::{Deserialize, Serialize};
 
-    use super::super::de::nullable;
+    use super::super::de::{for_each, nullable};
     use super::{Controller, Text, Uid};
 
     #[derive(Default, Serialize, Deserialize)]
@@ -178,21 +203,19 @@ mod owner_references {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Box<Controller>>, D::Error> {
-        let owners = Option::<Vec<Owner>>::deserialize(deserializer)?.unwrap_or_default();
-        Ok(owners
-            .into_iter()
-            .find(|owner| owner.controller == Some(true))
-            .map(|owner| {
-                Box::new(Controller {
-                    group: owner
-                        .api_version
-                        .split_once('/')
-                        .map_or_else(Text::default, |(group, _)| group.into()),
+        let mut controller = None;
+        for_each(deserializer, |owner: Owner| {
+            if controller.is_none() && owner.controller == Some(true) {
+                let group = owner.api_version.split_once('/');
+                controller = Some(Box::new(Controller {
+                    group: group.map_or_else(Text::default, |(group, _)| group.into()),
                     kind: owner.kind,
                     name: owner.name,
                     uid: owner.uid,
-                })
-            }))
+                }));
+            }
+        })?;
+        Ok(controller)
     }
 
     #[allow(clippy::ref_option, reason = "serde passes references")]
@@ -226,6 +249,31 @@ mod tests {
         let long = "a".repeat(254);
         for name in ["", "-a", "a-", "a..b", "A", "a_b", "a b", "../a", &long] {
             assert!(!is_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_a_time_says_that_an_object_is_being_deleted() {
+        let cases = [
+            ("\"2026-01-01T00:00:00Z\"", Some(true)),
+            ("\"2026-01-01T00:00:00.5Z\"", Some(true)),
+            ("\"2026-01-01T00:00:00+02:00\"", Some(true)),
+            ("null", Some(false)),
+            ("\"\"", Some(false)),
+            ("\"yes\"", Some(false)),
+            ("\"2026-01-01\"", Some(false)),
+            ("\"2026-01-01 00:00:00Z\"", Some(false)),
+            ("\"2026-01-01t00:00:00z\"", Some(false)),
+            ("\"2026-01-01T00:00:00\"", Some(false)),
+            ("\"2026-13-01T00:00:00Z\"", Some(false)),
+            ("\"2026-01-01T00:00:00Z[UTC]\"", Some(false)),
+            ("true", None),
+            ("{}", None),
+        ];
+        for (time, expected) in cases {
+            let metadata =
+                serde_json::from_str::<Metadata>(&format!(r#"{{"deletionTimestamp":{time}}}"#));
+            assert_eq!(metadata.ok().map(|it| it.deleting), expected, "{time}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
@@ -144,11 +144,22 @@ impl<'de> Deserialize<'de> for ExtendedResources {
                     let is_huge_pages = name.starts_with("hugepages-");
                     if !is_huge_pages && (!name.contains('/') || name.contains("kubernetes.io/")) {
                         map.next_value::<IgnoredAny>()?;
-                    } else if map.next_value::<Quantity>()? != Quantity(0) {
-                        names.push(name);
+                    } else {
+                        names.push((name, map.next_value::<Quantity>()?));
                     }
                 }
-                Ok(ExtendedResources(names.into_boxed_slice()))
+                let mut known: Vec<&Text> = names.iter().map(|(name, _)| name).collect();
+                known.sort_unstable();
+                // As in the readers that serde derives.
+                let twice = known.windows(2).find(|pair| pair[0] == pair[1]);
+                if let Some([name, _]) = twice {
+                    return Err(A::Error::custom(format_args!("duplicate field `{name}`")));
+                }
+                let some = names
+                    .into_iter()
+                    .filter(|(_, amount)| *amount != Quantity(0));
+                let names = some.map(|(name, _)| name).collect();
+                Ok(ExtendedResources(names))
             }
         }
 

@@ -2,10 +2,11 @@
 //! decides where a pod can be is read: the volumes they mount, host ports,
 //! extended resources and SELinux labels.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::Text;
 use super::claim::Claim;
@@ -228,7 +229,7 @@ pub(super) struct PodSpec {
     node_selector: Labels,
     #[serde(deserialize_with = "nullable")]
     affinity: Affinity,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "distinct")]
     tolerations: Box<[Toleration]>,
     #[serde(deserialize_with = "nullable")]
     topology_spread_constraints: Box<[TopologySpread]>,
@@ -247,6 +248,18 @@ pub(super) struct PodSpec {
     runtime_class_name: Text,
     #[serde(deserialize_with = "nullable")]
     security_context: PodSecurity,
+}
+
+/// Reads tolerations, of those that are equal the first.
+fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleration]>, D::Error> {
+    let all: Vec<Toleration> = nullable(deserializer)?;
+    let mut known = HashSet::new();
+    let is_first: Vec<bool> = all.iter().map(|it| known.insert(it)).collect();
+    let first = all
+        .into_iter()
+        .zip(is_first)
+        .filter(|(_, is_first)| *is_first);
+    Ok(first.map(|(toleration, _)| toleration).collect())
 }
 
 impl PodSpec {
@@ -393,31 +406,49 @@ impl<'de> Deserialize<'de> for VolumeEntry {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VolumeEntry, A::Error> {
                 let mut entry = VolumeEntry::default();
+                let mut seen = 0_u32;
                 while let Some(key) = map.next_key::<Text>()? {
-                    if key == "name" {
-                        entry.name = map.next_value()?;
-                    } else if key == "persistentVolumeClaim" {
-                        if let Some(claim) = map.next_value::<Option<ClaimSource>>()? {
-                            entry.source = Some(PodVolumeSource::Claim {
-                                name: claim.claim_name,
-                            });
+                    let place = match key.as_str() {
+                        "name" => 0,
+                        "persistentVolumeClaim" => 1,
+                        "ephemeral" => 2,
+                        field => match InTreeType::place_in_pods(field) {
+                            Some(place) => 3 + place,
+                            None => {
+                                map.next_value::<IgnoredAny>()?;
+                                continue;
+                            }
+                        },
+                    };
+                    // As in the readers that serde derives.
+                    if seen & (1 << place) != 0 {
+                        return Err(A::Error::custom(format_args!("duplicate field `{key}`")));
+                    }
+                    seen |= 1 << place;
+                    match place {
+                        0 => entry.name = map.next_value()?,
+                        1 => {
+                            if let Some(claim) = map.next_value::<Option<ClaimSource>>()? {
+                                entry.source = Some(PodVolumeSource::Claim {
+                                    name: claim.claim_name,
+                                });
+                            }
                         }
-                    } else if key == "ephemeral" {
-                        let ephemeral: Option<Ephemeral> = map.next_value()?;
-                        entry.ephemeral = ephemeral
-                            .and_then(|it| it.volume_claim_template)
-                            .map(Box::new);
-                    } else if let Some(in_tree) =
-                        InTreeType::of_field(&key).filter(|it| it.counts_in_pods())
-                    {
-                        if let Some(inline) = map.next_value::<Option<InlineSource>>()? {
-                            entry.source = Some(PodVolumeSource::Inline {
-                                in_tree,
-                                read_only: inline.read_only,
-                            });
+                        2 => {
+                            let ephemeral: Option<Ephemeral> = map.next_value()?;
+                            entry.ephemeral = ephemeral
+                                .and_then(|it| it.volume_claim_template)
+                                .map(Box::new);
                         }
-                    } else {
-                        map.next_value::<IgnoredAny>()?;
+                        place => {
+                            let in_tree = &InTreeType::all()[place - 3];
+                            if let Some(inline) = map.next_value::<Option<InlineSource>>()? {
+                                entry.source = Some(PodVolumeSource::Inline {
+                                    in_tree,
+                                    read_only: inline.read_only,
+                                });
+                            }
+                        }
                     }
                 }
                 Ok(entry)

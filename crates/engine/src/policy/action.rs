@@ -145,6 +145,17 @@ pub enum Existing {
     Warn,
 }
 
+/// What is done about an object that is too much to judge, as it is larger than any honest
+/// one. The stricter first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TooComplex {
+    /// It is denied.
+    Deny,
+    /// It passes with a warning.
+    Warn,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice};
+use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice, TooComplex};
 use super::overrides::{Honoured, PassedOver};
 use super::{Policy, Section, at_most, built_in};
 use crate::analysis::Certainty;
@@ -159,12 +159,44 @@ impl<'a> Resolved<'a> {
     /// What is done about a finding of the rule with this code.
     #[must_use]
     pub fn decide(&self, rule: &str, outcome: Outcome, certainty: Certainty) -> Directive<'a> {
+        self.decide_as(rule, outcome, certainty, |section| {
+            self.action(section, rule, outcome)
+        })
+    }
+
+    /// The same of an object that is too much to judge, as it is larger than any honest one.
+    #[must_use]
+    pub fn decide_oversized(
+        &self,
+        rule: &str,
+        outcome: Outcome,
+        certainty: Certainty,
+    ) -> Directive<'a> {
+        self.decide_as(rule, outcome, certainty, |section| {
+            let said = section
+                .and_then(|section| section.too_complex)
+                .or(self.policy.defaults.too_complex);
+            match said {
+                Some(TooComplex::Warn) => Action::Warn,
+                Some(TooComplex::Deny) | None => Action::Deny,
+            }
+        })
+    }
+
+    /// What is done where the policy file has `in_file`.
+    fn decide_as(
+        &self,
+        rule: &str,
+        outcome: Outcome,
+        certainty: Certainty,
+        in_file: impl Fn(Option<&Section>) -> Action,
+    ) -> Directive<'a> {
         let suppressed = self.suppression(rule);
         let asked = self.asked(outcome);
         let decide = |asked: Option<Action>| {
             let decide_in = |section: Option<&Section>| {
                 let at_most = self.at_most(section, certainty);
-                let action = asked.unwrap_or_else(|| self.action(section, rule, outcome));
+                let action = asked.unwrap_or_else(|| in_file(section));
                 (self.softened(section, action).max(at_most), at_most)
             };
             (self.possible.iter())

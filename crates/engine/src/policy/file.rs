@@ -18,7 +18,7 @@ use crate::rules::{Outcome, codes};
 use crate::storage::{OverrideError, ProvisionerOverride};
 
 use super::Nodes;
-use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice};
+use super::action::{Action, Controlled, Existing, Overrides, RemedyChoice, TooComplex};
 use super::matching::{AccountGlob, Glob, NamespaceMatch};
 use super::{Exemption, NamespaceEntry, Policy, PolicyError, PolicyProblem, Section};
 
@@ -67,6 +67,8 @@ struct Defaults {
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
     existing: Option<Existing>,
+    #[serde(rename = "too-complex")]
+    too_complex: Option<TooComplex>,
     certainty: BTreeMap<Certainty, Action>,
 }
 
@@ -82,6 +84,8 @@ struct Entry {
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
     existing: Option<Existing>,
+    #[serde(rename = "too-complex")]
+    too_complex: Option<TooComplex>,
     #[serde(default)]
     certainty: BTreeMap<Certainty, Action>,
 }
@@ -234,6 +238,7 @@ impl From<Defaults> for Section {
             overrides: read.overrides,
             controlled: read.controlled,
             existing: read.existing,
+            too_complex: read.too_complex,
             certainty: read.certainty,
         }
     }
@@ -282,6 +287,7 @@ fn namespace_entry(entry: Entry, file: &str) -> Result<NamespaceEntry, PolicyErr
             overrides: entry.overrides,
             controlled: entry.controlled,
             existing: entry.existing,
+            too_complex: entry.too_complex,
             certainty: entry.certainty,
         },
     })

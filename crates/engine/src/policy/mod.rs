@@ -16,7 +16,7 @@ mod overrides;
 use std::collections::BTreeMap;
 
 pub use crate::analysis::NodeAssumption as Nodes;
-pub use action::{Action, Controlled, Existing, Overrides, RemedyChoice};
+pub use action::{Action, Controlled, Existing, Overrides, RemedyChoice, TooComplex};
 pub use decide::{Directive, Resolved, SuppressedBy, Suppression, Target};
 pub use error::{PolicyError, PolicyProblem};
 pub use overrides::{OverrideSource, PassedOver, ignored_rules};
@@ -119,6 +119,7 @@ impl Default for Policy {
                 overrides: Some(Overrides::Allow),
                 controlled: Some(Controlled::Warn),
                 existing: Some(Existing::Deny),
+                too_complex: Some(TooComplex::Deny),
                 certainty: Certainty::ALL
                     .into_iter()
                     .map(|certainty| (certainty, at_most(certainty)))
@@ -163,6 +164,7 @@ struct Section {
     overrides: Option<Overrides>,
     controlled: Option<Controlled>,
     existing: Option<Existing>,
+    too_complex: Option<TooComplex>,
     certainty: BTreeMap<Certainty, Action>,
 }
 
@@ -187,6 +189,7 @@ impl Section {
             overrides: narrower.overrides.or(self.overrides),
             controlled: narrower.controlled.or(self.controlled),
             existing: narrower.existing.or(self.existing),
+            too_complex: narrower.too_complex.or(self.too_complex),
             certainty: self.certainty,
         }
     }

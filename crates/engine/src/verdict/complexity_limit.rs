@@ -1,7 +1,10 @@
 //! What is said of an object that is too much to judge.
 
-use super::{Evaluation, Verdict, existing_violations};
+use super::{Evaluation, Finding, Verdict, existing_violations};
+use crate::model::node::NodeSelector;
 use crate::model::object::Object;
+use crate::model::pod::PodAffinityTerm;
+use crate::model::selector::{LabelSelector, Requirement};
 use crate::policy::Action;
 use crate::rules::{Certainty, Hazard, Outcome, codes};
 
@@ -9,27 +12,35 @@ use crate::rules::{Certainty, Hazard, Outcome, codes};
 /// that were drawn by lot (`benches/knots.rs`) end within 50 ms.
 pub(super) const WORK_BUDGET: usize = 400_000;
 
+/// Entries that no honest object has. Pod templates that people write have some tens of them.
+pub(super) const HONEST_SIZE: usize = 256;
+
 impl Evaluation<'_> {
     /// The verdict on an object whose judging came to no end.
     pub(super) fn too_complex(&self) -> Verdict {
         let Some(metadata) = self.review.object.metadata() else {
             return Verdict::default();
         };
-        let (what, advice) = match self.review.document.is_cut() {
-            true => (
-                "its lists are longer than the guard reads, so it could not be verified that no \
-                 pod gets stuck."
-                    .to_owned(),
-                "Give it fewer volumes, containers and other entries.",
+        let is_cut = self.review.document.is_cut();
+        let size = size(self.review.object);
+        let is_oversized = is_cut || size > HONEST_SIZE;
+        let why = match (is_cut, is_oversized) {
+            (true, _) => "its lists are longer than the guard reads".to_owned(),
+            (false, true) => format!(
+                "with {size} volumes, tolerations, constraints and values in them, judging it \
+                 takes more than {WORK_BUDGET} steps, which is where the guard stops"
             ),
-            false => (
-                format!(
-                    "it involves so many workloads, volumes and nodes that judging it takes \
-                     more than {WORK_BUDGET} steps, which is where the guard stops, so it could not be \
-                     verified that no pod gets stuck."
-                ),
-                "Give each workload claims of its own, or simpler affinity.",
+            (false, false) => format!(
+                "it involves so many workloads, volumes and nodes that judging it takes more \
+                 than {WORK_BUDGET} steps, which is where the guard stops"
             ),
+        };
+        let advice = match is_oversized {
+            true => {
+                "Give it fewer of them, or set `too-complex: warn` for its namespace in the \
+                 policy."
+            }
+            false => "Give each workload claims of its own, or simpler affinity.",
         };
         let hazard = Hazard {
             rule: codes::UNRESOLVED_CLAIM,
@@ -38,14 +49,33 @@ impl Evaluation<'_> {
             field_path: "metadata.name".to_owned(),
             volumes: Vec::new(),
             excess: 0,
-            what,
+            what: format!("{why}, so it could not be verified that no pod gets stuck."),
             advice: advice.to_owned(),
             brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
         };
         let kind = &self.review.reference.kind;
         let controlled = self.owner_is_real(metadata);
         let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
-            self.plain(&[hazard], resolved)
+            let Hazard {
+                rule,
+                outcome,
+                certainty,
+                ..
+            } = hazard;
+            let decision = match is_oversized {
+                true => resolved.decide_oversized(rule, outcome, certainty),
+                false => resolved.decide(rule, outcome, certainty),
+            };
+            let action = decision.without_remedy;
+            Verdict {
+                findings: vec![Finding::decided(
+                    &hazard,
+                    self.review.reference,
+                    action,
+                    &decision,
+                )],
+                ..Verdict::default()
+            }
         });
         if !self.is_to_blame() {
             for finding in &mut verdict.findings {
@@ -62,9 +92,58 @@ impl Evaluation<'_> {
         match (self.review.object, self.review.old) {
             (Object::Workload(new), Some(Object::Workload(old))) => {
                 new.replicas > old.replicas
+                    || new.strategy != old.strategy
                     || existing_violations::starts_a_rollout(new, self.review.document)
             }
             _ => true,
         }
     }
+}
+
+/// How many entries of the object's lists decide what becomes of its pods.
+fn size(object: &Object) -> usize {
+    let Object::Workload(workload) = object else {
+        return 0;
+    };
+    let template = &workload.template;
+    let terms = template.affinity.iter().chain(&template.anti_affinity);
+    template.node_selector.iter().count()
+        + template.node_affinity.as_ref().map_or(0, of_nodes)
+        + terms.map(of_term).sum::<usize>()
+        + template.tolerations.len()
+        + template.spread.len()
+        + (template.spread.iter())
+            .map(|spread| {
+                spread.match_label_keys.len()
+                    + spread.label_selector.iter().map(of_labels).sum::<usize>()
+            })
+            .sum::<usize>()
+        + template.volumes.len()
+        + template.ephemeral.len()
+        + workload.claim_templates.len()
+}
+
+fn of_nodes(selector: &NodeSelector) -> usize {
+    let terms = selector.node_selector_terms.iter();
+    terms
+        .map(|term| {
+            1 + of_requirements(&term.match_expressions) + of_requirements(&term.match_fields)
+        })
+        .sum()
+}
+
+fn of_term(term: &PodAffinityTerm) -> usize {
+    let selectors = term.label_selector.iter().chain(&term.namespace_selector);
+    1 + selectors.map(of_labels).sum::<usize>()
+        + term.namespaces.len()
+        + term.match_label_keys.len()
+        + term.mismatch_label_keys.len()
+}
+
+fn of_labels(selector: &LabelSelector) -> usize {
+    selector.match_labels.iter().count() + of_requirements(&selector.match_expressions)
+}
+
+fn of_requirements(requirements: &[Requirement]) -> usize {
+    requirements.iter().map(|it| 1 + it.values.len()).sum()
 }

@@ -7,15 +7,14 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::fields::{Fields, exactly};
 use super::request::{Operation, Request};
 use engine::model::Text;
 use engine::verdict::Document;
@@ -27,46 +26,40 @@ const MOST_VALUES: usize = 100_000;
 
 /// The documents of a review.
 pub(super) struct Documents<'a> {
-    body: &'a [u8],
+    object: Option<&'a RawValue>,
+    old_object: Option<&'a RawValue>,
     user: Text,
     operation: Operation,
     is_cut: bool,
     received: Timestamp,
-    object: OnceLock<Option<Value>>,
+    tree: OnceLock<Option<Value>>,
 }
 
 impl<'a> Documents<'a> {
-    pub(super) fn new(body: &'a [u8], request: &Request, received: Timestamp) -> Self {
+    pub(super) fn new(request: &Request<'a>, received: Timestamp) -> Self {
+        let [object, old_object] = request.documents;
         Self {
-            body,
+            object,
+            old_object,
             user: request.user.clone(),
             operation: request.operation,
             is_cut: request.is_cut,
             received,
-            object: OnceLock::new(),
+            tree: OnceLock::new(),
         }
-    }
-
-    /// The object and the object before the update, as bytes. None, and so nothing to
-    /// repair, where something is not JSON that nobody has read so far.
-    fn both(&self) -> Both<'a> {
-        serde_json::from_slice::<Whole<'a>>(self.body)
-            .map(|whole| whole.request)
-            .unwrap_or_default()
     }
 }
 
 impl Document for Documents<'_> {
     fn object(&self) -> Option<&Value> {
-        self.object
-            .get_or_init(|| essence(self.both().object?).ok())
+        self.tree
+            .get_or_init(|| kept(self.object?, WORKLOAD).ok())
             .as_ref()
     }
 
     fn changes_template(&self) -> bool {
-        let Both { object, old_object } = self.both();
-        match (object.map(template), old_object.map(template)) {
-            (Some(Ok(new)), Some(Ok(old))) => !same(new, old),
+        match [self.object, self.old_object].map(template) {
+            [Ok(new), Ok(old)] => !same(new, old),
             _ => true,
         }
     }
@@ -88,114 +81,27 @@ impl Document for Documents<'_> {
     }
 }
 
-#[derive(Deserialize)]
-struct Whole<'a> {
-    #[serde(borrow)]
-    request: Both<'a>,
+/// The `spec.template` of an object, unless it is `null`.
+fn template(object: Option<&RawValue>) -> serde_json::Result<Option<&RawValue>> {
+    let [spec] = Fields(&["spec"], exactly).of(object)?;
+    let [template] = Fields(&["template"], exactly).of(spec)?;
+    Ok(template.filter(|template| template.get() != "null"))
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Both<'a> {
-    #[serde(borrow)]
-    object: Option<&'a RawValue>,
-    #[serde(borrow)]
-    old_object: Option<&'a RawValue>,
-}
-
-/// The `spec.template` of an object.
-fn template(object: &RawValue) -> serde_json::Result<Option<&RawValue>> {
-    #[derive(Deserialize)]
-    struct Object<'a> {
-        #[serde(borrow, default)]
-        spec: Option<Spec<'a>>,
-    }
-
-    #[derive(Deserialize)]
-    struct Spec<'a> {
-        #[serde(borrow, default)]
-        template: Option<&'a RawValue>,
-    }
-
-    let object: Object<'_> = serde_json::from_str(object.get())?;
-    Ok(object.spec.and_then(|spec| spec.template))
-}
-
-/// Whether two documents say the same, in whatever order and layout.
+/// Whether two documents say the same, in whatever order and layout. The API server writes
+/// both alike, so most are the same byte by byte.
 fn same(one: Option<&RawValue>, other: Option<&RawValue>) -> bool {
-    let (Some(one), Some(other)) = (one, other) else {
-        return one.is_none() && other.is_none();
-    };
-    // The API server writes both alike, so most are the same byte by byte.
-    if one.get() == other.get() {
-        return true;
-    }
-    let keys = RandomState::new();
-    let print = |raw: &RawValue| {
-        Fingerprint(&keys).deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
-    };
-    matches!((print(one), print(other)), (Ok(one), Ok(other)) if one == other)
-}
-
-/// A hash of a document that does not depend on the order of its fields. It
-/// takes no memory, and its keys are random, so that nobody can aim at it.
-struct Fingerprint<'k>(&'k RandomState);
-
-impl<'de> DeserializeSeed<'de> for Fingerprint<'_> {
-    type Value = u64;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
-        deserializer.deserialize_any(self)
+    match (one, other) {
+        (Some(one), Some(other)) if one.get() != other.get() => {
+            matches!((tree(one), tree(other)), (Ok(one), Ok(other)) if one == other)
+        }
+        (one, other) => one.is_some() == other.is_some(),
     }
 }
 
-impl<'de> Visitor<'de> for Fingerprint<'_> {
-    type Value = u64;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_unit<E>(self) -> Result<u64, E> {
-        Ok(self.0.hash_one(()))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<u64, E> {
-        Ok(self.0.hash_one(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<u64, E> {
-        Ok(self.0.hash_one(('i', value)))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<u64, E> {
-        Ok(self.0.hash_one(('u', value)))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<u64, E> {
-        Ok(self.0.hash_one(('f', value.to_bits())))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<u64, E> {
-        Ok(self.0.hash_one(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<u64, A::Error> {
-        let mut print = self.0.hash_one('[');
-        while let Some(value) = seq.next_element_seed(Fingerprint(self.0))? {
-            print = self.0.hash_one((print, value));
-        }
-        Ok(print)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
-        let mut sum = 0_u64;
-        while let Some(key) = map.next_key_seed(Fingerprint(self.0))? {
-            let value = map.next_value_seed(Fingerprint(self.0))?;
-            sum = sum.wrapping_add(self.0.hash_one((key, value)));
-        }
-        Ok(self.0.hash_one(('{', sum)))
-    }
+/// The whole tree of a document.
+pub(super) fn tree(json: &RawValue) -> serde_json::Result<Value> {
+    kept(json, Part::All)
 }
 
 /// How much of a value is kept.
@@ -237,14 +143,11 @@ const WORKLOAD: Part = Part::Fields(&[
     ("status", Part::Nothing),
 ]);
 
-/// The tree of a workload without what no repair reads.
-fn essence(object: &RawValue) -> serde_json::Result<Value> {
+/// The tree of that part of a document.
+fn kept(json: &RawValue, part: Part) -> serde_json::Result<Value> {
     let left = Cell::new(MOST_VALUES);
-    let kept = Kept {
-        part: WORKLOAD,
-        left: &left,
-    };
-    kept.deserialize(&mut serde_json::Deserializer::from_str(object.get()))
+    let kept = Kept { part, left: &left };
+    kept.deserialize(&mut serde_json::Deserializer::from_str(json.get()))
 }
 
 #[derive(Clone, Copy)]
@@ -344,9 +247,15 @@ mod tests {
     }
 
     fn documents(body: &str) -> Documents<'_> {
-        let mut request = Request::default();
-        request.operation = Operation::Update;
-        Documents::new(body.as_bytes(), &request, Timestamp::UNIX_EPOCH)
+        let [request] = Fields(&["request"], exactly)
+            .of(Some(serde_json::from_str(body).unwrap()))
+            .unwrap();
+        let mut read = Request::default();
+        read.operation = Operation::Update;
+        read.documents = Fields(&["object", "oldObject"], exactly)
+            .of(request)
+            .unwrap();
+        Documents::new(&read, Timestamp::UNIX_EPOCH)
     }
 
     #[test]
@@ -408,6 +317,11 @@ mod tests {
             (with("{}"), true),
             (r#"{"spec":{}}"#.to_owned(), true),
             ("null".to_owned(), true),
+            (
+                r#"{"spec":{"template":{}},"spec":{"template":{"b":-1.5,"a":{"x":2,"y":[1,"2",null,true],"x":1}}}}"#
+                    .to_owned(),
+                false,
+            ),
         ];
         for (other, expected) in cases {
             let body = format!(r#"{{"request":{{"object":{one},"oldObject":{other}}}}}"#);

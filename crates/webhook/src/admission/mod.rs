@@ -1,15 +1,14 @@
 //! From the bytes of an AdmissionReview to the bytes of its answer.
 //!
-//! The review is read once, front to back: the API server writes the object's
-//! kind before the object, so the object is read straight into its facts. Only
-//! where it cannot be read in this way, or something was found, is the document
-//! looked at again.
+//! A review is read in two passes: what stands around the object, then the object by its
+//! kind, straight into its facts. Only where it cannot be read in this way, or something was
+//! found, does it become a tree.
 
+mod bounded;
 mod document;
-mod json;
+mod fields;
 mod request;
 mod response;
-mod skip;
 
 pub use request::{MalformedReview, Operation, Request};
 
@@ -126,7 +125,7 @@ pub struct Submitted {
 /// Judging and answering are two steps, as a view may turn out to lack a fact
 /// that is worth a second judgement.
 pub struct Received<'a> {
-    request: Request,
+    request: Request<'a>,
     documents: Documents<'a>,
     reference: ObjectRef,
 }
@@ -141,7 +140,7 @@ impl<'a> Received<'a> {
         let request = Request::read(body)?;
         Ok(Self {
             reference: request.reference(),
-            documents: Documents::new(body, &request, received),
+            documents: Documents::new(&request, received),
             request,
         })
     }
@@ -251,7 +250,7 @@ impl<'a> Received<'a> {
     }
 }
 
-impl Request {
+impl Request<'_> {
     /// The object to judge, where there is one. Of what is deleted, only that is
     /// judged which nodes hold volumes by; what is connected to is not.
     fn to_judge(&self) -> Option<&Object> {
@@ -268,7 +267,7 @@ impl Request {
 
 fn answer(
     endpoint: Endpoint,
-    request: &Request,
+    request: &Request<'_>,
     verdict: &Verdict,
     asked: &AuditAnnotations,
 ) -> (Decision, Vec<u8>) {

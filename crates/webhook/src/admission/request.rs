@@ -1,17 +1,16 @@
 //! Reading an AdmissionReview.
 
-use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::json::{self, Read};
+use super::bounded::{Bounded, Room};
+use super::document;
+use super::fields::{Fields, Found, Name, in_any_case};
 use engine::model::Text;
-use engine::model::de::{at_most, name};
+use engine::model::de::{at_most, name, nullable};
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::workload::WorkloadKind;
 
@@ -22,12 +21,18 @@ pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedReview {
-    /// The bytes are not JSON, or stop being JSON before a uid was seen.
+    /// The bytes are not the JSON of an AdmissionReview.
     #[error(
-        "The body is not an AdmissionReview: {}. Send the JSON of an {API_VERSION} AdmissionReview.",
-        cause(.0)
+        "The body{} is not an AdmissionReview: {}. Send the JSON of an {API_VERSION} AdmissionReview.",
+        with_uid(.uid),
+        cause(.error)
     )]
-    NotJson(serde_json::Error),
+    NotJson {
+        /// What is wrong, and where.
+        error: serde_json::Error,
+        /// The uid of its request, where there is one before the fault; else empty.
+        uid: Text,
+    },
     /// There is no request in it.
     #[error("The AdmissionReview has no request, so there is nothing to answer.")]
     NoRequest,
@@ -51,13 +56,13 @@ const LONGEST_USER: usize = 1024;
 /// Characters of what is said of JSON that cannot be read, which may quote it.
 const LONGEST_CAUSE: usize = 160;
 
-/// Larger bodies are not read by serde_json, which knows no bounds.
-const LARGEST_READ_AGAIN: usize = 256 * 1024;
+/// Bodies above this are large, and few are read at a time.
+const LARGE: usize = 256 * 1024;
 
-/// Bytes that lists may take in memory: so many and those of the body, up to a bound. What
-/// people write takes less than its text.
-const LEAST_ROOM: usize = 32 * 1024;
-const MOST_ROOM: usize = 8 * 1024 * 1024;
+/// Bytes that the lists of the objects may take in memory: so many and those of the body, or
+/// as many for a large body. What people write takes less than its text.
+const LEAST_ROOM: usize = 64 * 1024;
+const LARGE_ROOM: usize = 8 * 1024 * 1024;
 
 /// What is wrong with the JSON, and where.
 fn cause(error: &serde_json::Error) -> String {
@@ -68,6 +73,13 @@ fn cause(error: &serde_json::Error) -> String {
     let begin: String = text.chars().take(LONGEST_CAUSE).collect();
     let (line, column) = (error.line(), error.column());
     format!("{begin}… at line {line} column {column}")
+}
+
+fn with_uid(uid: &str) -> String {
+    match uid.len() {
+        1..=LONGEST_UID => format!(" with the uid {uid:?}"),
+        _ => String::new(),
+    }
 }
 
 /// What is done to the object.
@@ -90,6 +102,17 @@ impl Operation {
     /// The operations in which objects of any kind are judged.
     pub const JUDGED: [Self; 2] = [Self::Create, Self::Update];
 
+    /// What an API server calls so.
+    fn of(word: &str) -> Self {
+        match word {
+            "CREATE" => Self::Create,
+            "UPDATE" => Self::Update,
+            "DELETE" => Self::Delete,
+            "CONNECT" => Self::Connect,
+            _ => Self::Unknown,
+        }
+    }
+
     /// The name in metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -105,7 +128,7 @@ impl Operation {
 
 /// The request of an AdmissionReview.
 #[derive(Debug, Default)]
-pub struct Request {
+pub struct Request<'a> {
     /// The review's own identity, to be repeated in the answer.
     pub uid: Text,
     /// Why the review cannot be judged, as a sentence; the rest may be empty then.
@@ -126,56 +149,93 @@ pub struct Request {
     pub is_cut: bool,
     /// Who asks.
     pub user: Text,
+    /// The object and the object before an update, as they are written.
+    pub(super) documents: [Option<&'a RawValue>; 2],
     group_version_kind: GroupVersionKind,
     name: Text,
     namespace: Text,
     sub_resource: Text,
-    resource: Text,
 }
 
-impl Request {
-    /// Reads a review. What is not JSON may pass where nobody reads it.
+#[derive(Debug, Default)]
+struct GroupVersionKind {
+    group: Text,
+    version: Text,
+    kind: Text,
+}
+
+impl<'a> Request<'a> {
+    /// Reads a review: first what stands around the object, then the object by its kind.
     ///
     /// # Errors
     /// When not even a uid can be read.
-    pub fn read(body: &[u8]) -> Result<Self, MalformedReview> {
-        let room = MOST_ROOM.min(LEAST_ROOM + body.len());
-        let text = str::from_utf8(body).map_err(serde::de::Error::custom);
-        let read = text.and_then(|text| json::read::<OfObject<ReviewEnvelope>>(text, room));
-        let is_large = body.len() > LARGEST_READ_AGAIN;
-        let error = match read {
-            Ok(Read {
-                value: OfObject(review),
-                is_cut,
-            }) => return review.into_request(is_cut),
-            Err(error) if is_large => error,
-            // serde_json says what is wrong, and where; or reads it, as an object before its
-            // kind.
-            Err(_) => match serde_json::from_slice::<OfObject<ReviewEnvelope>>(body) {
-                Ok(OfObject(review)) => return review.into_request(false),
-                Err(error) => error,
-            },
+    pub fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
+        let envelope = str::from_utf8(body)
+            .map_err(serde::de::Error::custom)
+            .and_then(Envelope::read);
+        let mut request = match envelope {
+            Ok(envelope) => envelope.into_request()?,
+            Err(error) => return Self::unreadable(body, error),
         };
-        // Whatever is wrong may lie behind the uid; the answer must carry it.
-        let skimmed = match (is_large, str::from_utf8(body)) {
-            (true, Ok(text)) => json::read(text, 0).map(|read| read.value),
-            (true, Err(_)) => return Err(MalformedReview::NotJson(error)),
-            (false, _) => serde_json::from_slice(body),
-        };
-        match skimmed {
-            Ok(OfObject(Skim { request: None })) => Err(MalformedReview::NoRequest),
-            Ok(OfObject(Skim {
-                request: Some(OfObject(SkimRequest { uid })),
-            })) => Ok(Self {
-                uid: checked(uid)?,
-                problem: Some(format!(
-                    "Not checked, as the object does not have the shape of its kind: {}.",
-                    cause(&error)
-                )),
-                ..Self::default()
-            }),
-            Err(_) => Err(MalformedReview::NotJson(error)),
+        if request.problem.is_none()
+            && let Err(error) = request.read_objects(body.len())
+        {
+            return Ok(Self::not_checked(request.uid, "object", &error));
         }
+        Ok(request)
+    }
+
+    /// The answer to a body that is not text, or not JSON, still names the review where
+    /// that can be found.
+    fn unreadable(body: &[u8], error: serde_json::Error) -> Result<Self, MalformedReview> {
+        let mut uid = None;
+        let mut json = serde_json::Deserializer::from_slice(body);
+        let skim = Find(&["request", "uid"], &mut uid);
+        let is_json = skim
+            .deserialize(&mut json)
+            .and_then(|()| json.end())
+            .is_ok();
+        match (is_json, uid) {
+            (true, Some(uid)) => Ok(Self::not_checked(checked(uid)?, "request", &error)),
+            (_, uid) => Err(MalformedReview::NotJson {
+                error,
+                uid: uid.unwrap_or_default(),
+            }),
+        }
+    }
+
+    fn not_checked(uid: Text, part: &str, error: &serde_json::Error) -> Self {
+        Self {
+            uid,
+            problem: Some(format!(
+                "Not checked, as the {part} does not have the shape of its kind: {}.",
+                cause(error)
+            )),
+            ..Self::default()
+        }
+    }
+
+    fn read_objects(&mut self, body: usize) -> serde_json::Result<()> {
+        // Other subresources (status, eviction, …) change nothing that is judged.
+        let Some(kind) = self
+            .kind
+            .filter(|_| self.sub_resource.is_empty() || self.scaled.is_some())
+        else {
+            return Ok(());
+        };
+        let bytes = match body > LARGE {
+            true => LARGE_ROOM,
+            false => LEAST_ROOM + body,
+        };
+        let mut room = Room::new(bytes);
+        let mut read =
+            |json: Option<&RawValue>| json.map(|json| read(kind, json, &mut room)).transpose();
+        let [object, old_object] = self.documents;
+        self.object = read(object)?;
+        self.old_object = read(old_object)?;
+        self.is_cut = room.is_short();
+        self.complete();
+        Ok(())
     }
 
     /// Names the object under review.
@@ -205,10 +265,7 @@ impl Request {
 
     /// Puts the request's own name and namespace into the objects: they are
     /// what the API server goes by, and an object may leave them out.
-    fn complete(mut self) -> Self {
-        self.scaled = (self.sub_resource == "scale")
-            .then(|| WorkloadKind::from_resource(&self.resource))
-            .flatten();
+    fn complete(&mut self) {
         for object in [&mut self.object, &mut self.old_object]
             .into_iter()
             .flatten()
@@ -222,13 +279,25 @@ impl Request {
                 }
             }
         }
-        // Other subresources (status, eviction, …) change nothing that is judged.
-        if !self.sub_resource.is_empty() && self.scaled.is_none() {
-            self.object = None;
-            self.old_object = None;
-        }
-        self
     }
+}
+
+/// The object in `json`, as its kind. What serde refuses, as where a field is there twice, is
+/// read from a tree, in which the last of two counts.
+fn read(kind: ObjectKind, json: &RawValue, room: &mut Room) -> serde_json::Result<Box<Object>> {
+    let mut text = serde_json::Deserializer::from_str(json.get());
+    let of_text = room.clone();
+    let object = match kind.deserialize(Bounded(&mut text, &of_text)) {
+        Ok(object) => {
+            *room = of_text;
+            Ok(object)
+        }
+        Err(error) => match document::tree(json) {
+            Ok(tree) => kind.deserialize(Bounded(&tree, room)).map_err(|_| error),
+            Err(_) => Err(error),
+        },
+    };
+    object.map(Box::new)
 }
 
 /// The uid, if an answer can carry it.
@@ -240,262 +309,204 @@ fn checked(uid: Text) -> Result<Text, MalformedReview> {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct GroupVersionKind {
-    group: Text,
-    version: Text,
-    kind: Text,
+/// What stands in a review around the request.
+#[derive(Default)]
+struct Envelope<'a> {
+    api_version: Option<&'a RawValue>,
+    kind: Option<&'a RawValue>,
+    request: Option<Found<'a, 11>>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ReviewEnvelope {
-    api_version: Option<Text>,
-    kind: Option<Text>,
-    request: Option<RequestFields>,
-}
+const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "request"];
+const REQUEST: [&str; 11] = [
+    "uid",
+    "kind",
+    "resource",
+    "subResource",
+    "name",
+    "namespace",
+    "operation",
+    "dryRun",
+    "userInfo",
+    "object",
+    "oldObject",
+];
 
-impl ReviewEnvelope {
-    fn into_request(self, is_cut: bool) -> Result<Request, MalformedReview> {
-        let RequestFields(mut request) = self.request.ok_or(MalformedReview::NoRequest)?;
-        request.uid = checked(request.uid)?;
-        request.is_cut = is_cut;
-        let named = |field: &Option<Text>, wanted: &str| field.as_deref() == Some(wanted);
-        if named(&self.api_version, API_VERSION) && named(&self.kind, "AdmissionReview") {
-            return Ok(request.complete());
-        }
-        Ok(Request {
-            uid: request.uid,
-            problem: Some(format!(
-                "Not checked, as only an AdmissionReview of {API_VERSION} is understood, not {} of {}.",
-                self.kind.as_deref().unwrap_or("what has no kind"),
-                self.api_version.as_deref().unwrap_or("no apiVersion"),
-            )),
-            ..Request::default()
+impl<'a> Envelope<'a> {
+    fn read(body: &'a str) -> serde_json::Result<Self> {
+        let mut json = serde_json::Deserializer::from_str(body);
+        let envelope = json.deserialize_map(Self::default());
+        envelope
+            .and_then(|envelope| json.end().map(|()| envelope))
+            .or_else(|error| Self::read_apart(body).map_err(|_| error))
+    }
+
+    /// The same where a request that does not count has another shape.
+    fn read_apart(body: &'a str) -> serde_json::Result<Self> {
+        let fields = Fields(&ENVELOPE, in_any_case);
+        let [api_version, kind, request] = fields.of(Some(serde_json::from_str(body)?))?;
+        let request = request.filter(|json| json.get() != "null");
+        let fields = Fields(&REQUEST, in_any_case);
+        Ok(Self {
+            api_version,
+            kind,
+            request: request.map(|json| fields.of(Some(json))).transpose()?,
         })
     }
-}
 
-/// The names of the fields of a request that are read.
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "camelCase")]
-enum Field {
-    Uid,
-    Kind,
-    Resource,
-    SubResource,
-    Name,
-    Namespace,
-    Operation,
-    DryRun,
-    UserInfo,
-    Object,
-    OldObject,
-    #[serde(other)]
-    Other,
-}
-
-/// The fields of a request, read by a visitor and not by a derived reader: only
-/// a visitor sees the fields in their order, and so can read the object at once
-/// as what its kind says. A derived one would have to hold the object as a tree
-/// until the end, several times its size. Should the object come before its
-/// kind, it is put aside as bytes until the kind is known.
-struct RequestFields(Request);
-
-impl<'de> Deserialize<'de> for RequestFields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-
-        impl<'de> Visitor<'de> for Fields {
-            type Value = RequestFields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the request of an AdmissionReview")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut request = Request::default();
-                let mut kind_known = false;
-                let mut aside: [Option<&'de RawValue>; 2] = [None, None];
-                while let Some(field) = map.next_key()? {
-                    match field {
-                        Field::Uid => request.uid = map.next_value()?,
-                        // An object between two kinds would have been read as the first.
-                        Field::Kind if kind_known => {
-                            return Err(serde::de::Error::duplicate_field("kind"));
-                        }
-                        Field::Kind => {
-                            let gvk: GroupVersionKind = map.next_value()?;
-                            request.kind = ObjectKind::of(&gvk.group, &gvk.kind);
-                            request.group_version_kind = gvk;
-                            kind_known = true;
-                        }
-                        Field::Resource => {
-                            request.resource = map.next_value::<Resource>()?.resource;
-                        }
-                        Field::SubResource => {
-                            request.sub_resource =
-                                map.next_value::<Option<Text>>()?.unwrap_or_default();
-                        }
-                        Field::Name => {
-                            request.name = map.next_value::<Name>()?.0;
-                        }
-                        Field::Namespace => {
-                            request.namespace = map.next_value::<Name>()?.0;
-                        }
-                        Field::Operation => {
-                            request.operation = match &*map.next_value::<BorrowedText<'de>>()?.0 {
-                                "CREATE" => Operation::Create,
-                                "UPDATE" => Operation::Update,
-                                "DELETE" => Operation::Delete,
-                                "CONNECT" => Operation::Connect,
-                                _ => Operation::Unknown,
-                            };
-                        }
-                        Field::DryRun => {
-                            request.dry_run = map.next_value::<Option<bool>>()?.unwrap_or_default();
-                        }
-                        Field::UserInfo => {
-                            request.user = map.next_value::<UserInfo>()?.username;
-                        }
-                        Field::Object if kind_known => {
-                            aside[0] = None;
-                            request.object = map.next_value_seed(MaybeObject(request.kind))?;
-                        }
-                        Field::OldObject if kind_known => {
-                            aside[1] = None;
-                            request.old_object = map.next_value_seed(MaybeObject(request.kind))?;
-                        }
-                        Field::Object => aside[0] = map.next_value()?,
-                        Field::OldObject => aside[1] = map.next_value()?,
-                        Field::Other => {
-                            map.next_value::<IgnoredAny>()?;
-                        }
-                    }
-                }
-                let read = |raw: &'de RawValue| {
-                    MaybeObject(request.kind)
-                        .deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
-                        .map_err(serde::de::Error::custom)
-                };
-                if let Some(raw) = aside[0] {
-                    request.object = read(raw)?;
-                }
-                if let Some(raw) = aside[1] {
-                    request.old_object = read(raw)?;
-                }
-                Ok(RequestFields(request))
-            }
-        }
-
-        deserializer.deserialize_map(Fields)
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Resource {
-    resource: Text,
-}
-
-#[derive(Deserialize)]
-struct Name(#[serde(deserialize_with = "name")] Text);
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct UserInfo {
-    #[serde(deserialize_with = "at_most::<_, LONGEST_USER>")]
-    username: Text,
-}
-
-/// An object of a kind, `null`, or one of a kind that is skipped. Boxed, as it is large and
-/// moved with its request again and again.
-struct MaybeObject(Option<ObjectKind>);
-
-impl<'de> DeserializeSeed<'de> for MaybeObject {
-    type Value = Option<Box<Object>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        let Some(kind) = self.0 else {
-            IgnoredAny::deserialize(deserializer)?;
-            return Ok(None);
+    fn into_request(self) -> Result<Request<'a>, MalformedReview> {
+        let [uid, rest @ ..] = self.request.ok_or(MalformedReview::NoRequest)?;
+        let uid = value::<Text>(uid).map_err(|error| MalformedReview::NotJson {
+            error,
+            uid: Text::default(),
+        })?;
+        let uid = checked(uid)?;
+        let read = || {
+            let (api_version, kind) = (value::<Text>(self.api_version)?, value::<Text>(self.kind)?);
+            Ok(
+                match api_version == API_VERSION && kind == "AdmissionReview" {
+                    true => Request {
+                        uid: uid.clone(),
+                        ..of_fields(rest)?
+                    },
+                    false => other_version(uid.clone(), &api_version, &kind),
+                },
+            )
         };
-
-        struct Nullable(ObjectKind);
-
-        impl<'de> Visitor<'de> for Nullable {
-            type Value = Option<Box<Object>>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a {}", self.0.name())
-            }
-
-            fn visit_none<E>(self) -> Result<Self::Value, E> {
-                Ok(None)
-            }
-
-            fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(None)
-            }
-
-            fn visit_some<D: Deserializer<'de>>(
-                self,
-                deserializer: D,
-            ) -> Result<Self::Value, D::Error> {
-                let object = self.0.deserialize(deserializer)?;
-                Ok(Some(Box::new(object)))
-            }
-        }
-
-        deserializer.deserialize_option(Nullable(kind))
+        Ok(read().unwrap_or_else(|error| Request::not_checked(uid.clone(), "request", &error)))
     }
 }
 
-#[derive(Deserialize)]
-struct BorrowedText<'a>(#[serde(borrow)] Cow<'a, str>);
+/// Of the request, the fields are only found here, so that the last of two counts.
+impl<'de> Visitor<'de> for Envelope<'de> {
+    type Value = Self;
 
-/// What is read of a JSON object alone: serde would read a struct from a list of its
-/// values too.
-struct OfObject<T>(T);
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for OfObject<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
-            type Value = OfObject<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(OfObject)
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
+        while let Some(at) = map.next_key_seed(Name(&ENVELOPE, in_any_case))? {
+            match at {
+                Some(0) => self.api_version = Some(map.next_value()?),
+                Some(1) => self.kind = Some(map.next_value()?),
+                Some(_) => self.request = map.next_value_seed(Fields(&REQUEST, in_any_case))?,
+                None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-
-        deserializer.deserialize_map(Fields(PhantomData))
+        Ok(self)
     }
 }
 
-#[derive(Deserialize)]
-struct Skim {
-    #[serde(default)]
-    request: Option<OfObject<SkimRequest>>,
+fn other_version<'a>(uid: Text, api_version: &str, kind: &str) -> Request<'a> {
+    let or = |text: &str, nothing: &str| match text {
+        "" => nothing.to_owned(),
+        text => text.to_owned(),
+    };
+    Request {
+        uid,
+        problem: Some(format!(
+            "Not checked, as only an AdmissionReview of {API_VERSION} is understood, not {} of {}.",
+            or(kind, "what has no kind"),
+            or(api_version, "no apiVersion"),
+        )),
+        ..Request::default()
+    }
 }
 
-#[derive(Deserialize)]
-struct SkimRequest {
-    #[serde(default)]
-    uid: Text,
+fn of_fields(fields: Found<'_, 10>) -> serde_json::Result<Request<'_>> {
+    let [
+        kind,
+        resource,
+        sub_resource,
+        name,
+        namespace,
+        operation,
+        dry_run,
+        user,
+        object,
+        old_object,
+    ] = fields;
+    let [group, version, kind] = Fields(&["group", "version", "kind"], in_any_case).of(kind)?;
+    let group_version_kind = GroupVersionKind {
+        group: value(group)?,
+        version: value(version)?,
+        kind: value(kind)?,
+    };
+    let [resource] = Fields(&["resource"], in_any_case).of(resource)?;
+    let [user] = Fields(&["username"], in_any_case).of(user)?;
+    let resource: Text = value(resource)?;
+    let sub_resource: Text = value(sub_resource)?;
+    Ok(Request {
+        kind: ObjectKind::of(&group_version_kind.group, &group_version_kind.kind),
+        operation: Operation::of(&value::<Text>(operation)?),
+        scaled: (sub_resource == "scale")
+            .then(|| WorkloadKind::from_resource(&resource))
+            .flatten(),
+        dry_run: value(dry_run)?,
+        user: value::<User>(user)?.0,
+        documents: [object, old_object].map(|json| json.filter(|json| json.get() != "null")),
+        group_version_kind,
+        name: value::<Name253>(name)?.0,
+        namespace: value::<Name253>(namespace)?.0,
+        sub_resource,
+        ..Request::default()
+    })
+}
+
+/// What a field says; as in Go, `null` says nothing.
+fn value<'de, T: Deserialize<'de> + Default>(json: Option<&'de RawValue>) -> serde_json::Result<T> {
+    json.map_or_else(
+        || Ok(T::default()),
+        |json| nullable(&mut serde_json::Deserializer::from_str(json.get())),
+    )
+}
+
+#[derive(Default, Deserialize)]
+struct Name253(#[serde(deserialize_with = "name")] Text);
+
+#[derive(Default, Deserialize)]
+struct User(#[serde(deserialize_with = "at_most::<_, LONGEST_USER>")] Text);
+
+/// Looks for the text at a path, and keeps what it found where the JSON ends too early.
+struct Find<'f>(&'f [&'static str], &'f mut Option<Text>);
+
+impl<'de> DeserializeSeed<'de> for Find<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self.0.is_empty() {
+            *self.1 = Some(nullable(deserializer)?);
+            return Ok(());
+        }
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Find<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self(path, found) = self;
+        let [name, inside @ ..] = path else {
+            return Ok(());
+        };
+        while let Some(at) = map.next_key_seed(Name(&[*name], in_any_case))? {
+            match at {
+                Some(_) => map.next_value_seed(Find(inside, found))?,
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use proptest::sample::Index;
-
     use super::*;
 
     const REVIEWS: [&str; 5] = [
@@ -506,101 +517,152 @@ mod tests {
         include_str!("../../../../benches/data/scale-update.json"),
     ];
 
-    /// What was read, with every field.
-    fn told<E>(read: Result<OfObject<ReviewEnvelope>, E>) -> Option<String> {
-        let OfObject(review) = read.ok()?;
-        Some(format!("{:?}", review.into_request(false)))
+    /// A review with these fields of the request beside its uid.
+    fn review(fields: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{"uid":"u",{fields}"end":0}}}}"#
+        )
+    }
+
+    const DEPLOYMENT: &str = r#""kind":{"group":"apps","version":"v1","kind":"Deployment"},"#;
+
+    fn replicas(review: &str) -> i64 {
+        let request = Request::read(review.as_bytes()).unwrap();
+        assert_eq!(request.problem, None, "{review}");
+        match request.object.as_deref() {
+            Some(Object::Workload(workload)) => workload.replicas,
+            other => panic!("{review}: {other:?}"),
+        }
     }
 
     #[test]
-    fn a_review_is_read_in_one_pass() {
+    fn what_api_servers_send_is_read_in_whatever_order() {
         for review in REVIEWS {
-            let read = told(json::read(review, MOST_ROOM).map(|read| read.value));
-            assert!(read.is_some(), "{review}");
-            assert_eq!(read, told(serde_json::from_str(review)), "{review}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn both_readers_read_the_same(
-            review in prop::sample::select(&REVIEWS[..]),
-            changes in prop::collection::vec((any::<Index>(), r#"[ \n{}\[\]",:\\0-9a-fntu.é-]{0,2}"#), 1..4),
-        ) {
-            let mut review = review.to_owned();
-            for (at, change) in changes {
-                let at = at.index(review.len());
-                if let Some(old) = review.get(at..).and_then(|it| it.chars().next()) {
-                    review.replace_range(at..at + old.len_utf8(), &change);
-                }
-            }
-            let other = told(serde_json::from_str(&review));
-            match told(json::read(&review, MOST_ROOM).map(|read| read.value)) {
-                Some(read) if other.is_some() => prop_assert_eq!(Some(read), other, "{}", review),
-                // It is not JSON in what nobody reads.
-                Some(_) => {}
-                // An object whose kind does not come before it is left to serde_json.
-                None => prop_assert!(
-                    other.is_none() || !review.contains(r#"","kind":{"group":""#),
-                    "{}",
-                    review
-                ),
-            }
+            let read = Request::read(review.as_bytes()).unwrap();
+            assert_eq!(read.problem, None, "{review}");
+            assert!(read.object.is_some(), "{review}");
+            let tree: serde_json::Value = serde_json::from_str(review).unwrap();
+            let mut turned = tree.clone();
+            let fields = turned["request"].as_object().cloned().unwrap();
+            let fields: serde_json::Map<_, _> = fields.into_iter().rev().collect();
+            turned["request"] = fields.into();
+            let turned = turned.to_string();
+            let turned = Request::read(turned.as_bytes()).unwrap();
+            assert_eq!(turned.uid, read.uid);
+            assert_eq!(turned.object, read.object);
+            assert_eq!(turned.old_object, read.old_object);
+            assert_eq!(turned.reference(), read.reference());
         }
     }
 
     #[test]
-    fn what_is_large_is_read_once_and_within_bounds() {
-        let review = |object: &str, kind: &str| {
-            format!(
-                r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{"uid":"u",{object}{kind}"end":0}}}}"#
-            )
-        };
-        let kind = r#""kind":{"group":"apps","version":"v1","kind":"Deployment"},"#;
+    fn the_last_of_two_equal_keys_counts() {
+        let of = |spec: &str| review(&format!(r#"{DEPLOYMENT}"object":{{"spec":{spec}}},"#));
+        let cases = [
+            (of(r#"{"replicas":2}"#), 2),
+            (of(r#"{"replicas":2,"replicas":3}"#), 3),
+            (of(r#"{"replicas":"2","replicas":3}"#), 3),
+            (of(r#"{"replicas":2,"r\u0065plicas":3}"#), 3),
+            (of(r#"{"replicas":2},"spec":{"replicas":3}"#), 3),
+            // Kubernetes knows no field of an object in another case.
+            (of(r#"{"replicas":2,"Replicas":3}"#), 2),
+            (
+                review(&format!(
+                    r#"{DEPLOYMENT}"object":{{"spec":{{"replicas":2}}}},"Object":{{"spec":{{"replicas":3}}}},"#
+                )),
+                3,
+            ),
+            // The object is of the last kind, wherever that stands.
+            (
+                review(&format!(
+                    r#""kind":{{"kind":"Pod"}},"object":{{"spec":{{"replicas":3}}}},{DEPLOYMENT}"#
+                )),
+                3,
+            ),
+            (
+                review(
+                    r#""object":1,"end":0},"Request":{"uid":"u","kind":{"group":"apps","Kind":"Deployment"},"object":{"spec":{"replicas":3}},"#,
+                ),
+                3,
+            ),
+        ];
+        for (review, expected) in cases {
+            assert_eq!(replicas(&review), expected, "{review}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_with_the_uid() {
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        let object = |json: &str| review(&format!(r#"{DEPLOYMENT}"object":{json},"#));
+        let not_checked = [
+            object("1"),
+            object("[]"),
+            object(r#"{"spec":{"replicas":"two"}}"#),
+            object(r#"{"spec":{"replicas":1e999}}"#),
+            object(r#"{"metadata":{"name":"\ud800"}}"#),
+            object(&format!(r#"{{"spec":{{"template":{deep}}}}}"#)),
+            review(r#""name":1,"#),
+            review(r#""dryRun":"no","#),
+            review(r#""kind":"Deployment","#),
+        ];
+        for review in not_checked {
+            let request = Request::read(review.as_bytes()).unwrap();
+            assert_eq!(request.uid, "u", "{review}");
+            let problem = request.problem.unwrap_or_default();
+            assert!(
+                problem.contains("have the shape of its kind"),
+                "{review}: {problem}"
+            );
+        }
+        // What nobody reads may be as deep as it likes.
+        assert_eq!(replicas(&object(&format!(r#"{{"status":{deep}}}"#))), 1);
+        let mut bytes = review(r#""name":"HERE","#).into_bytes();
+        let at = bytes.windows(4).position(|it| it == b"HERE").unwrap();
+        bytes[at] = 0xFF;
+        let request = Request::read(&bytes).unwrap();
+        assert_eq!(request.uid, "u");
+        assert!(request.problem.unwrap().contains("utf-8"));
+        let whole = review(DEPLOYMENT);
+        for end in [whole.len() - 1, whole.len() - 20, whole.len() - 40] {
+            let said = refusal(&whole[..end]);
+            assert!(
+                said.starts_with("The body with the uid \"u\" is not"),
+                "{said}"
+            );
+        }
+        let said = refusal(&whole[..whole.find("uid").unwrap()]);
+        assert!(said.starts_with("The body is not"), "{said}");
+    }
+
+    #[test]
+    fn what_is_large_is_read_within_bounds() {
         let spread = |count: usize, last: &str| {
             let list = "{},".repeat(count);
             format!(
                 r#""object":{{"spec":{{"template":{{"spec":{{"tolerations":[{list}{last}]}}}}}}}},"#
             )
         };
-        let shape = "have the shape of its kind";
         let (few, many) = (spread(100, "{}"), spread(1_000_000, "{}"));
         let cases = [
-            (review(&few, kind), false, ""),
-            (review(kind, &few), false, ""),
-            (review(kind, &many), true, ""),
-            (review(kind, &spread(1_000_000, "1")), true, ""),
-            (review(&many, kind), false, shape),
+            (DEPLOYMENT.to_owned() + &few, false),
+            (few + DEPLOYMENT, false),
+            (DEPLOYMENT.to_owned() + &many, true),
+            (DEPLOYMENT.to_owned() + &spread(1_000_000, "1"), true),
+            (many + DEPLOYMENT, true),
         ];
-        for (number, (body, is_cut, expected)) in cases.into_iter().enumerate() {
+        for (number, (fields, is_cut)) in cases.into_iter().enumerate() {
+            let body = review(&fields);
             let request = Request::read(body.as_bytes()).unwrap();
             assert_eq!(request.uid, "u", "{number}");
             assert_eq!(request.is_cut, is_cut, "{number}");
-            let problem = request.problem.unwrap_or_default();
-            assert!(problem.contains(expected), "{number}: {problem}");
-            assert_eq!(
-                problem.is_empty(),
-                expected.is_empty(),
-                "{number}: {problem}"
-            );
+            assert_eq!(request.problem, None, "{number}");
         }
         let open = format!(r#"{{"request":{{"uid":"u","x":{}"#, "[".repeat(1_000_000));
         assert!(matches!(
             Request::read(open.as_bytes()),
-            Err(MalformedReview::NotJson(_))
+            Err(MalformedReview::NotJson { .. })
         ));
-    }
-
-    #[test]
-    fn a_review_is_of_one_kind() {
-        let body = format!(
-            r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{"uid":"u",
-            "kind":{{"group":"storage.k8s.io","kind":"VolumeAttachment"}},"object":{{}},
-            "kind":{{"group":"apps","kind":"Deployment"}}}}}}"#
-        );
-        let request = Request::read(body.as_bytes()).unwrap();
-        let problem = request.problem.unwrap_or_default();
-        assert!(problem.contains("duplicate field `kind`"), "{problem}");
     }
 
     #[test]
@@ -613,7 +675,9 @@ mod tests {
             "name":"{long}"}},"spec":{{"template":{{"spec":{{"volumes":[{{"name":"v",
             "persistentVolumeClaim":{{"claimName":"{long}"}}}}]}}}}}}}}}}}}"#
         );
-        let request = format!("{:?}", Request::read(body.as_bytes()).unwrap());
+        let mut request = Request::read(body.as_bytes()).unwrap();
+        request.documents = [None; 2];
+        let request = format!("{request:?}");
         assert!(request.len() < 10_000, "{}", request.len());
     }
 

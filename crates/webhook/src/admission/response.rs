@@ -180,7 +180,7 @@ impl<'a> Response<'a> {
 /// The answer to a review that could not be read: the object passes, as a guard
 /// that stops what it does not understand would stop a whole cluster, and the
 /// user is told.
-pub(super) fn unreadable(request: &Request, problem: &str) -> Vec<u8> {
+pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Vec<u8> {
     let mut response = Response::allowed(&request.uid);
     response
         .warnings

@@ -14,7 +14,7 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
             "defaults:\n  remedies: auto\n",
             "2:3: the key \"remedies\" is not known here; did you mean \"remedy\"? \
              Known are outcomes, rules, remedy, overrides, \
-             controlled, existing and certainty",
+             controlled, existing, too-complex and certainty",
         ),
         (
             "a key like no other",

@@ -1,7 +1,7 @@
 use super::{Object, labels, policy};
 use crate::analysis::Certainty;
 use crate::policy::{
-    Action, Directive, Existing, PassedOver, Policy, RemedyChoice, SuppressedBy, Suppression,
+    Action, Directive, Existing, PassedOver, Policy, RemedyChoice, SuppressedBy, Suppression, keys,
 };
 use crate::rules::Outcome;
 use crate::rules::codes::{
@@ -410,6 +410,41 @@ fn a_fix_that_is_the_most_allowed_never_becomes_a_denial() {
     );
     assert_eq!(decision.action, Action::Fix);
     assert_eq!(decision.without_remedy, Action::Fix);
+}
+
+#[test]
+fn what_is_larger_than_any_honest_object_is_denied_unless_somebody_says_otherwise() {
+    let in_shop = "namespaces: [{match: {names: [shop]}, too-complex: warn}]";
+    let lenient = [(keys::ACTION, "warn"), (keys::REASON, "r")];
+    for (text, annotations, expected) in [
+        ("", &[][..], Action::Deny),
+        (
+            "defaults: {rules: {unresolved-claim: ignore}}",
+            &[],
+            Action::Deny,
+        ),
+        ("defaults: {too-complex: warn}", &[], Action::Warn),
+        (in_shop, &[], Action::Warn),
+        (
+            "exemptions: [{namespaces: [shop], reason: r}]",
+            &[],
+            Action::Ignore,
+        ),
+        ("", &lenient, Action::Warn),
+        ("defaults: {overrides: forbid}", &lenient, Action::Deny),
+    ] {
+        let policy = policy(text);
+        let object = Object {
+            annotations: labels(annotations),
+            ..Object::default()
+        };
+        let resolved = policy.resolve(&object.target());
+        let decision =
+            resolved.decide_oversized(UNRESOLVED_CLAIM, Outcome::Unknown, Certainty::Verified);
+        assert_eq!(decision.action, expected, "{text} {annotations:?}");
+        let lowers = !annotations.is_empty() && expected == Action::Warn;
+        assert_eq!(decision.lowered.is_some(), lowers, "{text} {annotations:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,258 @@
+//! A bound on what is read of lists.
+//!
+//! Of `{}` in a list, the facts can take a hundred times as much memory as the text does.
+
+use std::cell::Cell;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::forward_to_deserialize_any;
+
+/// The bytes that entries of lists may take in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    left: Cell<usize>,
+    is_short: Cell<bool>,
+}
+
+impl Room {
+    pub(super) const fn new(bytes: usize) -> Self {
+        Self {
+            left: Cell::new(bytes),
+            is_short: Cell::new(false),
+        }
+    }
+
+    /// Whether a list was cut, as there was no room for its other entries.
+    pub(super) const fn is_short(&self) -> bool {
+        self.is_short.get()
+    }
+}
+
+/// A deserializer, and everything that is read by it, within the room.
+pub(super) struct Bounded<'r, T>(pub(super) T, pub(super) &'r Room);
+
+/// Methods whose visitor may see a list, and those whose visitor sees a single value.
+macro_rules! forward {
+    ($($nested:ident)*; $($single:ident)*) => {
+        $(#[inline]
+        fn $nested<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            self.0.$nested(Bounded(visitor, self.1))
+        })*
+        $(#[inline]
+        fn $single<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            self.0.$single(visitor)
+        })*
+    };
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Bounded<'_, D> {
+    type Error = D::Error;
+
+    forward! {
+        deserialize_any deserialize_option deserialize_seq deserialize_map;
+        deserialize_bool deserialize_i64 deserialize_u64 deserialize_f64 deserialize_str
+        deserialize_string deserialize_identifier deserialize_ignored_any
+    }
+
+    /// Reads an object alone: serde would read a struct from a list of its values too.
+    #[inline]
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.deserialize_map(visitor)
+    }
+
+    #[inline]
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.0
+            .deserialize_newtype_struct(name, Bounded(visitor, self.1))
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i128 u8 u16 u32 u128 f32 char bytes byte_buf
+        unit unit_struct tuple tuple_struct enum
+    }
+}
+
+macro_rules! visit {
+    ($($method:ident($($value:ident: $type:ty)?))*) => {$(
+        #[inline]
+        fn $method<E: serde::de::Error>(self, $($value: $type)?) -> Result<V::Value, E> {
+            self.0.$method($($value)?)
+        }
+    )*};
+}
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Bounded<'_, V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(f)
+    }
+
+    visit! {
+        visit_bool(value: bool) visit_i64(value: i64) visit_u64(value: u64)
+        visit_f64(value: f64) visit_str(value: &str) visit_borrowed_str(value: &'de str)
+        visit_string(value: String) visit_none() visit_unit()
+    }
+
+    #[inline]
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
+        self.0.visit_some(Bounded(deserializer, self.1))
+    }
+
+    #[inline]
+    fn visit_newtype_struct<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<V::Value, D::Error> {
+        self.0.visit_newtype_struct(Bounded(deserializer, self.1))
+    }
+
+    #[inline]
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<V::Value, A::Error> {
+        self.0.visit_seq(Bounded(seq, self.1))
+    }
+
+    #[inline]
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
+        self.0.visit_map(Bounded(map, self.1))
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Bounded<'_, S> {
+    type Value = S::Value;
+
+    #[inline]
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<S::Value, D::Error> {
+        self.0.deserialize(Bounded(deserializer, self.1))
+    }
+}
+
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Bounded<'_, A> {
+    type Error = A::Error;
+
+    #[inline]
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, A::Error> {
+        let size = size_of::<S::Value>();
+        let Some(left) = self.1.left.get().checked_sub(size) else {
+            while self.0.next_element::<IgnoredAny>()?.is_some() {
+                self.1.is_short.set(true);
+            }
+            return Ok(None);
+        };
+        self.1.left.set(left);
+        let entry = self.0.next_element_seed(Bounded(seed, self.1))?;
+        if entry.is_none() {
+            self.1.left.set(left + size);
+        }
+        Ok(entry)
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Bounded<'_, A> {
+    type Error = A::Error;
+
+    #[inline]
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, A::Error> {
+        self.0.next_key_seed(seed)
+    }
+
+    #[inline]
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
+        self.0.next_value_seed(Bounded(seed, self.1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Wanted {
+        list: Vec<u64>,
+        inner: Option<Box<Wanted>>,
+        map: BTreeMap<String, Vec<u64>>,
+        truth: bool,
+    }
+
+    fn read(json: &str, room: &Room) -> serde_json::Result<Wanted> {
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        let wanted = Wanted::deserialize(Bounded(&mut deserializer, room))?;
+        deserializer.end()?;
+        Ok(wanted)
+    }
+
+    #[test]
+    fn lists_take_as_much_room_as_there_is() {
+        // An entry that is passed over takes none.
+        let json =
+            r#"{"list":[1,2],"x":["y","y"],"inner":{"list":[3]},"map":{"a":[4,5]},"truth":true}"#;
+        for (entries, list, inner, map) in [(5, 2, 1, 2), (4, 2, 1, 1), (2, 2, 0, 0), (0, 0, 0, 0)]
+        {
+            // Less than one entry more changes nothing.
+            for rest in [0, 7] {
+                let room = Room::new(entries * 8 + rest);
+                let read = read(json, &room).unwrap();
+                let kept = (
+                    read.list.len(),
+                    read.inner.unwrap().list.len(),
+                    read.map["a"].len(),
+                );
+                assert_eq!(kept, (list, inner, map), "{entries}");
+                assert!(read.truth);
+                assert_eq!(room.is_short(), entries < 5, "{entries}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_what_serde_json_reads() {
+        for json in [
+            r#"{"list":[1],"inner":null,"map":{},"truth":false}"#,
+            r#"{"list":null}"#,
+            r#"{"list":[-1]}"#,
+            r#"{"list":[1.5]}"#,
+            r#"{"list":[1,]}"#,
+            r#"{"map":[]}"#,
+            r#"{"truth":1}"#,
+            r#"{"list":[],"list":[]}"#,
+            r#"{"list":[1"#,
+            r#""a""#,
+        ] {
+            let expected = serde_json::from_str::<Wanted>(json);
+            match (read(json, &Room::new(1000)), expected) {
+                (Ok(read), Ok(expected)) => assert_eq!(read, expected, "{json}"),
+                (Err(read), Err(expected)) => {
+                    assert_eq!(read.to_string(), expected.to_string(), "{json}");
+                }
+                (read, expected) => panic!("{json}: {read:?} {expected:?}"),
+            }
+        }
+        for list in ["[[],null,{},true]", r#"{"inner":[]}"#] {
+            assert!(serde_json::from_str::<Wanted>(list).is_ok());
+            assert!(read(list, &Room::new(8)).is_err());
+        }
+        assert!(read(r#"{"list":[1,2,]}"#, &Room::new(8)).is_err());
+        assert!(read(r#"{"list":[1,2"#, &Room::new(8)).is_err());
+    }
+}
