@@ -22,8 +22,9 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Metric, Registry};
 
+use super::error::RequestError;
 use super::health::{HealthState, Readiness};
-use super::refusal::Refusal;
+
 use crate::admission::{Answer, Decision, Endpoint, Operation};
 
 /// What every name starts with; the registry adds the underscore.
@@ -428,7 +429,7 @@ impl Metrics {
         for succeeded in [true, false] {
             drop(self.fence_advice.get_or_create(&result(succeeded)));
         }
-        for reason in Refusal::REASONS {
+        for reason in RequestError::REASONS {
             drop(self.refusals.get_or_create(&ReasonLabels { reason }));
         }
     }
@@ -576,8 +577,7 @@ impl Metrics {
         }
     }
 
-    pub(super) fn refused(&self, refusal: &Refusal) {
-        let reason = refusal.reason();
+    pub(super) fn refused(&self, reason: &'static str) {
         self.refusals.get_or_create(&ReasonLabels { reason }).inc();
     }
 
