@@ -80,11 +80,11 @@ impl CurrentPolicy {
             return std::future::pending().await;
         };
         match self.health.built_in.load(Ordering::Relaxed) {
-            true => metrics.policy_reloaded(false, Timestamp::now()),
-            false => metrics.set_policy_read(Timestamp::now()),
+            true => metrics.policy.reloaded(false, Timestamp::now()),
+            false => metrics.policy.set_read(Timestamp::now()),
         }
         let attempted = |attempt: Result<&EffectivePolicy, &PolicyFileError>| {
-            metrics.policy_reloaded(attempt.is_ok(), Timestamp::now());
+            metrics.policy.reloaded(attempt.is_ok(), Timestamp::now());
             self.health
                 .unusable
                 .store(attempt.is_err(), Ordering::Relaxed);

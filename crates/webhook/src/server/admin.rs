@@ -9,25 +9,25 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State as Shared;
+use axum::extract::{Extension, State as Shared};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use hyper::Request;
-use hyper::body::Incoming;
 use hyper_util::rt::TokioExecutor;
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
-use tower_service::Service as _;
+use tower::ServiceBuilder;
 
-use super::connections::{Admitted, Connections};
+use super::connection::{Lifetime, serve_http};
+use super::connections::{ConnectionGuard, Connections, in_flight};
 use super::health::{HealthSource, HealthState, Readiness};
 use super::limits::Limits;
+use super::listener::accept;
 use super::metrics::Metrics;
 use super::phase::Phase;
-use super::port::{Lifetime, accept, speak};
 use super::tls::HandshakeProbe;
 
 /// The content type of the OpenMetrics text format.
@@ -63,20 +63,15 @@ impl Admin {
         };
         let (ended, end) = oneshot::channel();
         // Prometheus keeps its connection from one scrape to the next.
-        let lifetime = Lifetime {
-            first: self.limits.headers,
-            idle: self.limits.idle,
-            age: self.limits.age,
-            goodbye: self.limits.goodbye,
-        };
+        let lifetime = Lifetime::new(&self.limits, None);
         let router = self.router();
         std::thread::Builder::new()
             .name("admin".to_owned())
             .spawn(move || {
                 let open = Arc::clone(&connections);
                 let serve = |stream: TcpStream, peer: SocketAddr| {
-                    let place = open.admit(peer.ip())?;
-                    Some(serve(stream, place, router.clone(), lifetime))
+                    let guard = open.admit(peer.ip())?;
+                    Some(serve(stream, guard, router.clone(), lifetime.clone()))
                 };
                 runtime.block_on(accept(listener, connections, stop, serve));
                 // Nobody may wait for it any more.
@@ -90,6 +85,7 @@ impl Admin {
             .route("/healthz", get(healthz))
             .route("/readyz", get(readyz))
             .route("/metrics", get(metrics))
+            .layer(from_fn(in_flight))
             .with_state(Arc::new(self))
     }
 
@@ -109,19 +105,15 @@ impl Admin {
     }
 }
 
-async fn serve(stream: TcpStream, place: Admitted, router: Router, lifetime: Lifetime) {
+async fn serve(stream: TcpStream, guard: ConnectionGuard, router: Router, lifetime: Lifetime) {
     // As for the webhook port.
     let _ = stream.set_nodelay(true);
     let mut http = Builder::new(TokioExecutor::new()).http1_only();
     http.http1().max_buf_size(BUFFER);
-    let answer = |asking, request: Request<Incoming>| {
-        let answered = router.clone().call(request);
-        async move {
-            let _asking = asking;
-            answered.await.unwrap_or_else(|never| match never {})
-        }
-    };
-    speak(stream, &http, &place, lifetime, answer).await;
+    let service = ServiceBuilder::new()
+        .layer(Extension(Arc::clone(guard.connection())))
+        .service(router);
+    serve_http(stream, &http, &guard, &lifetime, service).await;
 }
 
 /// Alive while it can answer at all.

@@ -1,201 +1,312 @@
-//! Reading a request body within its bounds.
+//! The body of a review, as an extractor: read within the limits on size, time and memory.
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Bytes, HttpBody};
+use axum::RequestExt as _;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Uri};
 use futures_util::FutureExt as _;
-use tokio::time::{Instant, timeout, timeout_at};
+use jiff::SignedDuration;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout_at};
 
-use super::budget::{NoMemory, Rest, Share};
-use super::limits::Limits;
+use super::error::RequestError;
+use super::memory::{Charge, MemoryLimit, SMALL_BODY};
+use super::review::Reviewer;
+use super::routes::Reviews;
 
-/// Room for more than this much is made only once this much has arrived: a
-/// client that merely announces a large body gets none.
-const FIRST_ROOM: usize = 64 * 1024;
+/// How long an API server waits for an answer when it does not say.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a body was not read to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyError {
-    /// Larger than [`Limits::body`], declared or found.
-    TooLarge,
-    /// Not complete in time.
-    TooSlow,
-    /// Others need the memory more.
-    NoMemory,
-    /// The client went away or broke the protocol.
-    Interrupted,
-}
+/// The longest an API server waits (`timeoutSeconds` of a webhook).
+pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl From<NoMemory> for BodyError {
-    fn from(NoMemory: NoMemory) -> Self {
-        Self::NoMemory
-    }
-}
+/// The part of the caller's timeout that a review waits at most for memory, and at most for
+/// its turn to be judged: one in so many.
+const PATIENCE_SHARE: u32 = 4;
 
-/// How long a body may take.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
-    /// When it must be there.
-    pub(super) until: Instant,
-    /// How long it may wait for what others have, all in all.
-    pub(super) for_others: Duration,
-}
-
-/// A whole body, holding its share of the budget until dropped.
-pub(super) struct Received {
-    pub(super) bytes: Bytes,
-    /// What is left of the time for which it may wait for what others have.
-    pub(super) patience: Duration,
-    pub(super) share: Share,
-}
-
-/// Reads a body to its end.
+/// A body has stalled of which less than this has come for [`STALLED`] times [`LOOK_EVERY`],
+/// a frame of HTTP/2 in a quarter of a second. An API server sends as much in microseconds.
 ///
-/// Most bodies have arrived with their headers: they cost no timer, and where
-/// they came in one frame no copy.
-pub(super) async fn receive<B>(
-    body: &mut B,
-    limits: &Limits,
-    mut share: Share,
-    patience: Patience,
-) -> Result<Received, BodyError>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
-    let mut whole = Whole::new(body, limits)?;
-    let has_entered = share.enter_now();
-    let mut ahead = None;
-    while has_entered && let Some(next) = next_data(body).now_or_never() {
-        let Some(data) = next? else {
-            return Ok(whole.received(share, patience.for_others));
-        };
-        if !share.grow_now(data.len()) {
-            ahead = Some(data);
-            break;
-        }
-        whole.push(data)?;
+/// Looks are counted, not time: what arrived while this process was itself kept from running
+/// is read between two of them.
+const PROGRESS: usize = 16 * 1024;
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const STALLED: u32 = 5;
+
+/// When the client stops waiting for its answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline {
+    started: Instant,
+    timeout: Duration,
+}
+
+impl Deadline {
+    pub(super) fn at(self) -> Instant {
+        self.started + self.timeout
     }
-    let rest = Rest::of(&share);
-    let mut left = patience.for_others;
-    let reading = async {
-        if !has_entered {
-            rest.enter(&mut share, &mut left).await?;
-        }
-        loop {
-            let data = match ahead.take() {
-                Some(data) => data,
-                None => match next_data(body).await? {
-                    Some(data) => data,
-                    None => return Ok(()),
-                },
-            };
-            rest.heard(data.len());
-            rest.grow(&mut share, data.len(), &mut left).await?;
-            whole.push(data)?;
-        }
-    };
-    let read: Result<(), BodyError> = tokio::select! {
-        read = timeout_at(patience.until, reading) => read.unwrap_or(Err(BodyError::TooSlow)),
-        () = rest.told_to_give_way() => Err(BodyError::NoMemory),
-    };
-    read?;
-    Ok(whole.received(share, left))
+
+    /// How long it may wait for others.
+    pub(super) fn patience(self) -> Duration {
+        self.timeout / PATIENCE_SHARE
+    }
 }
 
-/// The pieces of a body put together.
-struct Whole {
-    limit: usize,
-    declared: Option<usize>,
-    /// The first piece, until there is a second.
-    first: Bytes,
-    all: Vec<u8>,
-}
+impl<S: Sync> FromRequestParts<S> for Deadline {
+    type Rejection = RequestError;
 
-impl Whole {
-    fn new<B: HttpBody>(body: &B, limits: &Limits) -> Result<Self, BodyError> {
-        let declared = body
-            .size_hint()
-            .exact()
-            .map(|length| usize::try_from(length).unwrap_or(usize::MAX));
-        if declared.is_some_and(|length| length > limits.body) {
-            return Err(BodyError::TooLarge);
-        }
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, RequestError> {
         Ok(Self {
-            limit: limits.body,
-            declared,
-            first: Bytes::new(),
-            all: Vec::new(),
+            started: Instant::now(),
+            timeout: client_timeout(&parts.uri),
         })
     }
+}
 
-    fn push(&mut self, data: Bytes) -> Result<(), BodyError> {
-        let length = self.first.len() + self.all.len() + data.len();
-        if length > self.limit {
-            return Err(BodyError::TooLarge);
+/// How long the client waits. An API server says so in the query of the path,
+/// as in `/mutate?timeout=10s`.
+fn client_timeout(uri: &Uri) -> Duration {
+    uri.query()
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .find_map(|pair| pair.strip_prefix("timeout="))
+        .and_then(|value| value.parse::<SignedDuration>().ok())
+        .and_then(|given| given.try_into().ok())
+        .map_or(DEFAULT_TIMEOUT, |given: Duration| given.min(MAX_TIMEOUT))
+}
+
+/// Whether the content is `application/json`, in any case and with any parameters.
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    value.is_some_and(|value| {
+        let essence = value.split(';').next().unwrap_or_default();
+        essence.trim().eq_ignore_ascii_case("application/json")
+    })
+}
+
+/// The whole body of a review, with the memory that it holds.
+#[derive(Debug)]
+pub(super) struct ReviewBody {
+    pub(super) bytes: Bytes,
+    pub(super) charge: Charge,
+    pub(super) deadline: Deadline,
+}
+
+impl<R: Reviewer> FromRequest<Arc<Reviews<R>>> for ReviewBody {
+    type Rejection = RequestError;
+
+    async fn from_request(
+        mut request: Request,
+        reviews: &Arc<Reviews<R>>,
+    ) -> Result<Self, RequestError> {
+        if !is_json(request.headers()) {
+            return Err(RequestError::ContentType);
         }
-        if self.first.is_empty() && self.all.is_empty() {
-            self.first = data;
-            return Ok(());
-        }
-        let announced = self.declared.unwrap_or(length);
-        let room = match length > FIRST_ROOM {
-            true => announced,
-            false => announced.min(FIRST_ROOM),
+        let deadline: Deadline = request.extract_parts().await?;
+        let limits = &reviews.limits;
+        let until = deadline.started + deadline.timeout.min(limits.body_read);
+        let reading = Reading {
+            memory: &reviews.memory,
+            limit: limits.body,
+            patience: deadline.patience(),
         };
-        self.all.reserve(room.saturating_sub(self.all.len()));
-        self.all.extend_from_slice(&std::mem::take(&mut self.first));
-        self.all.extend_from_slice(&data);
-        Ok(())
+        let read = timeout_at(until, reading.read(request.into_body())).await;
+        let (bytes, charge) = read.unwrap_or(Err(RequestError::TooSlow))?;
+        Ok(Self {
+            bytes,
+            charge,
+            deadline,
+        })
+    }
+}
+
+/// How a body is read.
+struct Reading<'a> {
+    memory: &'a MemoryLimit,
+    limit: usize,
+    patience: Duration,
+}
+
+impl Reading<'_> {
+    async fn read(&self, mut body: Body) -> Result<(Bytes, Charge), RequestError> {
+        let declared = body.size_hint().exact();
+        let declared = declared.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        if declared.is_some_and(|length| length > self.limit) {
+            return Err(RequestError::TooLarge(self.limit));
+        }
+        let mut charge = self.memory.admit(declared, self.patience).await?;
+        let mut pieces = Pieces {
+            expected: declared.unwrap_or(0).min(SMALL_BODY),
+            ..Pieces::default()
+        };
+        let mut stall = StallGuard::new(self.memory);
+        while let Some(data) = stall.next_data(&mut body).await? {
+            let length = pieces.length() + data.len();
+            if length > self.limit {
+                return Err(RequestError::TooLarge(self.limit));
+            }
+            if length > SMALL_BODY && !charge.is_larger() {
+                let rest = declared.unwrap_or(self.limit);
+                self.memory
+                    .admit_larger(&mut charge, rest, self.patience)
+                    .await?;
+                pieces.expected = declared.unwrap_or(0);
+            }
+            pieces.push(data);
+        }
+        Ok((pieces.joined(), charge))
+    }
+}
+
+/// The pieces of a body put together. A body in one piece is not copied.
+#[derive(Default)]
+struct Pieces {
+    first: Bytes,
+    all: Vec<u8>,
+    /// The length for which room is made, no more than memory was taken for.
+    expected: usize,
+}
+
+impl Pieces {
+    fn length(&self) -> usize {
+        self.first.len() + self.all.len()
     }
 
-    fn received(self, share: Share, patience: Duration) -> Received {
-        Received {
-            patience,
-            bytes: match self.all.is_empty() {
-                true => self.first,
-                false => self.all.into(),
-            },
-            share,
+    fn push(&mut self, data: Bytes) {
+        if self.length() == 0 {
+            self.first = data;
+            return;
+        }
+        let first = std::mem::take(&mut self.first);
+        let length = first.len() + self.all.len() + data.len();
+        let room = self.expected.max(length) - self.all.len();
+        self.all.reserve(room);
+        self.all.extend_from_slice(&first);
+        self.all.extend_from_slice(&data);
+    }
+
+    fn joined(self) -> Bytes {
+        match self.all.is_empty() {
+            true => self.first,
+            false => self.all.into(),
         }
     }
 }
 
-/// Reads and forgets what a refused client still sends, up to twice the
-/// largest body and within the body's own deadline.
-///
-/// A client whose sending is cut short may see that in place of the answer.
-pub(super) async fn discard<B>(body: &mut B, limits: &Limits)
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
-    let read = async {
-        let mut left = limits.body.saturating_mul(2);
-        while let Ok(Some(data)) = next_data(body).await {
-            match left.checked_sub(data.len()) {
-                Some(rest) => left = rest,
-                None => return,
+/// Sheds a body that stalls while memory is short. One that has arrived with its headers
+/// costs no timer.
+struct StallGuard<'a> {
+    memory: &'a MemoryLimit,
+    looks: Option<Interval>,
+    /// Bytes since the last progress.
+    arrived: usize,
+    /// Looks since the last progress.
+    quiet: u32,
+}
+
+impl<'a> StallGuard<'a> {
+    fn new(memory: &'a MemoryLimit) -> Self {
+        Self {
+            memory,
+            looks: None,
+            arrived: 0,
+            quiet: 0,
+        }
+    }
+
+    /// The next piece of the body.
+    async fn next_data(&mut self, body: &mut Body) -> Result<Option<Bytes>, RequestError> {
+        let next = match next_data(body).now_or_never() {
+            Some(next) => next,
+            None => tokio::select! {
+                biased;
+                next = next_data(body) => next,
+                () = self.stalled() => Err(RequestError::NoMemory),
+            },
+        };
+        self.arrived += next
+            .as_ref()
+            .map_or(0, |it| it.as_ref().map_or(0, Bytes::len));
+        if self.arrived >= PROGRESS {
+            (self.arrived, self.quiet) = (0, 0);
+        }
+        next
+    }
+
+    /// Waits until the body has stalled while memory is short.
+    async fn stalled(&mut self) {
+        let looks = self.looks.get_or_insert_with(|| {
+            let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            looks
+        });
+        loop {
+            looks.tick().await;
+            self.quiet = self.quiet.saturating_add(1);
+            if self.quiet >= STALLED && self.memory.is_short() {
+                return;
             }
         }
-    };
-    // A client that is still sending at the deadline gets its answer anyway.
-    let _ = timeout(limits.body_read, read).await;
+    }
 }
 
 /// The next non-empty piece of data; trailers are skipped.
-async fn next_data<B>(body: &mut B) -> Result<Option<Bytes>, BodyError>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-{
+async fn next_data(body: &mut Body) -> Result<Option<Bytes>, RequestError> {
     loop {
         match poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
             None => return Ok(None),
-            Some(Err(_)) => return Err(BodyError::Interrupted),
+            Some(Err(_)) => return Err(RequestError::Interrupted),
             Some(Ok(frame)) => match frame.into_data() {
                 Ok(data) if !data.is_empty() => return Ok(Some(data)),
                 Ok(_) | Err(_) => {}
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn content_type_is_json() {
+        let cases = [
+            ("application/json", true),
+            ("Application/JSON; charset=utf-8", true),
+            ("application/json ;q=1", true),
+            ("application/jsonp", false),
+            ("text/plain", false),
+            ("application/yaml; application/json", false),
+            ("", false),
+        ];
+        for (value, expected) in cases {
+            let value_of = HeaderValue::from_static(value);
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, value_of)]);
+            assert_eq!(is_json(&headers), expected, "{value}");
+        }
+        assert!(!is_json(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn the_client_says_how_long_it_waits() {
+        let cases = [
+            ("/mutate", DEFAULT_TIMEOUT),
+            ("/mutate?timeout=5s", Duration::from_secs(5)),
+            ("/mutate?a=b&timeout=1m30s", MAX_TIMEOUT),
+            ("/mutate?timeout=500ms", Duration::from_millis(500)),
+            ("/mutate?timeout=-5s", DEFAULT_TIMEOUT),
+            ("/mutate?timeout=", DEFAULT_TIMEOUT),
+            ("/mutate?timeout=soon", DEFAULT_TIMEOUT),
+        ];
+        for (uri, expected) in cases {
+            assert_eq!(client_timeout(&uri.parse().unwrap()), expected, "{uri}");
         }
     }
 }

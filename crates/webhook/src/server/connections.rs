@@ -1,36 +1,31 @@
-//! The connections that are open at a port, and who must leave when there is
-//! no more room.
+//! The connections that are open at a listener: caps in all and per peer, and what is in
+//! flight on each.
 //!
-//! A newcomer is let in for as long as one address holds a quiet connection
-//! more than others: so no address can take what others need, and one that has
-//! the port for itself, as an API server behind a proxy may, is never refused
-//! while there is room.
+//! Where a cap is reached, an idle connection is evicted for the new one: of the peer itself
+//! if it has reached its own, else of the peer that has most. Connections without a reviewed
+//! request are evicted first.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Extension, Request};
+use axum::middleware::Next;
+use axum::response::Response;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::account::Account;
-use super::metrics::{Held, Metrics};
+use super::memory::Charge;
+use super::metrics::{ConnectionMetrics, Held};
 
-/// A connection of the newcomer's own address must have been quiet for so long
-/// to be ended for it.
-const QUIET: Duration = Duration::from_secs(1);
-
-/// A client that has not taken an answer for so long may have to make room.
-const UNTAKEN: Duration = Duration::from_secs(1);
-
-/// The connections of one port.
+/// The connections of one listener.
 #[derive(Debug)]
 pub(super) struct Connections {
-    room: usize,
-    /// `None` for the admin port, which is not counted.
-    metrics: Option<Metrics>,
+    limit: usize,
+    per_peer: usize,
+    /// `None` for the admin port, whose connections are not counted.
+    metrics: Option<ConnectionMetrics>,
     open: Mutex<Open>,
 }
 
@@ -43,46 +38,34 @@ struct Open {
 /// One connection, from its accept to its end.
 #[derive(Debug)]
 pub(super) struct Connection {
-    address: IpAddr,
+    peer: IpAddr,
     opened: Instant,
-    in_flight: AtomicUsize,
-    untaken: Mutex<Untaken>,
-    /// Milliseconds after `opened` at which a request last began or ended.
-    last_active: AtomicU64,
-    asked: AtomicBool,
-    /// Whether a review was answered on it: strangers leave before it.
-    proven: AtomicBool,
-    leaving: AtomicBool,
-    displaced: AtomicBool,
-    cut: AtomicBool,
-    leave: Notify,
-    account: Arc<Account>,
+    activity: Mutex<Activity>,
+    close: Notify,
 }
 
-/// The answers that a client has not taken.
-#[derive(Debug, Default)]
-struct Untaken {
-    /// Since when each was there.
-    since: Vec<Instant>,
-    /// The oldest one, where it was found to be old before.
-    suspect: Option<Instant>,
-}
-
-impl Untaken {
-    /// Whether the oldest is old, and was when somebody looked before: in between, this
-    /// process has had a turn to send it.
-    fn is_old(&mut self, now: Instant) -> bool {
-        let oldest = self.since.iter().min().copied();
-        let old = oldest.filter(|since| now.saturating_duration_since(*since) >= UNTAKEN);
-        let is_known = old.is_some() && old == self.suspect;
-        self.suspect = old;
-        is_known
-    }
+/// What happens on a connection.
+#[derive(Clone, Debug)]
+pub(super) struct Activity {
+    /// When a request last began, or the last of its response was sent.
+    pub(super) last: Instant,
+    /// Requests whose response has not been sent yet.
+    pub(super) in_flight: usize,
+    /// Since when each pending response is ready that the client has not read yet.
+    pub(super) pending: Vec<Instant>,
+    /// Whether any request was made.
+    pub(super) has_requests: bool,
+    /// Whether it must make room for another.
+    pub(super) is_evicted: bool,
+    /// Whether a review was answered.
+    has_reviewed: bool,
+    /// Whether it was asked to close.
+    is_closing: bool,
 }
 
 /// The place of a connection among those that are open, until dropped.
 #[derive(Debug)]
-pub(super) struct Admitted {
+pub(super) struct ConnectionGuard {
     connections: Arc<Connections>,
     number: u64,
     connection: Arc<Connection>,
@@ -90,82 +73,87 @@ pub(super) struct Admitted {
 }
 
 impl Connections {
-    pub(super) fn new(room: usize, metrics: Option<Metrics>) -> Self {
+    pub(super) fn new(limit: usize, per_peer: usize, metrics: Option<ConnectionMetrics>) -> Self {
         Self {
-            room: room.max(1),
+            limit: limit.max(1),
+            per_peer: per_peer.max(1),
             metrics,
             open: Mutex::default(),
         }
     }
 
-    /// A place for a connection from `address`, if there is one or can be.
-    pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Admitted> {
-        self.admit_at(address, Instant::now())
-    }
-
-    fn admit_at(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<Admitted> {
+    /// A place for a connection from `peer`, if there is one or can be made.
+    pub(super) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<ConnectionGuard> {
         let mut open = self.open();
-        if !self.make_room(&open, address, now) {
+        if !self.make_room(&open, peer) {
             if let Some(metrics) = &self.metrics {
-                metrics.connection_refused();
+                metrics.refused();
             }
             return None;
         }
-        let mut others = open.connections.values();
-        let account = match others.find(|it| it.address == address) {
-            Some(other) => other.account.beside(),
-            None => Account::default(),
-        };
-        let connection = Arc::new(Connection::new(address, now, account));
+        let now = Instant::now();
+        let connection = Arc::new(Connection {
+            peer,
+            opened: now,
+            activity: Mutex::new(Activity::new(now)),
+            close: Notify::new(),
+        });
         let number = open.next;
         open.next += 1;
         open.connections.insert(number, Arc::clone(&connection));
-        Some(Admitted {
+        Some(ConnectionGuard {
             connections: Arc::clone(self),
             number,
             connection,
-            _counted: self.metrics.as_ref().map(Metrics::connection_opened),
+            _counted: self.metrics.as_ref().map(ConnectionMetrics::opened),
         })
     }
 
-    fn make_room(&self, open: &Open, newcomer: IpAddr, now: Instant) -> bool {
-        let staying = open.connections.values().filter(|it| !it.is_leaving());
-        if staying.count() < self.room {
+    fn make_room(&self, open: &Open, newcomer: IpAddr) -> bool {
+        // Those that are closing take a moment.
+        if open.connections.len() >= 2 * self.limit {
+            return false;
+        }
+        let all = open.connections.values();
+        let staying: Vec<_> = all.filter(|it| !it.activity().is_closing).collect();
+        let mut held: HashMap<IpAddr, usize> = HashMap::new();
+        for connection in &staying {
+            *held.entry(connection.peer).or_default() += 1;
+        }
+        let has_all_of_its_own = held.get(&newcomer).is_some_and(|it| *it >= self.per_peer);
+        if staying.len() < self.limit && !has_all_of_its_own {
             return true;
         }
-        // Those who leave take a moment.
-        if open.connections.len() >= 2 * self.room {
-            return false;
-        }
-        let Some(leaver) = leaver(open.connections.values(), newcomer, now) else {
+        let most = held.iter().max_by_key(|(_, count)| **count);
+        let crowded = match most {
+            Some((peer, _)) if !has_all_of_its_own => *peer,
+            _ => newcomer,
+        };
+        let idle = staying.iter().filter_map(|connection| {
+            let activity = connection.activity();
+            let is_idle = connection.peer == crowded && activity.in_flight == 0;
+            is_idle.then_some(((activity.has_reviewed, activity.last), connection))
+        });
+        let Some((_, evicted)) = idle.min_by_key(|(rank, _)| *rank) else {
             return false;
         };
-        leaver.displaced.store(true, Ordering::Relaxed);
-        leaver.tell_to_leave();
-        if let Some(metrics) = &self.metrics {
-            metrics.connection_displaced();
-        }
+        evicted.activity().is_evicted = true;
+        evicted.close();
+        self.displaced();
         true
     }
 
-    /// Ends the connections whose clients do not take their answers, as what they hold is
-    /// needed. It takes two looks.
-    pub(super) fn cut_those_with_old_answers(&self) {
-        let now = Instant::now();
-        for connection in self.open().connections.values() {
-            if connection.untaken().is_old(now) && !connection.cut.swap(true, Ordering::Relaxed) {
-                connection.tell_to_leave();
-                if let Some(metrics) = &self.metrics {
-                    metrics.connection_displaced();
-                }
-            }
+    /// Counts a connection that had to make room.
+    fn displaced(&self) {
+        if let Some(metrics) = &self.metrics {
+            metrics.displaced();
         }
     }
 
-    /// Tells every connection to end once its requests are answered.
-    pub(super) fn tell_all_to_leave(&self) {
+    /// Asks every connection to close once its requests are answered.
+    pub(super) fn close_all(&self) {
         for connection in self.open().connections.values() {
-            connection.tell_to_leave();
+            connection.close();
         }
     }
 
@@ -178,164 +166,132 @@ impl Connections {
     }
 }
 
-/// Of the address that holds most, the connection that has been quiet longest;
-/// first those on which no review was ever answered, and last those with a request under way.
-fn leaver<'a>(
-    connections: impl Iterator<Item = &'a Arc<Connection>> + Clone,
-    newcomer: IpAddr,
-    now: Instant,
-) -> Option<&'a Arc<Connection>> {
-    let staying = connections.filter(|it| !it.is_leaving());
-    let mut held: HashMap<IpAddr, usize> = HashMap::new();
-    for connection in staying.clone() {
-        *held.entry(connection.address).or_default() += 1;
+impl Activity {
+    fn new(now: Instant) -> Self {
+        Self {
+            last: now,
+            in_flight: 0,
+            pending: Vec::new(),
+            has_requests: false,
+            is_evicted: false,
+            has_reviewed: false,
+            is_closing: false,
+        }
     }
-    let most = held.values().copied().max()?;
-    let own = held.get(&newcomer).copied().unwrap_or(0);
-    let leaver = staying
-        .filter(|it| held.get(&it.address) == Some(&most))
-        .min_by_key(|it| {
-            let proven = it.proven.load(Ordering::Relaxed);
-            (proven, it.is_busy(), it.last_active())
-        })?;
-    let is_fair = 2 * own < most || now.saturating_duration_since(leaver.last_active()) >= QUIET;
-    is_fair.then_some(leaver)
 }
 
 impl Connection {
-    fn new(address: IpAddr, now: Instant, account: Account) -> Self {
-        Self {
-            address,
-            opened: now,
-            in_flight: AtomicUsize::new(0),
-            untaken: Mutex::default(),
-            last_active: AtomicU64::new(0),
-            asked: AtomicBool::new(false),
-            proven: AtomicBool::new(false),
-            leaving: AtomicBool::new(false),
-            displaced: AtomicBool::new(false),
-            cut: AtomicBool::new(false),
-            leave: Notify::new(),
-            account: Arc::new(account),
-        }
-    }
-
     pub(super) fn opened(&self) -> Instant {
         self.opened
     }
 
-    /// What its requests hold.
-    pub(super) fn account(&self) -> &Arc<Account> {
-        &self.account
+    pub(super) fn activity(&self) -> MutexGuard<'_, Activity> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether any request was made.
-    pub(super) fn was_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+    fn close(&self) {
+        self.activity().is_closing = true;
+        self.close.notify_one();
     }
 
-    pub(super) fn is_busy(&self) -> bool {
-        self.in_flight.load(Ordering::Relaxed) > 0
+    /// Waits until the connection is asked to close.
+    pub(super) async fn closing(&self) {
+        self.close.notified().await;
     }
 
-    /// When a request last began or ended, or the connection itself began.
-    pub(super) fn last_active(&self) -> Instant {
-        self.opened + Duration::from_millis(self.last_active.load(Ordering::Relaxed))
-    }
-
-    /// Whether it must leave for another, whatever it is busy with.
-    pub(super) fn is_displaced(&self) -> bool {
-        self.displaced.load(Ordering::Relaxed)
-    }
-
-    /// Whether it must end at once.
-    pub(super) fn is_cut(&self) -> bool {
-        self.cut.load(Ordering::Relaxed)
-    }
-
-    fn untaken(&self) -> MutexGuard<'_, Untaken> {
-        self.untaken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_leaving(&self) -> bool {
-        self.leaving.load(Ordering::Relaxed)
-    }
-
-    fn tell_to_leave(&self) {
-        self.leaving.store(true, Ordering::Relaxed);
-        self.leave.notify_one();
-    }
-
-    /// Waits until the connection is told to leave.
-    pub(super) async fn told_to_leave(&self) {
-        self.leave.notified().await;
-    }
-
-    /// Counts a request that began at `now`, until it ends.
-    pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Asking {
-        self.asked.store(true, Ordering::Relaxed);
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-        self.active(now);
-        Asking {
+    /// Counts a request until its response has been sent.
+    pub(super) fn begin(self: &Arc<Self>) -> InFlight {
+        let mut activity = self.activity();
+        activity.has_requests = true;
+        activity.in_flight += 1;
+        activity.last = Instant::now();
+        InFlight {
             connection: Arc::clone(self),
-            answered: None,
+            ready: None,
         }
     }
-
-    /// A review was answered.
-    pub(super) fn prove(&self) {
-        self.proven.store(true, Ordering::Relaxed);
-    }
-
-    fn active(&self, now: Instant) {
-        let after = now.saturating_duration_since(self.opened).as_millis();
-        let after = u64::try_from(after).unwrap_or(u64::MAX);
-        self.last_active.fetch_max(after, Ordering::Relaxed);
-    }
 }
 
-/// A request on a connection, until its answer has been taken.
+/// A request on a connection, until its response has been sent.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct InFlight {
     connection: Arc<Connection>,
-    /// Since when its answer is there.
-    answered: Option<Instant>,
+    /// Since when its response is pending.
+    ready: Option<Instant>,
 }
 
-impl Asking {
-    pub(super) fn connection(&self) -> &Arc<Connection> {
-        &self.connection
-    }
-
-    /// The answer was there at `now`, to be taken.
-    pub(super) fn answered(&mut self, now: Instant) {
-        self.connection.untaken().since.push(now);
-        self.answered = Some(now);
+impl InFlight {
+    /// The response is ready, to be read by the client.
+    pub(super) fn ready(&mut self) {
+        let now = Instant::now();
+        self.connection.activity().pending.push(now);
+        self.ready = Some(now);
     }
 }
 
-impl Drop for Asking {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        let connection = &self.connection;
-        if let Some(answered) = self.answered {
-            let since = &mut connection.untaken().since;
-            // Of several that were there at the same moment any is as good.
-            if let Some(at) = since.iter().position(|since| *since == answered) {
-                since.swap_remove(at);
+        let mut activity = self.connection.activity();
+        if let Some(ready) = self.ready {
+            // Of several that became ready at the same moment any is as good.
+            if let Some(at) = activity.pending.iter().position(|it| *it == ready) {
+                activity.pending.swap_remove(at);
             }
         }
-        connection.active(Instant::now());
-        connection.in_flight.fetch_sub(1, Ordering::Relaxed);
+        activity.in_flight -= 1;
+        activity.last = Instant::now();
     }
 }
 
-impl Admitted {
+/// A response that the client has not read yet, with what it holds until it has been sent.
+///
+/// Over HTTP/2 a client says how much it is ready to read, which may be nothing.
+struct PendingResponse {
+    bytes: Bytes,
+    _charge: Option<Arc<Charge>>,
+    _in_flight: InFlight,
+}
+
+impl AsRef<[u8]> for PendingResponse {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Middleware: a request is in flight on its connection until its response has been sent, and
+/// the response holds its [`Charge`] as long.
+pub(super) async fn in_flight(
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut in_flight = connection.begin();
+    let (mut head, body) = next.run(request).await.into_parts();
+    let charge: Option<Arc<Charge>> = head.extensions.remove();
+    connection.activity().has_reviewed |= charge.is_some() && head.status.is_success();
+    // Every response here is in memory already.
+    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    in_flight.ready();
+    let pending = PendingResponse {
+        bytes,
+        _charge: charge,
+        _in_flight: in_flight,
+    };
+    Response::from_parts(head, Body::from(Bytes::from_owner(pending)))
+}
+
+impl ConnectionGuard {
     pub(super) fn connection(&self) -> &Arc<Connection> {
         &self.connection
     }
+
+    /// Counts the connection as one that had to make room, for its memory.
+    pub(super) fn displaced(&self) {
+        self.connections.displaced();
+    }
 }
 
-impl Drop for Admitted {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.connections.open().connections.remove(&self.number);
     }
@@ -343,97 +299,73 @@ impl Drop for Admitted {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const A: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
     const B: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
-    fn full_of(addresses: &[IpAddr], now: Instant) -> (Arc<Connections>, Vec<Admitted>) {
-        let connections = Arc::new(Connections::new(addresses.len(), None));
-        let admit = |address: &IpAddr| connections.admit_at(*address, now).unwrap();
-        let places = addresses.iter().map(admit).collect();
-        (connections, places)
+    /// Connections of these peers, each a moment younger than the one before it.
+    async fn full_of(
+        per_peer: usize,
+        peers: &[IpAddr],
+    ) -> (Arc<Connections>, Vec<ConnectionGuard>) {
+        let connections = Arc::new(Connections::new(peers.len(), per_peer, None));
+        let mut guards = Vec::new();
+        for peer in peers {
+            guards.push(connections.admit(*peer).unwrap());
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        (connections, guards)
     }
 
-    fn leaving(places: &[Admitted]) -> Vec<usize> {
-        let is_leaving =
-            |(at, place): (usize, &Admitted)| place.connection.is_leaving().then_some(at);
-        places.iter().enumerate().filter_map(is_leaving).collect()
+    fn closing(guards: &[ConnectionGuard]) -> Vec<usize> {
+        let is_closing = |at: &usize| guards[*at].connection.activity().is_closing;
+        (0..guards.len()).filter(is_closing).collect()
     }
 
-    #[test]
-    fn the_address_that_holds_most_makes_room() {
-        let now = Instant::now();
-        let (connections, places) = full_of(&[A, B, B, B], now);
-        drop(places[1].connection.begin(now + QUIET / 4));
-        drop(places[3].connection.begin(now + QUIET / 4));
-        let now = now + QUIET / 2;
-        assert!(
-            connections.admit_at(B, now).is_none(),
-            "none of its own is quiet"
-        );
-        let newcomer = connections.admit_at(A, now);
-        assert!(newcomer.is_some(), "it has less than half");
-        assert_eq!(leaving(&places), [2]);
+    #[tokio::test(start_paused = true)]
+    async fn the_peer_with_most_connections_makes_room_with_its_idle_ones() {
+        let (connections, guards) = full_of(4, &[A, B, B, B]).await;
+        let _in_flight = guards[1].connection.begin();
+        drop(guards[2].connection.begin());
+        assert!(connections.admit(A).is_some());
+        assert_eq!(closing(&guards), [3]);
     }
 
-    #[test]
-    fn what_has_a_request_under_way_leaves_last() {
-        let now = Instant::now();
-        let (connections, places) = full_of(&[A, A, A], now);
-        let _under_way = places[0].connection.begin(now);
-        drop(places[1].connection.begin(now + QUIET / 4));
-        drop(places[2].connection.begin(now + QUIET / 2));
-        assert!(connections.admit_at(B, now + QUIET / 2).is_some());
-        assert_eq!(leaving(&places), [1]);
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_at_its_cap_evicts_its_own() {
+        let (connections, guards) = full_of(2, &[B, B, A, A]).await;
+        assert!(connections.admit(A).is_some());
+        assert_eq!(closing(&guards), [2]);
     }
 
-    #[test]
-    fn an_address_by_itself_loses_what_is_quiet_and_unproven() {
-        let now = Instant::now();
-        let (connections, places) = full_of(&[A, A, A], now);
-        places[0].connection.prove();
-        let now = now + QUIET;
-        let _busy = places[1].connection.begin(now);
-        let newcomer = connections.admit_at(A, now);
-        assert!(newcomer.is_some());
-        assert_eq!(leaving(&places), [2]);
-        assert!(
-            connections.admit_at(A, now).is_none(),
-            "the rest is busy or proven"
-        );
+    #[tokio::test(start_paused = true)]
+    async fn connections_without_a_reviewed_request_are_evicted_first() {
+        let (connections, guards) = full_of(2, &[A, A]).await;
+        guards[0].connection.activity().has_reviewed = true;
+        let younger = connections.admit(A).unwrap();
+        assert_eq!(closing(&guards), [1]);
+        let _in_flight = younger.connection.begin();
+        assert!(connections.admit(A).is_some());
+        assert_eq!(closing(&guards), [0, 1]);
     }
 
-    #[test]
-    fn who_does_not_take_an_answer_is_cut_at_the_second_look() {
-        let now = Instant::now();
-        let (connections, places) = full_of(&[A, A, A, A], now - 2 * UNTAKEN);
-        let ask = |place: &Admitted, answered: Instant| {
-            let mut asking = place.connection.begin(answered);
-            asking.answered(answered);
-            asking
-        };
-        let old = [0, 1].map(|at| ask(&places[at], now - UNTAKEN));
-        let _in_work = places[3].connection.begin(now - 2 * UNTAKEN);
-        // Others that are taken meanwhile help nobody.
-        drop(ask(&places[0], now));
-        let _young = [1, 2].map(|at| ask(&places[at], now));
-        connections.cut_those_with_old_answers();
-        assert_eq!(leaving(&places), [0_usize; 0]);
-        let [_untaken, taken] = old;
-        drop(taken);
-        connections.cut_those_with_old_answers();
-        assert_eq!(leaving(&places), [0]);
-        assert!(places[0].connection.is_cut());
+    #[tokio::test(start_paused = true)]
+    async fn connections_with_requests_in_flight_stay() {
+        let (connections, guards) = full_of(2, &[A, A]).await;
+        let _in_flight = [0, 1].map(|at| guards[at].connection.begin());
+        assert!(connections.admit(B).is_none());
+        assert_eq!(closing(&guards), [0_usize; 0]);
     }
 
-    #[test]
-    fn those_who_leave_do_not_make_room_without_end() {
-        let now = Instant::now();
-        let (connections, places) = full_of(&[A, A], now);
-        let admit = || connections.admit_at(A, now + 2 * QUIET);
-        let more: Vec<_> = std::iter::repeat_with(admit).take(5).flatten().collect();
-        assert_eq!(leaving(&places), [0, 1]);
+    #[tokio::test(start_paused = true)]
+    async fn those_that_are_closing_do_not_make_room_without_end() {
+        let (connections, guards) = full_of(2, &[A, A]).await;
+        let more = std::iter::repeat_with(|| connections.admit(A));
+        let more: Vec<_> = more.take(5).flatten().collect();
+        assert_eq!(closing(&guards), [0, 1]);
         assert_eq!(more.len(), 2);
     }
 }

@@ -20,16 +20,16 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::admin::Admin;
+use super::connection::{Https, Lifetime};
 use super::connections::Connections;
 use super::health::HealthSource;
-use super::https::Https;
 use super::limits::Limits;
+use super::listener::{accept, listen_at};
 use super::metrics::Metrics;
 use super::phase::Phase;
-use super::port::{accept, listen_at};
 use super::review::Reviewer;
+use super::routes::{Reviews, router};
 use super::tls::{HandshakeProbe, OwnHandshake, server_config};
-use super::webhook::Webhook;
 
 /// Connections open at once at the admin port.
 const ADMIN_CONNECTIONS: usize = 64;
@@ -159,20 +159,20 @@ pub struct Server {
     shutdown_delay: Duration,
     drain_timeout: Duration,
     phase: Shutdown,
-    webhook: Port<()>,
-    probes: Port<Result<(), oneshot::error::RecvError>>,
+    webhook: Listener<()>,
+    probes: Listener<Result<(), oneshot::error::RecvError>>,
 }
 
-/// One port, what serves it and the way to stop it.
+/// What serves a port, and the way to stop it.
 #[derive(Debug)]
-struct Port<T> {
+struct Listener<T> {
     name: &'static str,
     connections: Arc<Connections>,
     stop: oneshot::Sender<()>,
     task: JoinHandle<T>,
 }
 
-impl<T> Port<T> {
+impl<T> Listener<T> {
     /// Waits for the task to end, and says what ended it.
     async fn ended(&mut self) -> ServerError {
         let reason = match (&mut self.task).await {
@@ -219,34 +219,39 @@ impl Server {
             metrics: metrics.clone(),
             limits,
         };
-        let connections = Arc::new(Connections::new(limits.connections, Some(metrics.clone())));
-        let open = Arc::clone(&connections);
-        let relieve = Box::new(move || open.cut_those_with_old_answers());
+        let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.requests));
+        let lifetime = Lifetime::new(&limits, Some(reviews.memory.clone()));
         let https = Arc::new(Https::new(
-            Webhook::new(reviewer, limits, metrics.clone(), relieve),
+            router(reviews),
             server_config(certificates, options.clients.clone())?,
             own_handshake,
             limits,
-            metrics.clone(),
+            lifetime,
+            metrics.connections.clone(),
         ));
 
+        let connections = Arc::new(Connections::new(
+            limits.connections,
+            limits.connections_per_peer,
+            Some(metrics.connections),
+        ));
         let (stop, stopped) = oneshot::channel();
         let open = Arc::clone(&connections);
         let serve = move |stream, peer| https.serve(&open, stream, peer);
-        let webhook = Port {
+        let webhook = Listener {
             name: "webhook",
             task: tokio::spawn(accept(listener, Arc::clone(&connections), stopped, serve)),
             connections,
             stop,
         };
 
-        let connections = Arc::new(Connections::new(ADMIN_CONNECTIONS, None));
+        let connections = Arc::new(Connections::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, None));
         let (stop, stopped) = oneshot::channel();
         let listener = admin_listener.into_std().map_err(failed)?;
         let ended = probes
             .spawn(listener, Arc::clone(&connections), stopped)
             .map_err(failed)?;
-        let probes = Port {
+        let probes = Listener {
             name: "admin",
             task: tokio::spawn(ended),
             connections,
@@ -307,7 +312,7 @@ impl Server {
             () = sleep(self.drain_timeout) => Stopped::Cut(self.webhook.connections.count()),
         };
         self.webhook.task.abort();
-        self.probes.connections.tell_all_to_leave();
+        self.probes.connections.close_all();
         let _ = self.probes.stop.send(());
         let _ = timeout(ADMIN_DRAIN, &mut self.probes.task).await;
         match stopped {

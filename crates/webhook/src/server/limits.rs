@@ -18,45 +18,59 @@ use std::time::Duration;
 pub(super) const MAX_BODY: usize = 37 * 1024 * 1024;
 
 /// Large reviews judged at once on a machine with many processors. They are rare, and each
-/// takes memory beside its body.
+/// takes memory besides its body.
 const MOST_LARGE: usize = 4;
 
 /// Bounds on time and memory. The defaults suit the API server, whose own
 /// deadline for a webhook is 10 s unless configured otherwise.
 ///
-/// What strangers can make the server hold, at most:
+/// What clients can make the server hold, at most:
 ///
 /// ```text
-/// requests and answers       96 MiB  body_memory
-/// one more of the largest    37 MiB  the last resort, see Budget
-/// received and not yet read   1 MiB  16 bodies that wait × 64 KiB
-/// HTTP/1.1 headers           32 MiB  512 connections × 64 KiB
+/// requests, answers and
+/// bodies up to 32 KiB        34 MiB  small_memory
+/// bodies up to 4 MiB         22 MiB  medium_memory
+/// larger bodies              38 MiB  large_memory
+/// requests that wait         96 MiB  2,451 × 40 KiB of headers and received bytes: the other
+///                                    621 of 3,072 have their share of small_memory
+/// those over HTTP/1.1        12 MiB  512 connections × 24 KiB more
+/// larger bodies that wait     4 MiB  128 × 32 KiB of received bytes
 /// connections                29 MiB  512 × 57 KiB for TLS and HTTP
 /// what is read of large ones 32 MiB  4 at once × 8 MiB
-/// what is read of small ones 128 MiB  as much as their bodies, and 32 KiB each of 1,024
-/// lines for the log           8 MiB  which nobody takes
+/// what is read of small ones 88 MiB  as much as bodies up to 4 MiB, and 32 KiB each of 1,024
+/// lines for the log           8 MiB  that nobody reads
 ///                           363 MiB
 /// ```
 ///
-/// What is read of small ones is gone as soon as they are judged, but where they wait for the
+/// What is read of small ones is freed as soon as they are judged, unless they wait for the
 /// API server.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
     /// The largest body that is read, in bytes. Larger ones get a 413.
     pub body: usize,
-    /// Bytes of all requests whose answer has not been sent: of their bodies, then of their
-    /// answers, and 24 KiB for each. Where they are used up, the bodies that have stalled give
-    /// way, and connections end whose clients take nothing.
-    pub body_memory: usize,
+    /// Bytes held by all requests that have no answer yet or whose answer has not been sent:
+    /// 24 KiB for each, the first 32 KiB of its body, then its answer in place of that.
+    /// Where they are used up, requests wait for a part of the time that their caller gives.
+    /// Meanwhile bodies that have stalled are shed, and connections end whose clients do not
+    /// read their answers.
+    pub small_memory: usize,
+    /// Bytes held by bodies above 32 KiB, and up to 4 MiB.
+    pub medium_memory: usize,
+    /// Bytes held by bodies above 4 MiB; at least [`body`](Self::body).
+    pub large_memory: usize,
+    /// Requests under way at once, those that wait included; more get a 503.
+    pub requests: usize,
     /// Reviews judged at once; more wait for a part of the time that their
-    /// caller gives, and are refused at once where that cannot be enough.
+    /// caller gives, then they get a 503.
     pub in_flight: usize,
     /// The same for reviews above 256 KiB, which take a thread each.
     pub large_in_flight: usize,
-    /// Connections open at once. Where they are all taken, the address that
-    /// has most of them loses a quiet one to a newcomer.
+    /// Connections open at once. Where there are as many, the peer address with most of them
+    /// loses an idle one to the next.
     pub connections: usize,
+    /// The same for connections from one address.
+    pub connections_per_peer: usize,
     /// From the TCP accept to the end of the TLS handshake.
     pub handshake: Duration,
     /// From the handshake to the end of the first request's headers and, over
@@ -69,9 +83,8 @@ pub struct Limits {
     /// How long a connection is used at most, so that the API server spreads
     /// its connections over the replicas there are now.
     pub age: Duration,
-    /// How long a connection that is told to end may take to do so, beside the
-    /// requests that are under way.
-    pub goodbye: Duration,
+    /// How long a connection may take to close, besides the requests in flight.
+    pub grace: Duration,
     /// From the end of the headers to the end of the body, where the caller
     /// does not wait less.
     pub body_read: Duration,
@@ -81,15 +94,19 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body: MAX_BODY,
-            body_memory: 96 * 1024 * 1024,
+            small_memory: 34 * 1024 * 1024,
+            medium_memory: 22 * 1024 * 1024,
+            large_memory: 38 * 1024 * 1024,
+            requests: 3072,
             in_flight: 1024,
             large_in_flight: available_parallelism().map_or(1, |it| it.get().min(MOST_LARGE)),
             connections: 512,
+            connections_per_peer: 384,
             handshake: Duration::from_secs(10),
             headers: Duration::from_secs(15),
             idle: Duration::from_secs(120),
             age: Duration::from_secs(30 * 60),
-            goodbye: Duration::from_secs(5),
+            grace: Duration::from_secs(5),
             body_read: Duration::from_secs(10),
         }
     }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::health::Readiness;
-use super::port::socket_for;
+use super::listener::socket_for;
 
 /// TLS 1.2 and 1.3, HTTP/2 preferred. The API server speaks HTTP/1.1 to a Service, so that
 /// its connections spread over the replicas, and HTTP/2 to a `url` on its own machine

@@ -1,0 +1,194 @@
+//! The two review paths, as an axum Router.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody as _};
+use axum::error_handling::HandleErrorLayer;
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use futures_util::FutureExt as _;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+use tower::limit::GlobalConcurrencyLimitLayer;
+use tower::{BoxError, ServiceBuilder};
+
+use super::body::{MAX_TIMEOUT, ReviewBody};
+use super::connections::in_flight;
+use super::error::{Reason, RequestError};
+use super::limits::Limits;
+use super::memory::{Charge, MemoryLimit};
+use super::metrics::RequestMetrics;
+use super::review::Reviewer;
+use crate::admission::{Answer, Endpoint};
+
+/// Larger bodies are judged on a thread of their own: reading 37 MiB of JSON
+/// takes tens of milliseconds, in which the connection's thread would answer
+/// nobody else.
+const INLINE: usize = 256 * 1024;
+
+/// What the handlers share.
+pub(super) struct Reviews<R> {
+    pub(super) limits: Limits,
+    pub(super) memory: MemoryLimit,
+    reviewer: R,
+    metrics: RequestMetrics,
+    /// Slots to judge a review in.
+    slots: Arc<Semaphore>,
+    /// The same for reviews above [`INLINE`].
+    large_slots: Arc<Semaphore>,
+}
+
+impl<R: Reviewer> Reviews<R> {
+    pub(super) fn new(reviewer: R, limits: Limits, metrics: RequestMetrics) -> Self {
+        let slots = |count: usize| {
+            let count = count.clamp(1, Semaphore::MAX_PERMITS);
+            Arc::new(Semaphore::new(count))
+        };
+        Self {
+            limits,
+            memory: MemoryLimit::new(&limits),
+            reviewer,
+            metrics,
+            slots: slots(limits.in_flight),
+            large_slots: slots(limits.large_in_flight),
+        }
+    }
+}
+
+/// `POST /mutate` and `POST /validate`.
+///
+/// From the outside in: what is counted, then the limits on all requests, then the handlers,
+/// which take what else is limited (bytes, slots) once they need it.
+pub(super) fn router<R: Reviewer>(reviews: Arc<Reviews<R>>) -> Router {
+    let layers = ServiceBuilder::new()
+        .layer(from_fn(in_flight))
+        .layer(from_fn_with_state(Arc::clone(&reviews), observe::<R>))
+        .layer(HandleErrorLayer::new(shed))
+        .load_shed()
+        .layer(GlobalConcurrencyLimitLayer::new(reviews.limits.requests))
+        .timeout(MAX_TIMEOUT);
+    let mutate = |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
+        reviews.answer(Endpoint::Mutate, body)
+    };
+    let validate = |State(reviews): State<Arc<Reviews<R>>>, body: ReviewBody| {
+        reviews.answer(Endpoint::Validate, body)
+    };
+    let method = async || RequestError::Method;
+    Router::new()
+        .route("/mutate", post(mutate).fallback(method))
+        .route("/validate", post(validate).fallback(method))
+        .fallback(async || RequestError::NotFound)
+        .layer(layers)
+        .with_state(reviews)
+}
+
+/// Too many requests are under way, or this one took longer than any API server waits.
+async fn shed(_: BoxError) -> RequestError {
+    RequestError::Busy
+}
+
+/// Counts a request and what became of it. A response that says why there is none takes memory
+/// until it has been sent, like an answer.
+async fn observe<R: Reviewer>(
+    State(reviews): State<Arc<Reviews<R>>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let started = Instant::now();
+    let metrics = &reviews.metrics;
+    let path = request.uri().path().strip_prefix('/');
+    let endpoint = Endpoint::ALL.into_iter().find(|it| path == Some(it.name()));
+    let _in_flight = endpoint.map(|_| metrics.started());
+    let mut response = next.run(request).await;
+    if let Some(Reason(reason)) = response.extensions_mut().remove() {
+        metrics.refused(reason);
+        let length = response.body().size_hint().lower();
+        match reviews
+            .memory
+            .try_admit(usize::try_from(length).unwrap_or(usize::MAX))
+        {
+            Some(charge) => drop(response.extensions_mut().insert(Arc::new(charge))),
+            None => *response.body_mut() = Body::empty(),
+        }
+    }
+    if let Some(endpoint) = endpoint {
+        metrics.ended(endpoint, started.elapsed());
+    }
+    response
+}
+
+impl<R: Reviewer> Reviews<R> {
+    async fn answer(
+        self: Arc<Self>,
+        endpoint: Endpoint,
+        body: ReviewBody,
+    ) -> Result<Response, RequestError> {
+        let (slots, is_large) = match body.bytes.len() <= INLINE {
+            true => (&self.slots, false),
+            false => (&self.large_slots, true),
+        };
+        // The slot is taken once the body is there: a client that only begins
+        // to send one takes nobody's.
+        let slot = timeout(body.deadline.patience(), Arc::clone(slots).acquire_owned());
+        // The semaphore is never closed.
+        let Ok(Ok(slot)) = slot.await else {
+            return Err(RequestError::Busy);
+        };
+        let (answer, mut charge) = if is_large {
+            let shared = Arc::clone(&self);
+            let runtime = Handle::current();
+            let judged = tokio::task::spawn_blocking(move || {
+                // Goes with the thread: a client that hangs up frees neither.
+                let _slot = slot;
+                runtime.block_on(shared.judge(endpoint, body))
+            });
+            // Only a runtime that is shutting down refuses the task.
+            judged.await.map_err(|_| RequestError::Stopping)??
+        } else {
+            let _slot = slot;
+            self.judge(endpoint, body).await?
+        };
+        self.memory.hold_response(&mut charge, answer.body.len())?;
+        self.metrics.answered(endpoint, &answer);
+        let json = HeaderValue::from_static("application/json");
+        let mut response = ([(CONTENT_TYPE, json)], Bytes::from(answer.body)).into_response();
+        response.extensions_mut().insert(Arc::new(charge));
+        Ok(response)
+    }
+
+    /// The answer of the reviewer, with a panic turned into an error.
+    ///
+    /// The reviewer is shared, so a panic could leave it half-changed; it is
+    /// asked again all the same, because its state is replaced whole and never
+    /// edited in place.
+    async fn judge(
+        &self,
+        endpoint: Endpoint,
+        body: ReviewBody,
+    ) -> Result<(Answer, Charge), RequestError> {
+        let ReviewBody {
+            bytes,
+            charge,
+            deadline,
+        } = body;
+        // Called inside the future, so that a panic before its first await counts.
+        let review = async { self.reviewer.review(endpoint, &bytes, deadline.at()).await };
+        let Ok(reviewed) = AssertUnwindSafe(review).catch_unwind().await else {
+            self.metrics.panicked();
+            tracing::error!(
+                endpoint = endpoint.name(),
+                bytes = bytes.len(),
+                "A review ended in a panic, which is a bug; the request was answered with 500."
+            );
+            return Err(RequestError::Panic);
+        };
+        Ok((reviewed.map_err(RequestError::Malformed)?, charge))
+    }
+}
