@@ -111,7 +111,11 @@ async fn four_reviews_that_are_all_facts_take_less_than_64_mib_more() {
     let rules = list("a").replace(['[', ']'], "\"");
     let cases = [
         // What decides nothing takes nothing, however much there is of it.
-        ("/spec/template/spec/containers", list("{}"), "rolling-update-overlap: "),
+        (
+            "/spec/template/spec/containers",
+            list("{}"),
+            "rolling-update-overlap: ",
+        ),
         ("/spec/template/spec/tolerations", list("{}"), CUT),
         ("/spec/template/spec/volumes", claim, "unresolved-claim: "),
         ("/metadata/name", long.clone(), ""),

@@ -144,6 +144,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
             view: Arc::clone(&view),
             effective: policy.effective(),
             client: cluster("--admission-policies").await?.0,
+            metrics: metrics.clone(),
         }),
         false => None,
     };

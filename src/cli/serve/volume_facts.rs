@@ -30,6 +30,8 @@ use serde_json::{Value, json};
 use source::informer::{Fitness, Informer};
 use tokio::time::{Instant, interval, sleep};
 
+use webhook::server::Metrics;
+
 use super::view::FactSource;
 
 /// The name of the object in each namespace, which the policies' bindings name too.
@@ -57,6 +59,7 @@ pub(super) struct FactsWriter {
     pub(super) view: Arc<FactSource>,
     pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
     pub(super) client: Client,
+    pub(super) metrics: Metrics,
 }
 
 /// The `spec` of each VolumeFacts object in the cluster, by namespace.
@@ -101,6 +104,7 @@ impl FactsWriter {
             for change in changes {
                 ticks.tick().await;
                 let result = change.write(&self.client).await;
+                self.metrics.volume_facts.written(result.is_ok());
                 let reason = result.err().map(|error| error.to_string());
                 if let Some(reason) = reason.as_ref().filter(|it| trouble.as_ref() != Some(it)) {
                     tracing::warn!(
@@ -130,6 +134,8 @@ impl FactsWriter {
                 wanted.insert(namespace.to_string(), object(&namespace, &facts));
             }
         }
+        let too_large = wanted.values().filter(|it| is_left_out(it)).count();
+        self.metrics.volume_facts.set_too_large(too_large);
         let gone = written.keys().filter(|it| !wanted.contains_key(*it));
         let mut changes: Vec<Change> = gone
             .map(|namespace| Change {
@@ -174,6 +180,11 @@ fn members(view: engine::snapshot::View<'_>) -> Members {
         }
     }
     members
+}
+
+/// Whether the object holds no facts because they are too large.
+fn is_left_out(object: &Value) -> bool {
+    object.pointer("/status/message").is_some()
 }
 
 /// The object that holds the facts, or says why it does not.

@@ -125,8 +125,8 @@ impl<'a> WaitingPod<'a> {
             AttachConstraint::SinglePod => true,
             AttachConstraint::Exclusive { .. } => !is_here || self.stranded,
             AttachConstraint::Free | AttachConstraint::Driver(_) => {
- self.mislabelled().is_some() || self.refuses_second_mount()
- },
+                self.mislabelled().is_some() || self.refuses_second_mount()
+            }
             AttachConstraint::Unknown(_) => self.said.is_some() || self.refusal().is_some(),
         }
     }
@@ -231,8 +231,7 @@ impl<'a> WaitingPod<'a> {
             matches!(
                 self.used.attach_constraint,
                 AttachConstraint::Free | AttachConstraint::Driver(_)
-            )
-                && ATTACHED_ELSEWHERE.is_in(refused)
+            ) && ATTACHED_ELSEWHERE.is_in(refused)
         })
     }
 

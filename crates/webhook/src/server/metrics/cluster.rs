@@ -52,6 +52,40 @@ impl EventMetrics {
     }
 }
 
+/// The facts that `--admission-policies` writes.
+#[derive(Clone, Debug)]
+pub struct VolumeFactsMetrics {
+    writes: Family<ResultLabels, Counter>,
+    too_large: Gauge,
+}
+
+impl VolumeFactsMetrics {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        Self {
+            writes: metric(
+                registry,
+                "volume_facts_writes",
+                "Writes of VolumeFacts objects, by result",
+            ),
+            too_large: metric(
+                registry,
+                "volume_facts_too_large",
+                "Namespaces whose facts are too large to be written",
+            ),
+        }
+    }
+
+    /// Counts a write.
+    pub fn written(&self, succeeded: bool) {
+        self.writes.get_or_create(&result(succeeded)).inc();
+    }
+
+    /// Sets how many namespaces have more facts than one object holds.
+    pub fn set_too_large(&self, count: usize) {
+        self.too_large.set(whole(count));
+    }
+}
+
 /// A node from which nothing is heard while volumes are attached to it.
 #[derive(Clone, Debug)]
 pub struct SilentNode<'a> {

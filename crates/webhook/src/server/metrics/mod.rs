@@ -25,7 +25,9 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Metric, Registry};
 
-pub use cluster::{EventMetrics, SilentNode, SilentNodeMetrics, ViewGauges, ViewMetrics};
+pub use cluster::{
+    EventMetrics, SilentNode, SilentNodeMetrics, ViewGauges, ViewMetrics, VolumeFactsMetrics,
+};
 pub(super) use connections::ConnectionMetrics;
 pub use reloads::{ExpiryMetrics, ReloadMetrics};
 pub(super) use requests::RequestMetrics;
@@ -50,6 +52,8 @@ pub struct Metrics {
     pub expiry: ExpiryMetrics,
     /// Events.
     pub events: EventMetrics,
+    /// What `--admission-policies` writes.
+    pub volume_facts: VolumeFactsMetrics,
     /// What `--fence-advice` finds.
     pub silent_nodes: SilentNodeMetrics,
     /// The cache of the cluster.
@@ -86,6 +90,7 @@ impl Metrics {
             certificate: ReloadMetrics::register(all, "certificate", "the certificate"),
             expiry: ExpiryMetrics::register(all),
             events: EventMetrics::register(all),
+            volume_facts: VolumeFactsMetrics::register(all),
             silent_nodes: SilentNodeMetrics::register(all),
             view: ViewMetrics::register(all),
             registry: Arc::new(registry),
