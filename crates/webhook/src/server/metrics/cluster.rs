@@ -61,12 +61,14 @@ pub struct VolumeFactsMetrics {
 
 impl VolumeFactsMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
+        let writes = metric(
+            registry,
+            "volume_facts_writes",
+            "Writes of VolumeFacts objects, by result",
+        );
+        create_results(&writes);
         Self {
-            writes: metric(
-                registry,
-                "volume_facts_writes",
-                "Writes of VolumeFacts objects, by result",
-            ),
+            writes,
             too_large: metric(
                 registry,
                 "volume_facts_too_large",
