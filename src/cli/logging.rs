@@ -1,7 +1,7 @@
 //! Where log lines go and what they look like.
 
 use std::fmt::{self, Debug};
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::panic::{self, PanicHookInfo};
 
 use clap::{Args, ValueEnum};
@@ -55,12 +55,35 @@ impl LogOptions {
         match self.log_format {
             LogFormat::Text => filter.with(lines).try_init()?,
             LogFormat::Json => {
-                let lines = lines.fmt_fields(JsonFields::new());
+                let lines = lines.fmt_fields(JsonFields::new()).map_writer(Escaping);
                 filter.with(lines.json().flatten_event(true)).try_init()?;
             }
         }
         panic::set_hook(Box::new(log_panic));
         Ok(())
+    }
+}
+
+/// Makes each line of JSON safe to print.
+struct Escaping<M>(M);
+
+impl<'w, M: MakeWriter<'w>> MakeWriter<'w> for Escaping<M> {
+    type Writer = Escaping<M::Writer>;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        Escaping(self.0.make_writer())
+    }
+}
+
+impl<W: Write> Write for Escaping<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let json = String::from_utf8_lossy(line);
+        self.0.write_all(safe::json_escaped(&json).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -93,7 +116,6 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
     use std::sync::mpsc::{Sender, channel};
 
     use super::*;
@@ -109,6 +131,18 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn no_name_of_a_json_line_is_more_than_text() {
+        let (log, written) = channel();
+        let name = "web\u{9b}2J\u{202e}";
+        let line = serde_json::json!({"object": name}).to_string() + "\n";
+        let writer = Escaping(move || Log(log.clone()));
+        writer.make_writer().write_all(line.as_bytes()).unwrap();
+        drop(writer);
+        let written = String::from_utf8(written.iter().flatten().collect()).unwrap();
+        assert_eq!(written, "{\"object\":\"web\\u009b2J\\u202e\"}\n");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Tests, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Located, Place, Report, Severity};
+use super::{Located, Place, Report, Severity, Unread};
 
 /// The suite of objects that came from no file.
 const CLUSTER: &str = "cluster";
@@ -16,15 +16,8 @@ const CLUSTER: &str = "cluster";
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let mut suites: BTreeMap<&str, Vec<TestCase>> = BTreeMap::new();
     for unread in &report.unread {
-        let name = match unread.at {
-            Some((line, column)) => format!("{}:{line}:{column}", unread.file),
-            None => unread.file.clone(),
-        };
-        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-        status.set_type("unreadable");
-        status.set_description(unread.message.as_str());
         let cases = suites.entry(&unread.file).or_default();
-        cases.push(case(name, &unread.file, status));
+        cases.push(unreadable(unread));
     }
     let mut reported: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for located in &report.findings {
@@ -74,6 +67,17 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     let xml = tests.to_string().map_err(io::Error::other)?;
     out.write_all(xml.as_bytes())
+}
+
+fn unreadable(unread: &Unread) -> TestCase {
+    let name = match unread.at {
+        Some((line, column)) => format!("{}:{line}:{column}", unread.file),
+        None => unread.file.clone(),
+    };
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+    status.set_type("unreadable");
+    status.set_description(unread.message.as_str());
+    case(name, &unread.file, status)
 }
 
 fn file(place: Option<&Place>) -> &str {

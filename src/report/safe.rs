@@ -126,7 +126,14 @@ fn source(text: &str) -> String {
 /// # Errors
 /// The value cannot be put as JSON.
 pub fn json<T: Serialize>(value: &T) -> serde_json::Result<String> {
-    let json = serde_json::to_string_pretty(value)?;
+    let mut json = json_escaped(&serde_json::to_string_pretty(value)?);
+    json.push('\n');
+    Ok(json)
+}
+
+/// The same JSON: what is not safe to print, but for line breaks, is escaped.
+#[must_use]
+pub fn json_escaped(json: &str) -> String {
     let is_unsafe = |at: usize, letter: char| match letter {
         '\n' => false,
         '#' => is_marker(&json[at..]),
@@ -142,8 +149,7 @@ pub fn json<T: Serialize>(value: &T) -> serde_json::Result<String> {
             safe.push(letter);
         }
     }
-    safe.push('\n');
-    Ok(safe)
+    safe
 }
 
 fn clean(text: &mut String) {

@@ -37,52 +37,20 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         Renderer::plain()
     }
     .term_width(style.width);
+    let mut print = |group| writeln!(out, "{}\n", renderer.render(&[group]));
     let findings: Vec<(Severity, &Located)> = report.reported().collect();
     for together in findings.chunk_by(|(_, a), (_, b)| same_object(a, b)) {
-        let (severity, first) = together[0];
-        let finding = &first.finding;
-        let title = format!("{}: {}", finding.object, finding.brief);
-        let mut group = level(severity)
-            .primary_title(title)
-            .id(finding.rule)
-            .elements(first.place.as_ref().map(snippet));
-        group = rendered_from(group, first.place.as_ref());
-        group = group.element(Level::NOTE.message(wrapped(message(first), style.width)));
-        for (number, (severity, other)) in together.iter().enumerate().skip(1) {
-            let before = &together[..number];
-            let is_same = |(as_grave, earlier): &(Severity, &Located)| {
-                as_grave == severity && say_the_same(earlier, other)
-            };
-            if before.iter().any(is_same) {
-                group = group.element(Level::NOTE.message(again(other)));
-                continue;
-            }
-            let also = format!(
-                "{}[{}] too: {}",
-                severity.name(),
-                other.finding.rule,
-                message(other)
-            );
-            group = group.element(Level::NOTE.message(wrapped(&also, style.width)));
-        }
-        let names = remedy_names(together.iter().map(|(_, located)| *located));
-        if !names.is_empty() {
-            let help = format!("remedies: {}", names.join(", "));
-            group = group.element(Level::HELP.message(help));
-        }
-        writeln!(out, "{}\n", renderer.render(&[group]))?;
+        print(block(together, style))?;
     }
     for (reason, located) in report.suppressed() {
         let finding = &located.finding;
         let title = format!("{}: {}: {reason}", finding.object, finding.rule);
         let group = Level::INFO.with_name("suppressed").primary_title(title);
-        let group = Group::with_title(group).elements(located.place.as_ref().map(origin));
-        writeln!(out, "{}\n", renderer.render(&[group]))?;
+        print(Group::with_title(group).elements(located.place.as_ref().map(origin)))?;
     }
     for notice in &report.notices {
-        let group = Group::with_title(Level::WARNING.primary_title(notice.sentence()))
-            .elements(notice.place.as_ref().map(origin));
-        writeln!(out, "{}\n", renderer.render(&[group]))?;
+        let group = Group::with_title(Level::WARNING.primary_title(notice.sentence()));
+        print(group.elements(notice.place.as_ref().map(origin)))?;
     }
     for unopened in &report.unopened {
         writeln!(out, "{}", words::unopened(unopened))?;
@@ -91,6 +59,38 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// The findings on one object, of which there is at least one.
+fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
+    let (severity, first) = together[0];
+    let finding = &first.finding;
+    let title = format!("{}: {}", finding.object, finding.brief);
+    let mut group = level(severity)
+        .primary_title(title)
+        .id(finding.rule)
+        .elements(first.place.as_ref().map(snippet));
+    group = rendered_from(group, first.place.as_ref());
+    group = group.element(Level::NOTE.message(wrapped(message(first), style.width)));
+    for (number, (severity, other)) in together.iter().enumerate().skip(1) {
+        let is_same = |(as_grave, earlier): &(Severity, &Located)| {
+            as_grave == severity && say_the_same(earlier, other)
+        };
+        let note = if together[..number].iter().any(is_same) {
+            again(other)
+        } else {
+            let (severity, rule) = (severity.name(), other.finding.rule);
+            let also = format!("{severity}[{rule}] too: {}", message(other));
+            wrapped(&also, style.width)
+        };
+        group = group.element(Level::NOTE.message(note));
+    }
+    let names = remedy_names(together.iter().map(|(_, located)| *located));
+    if names.is_empty() {
+        return group;
+    }
+    let help = format!("remedies: {}", names.join(", "));
+    group.element(Level::HELP.message(help))
 }
 
 /// Whether two findings are about one object of one file.

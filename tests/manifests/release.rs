@@ -72,8 +72,20 @@ fn archives_hold_what_their_papers_say() {
                 .arg(at.join(archive))
                 .current_dir(&unpacked),
         );
+        let licences = fs::read_to_string(unpacked.join("THIRD-PARTY-LICENSES")).unwrap();
+        for package in packages.iter().filter(|it| it["name"] == "rustls") {
+            let version = package["versionInfo"].as_str().unwrap();
+            let (_, text) = licences
+                .split_once(&format!("==== rustls {version} ("))
+                .unwrap();
+            assert!(
+                text.contains("Permission is hereby granted"),
+                "no text for rustls"
+            );
+        }
         for file in [
             "LICENSE",
+            &format!("{release}.spdx.json"),
             "man/multi-attach-guard-check.1",
             "completions/multi-attach-guard.bash",
         ] {

@@ -66,67 +66,22 @@ pub(super) fn of(located: &Located) -> Markup {
         }
         _ => (finding.object.name.as_str(), others.next()),
     };
-    let [old, new] = generations(name);
-    let before = || {
-        Frame::new(
-            "Before a rollout, the pod runs where the volume is attached.",
-            0,
-        )
-        .pod(&old, PodState::Runs, 0)
-    };
-    let started = || {
-        Frame::new(
-            "The rollout starts the new pod first, and the scheduler may choose another node.",
-            0,
-        )
-        .pod(&old, PodState::Runs, 0)
-        .pod(&new, PodState::Waits, 1)
-    };
-    let (title, steps) = match (finding.outcome, other) {
-        (Outcome::Deadlock, _) => (
-            "What a rollout does",
-            vec![
-                before(),
-                started(),
-                Frame::new(
-                    "The old pod stays until the new one is ready, and the new one waits for the volume: the rollout never ends.",
-                    0,
-                )
-                .pod(&old, PodState::Runs, 0)
-                .pod(&new, PodState::Waits, 1),
-            ],
-        ),
-        (Outcome::Delay, None) => (
-            "What a rollout does",
-            vec![
-                before(),
-                started(),
-                Frame::new("The old pod is gone; the volume follows, and the new pod runs.", 1)
-                    .pod(&new, PodState::Runs, 1),
-            ],
-        ),
-        (Outcome::Delay | Outcome::Stuck, Some(other)) => (
-            "What happens when both run",
-            vec![
-                Frame::new("The first one runs where the volume is attached.", 0)
-                    .pod(other, PodState::Runs, 0),
-                Frame::new(
-                    if finding.outcome == Outcome::Stuck {
-                        "The other one, on another node, never starts while the first one runs."
-                    } else {
-                        "The other one, on another node, waits until the first one is done."
-                    },
-                    0,
-                )
-                .pod(other, PodState::Runs, 0)
-                .pod(name, PodState::Waits, 1),
-            ],
-        ),
+    let outcome = finding.outcome;
+    let (title, steps) = match (outcome, other) {
+        (Outcome::Deadlock, _) | (Outcome::Delay, None) => {
+            ("What a rollout does", rollout(name, outcome))
+        }
+        (Outcome::Delay | Outcome::Stuck, Some(other)) => {
+            ("What happens when both run", both(other, name, outcome))
+        }
         (Outcome::Stuck, None) => (
             "What happens to the pods",
             vec![
-                Frame::new("The first pod runs where the volume is attached.", 0)
-                    .pod(name, PodState::Runs, 0),
+                Frame::new("The first pod runs where the volume is attached.", 0).pod(
+                    name,
+                    PodState::Runs,
+                    0,
+                ),
                 Frame::new("A pod on another node never starts.", 0)
                     .pod(name, PodState::Runs, 0)
                     .pod(name, PodState::Waits, 1),
@@ -135,6 +90,56 @@ pub(super) fn of(located: &Located) -> Markup {
         _ => return html! {},
     };
     strip(title, located, &steps)
+}
+
+/// A rollout that starts the new pod on another node.
+fn rollout(name: &str, outcome: Outcome) -> Vec<Frame> {
+    let [old, new] = generations(name);
+    let side_by_side = |caption| {
+        Frame::new(caption, 0)
+            .pod(&old, PodState::Runs, 0)
+            .pod(&new, PodState::Waits, 1)
+    };
+    vec![
+        Frame::new(
+            "Before a rollout, the pod runs where the volume is attached.",
+            0,
+        )
+        .pod(&old, PodState::Runs, 0),
+        side_by_side(
+            "The rollout starts the new pod first, and the scheduler may choose another node.",
+        ),
+        if outcome == Outcome::Deadlock {
+            side_by_side(
+                "The old pod stays until the new one is ready, and the new one waits for the volume: the rollout never ends.",
+            )
+        } else {
+            Frame::new(
+                "The old pod is gone; the volume follows, and the new pod runs.",
+                1,
+            )
+            .pod(&new, PodState::Runs, 1)
+        },
+    ]
+}
+
+/// Two workloads on two nodes.
+fn both(first: &str, second: &str, outcome: Outcome) -> Vec<Frame> {
+    let caption = if outcome == Outcome::Stuck {
+        "The other one, on another node, never starts while the first one runs."
+    } else {
+        "The other one, on another node, waits until the first one is done."
+    };
+    vec![
+        Frame::new("The first one runs where the volume is attached.", 0).pod(
+            first,
+            PodState::Runs,
+            0,
+        ),
+        Frame::new(caption, 0)
+            .pod(first, PodState::Runs, 0)
+            .pod(second, PodState::Waits, 1),
+    ]
 }
 
 /// What comes of it with the remedy; nothing where a picture would say no more.
