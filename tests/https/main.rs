@@ -254,7 +254,7 @@ async fn ready_when_every_condition_is() {
 #[tokio::test]
 async fn series_exist_before_the_first_event() {
     let server = start(options()).await;
-    let view = server.metrics.view("persistentvolumeclaims");
+    let view = server.metrics.view.resource("persistentvolumeclaims");
     let zero = [
         r#"reviews_total{endpoint="mutate",kind="Deployment",operation="update",dry_run="false",decision="patched"}"#,
         r#"reviews_total{endpoint="validate",kind="Deployment",operation="create",dry_run="false",decision="unreadable"}"#,

@@ -71,7 +71,9 @@ async fn a_swapped_secret_is_served_and_a_bad_one_is_not() {
     let follower = tokio::spawn(async move {
         files
             .follow(SOON, &followed, |attempt| {
-                metrics.certificate_reloaded(attempt.is_ok(), Timestamp::now());
+                metrics
+                    .certificate
+                    .reloaded(attempt.is_ok(), Timestamp::now());
             })
             .await;
     });

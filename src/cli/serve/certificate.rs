@@ -54,8 +54,8 @@ pub(super) async fn open(
         }
         _ => (self_signed(options)?, CertificateSource::SelfSigned),
     };
-    metrics.set_certificate_read(Timestamp::now());
-    metrics.set_certificate_expiry(pair.not_after());
+    metrics.certificate.set_read(Timestamp::now());
+    metrics.expiry.set_certificate(pair.not_after());
     Ok((Arc::new(Certificates::new(pair)), source))
 }
 
@@ -78,9 +78,11 @@ pub(super) async fn follow(
     metrics: &Metrics,
 ) -> Infallible {
     let reloaded = |expires: Option<Timestamp>| {
-        metrics.certificate_reloaded(expires.is_some(), Timestamp::now());
+        metrics
+            .certificate
+            .reloaded(expires.is_some(), Timestamp::now());
         if let Some(expires) = expires {
-            metrics.set_certificate_expiry(expires);
+            metrics.expiry.set_certificate(expires);
         }
     };
     match source {
@@ -88,7 +90,7 @@ pub(super) async fn follow(
             let attempted = |attempt: Result<&Served, &ManagedError>| {
                 reloaded(attempt.ok().map(|served| served.pair.not_after()));
                 if let Ok(served) = attempt {
-                    metrics.set_certificate_authority_expiry(served.authority_not_after);
+                    metrics.expiry.set_authority(served.authority_not_after);
                 }
             };
             certificate

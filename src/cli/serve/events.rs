@@ -30,7 +30,9 @@ pub(super) async fn open(
     options: &ServeOptions,
     metrics: &Metrics,
 ) -> Result<Option<(Events, Queue)>, ServeError> {
-    metrics.expect_events(EventResult::ALL.map(EventResult::name));
+    metrics
+        .events
+        .expect(EventResult::ALL.map(EventResult::name));
     let option = match (options.events, options.fence_advice) {
         (true, _) => "--events",
         (false, true) => "--fence-advice",
@@ -49,7 +51,7 @@ pub(super) async fn open(
 pub(super) async fn record(queue: Option<Queue>, metrics: &Metrics) -> Infallible {
     match queue {
         Some(Queue { untold, client }) => {
-            let told = |told: EventResult| metrics.event(told.name());
+            let told = |told: EventResult| metrics.events.count(told.name());
             untold.record(client, told).await
         }
         None => std::future::pending().await,
@@ -68,7 +70,7 @@ impl Events {
     pub(super) fn leave(&self, occurrence: Occurrence) -> bool {
         let is_kept = self.teller.tell(occurrence);
         if !is_kept {
-            self.metrics.event(EventResult::Dropped.name());
+            self.metrics.events.count(EventResult::Dropped.name());
         }
         is_kept
     }

@@ -65,7 +65,7 @@ pub(super) async fn follow(advisor: Option<Advisor>) -> Infallible {
     loop {
         sleep(INTERVAL).await;
         let looked = advisor.look(live).await;
-        advisor.metrics.fence_advice(looked.is_ok());
+        advisor.metrics.silent_nodes.looked(looked.is_ok());
         trouble = match looked {
             Ok(advice) => {
                 history.tell(&advice, advisor);
@@ -133,17 +133,17 @@ struct History {
 impl History {
     fn tell(&mut self, advice: &[FenceAdvice], advisor: &Advisor) {
         let metrics = &advisor.metrics;
-        metrics.set_silent_nodes(advice.len());
+        metrics.silent_nodes.set_count(advice.len());
         let shown = &advice[..advice.len().min(MOST_NODES)];
         self.nodes.retain(|name| {
             let stays = shown.iter().any(|silent| silent.node == *name);
             if !stays {
-                metrics.forget_silent_node(name);
+                metrics.silent_nodes.forget(name);
             }
             stays
         });
         for silent in shown {
-            metrics.set_silent_node(&SilentNode {
+            metrics.silent_nodes.set(&SilentNode {
                 name: &silent.node,
                 volumes: silent.volumes.len(),
                 waiting: silent.waiting.len(),

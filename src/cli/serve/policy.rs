@@ -62,9 +62,9 @@ impl CurrentPolicy {
         let Some(file) = self.file else {
             return std::future::pending().await;
         };
-        metrics.set_policy_read(Timestamp::now());
+        metrics.policy.set_read(Timestamp::now());
         let attempted = |attempt: Result<&EffectivePolicy, &PolicyFileError>| {
-            metrics.policy_reloaded(attempt.is_ok(), Timestamp::now());
+            metrics.policy.reloaded(attempt.is_ok(), Timestamp::now());
             self.health.0.store(attempt.is_err(), Ordering::Relaxed);
         };
         file.follow(INTERVAL, &self.effective, attempted).await

@@ -106,7 +106,7 @@ impl FactSource {
                 Self::Live(live, _) => {
                     gauge(&live.statuses(), &metrics);
                     for (result, count) in live.late_lookups() {
-                        metrics.set_view_late_lookups(result, count);
+                        metrics.view.set_late_lookups(result, count);
                     }
                     condition(live.fitness())
                 }
@@ -137,9 +137,9 @@ fn condition(fitness: Fitness) -> Readiness {
 
 fn gauge(statuses: &[KindStatus], metrics: &Metrics) {
     let connected = |status: &KindStatus| matches!(status.link, Link::Connected { .. });
-    metrics.set_view_connected(statuses.iter().all(connected));
+    metrics.view.set_connected(statuses.iter().all(connected));
     for status in statuses {
-        let gauges: ViewGauges = metrics.view(status.resource);
+        let gauges: ViewGauges = metrics.view.resource(status.resource);
         gauges.set_synced(status.synced);
         gauges.set_objects(status.objects);
         if let Some(at) = status.last_event {

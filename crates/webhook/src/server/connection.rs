@@ -26,7 +26,7 @@ use super::connections::{Activity, Connection, ConnectionGuard, Connections};
 use super::drain::DrainedBody;
 use super::limits::Limits;
 use super::memory::MemoryLimit;
-use super::metrics::Metrics;
+use super::metrics::ConnectionMetrics;
 use super::tls::OwnHandshake;
 
 /// Received and not yet read bytes that one HTTP/1.1 connection may hold,
@@ -109,7 +109,7 @@ pub(super) struct Https {
     own_handshake: OwnHandshake,
     limits: Limits,
     lifetime: Lifetime,
-    metrics: Metrics,
+    metrics: ConnectionMetrics,
     warned: Mutex<Option<Instant>>,
 }
 
@@ -120,7 +120,7 @@ impl Https {
         own_handshake: OwnHandshake,
         limits: Limits,
         lifetime: Lifetime,
-        metrics: Metrics,
+        metrics: ConnectionMetrics,
     ) -> Self {
         Self {
             router,

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::memory::Charge;
-use super::metrics::{Held, Metrics};
+use super::metrics::{ConnectionMetrics, Held};
 
 /// The connections of one listener.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct Connections {
     limit: usize,
     per_peer: usize,
     /// `None` for the admin port, whose connections are not counted.
-    metrics: Option<Metrics>,
+    metrics: Option<ConnectionMetrics>,
     open: Mutex<Open>,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct ConnectionGuard {
 }
 
 impl Connections {
-    pub(super) fn new(limit: usize, per_peer: usize, metrics: Option<Metrics>) -> Self {
+    pub(super) fn new(limit: usize, per_peer: usize, metrics: Option<ConnectionMetrics>) -> Self {
         Self {
             limit: limit.max(1),
             per_peer: per_peer.max(1),
@@ -87,7 +87,7 @@ impl Connections {
         let mut open = self.open();
         if !self.make_room(&open, peer) {
             if let Some(metrics) = &self.metrics {
-                metrics.connection_refused();
+                metrics.refused();
             }
             return None;
         }
@@ -105,7 +105,7 @@ impl Connections {
             connections: Arc::clone(self),
             number,
             connection,
-            _counted: self.metrics.as_ref().map(Metrics::connection_opened),
+            _counted: self.metrics.as_ref().map(ConnectionMetrics::opened),
         })
     }
 
@@ -146,7 +146,7 @@ impl Connections {
     /// Counts a connection that had to make room.
     fn displaced(&self) {
         if let Some(metrics) = &self.metrics {
-            metrics.connection_displaced();
+            metrics.displaced();
         }
     }
 

@@ -219,7 +219,7 @@ impl Server {
             metrics: metrics.clone(),
             limits,
         };
-        let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.clone()));
+        let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.requests));
         let lifetime = Lifetime::new(&limits, Some(reviews.memory.clone()));
         let https = Arc::new(Https::new(
             router(reviews),
@@ -227,13 +227,13 @@ impl Server {
             own_handshake,
             limits,
             lifetime,
-            metrics.clone(),
+            metrics.connections.clone(),
         ));
 
         let connections = Arc::new(Connections::new(
             limits.connections,
             limits.connections_per_peer,
-            Some(metrics),
+            Some(metrics.connections),
         ));
         let (stop, stopped) = oneshot::channel();
         let open = Arc::clone(&connections);

@@ -31,5 +31,8 @@ mod tls;
 pub use health::{HealthSource, HealthState, Readiness};
 pub use lifecycle::{Options, Server, ServerError, Shutdown, Stopped};
 pub use limits::Limits;
-pub use metrics::{Metrics, SilentNode, ViewGauges};
+pub use metrics::{
+    EventMetrics, ExpiryMetrics, Metrics, ReloadMetrics, SilentNode, SilentNodeMetrics, ViewGauges,
+    ViewMetrics,
+};
 pub use review::Reviewer;

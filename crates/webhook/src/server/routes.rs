@@ -24,7 +24,7 @@ use super::connections::in_flight;
 use super::error::{Reason, RequestError};
 use super::limits::Limits;
 use super::memory::{Charge, MemoryLimit};
-use super::metrics::Metrics;
+use super::metrics::RequestMetrics;
 use super::review::Reviewer;
 use crate::admission::{Answer, Endpoint};
 
@@ -38,7 +38,7 @@ pub(super) struct Reviews<R> {
     pub(super) limits: Limits,
     pub(super) memory: MemoryLimit,
     reviewer: R,
-    metrics: Metrics,
+    metrics: RequestMetrics,
     /// Slots to judge a review in.
     slots: Arc<Semaphore>,
     /// The same for reviews above [`INLINE`].
@@ -46,7 +46,7 @@ pub(super) struct Reviews<R> {
 }
 
 impl<R: Reviewer> Reviews<R> {
-    pub(super) fn new(reviewer: R, limits: Limits, metrics: Metrics) -> Self {
+    pub(super) fn new(reviewer: R, limits: Limits, metrics: RequestMetrics) -> Self {
         let slots = |count: usize| {
             let count = count.clamp(1, Semaphore::MAX_PERMITS);
             Arc::new(Semaphore::new(count))
@@ -105,7 +105,7 @@ async fn observe<R: Reviewer>(
     let metrics = &reviews.metrics;
     let path = request.uri().path().strip_prefix('/');
     let endpoint = Endpoint::ALL.into_iter().find(|it| path == Some(it.name()));
-    let _in_flight = endpoint.map(|_| metrics.request_started());
+    let _in_flight = endpoint.map(|_| metrics.started());
     let mut response = next.run(request).await;
     if let Some(Reason(reason)) = response.extensions_mut().remove() {
         metrics.refused(reason);
@@ -119,7 +119,7 @@ async fn observe<R: Reviewer>(
         }
     }
     if let Some(endpoint) = endpoint {
-        metrics.request_ended(endpoint, started.elapsed());
+        metrics.ended(endpoint, started.elapsed());
     }
     response
 }

@@ -1,0 +1,236 @@
+//! What the server follows in the cluster, and what it reports there.
+
+use std::sync::atomic::Ordering;
+
+use jiff::Timestamp;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::{ResultLabels, Time, create_results, metric, result};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ResourceLabels {
+    resource: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct NodeLabels {
+    node: String,
+}
+
+/// A count as a gauge takes it.
+fn whole(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Events, by what became of them.
+#[derive(Clone, Debug)]
+pub struct EventMetrics(Family<ResultLabels, Counter>);
+
+impl EventMetrics {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        Self(metric(
+            registry,
+            "events",
+            "What was to be told in an Event, by what became of it",
+        ))
+    }
+
+    /// Makes the series of what may become of an Event, one for each of `results`.
+    pub fn expect(&self, results: impl IntoIterator<Item = &'static str>) {
+        for result in results {
+            drop(self.0.get_or_create(&ResultLabels { result }));
+        }
+    }
+
+    /// Counts what became of an Event.
+    pub fn count(&self, result: &'static str) {
+        self.0.get_or_create(&ResultLabels { result }).inc();
+    }
+}
+
+/// A node from which nothing is heard while volumes are attached to it.
+#[derive(Clone, Debug)]
+pub struct SilentNode<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How many volumes it holds.
+    pub volumes: usize,
+    /// How many pods wait for them.
+    pub waiting: usize,
+    /// When its Lease was last renewed; `None` where it has none.
+    pub last_renewed: Option<Timestamp>,
+}
+
+/// What `--fence-advice` finds.
+#[derive(Clone, Debug)]
+pub struct SilentNodeMetrics {
+    looks: Family<ResultLabels, Counter>,
+    count: Gauge,
+    volumes: Family<NodeLabels, Gauge>,
+    waiting_pods: Family<NodeLabels, Gauge>,
+    last_renewal: Family<NodeLabels, Time>,
+}
+
+impl SilentNodeMetrics {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            looks: metric(
+                registry,
+                "fence_advice_looks",
+                "Times --fence-advice looked for silent nodes with volumes, by result",
+            ),
+            count: metric(
+                registry,
+                "silent_nodes",
+                "Nodes from which nothing is heard while volumes are attached to them that no \
+                 other node can have meanwhile; 0 without --fence-advice",
+            ),
+            volumes: metric(
+                registry,
+                "silent_node_volumes",
+                "Volumes attached to a node from which nothing is heard",
+            ),
+            waiting_pods: metric(
+                registry,
+                "silent_node_waiting_pods",
+                "Pods that wait for volumes of a node from which nothing is heard",
+            ),
+            last_renewal: metric(
+                registry,
+                "silent_node_last_renewal_timestamp_seconds",
+                "When a silent node last renewed its Lease",
+            ),
+        };
+        create_results(&metrics.looks);
+        metrics
+    }
+
+    /// Counts a look for silent nodes that succeeded, or did not.
+    pub fn looked(&self, succeeded: bool) {
+        self.looks.get_or_create(&result(succeeded)).inc();
+    }
+
+    /// Sets how many nodes hold volumes while nothing is heard of them.
+    pub fn set_count(&self, count: usize) {
+        self.count.set(whole(count));
+    }
+
+    /// Makes the series of such a node, or brings them up to date.
+    pub fn set(&self, node: &SilentNode<'_>) {
+        let labels = NodeLabels {
+            node: node.name.to_owned(),
+        };
+        self.volumes.get_or_create(&labels).set(whole(node.volumes));
+        self.waiting_pods
+            .get_or_create(&labels)
+            .set(whole(node.waiting));
+        if let Some(at) = node.last_renewed {
+            self.last_renewal.get_or_create(&labels).set(at);
+        }
+    }
+
+    /// Ends the series of a node that is heard of again, or holds nothing any more.
+    pub fn forget(&self, name: &str) {
+        let labels = NodeLabels {
+            node: name.to_owned(),
+        };
+        self.volumes.remove(&labels);
+        self.waiting_pods.remove(&labels);
+        self.last_renewal.remove(&labels);
+    }
+}
+
+/// The cache of the cluster.
+#[derive(Clone, Debug)]
+pub struct ViewMetrics {
+    connected: Gauge,
+    synced: Family<ResourceLabels, Gauge>,
+    objects: Family<ResourceLabels, Gauge>,
+    last_event: Family<ResourceLabels, Time>,
+    late_lookups: Family<ResultLabels, Counter>,
+}
+
+/// The gauges of one resource in the cache.
+#[derive(Clone, Debug)]
+pub struct ViewGauges {
+    synced: Gauge,
+    objects: Gauge,
+    last_event: Time,
+}
+
+impl ViewMetrics {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        Self {
+            connected: metric(
+                registry,
+                "view_connected",
+                "1 while the API server answers, 0 while the cache answers alone",
+            ),
+            synced: metric(
+                registry,
+                "view_synced",
+                "1 once every object of the resource was seen",
+            ),
+            objects: metric(
+                registry,
+                "view_objects",
+                "Objects of the resource held in memory",
+            ),
+            last_event: metric(
+                registry,
+                "view_last_event_timestamp_seconds",
+                "When the API server was last heard of about the resource",
+            ),
+            late_lookups: metric(
+                registry,
+                "view_late_lookups",
+                "Objects asked of the API server by name, because the cache lacked them or might \
+                 have been behind, by result",
+            ),
+        }
+    }
+
+    /// Sets whether the API server answers.
+    pub fn set_connected(&self, connected: bool) {
+        self.connected.set(i64::from(connected));
+    }
+
+    /// Sets how many objects were looked up at the API server so far with that result.
+    pub fn set_late_lookups(&self, result: &'static str, count: u64) {
+        let counter = self
+            .late_lookups
+            .get_or_create_owned(&ResultLabels { result });
+        counter.inner().store(count, Ordering::Relaxed);
+    }
+
+    /// The gauges of one resource, such as `persistentvolumeclaims`.
+    pub fn resource(&self, resource: &'static str) -> ViewGauges {
+        let labels = ResourceLabels { resource };
+        ViewGauges {
+            synced: self.synced.get_or_create_owned(&labels),
+            objects: self.objects.get_or_create_owned(&labels),
+            last_event: self.last_event.get_or_create_owned(&labels),
+        }
+    }
+}
+
+impl ViewGauges {
+    /// Whether the resource was listed in full at least once.
+    pub fn set_synced(&self, synced: bool) {
+        self.synced.set(i64::from(synced));
+    }
+
+    /// How many objects of the resource are held.
+    pub fn set_objects(&self, objects: usize) {
+        self.objects.set(whole(objects));
+    }
+
+    /// When the API server was last heard of about the resource.
+    pub fn set_last_event(&self, at: Timestamp) {
+        self.last_event.set(at);
+    }
+}
