@@ -26,7 +26,9 @@ use super::connections::{Activity, Connection, ConnectionGuard, Connections};
 use super::drain::DrainedBody;
 use super::limits::Limits;
 use super::memory::MemoryLimit;
-use super::metrics::ConnectionMetrics;
+use super::metrics::{ConnectionMetrics, Metrics};
+use super::review::Reviewer;
+use super::routes::{Reviews, router};
 use super::tls::OwnHandshake;
 
 /// Received and not yet read bytes that one HTTP/1.1 connection may hold,
@@ -114,22 +116,22 @@ pub(super) struct Https {
 }
 
 impl Https {
-    pub(super) fn new(
-        router: Router,
+    pub(super) fn new<R: Reviewer>(
+        reviews: Arc<Reviews<R>>,
         tls: ServerConfig,
         own_handshake: OwnHandshake,
-        limits: Limits,
-        lifetime: Lifetime,
-        metrics: ConnectionMetrics,
+        metrics: &Metrics,
     ) -> Self {
+        let limits = reviews.limits;
+        let memory = reviews.memory.clone();
         Self {
-            router,
+            router: router(reviews),
             tls: TlsAcceptor::from(Arc::new(tls)),
             http: http(),
             own_handshake,
             limits,
-            lifetime,
-            metrics,
+            lifetime: Lifetime::new(&limits, Some(memory)),
+            metrics: metrics.connections.clone(),
             warned: Mutex::default(),
         }
     }
