@@ -210,7 +210,7 @@ async fn connections_end_with_a_goodbye_when_idle_or_old() {
                     Err(error) => break error,
                 }
             };
-            // Told to be sent again elsewhere.
+            // The client knows that it may send it again elsewhere.
             let may_be_sent_again = refused.is_canceled() || refused.is_closed();
             assert!(may_be_sent_again, "{case}: {refused:?}");
         }

@@ -370,7 +370,7 @@ pub(crate) async fn send(stream: &mut TlsStream<TcpStream>, bytes: &[u8]) {
 /// Everything up to the end of the connection, which must come.
 pub(crate) async fn read_to_end(stream: &mut TlsStream<TcpStream>) -> String {
     let mut text = Vec::new();
-    // A connection that was cut without a TLS goodbye has ended as well.
+    // A connection that was cut without a TLS close_notify has ended as well.
     let _ = timeout(DEADLINE, stream.read_to_end(&mut text))
         .await
         .expect("the server ends the connection");

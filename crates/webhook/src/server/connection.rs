@@ -47,7 +47,7 @@ const STREAM_WINDOW: u32 = 32 * 1024;
 const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 
 /// Bytes read from a connection at once: a TLS record and its header (RFC 8446, 5.2).
-/// rustls by itself reads 4 KiB, and so asks three times for a review of 10 KiB.
+/// rustls by itself reads 4 KiB, and so takes three reads for a review of 10 KiB.
 const READ: usize = 16 * 1024 + 256 + 5;
 
 /// Bytes in the headers of one HTTP/2 request, each counted with 32 more (RFC 9113, 6.5.2).
@@ -358,9 +358,8 @@ mod tests {
         memory: None,
     };
 
-    /// A request whose response nobody reads: asked to close or not, its connection ends after
-    /// half a minute. Over HTTP/2 a client could otherwise keep it open with one request after
-    /// the other.
+    /// Whether it is closing or not. Over HTTP/2 a client could otherwise keep it open with one
+    /// request after the other.
     #[tokio::test(start_paused = true)]
     async fn what_is_in_flight_keeps_a_connection_open_for_half_a_minute() {
         for is_closing in [false, true] {

@@ -106,7 +106,7 @@ pub enum ServerError {
     },
 }
 
-/// Asks a running [`Server`] to stop. Clones ask the same server.
+/// Stops a running [`Server`]. Clones stop the same server.
 #[derive(Clone, Debug)]
 pub struct Shutdown(Arc<watch::Sender<Phase>>);
 
@@ -134,14 +134,14 @@ impl Shutdown {
                     _ = terminate.recv() => "SIGTERM",
                     _ = interrupt.recv() => "SIGINT",
                 };
-                tracing::info!(signal = name, "A signal asks the server to stop.");
+                tracing::info!(signal = name, "A signal stops the server.");
                 shutdown.request();
             }
         })
     }
 }
 
-/// How a server that was asked to stop came to its end.
+/// How a shutdown ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// Every connection ended by itself.
@@ -191,8 +191,8 @@ impl Server {
     /// Binds both ports and starts to serve them, so a client may connect as
     /// soon as this returns.
     ///
-    /// `certificates` is asked at each handshake, so it may change its mind.
-    /// `sources` are what readiness depends on, beside the server itself.
+    /// `certificates` is consulted at each handshake, so a certificate may change.
+    /// `sources` are what readiness depends on, besides the server itself.
     pub async fn start<R: Reviewer>(
         options: &Options,
         certificates: Arc<dyn ResolvesServerCert>,
@@ -276,7 +276,7 @@ impl Server {
         self.phase.clone()
     }
 
-    /// Serves until asked to stop, then stops in order.
+    /// Serves until a shutdown is requested, then stops in order.
     pub async fn run(mut self) -> Result<Stopped, ServerError> {
         tracing::info!(webhook = %self.listen, admin = %self.admin, "listening");
         let mut phase = self.phase.0.subscribe();
