@@ -1,4 +1,4 @@
-//! Who may ask, where client certificates are asked for.
+//! Which clients are answered where client certificates are required.
 
 use std::fs;
 use std::sync::Arc;

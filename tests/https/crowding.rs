@@ -59,6 +59,37 @@ async fn half_sent_bodies_take_no_slot() {
     }
 }
 
+#[tokio::test]
+async fn what_would_wait_too_long_is_shed() {
+    for limit in ["requests", "slots"] {
+        let mut options = options();
+        match limit {
+            "requests" => options.limits.requests = 1,
+            _ => options.limits.in_flight = 1,
+        }
+        let server = start(options).await;
+        let connection = server.http2().await;
+        let post = async |text: &'static str| {
+            let sent = Sent::whole(Bytes::from_static(text.as_bytes()));
+            let path = "/validate?timeout=200ms";
+            connection.post(path, "application/json", sent).await
+        };
+        let shed = until("there is no room", async || {
+            let (status, text) = post("{}").await.unwrap();
+            status == StatusCode::SERVICE_UNAVAILABLE && text.contains("Too many reviews")
+        });
+        tokio::select! {
+            () = shed => {}
+            answer = post("\"never\"") => panic!("{limit}: {answer:?}"),
+        }
+        // Its client has gone.
+        until("there is room again", async || {
+            post("{}").await.unwrap().0 == StatusCode::OK
+        })
+        .await;
+    }
+}
+
 /// What is shed is sent again at once, so that there are always as many: more than there is
 /// memory for, small ones and some for which the largest body is assumed.
 #[tokio::test]
@@ -179,7 +210,7 @@ async fn connections_end_with_a_goodbye_when_idle_or_old() {
                     Err(error) => break error,
                 }
             };
-            // Told to be sent again elsewhere.
+            // The client knows that it may send it again elsewhere.
             let may_be_sent_again = refused.is_canceled() || refused.is_closed();
             assert!(may_be_sent_again, "{case}: {refused:?}");
         }

@@ -38,7 +38,7 @@ pub(crate) const STRANGER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Says which webhook was called and how long the body was; panics on
-/// `"panic"`, and takes `"no review"` for none.
+/// `"panic"`, takes `"no review"` for none, and never answers `"never"`.
 pub(crate) struct Echo;
 
 impl Reviewer for Echo {
@@ -51,6 +51,9 @@ impl Reviewer for Echo {
         assert_ne!(body, b"\"panic\"", "as asked");
         if body == b"\"no review\"" {
             return Err(MalformedReview::NoRequest);
+        }
+        if body == b"\"never\"" {
+            std::future::pending::<()>().await;
         }
         let said = format!("{} {}", endpoint.name(), body.len());
         Ok(Answer {
@@ -367,7 +370,7 @@ pub(crate) async fn send(stream: &mut TlsStream<TcpStream>, bytes: &[u8]) {
 /// Everything up to the end of the connection, which must come.
 pub(crate) async fn read_to_end(stream: &mut TlsStream<TcpStream>) -> String {
     let mut text = Vec::new();
-    // A connection that was cut without a TLS goodbye has ended as well.
+    // A connection that was cut without a TLS close_notify has ended as well.
     let _ = timeout(DEADLINE, stream.read_to_end(&mut text))
         .await
         .expect("the server ends the connection");

@@ -7,7 +7,7 @@ use crate::running::{DEADLINE, Running, example, serve};
 
 const MIB: usize = 1024 * 1024;
 
-/// The example with `more` beside what its container says, as an update that
+/// The example with `more` as the arguments of its container, as an update that
 /// starts a rollout. The policy repairs, so the object is also patched.
 fn update(more: &str) -> String {
     let mut review = example();
@@ -30,9 +30,9 @@ async fn repairing() -> (Running, tempfile::TempDir) {
     (server, folder)
 }
 
-/// Sends as many of the same review at once. Who is told to send it again does, as a
-/// program that is not optimized may be too slow for all in one caller's time: that changes
-/// what the program holds in nothing.
+/// Sends as many of the same review at once, and those that are shed again: a program that
+/// is not optimized may be too slow for all within one caller's timeout, which does not
+/// change how much memory it takes.
 async fn answers(server: &Running, path: &str, review: &str, count: usize) -> Vec<Value> {
     let path = format!("{path}?timeout=30s");
     let answers = (0..count).map(|_| async {
@@ -132,7 +132,7 @@ async fn four_reviews_that_are_all_facts_take_less_than_64_mib_more() {
     ];
     let server = serve(&[]).await;
     let before = server.peak_memory();
-    for (field, value, told) in cases {
+    for (field, value, expected) in cases {
         let mut review = example();
         let object = &mut review["request"]["object"];
         object["metadata"]["annotations"] = json!({
@@ -147,14 +147,14 @@ async fn four_reviews_that_are_all_facts_take_less_than_64_mib_more() {
             assert_eq!(answer["allowed"], true, "{field}: {answer:.1000}");
             let said = answer.to_string();
             assert!(said.len() < 20_000, "{field}: {} bytes", said.len());
-            assert!(said.contains(told), "{field}: {said}");
+            assert!(said.contains(expected), "{field}: {said}");
         }
         let more = server.peak_memory() - before;
         assert!(more < 64 * MIB, "{field}: {} MiB", more / MIB);
     }
 }
 
-/// As much as is kept of a review, and a hazard told for each entry.
+/// As much as is kept of a review, and a hazard reported for each entry.
 #[tokio::test]
 async fn what_is_told_of_many_hazards_stays_small() {
     let server = serve(&[]).await;

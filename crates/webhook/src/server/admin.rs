@@ -46,8 +46,8 @@ pub(super) struct Admin {
 }
 
 impl Admin {
-    /// Serves the port on a thread of its own until told to stop. What is
-    /// returned hears of the end.
+    /// Serves the port on a thread of its own until `stop`. What is returned resolves at
+    /// the end.
     pub(super) fn spawn(
         self,
         listener: TcpListener,
@@ -74,7 +74,7 @@ impl Admin {
                     Some(serve(stream, guard, router.clone(), lifetime.clone()))
                 };
                 runtime.block_on(accept(listener, connections, stop, serve));
-                // Nobody may wait for it any more.
+                // Perhaps nobody waits for it anymore.
                 let _ = ended.send(());
             })?;
         Ok(end)

@@ -26,7 +26,9 @@ use super::connections::{Activity, Connection, ConnectionGuard, Connections};
 use super::drain::DrainedBody;
 use super::limits::Limits;
 use super::memory::MemoryLimit;
-use super::metrics::ConnectionMetrics;
+use super::metrics::{ConnectionMetrics, Metrics};
+use super::review::Reviewer;
+use super::routes::{Reviews, router};
 use super::tls::OwnHandshake;
 
 /// Received and not yet read bytes that one HTTP/1.1 connection may hold,
@@ -45,7 +47,7 @@ const STREAM_WINDOW: u32 = 32 * 1024;
 const CONNECTION_WINDOW: u32 = STREAMS * STREAM_WINDOW;
 
 /// Bytes read from a connection at once: a TLS record and its header (RFC 8446, 5.2).
-/// rustls by itself reads 4 KiB, and so asks three times for a review of 10 KiB.
+/// rustls by itself reads 4 KiB, and so takes three reads for a review of 10 KiB.
 const READ: usize = 16 * 1024 + 256 + 5;
 
 /// Bytes in the headers of one HTTP/2 request, each counted with 32 more (RFC 9113, 6.5.2).
@@ -114,22 +116,22 @@ pub(super) struct Https {
 }
 
 impl Https {
-    pub(super) fn new(
-        router: Router,
+    pub(super) fn new<R: Reviewer>(
+        reviews: Arc<Reviews<R>>,
         tls: ServerConfig,
         own_handshake: OwnHandshake,
-        limits: Limits,
-        lifetime: Lifetime,
-        metrics: ConnectionMetrics,
+        metrics: &Metrics,
     ) -> Self {
+        let limits = reviews.limits;
+        let memory = reviews.memory.clone();
         Self {
-            router,
+            router: router(reviews),
             tls: TlsAcceptor::from(Arc::new(tls)),
             http: http(),
             own_handshake,
             limits,
-            lifetime,
-            metrics,
+            lifetime: Lifetime::new(&limits, Some(memory)),
+            metrics: metrics.connections.clone(),
             warned: Mutex::default(),
         }
     }
@@ -356,9 +358,8 @@ mod tests {
         memory: None,
     };
 
-    /// A request whose response nobody reads: asked to close or not, its connection ends after
-    /// half a minute. Over HTTP/2 a client could otherwise keep it open with one request after
-    /// the other.
+    /// Whether it is closing or not. Over HTTP/2 a client could otherwise keep it open with one
+    /// request after the other.
     #[tokio::test(start_paused = true)]
     async fn what_is_in_flight_keeps_a_connection_open_for_half_a_minute() {
         for is_closing in [false, true] {

@@ -59,7 +59,7 @@ pub(super) struct Activity {
     pub(super) is_evicted: bool,
     /// Whether a review was answered.
     has_reviewed: bool,
-    /// Whether it was asked to close.
+    /// Whether it is to close.
     is_closing: bool,
 }
 
@@ -150,7 +150,7 @@ impl Connections {
         }
     }
 
-    /// Asks every connection to close once its requests are answered.
+    /// Closes every connection once its requests are answered.
     pub(super) fn close_all(&self) {
         for connection in self.open().connections.values() {
             connection.close();
@@ -194,7 +194,7 @@ impl Connection {
         self.close.notify_one();
     }
 
-    /// Waits until the connection is asked to close.
+    /// Waits until the connection is to close.
     pub(super) async fn closing(&self) {
         self.close.notified().await;
     }

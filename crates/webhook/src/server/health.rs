@@ -8,7 +8,7 @@ pub enum HealthState {
     /// Met, though something needs attention: answers are still right as far
     /// as the server can know.
     Degraded,
-    /// Not met: the server must not be asked.
+    /// Not met: the server must get no requests.
     NotReady,
 }
 
@@ -61,8 +61,8 @@ impl Readiness {
 
 /// Something that readiness depends on. Any `Fn() -> Vec<Readiness>` is one.
 ///
-/// Asked at each call of `/readyz` and `/metrics`; it must answer at once,
-/// from what it knows. The same names must come back every time.
+/// Called for each `/readyz` and `/metrics`, so it must return at once, with what it
+/// knows, and the same names every time.
 pub trait HealthSource: Send + Sync + 'static {
     /// The conditions as they are now.
     fn report(&self) -> Vec<Readiness>;

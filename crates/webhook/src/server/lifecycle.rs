@@ -1,7 +1,7 @@
 //! Starting, and stopping without losing a request.
 //!
 //! Kubernetes removes a terminating pod from the Service's endpoints at the
-//! same moment as it sends SIGTERM, and the API servers learn of it only
+//! same moment as it sends SIGTERM, and the API servers notice only
 //! later. So the order is: readiness off, keep serving for the time that the
 //! endpoints take to spread, stop accepting, drain with a deadline. A second
 //! signal ends everything at once.
@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use rustls::server::ResolvesServerCert;
 use rustls::server::danger::ClientCertVerifier;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::admin::Admin;
-use super::connection::{Https, Lifetime};
+use super::connection::Https;
 use super::connections::Connections;
 use super::health::HealthSource;
 use super::limits::Limits;
@@ -28,7 +29,7 @@ use super::listener::{accept, listen_at};
 use super::metrics::Metrics;
 use super::phase::Phase;
 use super::review::Reviewer;
-use super::routes::{Reviews, router};
+use super::routes::Reviews;
 use super::tls::{HandshakeProbe, OwnHandshake, server_config};
 
 /// Connections open at once at the admin port.
@@ -50,7 +51,7 @@ pub struct Options {
     pub drain_timeout: Duration,
     /// Bounds on time and memory.
     pub limits: Limits,
-    /// Who may ask; anybody where there is none.
+    /// Verifies the certificates of clients; without it none is required.
     pub clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 
@@ -68,7 +69,7 @@ impl Options {
     }
 }
 
-/// Why the server could not start, or stopped unasked.
+/// Why the server could not start, or stopped unexpectedly.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -77,7 +78,7 @@ pub enum ServerError {
         "The webhook port cannot listen on {address}: {source}. Choose another address with --listen."
     )]
     Listen {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
         /// What the system said.
         source: io::Error,
@@ -87,7 +88,7 @@ pub enum ServerError {
         "The admin port cannot listen on {address}: {source}. Choose another address with --admin."
     )]
     Admin {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
         /// What the system said.
         source: io::Error,
@@ -95,7 +96,7 @@ pub enum ServerError {
     /// The TLS library refused its own defaults.
     #[error("TLS could not be set up: {0}. This is a bug in multi-attach-guard; please report it.")]
     Tls(#[from] rustls::Error),
-    /// A port stopped being served although nobody asked for it.
+    /// A port stopped being served without a shutdown.
     #[error("The {port} port stopped being served: {reason}. Start the server again.")]
     Stopped {
         /// `webhook` or `admin`.
@@ -105,7 +106,7 @@ pub enum ServerError {
     },
 }
 
-/// Asks a running [`Server`] to stop. Clones ask the same server.
+/// Stops a running [`Server`]. Clones stop the same server.
 #[derive(Clone, Debug)]
 pub struct Shutdown(Arc<watch::Sender<Phase>>);
 
@@ -133,14 +134,14 @@ impl Shutdown {
                     _ = terminate.recv() => "SIGTERM",
                     _ = interrupt.recv() => "SIGINT",
                 };
-                tracing::info!(signal = name, "A signal asks the server to stop.");
+                tracing::info!(signal = name, "A signal stops the server.");
                 shutdown.request();
             }
         })
     }
 }
 
-/// How a server that was asked to stop came to its end.
+/// How a shutdown ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// Every connection ended by itself.
@@ -190,8 +191,8 @@ impl Server {
     /// Binds both ports and starts to serve them, so a client may connect as
     /// soon as this returns.
     ///
-    /// `certificates` is asked at each handshake, so it may change its mind.
-    /// `sources` are what readiness depends on, beside the server itself.
+    /// `certificates` is consulted at each handshake, so a certificate may change.
+    /// `sources` are what readiness depends on, besides the server itself.
     pub async fn start<R: Reviewer>(
         options: &Options,
         certificates: Arc<dyn ResolvesServerCert>,
@@ -201,39 +202,23 @@ impl Server {
     ) -> Result<Self, ServerError> {
         let address = options.listen;
         let failed = |source| ServerError::Listen { address, source };
-        let listener = listen_at(address).map_err(failed)?;
-        let listen = listener.local_addr().map_err(failed)?;
-
+        let (listener, listen) = bind(address).map_err(failed)?;
         let address = options.admin;
         let failed = |source| ServerError::Admin { address, source };
-        let admin_listener = listen_at(address).map_err(failed)?;
-        let admin = admin_listener.local_addr().map_err(failed)?;
+        let (admin_listener, admin) = bind(address).map_err(failed)?;
 
         let limits = options.limits;
         let own_handshake = OwnHandshake::default();
+        let probe = HandshakeProbe::new(listen, own_handshake.clone())?;
+        let tls = server_config(certificates, options.clients.clone())?;
         let (sender, phase) = watch::channel(Phase::Serving);
-        let probes = Admin {
-            sources,
-            probe: HandshakeProbe::new(listen, own_handshake.clone())?,
-            phase,
-            metrics: metrics.clone(),
-            limits,
-        };
-        let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.requests));
-        let lifetime = Lifetime::new(&limits, Some(reviews.memory.clone()));
-        let https = Arc::new(Https::new(
-            router(reviews),
-            server_config(certificates, options.clients.clone())?,
-            own_handshake,
-            limits,
-            lifetime,
-            metrics.connections.clone(),
-        ));
 
+        let reviews = Arc::new(Reviews::new(reviewer, limits, metrics.requests.clone()));
+        let https = Arc::new(Https::new(reviews, tls, own_handshake, &metrics));
         let connections = Arc::new(Connections::new(
             limits.connections,
             limits.connections_per_peer,
-            Some(metrics.connections),
+            Some(metrics.connections.clone()),
         ));
         let (stop, stopped) = oneshot::channel();
         let open = Arc::clone(&connections);
@@ -245,6 +230,13 @@ impl Server {
             stop,
         };
 
+        let probes = Admin {
+            sources,
+            probe,
+            phase,
+            metrics,
+            limits,
+        };
         let connections = Arc::new(Connections::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, None));
         let (stop, stopped) = oneshot::channel();
         let listener = admin_listener.into_std().map_err(failed)?;
@@ -284,7 +276,7 @@ impl Server {
         self.phase.clone()
     }
 
-    /// Serves until asked to stop, then stops in order.
+    /// Serves until a shutdown is requested, then stops in order.
     pub async fn run(mut self) -> Result<Stopped, ServerError> {
         tracing::info!(webhook = %self.listen, admin = %self.admin, "listening");
         let mut phase = self.phase.0.subscribe();
@@ -325,6 +317,13 @@ impl Server {
         }
         Ok(stopped)
     }
+}
+
+/// Listens at an address; returns it with the port that was chosen.
+fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = listen_at(address)?;
+    let bound = listener.local_addr()?;
+    Ok((listener, bound))
 }
 
 async fn reached(phase: &mut watch::Receiver<Phase>, wanted: Phase) {

@@ -111,9 +111,9 @@ mod tests {
         let address = SocketAddr::new(Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(), 0);
         let listener = listen_at(address).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (sender, told) = oneshot::channel();
+        let (sender, accepted) = oneshot::channel();
         let sender = Mutex::new(Some(sender));
-        let tell = |_, peer| {
+        let report = |_, peer| {
             let _ = sender.lock().unwrap().take()?.send(peer);
             None::<std::future::Ready<()>>
         };
@@ -121,10 +121,13 @@ mod tests {
         let connections = Arc::new(Connections::new(1, 1, None));
         let caller = async {
             let caller = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
-            (caller.unwrap().local_addr().unwrap(), told.await.unwrap())
+            (
+                caller.unwrap().local_addr().unwrap(),
+                accepted.await.unwrap(),
+            )
         };
         tokio::select! {
-            () = accept(listener, connections, stop, tell) => panic!("it ended"),
+            () = accept(listener, connections, stop, report) => panic!("it ended"),
             (caller, peer) = caller => assert_eq!(caller, peer),
         }
     }

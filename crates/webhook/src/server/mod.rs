@@ -33,6 +33,6 @@ pub use lifecycle::{Options, Server, ServerError, Shutdown, Stopped};
 pub use limits::Limits;
 pub use metrics::{
     EventMetrics, ExpiryMetrics, Metrics, ReloadMetrics, SilentNode, SilentNodeMetrics, ViewGauges,
-    ViewMetrics,
+    ViewMetrics, VolumeFactsMetrics,
 };
 pub use review::Reviewer;

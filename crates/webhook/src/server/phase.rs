@@ -1,4 +1,4 @@
-//! How far the server has come on its way to a clean end.
+//! The phases of a shutdown.
 
 /// How far a shutdown has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

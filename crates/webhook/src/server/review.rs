@@ -1,4 +1,4 @@
-//! What the server asks of whoever judges a review.
+//! The interface to what judges reviews.
 
 use tokio::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::admission::{Answer, Endpoint, MalformedReview};
 pub trait Reviewer: Send + Sync + 'static {
     /// Answers the review in `body`, the raw bytes of one HTTP request.
     ///
-    /// After `deadline` the client reads no answer.
+    /// After `deadline` the client no longer waits for an answer.
     ///
     /// Polled on the thread that serves the connection, so it must not block;
     /// only bodies above 256 KiB are judged on a thread of their own. It need
@@ -17,7 +17,7 @@ pub trait Reviewer: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// When the bytes are no review that an answer could be matched to.
+    /// When the bytes are no review that an answer could refer to.
     fn review(
         &self,
         endpoint: Endpoint,

@@ -165,9 +165,8 @@ impl<R: Reviewer> Reviews<R> {
 
     /// The answer of the reviewer, with a panic turned into an error.
     ///
-    /// The reviewer is shared, so a panic could leave it half-changed; it is
-    /// asked again all the same, because its state is replaced whole and never
-    /// edited in place.
+    /// The reviewer is shared, so a panic could leave it half-changed; it is used again
+    /// all the same, because its state is replaced whole and never edited in place.
     async fn judge(
         &self,
         endpoint: Endpoint,

@@ -1,4 +1,4 @@
-//! TLS on the webhook port, and asking that port for a handshake.
+//! TLS on the webhook port, and a probe of its handshake.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, PoisonError};
@@ -20,7 +20,7 @@ use super::listener::socket_for;
 /// TLS 1.2 and 1.3, HTTP/2 preferred. The API server speaks HTTP/1.1 to a Service, so that
 /// its connections spread over the replicas, and HTTP/2 to a `url` on its own machine
 /// (`hookClientConfig` in apiserver/pkg/util/webhook/client.go).
-/// Without `clients` anybody may ask.
+/// Without `clients` no certificate of a client is required.
 pub(super) fn server_config(
     certificates: Arc<dyn ResolvesServerCert>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
@@ -39,19 +39,19 @@ pub(super) fn server_config(
 /// How long the port may take to answer the probe's handshake.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is said of a port that did not answer in [`PROBE_TIMEOUT`].
+/// The message about a port that did not answer within [`PROBE_TIMEOUT`].
 const LATE: &str = "The webhook port did not answer a TLS handshake within a second.";
 
-/// An answer stays good for this long, so that anyone who can reach the admin
-/// port cannot make the server shake hands with itself without end.
+/// A result is kept for this long, so that nobody who can reach the admin port can
+/// keep the server busy with handshakes with itself.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
 
-/// A port that was good and now does not answer in time is busy, and only
-/// after this long taken for broken: a replica that goes as soon as it is busy
-/// leaves its load to the others, which then go too.
+/// A port that has worked and now does not answer in time counts as busy, and as broken
+/// only after this long: a replica that becomes not ready as soon as it is busy leaves
+/// its load to the others, which then become not ready too.
 const BUSY: Duration = Duration::from_secs(10);
 
-/// The address from which this process shakes hands with itself.
+/// The address from which this process connects to itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OwnHandshake(Arc<std::sync::Mutex<Option<SocketAddr>>>);
 
@@ -66,7 +66,7 @@ impl OwnHandshake {
     }
 }
 
-/// Asks the webhook port for a TLS handshake, as the API server would.
+/// Performs a TLS handshake with the webhook port, as the API server would.
 pub(super) struct HandshakeProbe {
     connector: TlsConnector,
     port: SocketAddr,
@@ -77,8 +77,8 @@ pub(super) struct HandshakeProbe {
 /// What the last handshake showed.
 #[derive(Debug, Default)]
 struct Last {
-    asked: Option<(Instant, Readiness)>,
-    /// When the port answered last.
+    result: Option<(Instant, Readiness)>,
+    /// When the port last answered.
     good: Option<Instant>,
 }
 
@@ -102,18 +102,18 @@ impl HandshakeProbe {
     /// The condition `tls`.
     pub(super) async fn condition(&self) -> Readiness {
         let mut last = self.last.lock().await;
-        if let Some((at, condition)) = &last.asked
+        if let Some((at, condition)) = &last.result
             && at.elapsed() < PROBE_EVERY
         {
             return condition.clone();
         }
-        let shaken = timeout(PROBE_TIMEOUT, self.shake_hands()).await;
+        let handshake = timeout(PROBE_TIMEOUT, self.handshake()).await;
         self.own.set(None);
-        if let Ok(Ok(())) = shaken {
+        if let Ok(Ok(())) = handshake {
             last.good = Some(Instant::now());
         }
         let was_good = last.good.is_some_and(|at| at.elapsed() < BUSY);
-        let condition = match shaken {
+        let condition = match handshake {
             Ok(Ok(())) => Readiness::ready("tls", "The webhook port answers TLS handshakes."),
             Ok(Err(error)) => Readiness::not_ready(
                 "tls",
@@ -122,14 +122,14 @@ impl HandshakeProbe {
             Err(_) if was_good => Readiness::degraded("tls", LATE),
             Err(_) => Readiness::not_ready("tls", LATE),
         };
-        last.asked = Some((Instant::now(), condition.clone()));
+        last.result = Some((Instant::now(), condition.clone()));
         condition
     }
 
-    async fn shake_hands(&self) -> std::io::Result<()> {
+    async fn handshake(&self) -> std::io::Result<()> {
         let from = SocketAddr::new(self.port.ip(), 0);
         let socket = socket_for(from)?;
-        // Bound first, so that the port knows it before it comes.
+        // Bound first, so that the listener knows the address before the connection arrives.
         socket.bind(from)?;
         self.own.set(Some(socket.local_addr()?));
         let stream = socket.connect(self.port).await?;
@@ -148,9 +148,8 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, bound.port())
 }
 
-/// Accepts every certificate whose key the server holds: the probe asks
-/// whether the port shakes hands, not whether the certificate is trusted,
-/// which depends on the caBundle that only the API server has.
+/// Accepts every certificate whose key the server holds: whether it is trusted depends
+/// on the caBundle, which only the API server has.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

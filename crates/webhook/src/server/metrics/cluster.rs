@@ -32,11 +32,7 @@ pub struct EventMetrics(Family<ResultLabels, Counter>);
 
 impl EventMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        Self(metric(
-            registry,
-            "events",
-            "What was to be told in an Event, by what became of it",
-        ))
+        Self(metric(registry, "events", "Kubernetes Events, by result"))
     }
 
     /// Makes the series of what may become of an Event, one for each of `results`.
@@ -224,7 +220,7 @@ impl ViewMetrics {
             late_lookups: metric(
                 registry,
                 "view_late_lookups",
-                "Objects asked of the API server by name, because the cache lacked them or might \
+                "Objects looked up at the API server by name, because the cache lacked them or might \
                  have been behind, by result",
             ),
         }
