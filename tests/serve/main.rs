@@ -13,4 +13,5 @@ mod example;
 mod lifecycle;
 mod memory;
 mod refusals;
+mod rollback;
 mod running;

@@ -336,8 +336,14 @@ fn drop_empty(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::Duration;
 
+    use axum::Router;
+    use axum::body::Body;
+    use axum::http::{Response, Uri};
+    use kube::Config;
     use serde_json::json;
+    use tokio::net::TcpListener;
 
     use super::*;
 
@@ -404,6 +410,72 @@ mod tests {
         );
         assert_eq!(named(deployment, &of_set), []);
         assert_eq!(named(WorkloadKind::Job, &of_set), []);
+    }
+
+    /// An API server of one ReplicaSet in the second of two pages.
+    async fn api_server(uri: Uri) -> Response<Body> {
+        let path = uri.path();
+        let query = uri.query().unwrap_or_default();
+        let answer = |status, body: Value| {
+            let response = Response::builder().status(status);
+            response.body(Body::from(body.to_string())).unwrap()
+        };
+        let list = |items, next| {
+            answer(
+                200,
+                json!({"apiVersion": "apps/v1", "kind": "ReplicaSetList",
+                "metadata": {"continue": next}, "items": items}),
+            )
+        };
+        if path.contains("/forbidden/") {
+            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+                "message": "no", "reason": "Forbidden", "code": 403});
+            return answer(403, status);
+        }
+        if path.contains("/silent/") {
+            std::future::pending::<()>().await;
+        }
+        assert_eq!(path, "/apis/apps/v1/namespaces/shop/replicasets");
+        assert!(query.contains("labelSelector=app%3Dweb"), "{query}");
+        match query.contains("continue=next") {
+            false => list(json!([]), "next"),
+            true => list(json!([replica_set("web-1", UID, "img:1", 2)]), ""),
+        }
+    }
+
+    #[tokio::test]
+    async fn revisions_in_a_cluster_are_listed_in_time_or_an_error_says_why_not() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let served = axum::serve(listener, Router::new().fallback(api_server));
+        let serving = tokio::spawn(async { served.await });
+        let mut config = Config::new(url.parse().unwrap());
+        config.default_retry = false;
+        let client = crate::connect::client(config).unwrap();
+        let revisions = LiveRevisions::default();
+        let find = async |namespace, seconds| {
+            let owner = Owner {
+                namespace,
+                labels: vec![("app", "web")],
+                ..owner(WorkloadKind::Deployment)
+            };
+            let deadline = Instant::now() + Duration::from_secs(seconds);
+            let found = revisions
+                .find(&client, &owner, &template("img:1"), deadline)
+                .await;
+            found.map_err(|error| error.to_string())
+        };
+        let web = Revision {
+            kind: "ReplicaSet",
+            name: "web-1".into(),
+            ready: Some(2),
+        };
+        assert_eq!(find("shop", 60).await, Ok(vec![web]));
+        let forbidden = "the guard may not list replicasets".to_owned();
+        assert_eq!(find("forbidden", 60).await, Err(forbidden));
+        let late = "the API server did not list replicasets in time".to_owned();
+        assert_eq!(find("silent", 0).await, Err(late));
+        serving.abort();
     }
 
     #[test]

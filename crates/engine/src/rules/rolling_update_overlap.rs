@@ -12,8 +12,9 @@
 //! Also an update that moves pods which are otherwise kept on one node: a
 //! `nodeSelector`, `nodeName` or node affinity added or changed, a toleration
 //! dropped, affinity replaced by a node. The old pod is where the template before
-//! the update let it be, and keeps the volume there. Moving under `Recreate` is
-//! safe. A StatefulSet with several pods on one such volume is stopped by it as
+//! the update let it be, and keeps the volume there. Likewise affinity that is put on
+//! several pods which may be on several nodes: it leads each new pod to any old one, also
+//! to one that waits for the volume. Moving under `Recreate` is safe. A StatefulSet with several pods on one such volume is stopped by it as
 //! well: it replaces them one by one, and those that have still to go keep the
 //! volume.
 //!
@@ -179,9 +180,17 @@ fn of_move(
     room: Room,
     deadlocks: bool,
 ) -> Hazard {
-    let (old_pods, new_pods) = match moved.from {
-        Places::Apart => ("the old pods may be on", "a new one goes to"),
-        _ => ("the old pod may be on", "the new one must be on"),
+    let (old_pods, new_pods, moves) = match moved.from {
+        Places::Apart => (
+            "the old pods may be on",
+            "a new one goes to",
+            "affinity leads a new pod to any old one, also one that waits",
+        ),
+        _ => (
+            "the old pod may be on",
+            "the new one must be on",
+            "this update moves the pod, and its rollout never ends",
+        ),
     };
     let seen = format!(
         "{}; {old_pods} {}, and {new_pods} {}",
@@ -204,10 +213,7 @@ fn of_move(
                     way_out(analysis)
                 ),
             },
-            format!(
-                "{claim}: this update moves the pod, and its rollout never ends; {}",
-                brief_way_out(analysis)
-            ),
+            format!("{claim}: {moves}; {}", brief_way_out(analysis)),
         )
     } else {
         (

@@ -47,7 +47,8 @@
 //!
 //! Give the job required pod affinity to the application's pods, and neither to its
 //! own nor to those of anything else, on `kubernetes.io/hostname`, so that it runs where
-//! the volume is; or pin both to the same node; or back up from a snapshot; or use a
+//! the volume is; or scale one of them to 0, pin both to the same node with a `nodeSelector`
+//! and scale it up again; or back up from a snapshot; or use a
 //! volume that many nodes can have.
 //!
 //! # Silent on
@@ -290,7 +291,8 @@ fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String
     }
 }
 
-const PIN: &str = "Pin all of their pods to one node";
+/// One of them is stopped meanwhile, as an update that moves pods may be refused.
+const PIN: &str = "Scale one to 0, give both `nodeSelector: {kubernetes.io/hostname: NODE}` and scale it up again";
 
 /// So many labels are named in a sentence.
 const MOST_LABELS: usize = 3;

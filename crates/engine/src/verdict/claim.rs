@@ -70,13 +70,14 @@ impl Evaluation<'_> {
                 .filter(|hazard| {
                     hazard.volumes.contains(&metadata.name) && told.insert(hazard.rule)
                 })
-                .map(|hazard| Hazard {
-                    field_path: "spec.accessModes".to_owned(),
-                    what: format!(
-                        "{} {} waits for it: {}",
-                        workload.kind, workload.metadata.name, hazard.what
-                    ),
-                    ..hazard
+                .map(|hazard| {
+                    let who = format!("{} {} waits for it", workload.kind, workload.metadata.name);
+                    Hazard {
+                        field_path: "spec.accessModes".to_owned(),
+                        what: format!("{who}: {}", hazard.what),
+                        brief: format!("{who}: {}", hazard.brief),
+                        ..hazard
+                    }
                 })
                 .collect();
             if hazards.is_empty() {

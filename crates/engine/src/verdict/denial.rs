@@ -22,7 +22,8 @@ pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> Stri
     };
     // What stands behind a semicolon says what to do.
     let briefest = format!("{}.", hazard.brief.split(';').next().unwrap_or_default());
-    let causes = [hazard.what.as_str(), &brief, &briefest];
+    let plain = without_asides(&hazard.what);
+    let causes = [hazard.what.as_str(), &plain, &brief, &briefest];
     let fits = |text: &String| text.chars().count() <= DENIAL_LENGTH;
     let with = |cause: &str, way: &str| format!("{object}: {cause} {way} {more}");
     let variants = ways
@@ -35,6 +36,16 @@ pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> Stri
             let room = DENIAL_LENGTH - more.chars().count() - 1;
             format!("{} {more}", cut(&format!("{object}: {brief}"), room))
         })
+}
+
+/// The text without what stands in parentheses.
+fn without_asides(text: &str) -> String {
+    let mut parts = text.split(" (");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push_str(part.split_once(')').map_or(part, |(_, rest)| rest));
+    }
+    plain
 }
 
 /// The first thing that an advice says to do, as a sentence; others may follow it.
@@ -75,6 +86,7 @@ mod tests {
     fn the_longest_text_that_fits_is_taken_and_always_says_where_the_rest_stands() {
         let more = "More: multi-attach-guard rules rolling-update-overlap";
         let long = "x".repeat(DENIAL_LENGTH);
+        let aside = format!("It hangs ({long}), for good.");
         let cases = [
             (
                 "web",
@@ -93,6 +105,12 @@ mod tests {
                 "Why.",
                 vec!["Run it.".to_owned()],
                 format!("Why. Run it. {more}"),
+            ),
+            (
+                "web",
+                &aside,
+                vec![],
+                format!("It hangs, for good. Set a to b. {more}"),
             ),
             (
                 "web",

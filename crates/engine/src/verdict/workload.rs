@@ -7,7 +7,7 @@ use json_patch::Patch;
 
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
-use super::{Evaluation, Finding, Mode, Proposal, Verdict, denial, existing_violations};
+use super::{Evaluation, Finding, Mode, Proposal, Review, Verdict, denial, existing_violations};
 use crate::analysis::Analysis;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::Workload;
@@ -233,9 +233,13 @@ impl Evaluation<'_> {
         finding
     }
 
-    /// How the object is applied.
+    /// How the object is applied. One that somebody asks to make does not live yet.
     fn applied(&self) -> Applied {
-        Applied::of(self.review.document.object(), self.review.old.is_some())
+        let Review { old, document, .. } = self.review;
+        match old.is_none() && document.moment().is_some() {
+            true => Applied::Unsaid,
+            false => Applied::of(document.object(), old.is_some()),
+        }
     }
 
     /// The hazard with an advice that the API server takes: where it may refuse Recreate

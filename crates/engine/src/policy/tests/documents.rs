@@ -196,7 +196,13 @@ fn the_tables_of_the_reference_hold_the_words_and_what_is_built_in() {
         let certainty = Certainty::ALL.into_iter().find(|it| it.name() == certainty);
         assert_eq!(columns[1], [at_most(certainty.unwrap()).name()]);
     }
-    let annotations = [keys::ACTION, keys::REMEDY, keys::IGNORE, keys::REASON];
+    let annotations = [
+        keys::ACTION,
+        keys::REMEDY,
+        keys::IGNORE,
+        keys::REASON,
+        keys::UNTIL,
+    ];
     assert_eq!(keys_of("## Annotations"), annotations);
 }
 

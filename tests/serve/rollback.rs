@@ -1,0 +1,69 @@
+//! Rollbacks where files stand for the cluster: its ReplicaSets count.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::running::{example, serve_without_facts};
+
+const UID: &str = "0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11";
+
+fn replica_set(template: &Value, ready: i64) -> Value {
+    let mut template = template.clone();
+    template["metadata"]["labels"]["pod-template-hash"] = json!("6d4");
+    json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"name": "web-6d4", "namespace": "shop", "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": UID, "controller": true}]},
+        "spec": {"replicas": 1, "template": template}, "status": {"readyReplicas": ready}})
+}
+
+/// An update back to the example's template.
+fn undo() -> Value {
+    let mut review = example();
+    let request = &mut review["request"];
+    request["operation"] = json!("UPDATE");
+    request["object"]["metadata"]["uid"] = json!(UID);
+    request["oldObject"] = request["object"].clone();
+    request["oldObject"]["spec"]["template"]["spec"]["containers"][0]["image"] =
+        json!("nginx:1.30");
+    review
+}
+
+#[tokio::test]
+async fn an_update_back_to_what_runs_passes_and_any_other_is_denied() {
+    let template = example()["request"]["object"]["spec"]["template"].clone();
+    for (ready, expected) in [(1, true), (0, false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("replica-set.yaml");
+        fs::write(&file, replica_set(&template, ready).to_string()).unwrap();
+        let facts = [
+            "--facts",
+            "examples/facts",
+            "--facts",
+            file.to_str().unwrap(),
+        ];
+        let server = serve_without_facts(&facts).await;
+        let answer = server.review("/validate", &undo()).await;
+        assert_eq!(answer["allowed"], expected, "{ready} ready: {answer:#}");
+        if expected {
+            let told = "This is a rollback to ReplicaSet web-6d4, whose pods run, so it passes.";
+            assert_eq!(answer["warnings"], json!([told]), "{answer:#}");
+        }
+
+        let mut other = undo();
+        other["request"]["object"]["spec"]["template"]["spec"]["containers"][0]["image"] =
+            json!("nginx:1.31");
+        let answer = server.review("/validate", &other).await;
+        assert_eq!(answer["allowed"], false, "{answer:#}");
+        let more = undo_with_more_replicas();
+        let answer = server.review("/validate", &more).await;
+        assert_eq!(answer["allowed"], false, "{answer:#}");
+    }
+}
+
+/// It starts a pod, so it is no mere rollback.
+fn undo_with_more_replicas() -> Value {
+    let mut review = undo();
+    review["request"]["object"]["spec"]["replicas"] = json!(2);
+    review
+}
