@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use serde::de::Deserializer;
 
 use super::Text;
 use super::amount::Amount;
@@ -18,8 +19,9 @@ pub(super) struct Container {
     ports: Vec<Port>,
     #[serde(deserialize_with = "nullable")]
     resources: Resources,
-    /// `Always` for an init container that keeps running beside the others.
-    restart_policy: Option<Text>,
+    /// Whether it is an init container that keeps running beside the others.
+    #[serde(rename = "restartPolicy", deserialize_with = "always")]
+    keeps_running: bool,
     #[serde(deserialize_with = "nullable")]
     volume_mounts: Vec<Use>,
     #[serde(deserialize_with = "nullable")]
@@ -56,14 +58,19 @@ struct Use {
 struct ContainerSecurity {
     #[serde(deserialize_with = "nullable")]
     privileged: bool,
-    se_linux_options: Option<SeLinuxOptions>,
+    /// Boxed, as few have any, and each container counts with its size.
+    se_linux_options: Option<Box<SeLinuxOptions>>,
+}
+
+fn always<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("Always"))
 }
 
 /// What is read of a pod's own security context.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct PodSecurity {
-    se_linux_options: Option<SeLinuxOptions>,
+    se_linux_options: Option<Box<SeLinuxOptions>>,
     /// `Recursive` where volumes are relabelled file by file instead of mounted with a label.
     #[serde(deserialize_with = "nullable")]
     se_linux_change_policy: Text,
@@ -105,7 +112,7 @@ pub(super) struct Containers<'a> {
 
 impl Containers<'_> {
     pub(super) fn take_host_port(self, host_network: bool) -> bool {
-        let always = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+        let always = |container: &&Container| container.keeps_running;
         (self.main.iter())
             .chain(self.init.iter().filter(always))
             .flat_map(|container| &container.ports)
@@ -139,7 +146,7 @@ impl Containers<'_> {
             let own = security.se_linux_options.as_ref();
             let label = (own.or(pod.se_linux_options.as_ref()))
                 .filter(|_| by_label && !security.privileged)
-                .and_then(SeLinuxOptions::label)
+                .and_then(|options| options.label())
                 .unwrap_or_default();
             let used = container.volume_mounts.iter();
             for Use { name } in used.chain(&container.volume_devices) {
