@@ -166,3 +166,71 @@ impl Containers<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::workload::{Workload, WorkloadKind};
+    use super::*;
+
+    fn volumes(spec: &serde_json::Value) -> Box<[PodVolume]> {
+        let pod = json!({ "spec": spec }).to_string();
+        let mut json = serde_json::Deserializer::from_str(&pod);
+        let pod = Workload::read(WorkloadKind::Pod, &mut json).unwrap();
+        pod.template.volumes
+    }
+
+    fn mounted(spec: &serde_json::Value) -> Vec<bool> {
+        volumes(spec).iter().map(|volume| volume.mounted).collect()
+    }
+
+    #[test]
+    fn every_kind_of_container_mounts_or_maps() {
+        let claim = |at: usize| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": "c"}});
+        let all: Vec<_> = (0..500).map(claim).collect();
+        let one = json!({"volumes": all, "containers": [{"volumeMounts": [{"name": "v7"}]}]});
+        let count = mounted(&one).iter().filter(|it| **it).count();
+        assert_eq!((count, mounted(&one)[7]), (1, true));
+        let uses = [
+            json!({"containers": [{}], "initContainers": [{"volumeMounts": [{"name": "v0"}]}]}),
+            json!({"containers": [{}], "ephemeralContainers": [{"volumeMounts": [{"name": "v0"}]}]}),
+            json!({"containers": [{}, {"volumeDevices": [{"name": "v0"}]}]}),
+            // A fragment, of which nothing is known.
+            json!({}),
+            json!({"containers": []}),
+        ];
+        for mut spec in uses {
+            spec["volumes"] = json!([claim(0)]);
+            assert_eq!(mounted(&spec), [true], "{spec}");
+        }
+        let unused = json!({"volumes": [claim(0)], "containers": [{"volumeMounts": null}]});
+        assert_eq!(mounted(&unused), [false]);
+    }
+
+    #[test]
+    fn a_volume_has_the_one_label_of_all_its_containers() {
+        let label = |pod: serde_json::Value, containers: serde_json::Value| {
+            let spec = json!({"securityContext": pod, "containers": containers,
+                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]});
+            volumes(&spec)[0].selinux_label.clone()
+        };
+        let of = |level: &str| json!({"seLinuxOptions": {"level": level}});
+        let mounts = json!([{"name": "v"}]);
+        let plain = json!({"volumeMounts": mounts});
+        let own = json!({"volumeMounts": mounts, "securityContext": of("s0:c2")});
+        assert_eq!(label(of("s0:c1"), json!([plain])), ":::s0:c1");
+        assert_eq!(label(of("s0:c1"), json!([own])), ":::s0:c2");
+        assert_eq!(label(of("s0:c1"), json!([own, plain])), "");
+        assert_eq!(label(json!({}), json!([plain])), "");
+        let recursive =
+            json!({"seLinuxChangePolicy": "Recursive", "seLinuxOptions": {"level": "s0:c1"}});
+        assert_eq!(label(recursive, json!([plain])), "");
+        let privileged = json!({"volumeMounts": mounts, "securityContext": {"privileged": true}});
+        assert_eq!(label(of("s0:c1"), json!([privileged])), "");
+        assert_eq!(
+            label(json!({"seLinuxOptions": {"type": "t"}}), json!([plain])),
+            ""
+        );
+    }
+}
