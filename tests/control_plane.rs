@@ -164,6 +164,6 @@ kind: Pod
 metadata: {name: one}
 spec:
   terminationGracePeriodSeconds: 2
-  containers: [{name: app, image: example.com/app}]
+  containers: [{name: app, image: example.com/app, volumeMounts: [{name: data, mountPath: /data}]}]
   volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 ";

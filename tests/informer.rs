@@ -54,7 +54,7 @@ fn objects_of_every_kind_arrive() {
         return;
     };
     let namespace = plane.namespace("live-view");
-    let pod = "spec: {containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}";
+    let pod = "spec: {containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}";
     let bare_pod = pod.replace("containers:", "restartPolicy: Never, containers:");
     let template = format!("template: {{metadata: {{labels: {{app: a}}}}, {pod}}}");
     let job = format!("template: {{{bare_pod}}}");

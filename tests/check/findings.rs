@@ -36,7 +36,7 @@ fn a_proposed_patch_keeps_every_label() {
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
-                    "containers": [{"name": "app", "image": "app"}],
+                    "containers": [{"name": "app", "image": "app", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
                     "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
                 },
             },

@@ -79,7 +79,7 @@ spec:
   template:
     metadata: {labels: {app: web}}
     spec:
-      containers: [{name: web, image: web}]
+      containers: [{name: web, image: web, volumeMounts: [{name: data, mountPath: /data}]}]
       volumes:
         - name: data
           persistentVolumeClaim: {claimName: data}
@@ -101,7 +101,7 @@ spec:
   template:
     metadata: {labels: {app: web}}
     spec:
-      containers: [{name: web, image: web}]
+      containers: [{name: web, image: web, volumeMounts: [{name: data, mountPath: /data}]}]
       volumes:
         - name: data
           persistentVolumeClaim: {claimName: data}

@@ -617,3 +617,59 @@ fn several_pods_are_kept_together_only_when_asked_for() {
     assert_eq!(code(&unknown), 2);
     assert!(err(&unknown).contains("there is no such remedy; there are auto, recreate, "));
 }
+
+#[test]
+fn a_bare_pod_takes_no_claim_of_a_folder_beside_its_own() {
+    let pod = "\
+apiVersion: v1
+kind: Pod
+metadata: {name: shell}
+spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]}
+";
+    let app = format!("{CLAIM}---\n{}", patient("web"));
+    let with_pod_in = |folder: &str| {
+        let place = format!("in/{folder}/pod.yaml");
+        found(&[("in/app/all.yaml", &app), (&place, pod)], &[])
+    };
+    let shared = ["deny workloads-share-volume shell in/app/pod.yaml"];
+    assert_eq!(with_pod_in("app"), shared);
+    assert!(with_pod_in("debug").is_empty());
+}
+
+#[test]
+fn the_claim_of_a_pods_ephemeral_volume_and_the_second_volume_of_a_disk_are_found_in_other_files() {
+    let builder = "\
+apiVersion: v1
+kind: Pod
+metadata: {name: builder}
+spec: {volumes: [{name: sources, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], storageClassName: gp3}}}}]}
+";
+    let reader = patient("reader").replace("claimName: data", "claimName: builder-sources");
+    let files = [("in/pod.yaml", builder), ("in/reader.yaml", &reader)];
+    let expected = ["deny workloads-share-volume builder in/pod.yaml"];
+    assert_eq!(found(&files, &[]), expected);
+
+    let disk = |name: &str| {
+        format!(
+            "\
+apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: pv-{name}}}
+spec: {{accessModes: [ReadWriteOnce], capacity: {{storage: 1Gi}}, claimRef: {{name: {name}}}, csi: {{driver: ebs.csi.aws.com, volumeHandle: vol-1}}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: {name}}}
+spec: {{accessModes: [ReadWriteOnce], volumeName: pv-{name}, resources: {{requests: {{storage: 1Gi}}}}}}
+---
+{}",
+            patient(name).replace("claimName: data", &format!("claimName: {name}"))
+        )
+    };
+    let files = [("in/a.yaml", disk("a")), ("in/b.yaml", disk("b"))];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    assert_eq!(
+        found(&files, &[]),
+        ["deny workloads-share-volume b in/b.yaml"]
+    );
+}

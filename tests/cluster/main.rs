@@ -28,7 +28,7 @@ spec:
   template:
     metadata: {{labels: {{app: web}}}}
     spec:
-      containers: [{{name: c, image: i}}]
+      containers: [{{name: c, image: i, volumeMounts: [{{name: v, mountPath: /v}}]}}]
       volumes: [{{name: v, persistentVolumeClaim: {{claimName: {claim}}}}}]
 "
     )

@@ -385,7 +385,7 @@ pub(crate) fn workload(api_version: &str, kind: &str, name: &str, further: &Valu
                     leaves("not-ready"),
                     leaves("unreachable"),
                 ],
-                "containers": [{"name": "app", "image": "example.com/app:1"}],
+                "containers": [{"name": "app", "image": "example.com/app:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
                 "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
             },
         }},

@@ -105,7 +105,8 @@ fn undo_of_a_hazard(world: &World) -> Result<(), String> {
 fn undo_that_brings_the_claim_back(world: &World) -> Result<(), String> {
     let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
     stage.until_revision("1")?;
-    let no_volumes = r#"[{"op":"remove","path":"/spec/template/spec/volumes"}]"#;
+    let no_volumes = r#"[{"op":"remove","path":"/spec/template/spec/volumes"},
+        {"op":"remove","path":"/spec/template/spec/containers/0/volumeMounts"}]"#;
     stage.unguarded(&[
         "patch",
         "deployment",

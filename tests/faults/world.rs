@@ -246,7 +246,7 @@ pub(crate) fn deployment(name: &str, claim: &str, strategy: &str) -> Value {
             "template": {
                 "metadata": { "labels": { "app": name } },
                 "spec": {
-                    "containers": [{ "name": "app", "image": "example.com/app" }],
+                    "containers": [{ "name": "app", "image": "example.com/app", "volumeMounts": [{ "name": "data", "mountPath": "/data" }] }],
                     "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }],
                 },
             },

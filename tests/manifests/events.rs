@@ -36,6 +36,10 @@ fn guard(plane: &ControlPlane) -> Guard {
 }
 
 fn deployment(name: &str, strategy: &Value, volumes: &Value) -> String {
+    let mounts = match volumes.as_array().is_some_and(|it| !it.is_empty()) {
+        true => json!([{"name": "data", "mountPath": "/data"}]),
+        false => json!([]),
+    };
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": name},
@@ -45,7 +49,7 @@ fn deployment(name: &str, strategy: &Value, volumes: &Value) -> String {
             "template": {
                 "metadata": {"labels": {"app": name}},
                 "spec": {
-                    "containers": [{"name": "app", "image": "example.com/app:1"}],
+                    "containers": [{"name": "app", "image": "example.com/app:1", "volumeMounts": mounts}],
                     "volumes": volumes,
                 },
             },

@@ -281,7 +281,7 @@ fn deployment() -> Value {
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
-                    "containers": [{"name": "web", "image": "web"}],
+                    "containers": [{"name": "web", "image": "web", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
                     "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
                 },
             },

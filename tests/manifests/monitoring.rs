@@ -119,7 +119,7 @@ fn silent_node(plane: &ControlPlane) {
         json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "waits", "namespace": namespace},
             "spec": {"nodeName": "elsewhere",
-                "containers": [{"name": "app", "image": "example.com/app:1"}],
+                "containers": [{"name": "app", "image": "example.com/app:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
                 "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "silent"}}]}}),
     ];
     for object in objects {

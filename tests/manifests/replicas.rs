@@ -112,7 +112,7 @@ fn deployment() -> Deployment {
             "template": {
                 "metadata": {"labels": {"app": "web"}},
                 "spec": {
-                    "containers": [{"name": "web", "image": "web"}],
+                    "containers": [{"name": "web", "image": "web", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
                     "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
                 },
             },

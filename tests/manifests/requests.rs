@@ -169,7 +169,7 @@ pub(crate) fn workload(kind: &str, name: &str, volumes: &Value, with: &Value) ->
                 "metadata": {"labels": {"app": name}},
                 "spec": {
                     "terminationGracePeriodSeconds": 0,
-                    "containers": [{"name": "app", "image": "example.com/app:1"}],
+                    "containers": [container(volumes)],
                     "volumes": volumes,
                 },
             },
@@ -177,6 +177,14 @@ pub(crate) fn workload(kind: &str, name: &str, volumes: &Value, with: &Value) ->
     });
     json_patch::merge(&mut object, with);
     object.to_string()
+}
+
+/// A container that mounts all of these volumes.
+fn container(volumes: &Value) -> Value {
+    let mounts: Vec<Value> = (volumes.as_array().into_iter().flatten().enumerate())
+        .map(|(at, volume)| json!({"name": volume["name"], "mountPath": format!("/mnt/{at}")}))
+        .collect();
+    json!({"name": "app", "image": "example.com/app:1", "volumeMounts": mounts})
 }
 
 pub(crate) fn of_claim(name: &str) -> Value {
@@ -309,7 +317,7 @@ fn requests() -> Vec<Request> {
         let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "pod", "ownerReferences": owned},
-            "spec": {"containers": [{"name": "app", "image": "example.com/app"}], "volumes": volumes},
+            "spec": {"containers": [container(&volumes)], "volumes": volumes},
         });
         pod.to_string()
     };
@@ -317,7 +325,7 @@ fn requests() -> Vec<Request> {
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"},
         "spec": {"template": {"spec": {
             "restartPolicy": "Never",
-            "containers": [{"name": "app", "image": "example.com/app"}],
+            "containers": [container(&of_claim("two"))],
             "volumes": of_claim("two"),
         }}},
     });
@@ -326,7 +334,7 @@ fn requests() -> Vec<Request> {
         "spec": {"selector": {"app": "rc"}, "template": {
             "metadata": {"labels": {"app": "rc"}},
             "spec": {
-                "containers": [{"name": "app", "image": "example.com/app"}],
+                "containers": [container(&of_claim("two"))],
                 "volumes": of_claim("two"),
             },
         }},

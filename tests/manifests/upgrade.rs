@@ -30,7 +30,7 @@ fn try_a_workload(plane: &ControlPlane) -> Output {
             "template": {
                 "metadata": {"labels": {"app": "web"}},
                 "spec": {
-                    "containers": [{"name": "web", "image": "example.com/web"}],
+                    "containers": [{"name": "web", "image": "example.com/web", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
                     "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
                 },
             },

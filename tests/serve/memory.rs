@@ -17,7 +17,7 @@ fn update(more: &str) -> String {
     review["request"]["operation"] = "UPDATE".into();
     for object in ["object", "oldObject"] {
         let spec = &mut review["request"][object]["spec"]["template"]["spec"];
-        spec["containers"] = json!([{"name": "c", "image": "i", "args": "HERE"}]);
+        spec["containers"] = json!([{"name": "c", "image": "i", "args": "HERE", "volumeMounts": [{"name": "data"}]}]);
     }
     review.to_string().replace("\"HERE\"", more)
 }

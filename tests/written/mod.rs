@@ -70,7 +70,7 @@ impl Written {
                 .collect()
         };
         let template = format!(
-            "{step}template:{}\n{}{step}{step}metadata: {{labels: {{app: {}}}}}\n{step}{step}spec:\n{step}{step}{step}containers:\n{step}{step}{step}{dash}- name: app\n{step}{step}{step}{dash}  image: app{}\n{step}{step}{step}volumes: [{{name: data, persistentVolumeClaim: {{claimName: {}-data}}}}]\n",
+            "{step}template:{}\n{}{step}{step}metadata: {{labels: {{app: {}}}}}\n{step}{step}spec:\n{step}{step}{step}containers:\n{step}{step}{step}{dash}- name: app\n{step}{step}{step}{dash}  image: app{}\n{step}{step}{step}{dash}  volumeMounts: [{{name: data, mountPath: /data}}]\n{step}{step}{step}volumes: [{{name: data, persistentVolumeClaim: {{claimName: {}-data}}}}]\n",
             comment("the pods"),
             if self.comments { "\n# far left\n" } else { "" },
             self.name,

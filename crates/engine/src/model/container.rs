@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use serde::de::Deserializer;
 
 use super::Text;
 use super::amount::Amount;
@@ -18,8 +19,9 @@ pub(super) struct Container {
     ports: Vec<Port>,
     #[serde(deserialize_with = "nullable")]
     resources: Resources,
-    /// `Always` for an init container that keeps running beside the others.
-    restart_policy: Option<Text>,
+    /// Whether it is an init container that keeps running beside the others.
+    #[serde(rename = "restartPolicy", deserialize_with = "always")]
+    keeps_running: bool,
     #[serde(deserialize_with = "nullable")]
     volume_mounts: Vec<Use>,
     #[serde(deserialize_with = "nullable")]
@@ -56,14 +58,19 @@ struct Use {
 struct ContainerSecurity {
     #[serde(deserialize_with = "nullable")]
     privileged: bool,
-    se_linux_options: Option<SeLinuxOptions>,
+    /// Boxed, as few have any, and each container counts with its size.
+    se_linux_options: Option<Box<SeLinuxOptions>>,
+}
+
+fn always<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<Text>::deserialize(deserializer)?.as_deref() == Some("Always"))
 }
 
 /// What is read of a pod's own security context.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct PodSecurity {
-    se_linux_options: Option<SeLinuxOptions>,
+    se_linux_options: Option<Box<SeLinuxOptions>>,
     /// `Recursive` where volumes are relabelled file by file instead of mounted with a label.
     #[serde(deserialize_with = "nullable")]
     se_linux_change_policy: Text,
@@ -105,7 +112,7 @@ pub(super) struct Containers<'a> {
 
 impl Containers<'_> {
     pub(super) fn take_host_port(self, host_network: bool) -> bool {
-        let always = |container: &&Container| container.restart_policy.as_deref() == Some("Always");
+        let always = |container: &&Container| container.keeps_running;
         (self.main.iter())
             .chain(self.init.iter().filter(always))
             .flat_map(|container| &container.ports)
@@ -139,7 +146,7 @@ impl Containers<'_> {
             let own = security.se_linux_options.as_ref();
             let label = (own.or(pod.se_linux_options.as_ref()))
                 .filter(|_| by_label && !security.privileged)
-                .and_then(SeLinuxOptions::label)
+                .and_then(|options| options.label())
                 .unwrap_or_default();
             let used = container.volume_mounts.iter();
             for Use { name } in used.chain(&container.volume_devices) {
@@ -157,5 +164,73 @@ impl Containers<'_> {
             volume.mounted = label.is_some();
             volume.selinux_label = label.cloned().unwrap_or_default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::workload::{Workload, WorkloadKind};
+    use super::*;
+
+    fn volumes(spec: &serde_json::Value) -> Box<[PodVolume]> {
+        let pod = json!({ "spec": spec }).to_string();
+        let mut json = serde_json::Deserializer::from_str(&pod);
+        let pod = Workload::read(WorkloadKind::Pod, &mut json).unwrap();
+        pod.template.volumes
+    }
+
+    fn mounted(spec: &serde_json::Value) -> Vec<bool> {
+        volumes(spec).iter().map(|volume| volume.mounted).collect()
+    }
+
+    #[test]
+    fn every_kind_of_container_mounts_or_maps() {
+        let claim = |at: usize| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": "c"}});
+        let all: Vec<_> = (0..500).map(claim).collect();
+        let one = json!({"volumes": all, "containers": [{"volumeMounts": [{"name": "v7"}]}]});
+        let count = mounted(&one).iter().filter(|it| **it).count();
+        assert_eq!((count, mounted(&one)[7]), (1, true));
+        let uses = [
+            json!({"containers": [{}], "initContainers": [{"volumeMounts": [{"name": "v0"}]}]}),
+            json!({"containers": [{}], "ephemeralContainers": [{"volumeMounts": [{"name": "v0"}]}]}),
+            json!({"containers": [{}, {"volumeDevices": [{"name": "v0"}]}]}),
+            // A fragment, of which nothing is known.
+            json!({}),
+            json!({"containers": []}),
+        ];
+        for mut spec in uses {
+            spec["volumes"] = json!([claim(0)]);
+            assert_eq!(mounted(&spec), [true], "{spec}");
+        }
+        let unused = json!({"volumes": [claim(0)], "containers": [{"volumeMounts": null}]});
+        assert_eq!(mounted(&unused), [false]);
+    }
+
+    #[test]
+    fn a_volume_has_the_one_label_of_all_its_containers() {
+        let label = |pod: serde_json::Value, containers: serde_json::Value| {
+            let spec = json!({"securityContext": pod, "containers": containers,
+                "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]});
+            volumes(&spec)[0].selinux_label.clone()
+        };
+        let of = |level: &str| json!({"seLinuxOptions": {"level": level}});
+        let mounts = json!([{"name": "v"}]);
+        let plain = json!({"volumeMounts": mounts});
+        let own = json!({"volumeMounts": mounts, "securityContext": of("s0:c2")});
+        assert_eq!(label(of("s0:c1"), json!([plain])), ":::s0:c1");
+        assert_eq!(label(of("s0:c1"), json!([own])), ":::s0:c2");
+        assert_eq!(label(of("s0:c1"), json!([own, plain])), "");
+        assert_eq!(label(json!({}), json!([plain])), "");
+        let recursive =
+            json!({"seLinuxChangePolicy": "Recursive", "seLinuxOptions": {"level": "s0:c1"}});
+        assert_eq!(label(recursive, json!([plain])), "");
+        let privileged = json!({"volumeMounts": mounts, "securityContext": {"privileged": true}});
+        assert_eq!(label(of("s0:c1"), json!([privileged])), "");
+        assert_eq!(
+            label(json!({"seLinuxOptions": {"type": "t"}}), json!([plain])),
+            ""
+        );
     }
 }

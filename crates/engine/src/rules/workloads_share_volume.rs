@@ -100,6 +100,17 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
             }));
         }
     }
+    let own = workload.template.ephemeral.iter();
+    for ((claim, template), ephemeral) in workload.ephemeral_claims().zip(own) {
+        if !users::others(analysis, &claim).is_empty() {
+            let namespace = &workload.metadata.namespace;
+            let volume = UsedVolume {
+                index: ephemeral.index,
+                ..volumes::of_template(&claim, template, namespace, analysis.facts)
+            };
+            found.extend(find(&analysis.with_only(volume.clone()), &volume, &claim));
+        }
+    }
     let mut mentioned = HashSet::new();
     for volume in &analysis.volumes {
         if let Some(claim) = &volume.claim

@@ -198,7 +198,7 @@ impl<'a> View<'a> {
         if volume.spec.handle.is_empty() {
             return Vec::new();
         }
-        self.uses_all(ObjectKind::Volume, "");
+        // Nothing is concluded from there being no more of them.
         self.members(IndexKey::Handle(&volume.spec.handle))
             .filter(|other: &&Volume| {
                 other.is_same_as(volume)

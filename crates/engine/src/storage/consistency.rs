@@ -100,7 +100,7 @@ fn the_file_holds_every_provisioner_once() {
         *kinds.entry(provenance.kind).or_insert(0) += 1;
     }
     let expected = [
-        (Kind::Csi, 200),
+        (Kind::Csi, 207),
         (Kind::External, 18),
         (Kind::InTree, 16),
         (Kind::PvSource, 6),
@@ -178,7 +178,7 @@ fn modes_attach_and_confidence_are_those_that_were_gathered() {
         });
     assert_eq!(
         digest,
-        0xde87_973a_1e0d_5021,
+        0x496f_14a8_d6bf_7fa1,
         "{digest:#x}\n{}",
         lines.join("\n")
     );

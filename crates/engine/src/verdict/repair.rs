@@ -119,6 +119,8 @@ impl<'a> Judged<'a> {
         let (patched, whole) = (&mut workload.template, &self.workload.template);
         patched.takes_host_port = whole.takes_host_port;
         patched.extended_resources = whole.extended_resources.clone();
+        patched.volumes.clone_from(&whole.volumes);
+        workload.ready = self.workload.ready;
         let workload = capped(Cow::Owned(workload), self.facts);
         let analysis = Analysis::of(&workload, self.previous, self.facts);
         if !remedy.works(&analysis) {
