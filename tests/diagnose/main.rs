@@ -457,9 +457,9 @@ fn a_volume_on_its_way() {
     stage.run(&stage::ways_out(&case)[0]);
     stage.until_nothing_waits();
     // It ends by itself, when nothing waits any more.
-    let told = watch.wait_with_output().unwrap();
-    let text = String::from_utf8(told.stdout).unwrap();
-    assert_eq!(told.status.code(), Some(0), "{text}");
+    let output = watch.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.contains("(delay)"), "{text}");
     assert!(text.ends_with("No pod waits for a volume.\n"), "{text}");
     stage.uncordon();

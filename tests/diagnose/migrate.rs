@@ -44,10 +44,10 @@ fn guard(stage: &Stage, arguments: &[&str]) -> (i32, String) {
         .env("KUBECONFIG", stage.world.plane.kubeconfig())
         .output()
         .unwrap();
-    let told = [output.stdout, output.stderr].concat();
+    let both = [output.stdout, output.stderr].concat();
     (
         output.status.code().unwrap(),
-        String::from_utf8(told).unwrap(),
+        String::from_utf8(both).unwrap(),
     )
 }
 
@@ -89,7 +89,7 @@ fn until_is(stage: &Stage, pod: &str, phase: &str) {
 }
 
 /// Has a pod end soon: a simulated node runs no containers, so that theirs end when they
-/// are told to, and have no logs.
+/// are requested to, and have no logs.
 fn end(stage: &Stage, pod: &str, seconds: u32) {
     let ends = format!("{ENDS_AFTER}={seconds}");
     stage.kubectl(&["annotate", "pod", "-l", pod, &ends]);
@@ -168,8 +168,8 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
     }
 
     // The guard has nothing against what is applied, and neither has the API server.
-    let (code, told) = guard(&stage, &["check", "--cluster", "--fail-on", "deny", out]);
-    assert_eq!(code, 0, "{told}");
+    let (code, output) = guard(&stage, &["check", "--cluster", "--fail-on", "deny", out]);
+    assert_eq!(code, 0, "{output}");
     stage.kubectl(&["apply", "--dry-run=server", "-f", out]);
 
     follow(&stage, &plan, "Keep the old volume");
@@ -196,21 +196,24 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
     assert_eq!(claim_of(&stage, "deployment/web"), "data-rwx");
     let suspended = stage.kubectl(&["get", "cronjob/backup", "-o", "jsonpath={.spec.suspend}"]);
     assert_eq!(suspended, "false");
-    let (code, told) = stage.diagnose(&["pvc/data-rwx"]);
-    assert_eq!(code, 0, "{told}");
+    let (code, output) = stage.diagnose(&["pvc/data-rwx"]);
+    assert_eq!(code, 0, "{output}");
     // What is there is not written over, and what has been done is not planned again.
-    let (code, told) = migrate(
+    let (code, output) = migrate(
         &stage,
         &["data", "--name", "other", "--class", &shared, "--out", out],
     );
     assert_eq!(
-        (code, told.contains("is there already. Nothing was written")),
+        (
+            code,
+            output.contains("is there already. Nothing was written")
+        ),
         (2, true),
-        "{told}"
+        "{output}"
     );
-    let (code, told) = migrate(&stage, &["data-rwx"]);
+    let (code, output) = migrate(&stage, &["data-rwx"]);
     assert_eq!(
-        (code, &*told),
+        (code, &*output),
         (2, "Claim data-rwx is ReadWriteMany already.\n")
     );
 
@@ -251,7 +254,7 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
     );
 }
 
-/// A kind of the snapshot controller, of which the API server need not know more.
+/// A kind of the snapshot controller; the API server need not know more of it.
 fn definition(kind: &str, scope: &str) -> Value {
     let plural = match kind {
         "VolumeSnapshotClass" => "volumesnapshotclasses",
@@ -275,11 +278,11 @@ fn a_snapshot_is_taken_where_the_driver_has_a_class_for_it() {
     let shared = format!("{}-shared", stage.namespace);
     stage.apply(&class(&shared, ATTACHING_DRIVER));
     let wanted = ["data", "--copy", "snapshot", "--class", &shared];
-    let (code, told) = migrate(&stage, &wanted);
-    assert_eq!(code, 2, "{told}");
+    let (code, output) = migrate(&stage, &wanted);
+    assert_eq!(code, 2, "{output}");
     assert!(
-        told.starts_with("The cluster has no VolumeSnapshotClass of"),
-        "{told}"
+        output.starts_with("The cluster has no VolumeSnapshotClass of"),
+        "{output}"
     );
 
     stage.apply(&definition("VolumeSnapshotClass", "Cluster"));
@@ -294,8 +297,8 @@ fn a_snapshot_is_taken_where_the_driver_has_a_class_for_it() {
     let (code, plan) = migrate(&stage, &[&wanted[..], &["--out", out]].concat());
     assert_eq!(code, 0, "{plan}");
     assert!(plan.contains("With VolumeSnapshotClass by-disk"), "{plan}");
-    let (code, told) = guard(&stage, &["check", "--cluster", "--fail-on", "deny", out]);
-    assert_eq!(code, 0, "{told}");
+    let (code, output) = guard(&stage, &["check", "--cluster", "--fail-on", "deny", out]);
+    assert_eq!(code, 0, "{output}");
     stage.kubectl(&["apply", "--dry-run=server", "-f", out]);
 }
 
@@ -326,8 +329,8 @@ fn what_is_printed_can_be_pasted_and_what_is_not_there_is_named() {
             "expected ReadWriteMany",
         ),
     ] {
-        let (code, told) = migrate(&stage, arguments);
-        assert_eq!(code, 2, "{told}");
-        assert!(told.contains(sentence), "{told}");
+        let (code, output) = migrate(&stage, arguments);
+        assert_eq!(code, 2, "{output}");
+        assert!(output.contains(sentence), "{output}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is told to those who may read little, and what it takes to be told everything.
+//! What those see who may read little, and what it takes to see everything.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::stage::{self, Stage, deployment};
 use crate::{image, roll_out};
 
-/// The role of docs/runbook.md is told everything, and may list nothing that is not read.
+/// The role of docs/runbook.md sees everything, and may list nothing that is not read.
 #[test]
-fn the_role_of_the_runbook_is_told_everything() {
+fn the_role_of_the_runbook_sees_everything() {
     let Some(stage) = Stage::new("role") else {
         return;
     };
@@ -25,14 +25,14 @@ fn the_role_of_the_runbook_is_told_everything() {
     stage.until_runs("web");
     roll_out(&stage, 2);
     stage.until("rollout-overlap");
-    let (_, told) = stage.diagnose_as("on-call", &["--format", "json"]);
-    let report: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(report["open"], json!([]), "{told}");
+    let (_, output) = stage.diagnose_as("on-call", &["--format", "json"]);
+    let report: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(report["open"], json!([]), "{output}");
     let ways = stage::ways_out(&report["cases"][0]);
-    assert_eq!(ways.len(), 3, "{told}");
-    assert!(ways[0].ends_with("--to-revision=1"), "{told}");
-    let (_, told) = stage.diagnose_as("nobody", &["--format", "json"]);
-    let report: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(ways.len(), 3, "{output}");
+    assert!(ways[0].ends_with("--to-revision=1"), "{output}");
+    let (_, output) = stage.diagnose_as("nobody", &["--format", "json"]);
+    let report: Value = serde_json::from_str(&output).unwrap();
     let unread = report["open"].as_array().unwrap().iter().map(|open| {
         let (_, rest) = open.as_str().unwrap().split_once("because the ").unwrap();
         rest.split_once(" could not be read").unwrap().0
@@ -45,10 +45,10 @@ fn the_role_of_the_runbook_is_told_everything() {
     stage.uncordon();
 }
 
-/// What a developer sees who may read no more than one namespace, and what is told of
+/// What a developer sees who may read no more than one namespace, and what is said of
 /// names that are not there.
 #[test]
-fn what_may_not_be_seen_is_said_and_the_rest_is_told() {
+fn what_may_not_be_seen_is_said_and_the_rest_is_reported() {
     let Some(stage) = Stage::new("rights") else {
         return;
     };
@@ -79,9 +79,9 @@ fn what_may_not_be_seen_is_said_and_the_rest_is_told() {
         ),
         ("secret/data", 2, "\"secret\" is no kind that uses volumes."),
     ] {
-        let (status, told) = stage.diagnose(&[name]);
-        assert_eq!(status, code, "{name}: {told}");
-        assert!(told.contains(sentence), "{name}: {told}");
+        let (status, output) = stage.diagnose(&[name]);
+        assert_eq!(status, code, "{name}: {output}");
+        assert!(output.contains(sentence), "{name}: {output}");
     }
     roll_out(&stage, 2);
     stage.until("rollout-overlap");
@@ -100,25 +100,25 @@ fn what_may_not_be_seen_is_said_and_the_rest_is_told() {
         "--role=reader",
         "--user=developer",
     ]);
-    let (status, told) = stage.until_told_to("developer", "rollout-overlap");
-    assert_eq!(status, 1, "{told}");
-    let undo = told
+    let (status, output) = stage.until_reported_to("developer", "rollout-overlap");
+    assert_eq!(status, 1, "{output}");
+    let undo = output
         .lines()
         .find(|line| line.contains("rollout undo"))
         .unwrap()
         .to_owned();
-    let told = words(&told);
+    let output = words(&output);
     for part in [
         "kubectl -n",
         "It is not known whether the node that has a volume is alive, because the nodes could not be read: ",
         "It is not known to which node a volume is attached",
     ] {
-        assert!(told.contains(part), "{part:?} is missing in\n{told}");
+        assert!(output.contains(part), "{part:?} is missing in\n{output}");
     }
-    let (status, told) = stage.diagnose_as("nobody", &[]);
-    assert_eq!(status, 2, "{told}");
-    assert!(told.contains("as far as could be read"), "{told}");
-    // The number that was not seen is asked for by whoever runs the command.
+    let (status, output) = stage.diagnose_as("nobody", &[]);
+    assert_eq!(status, 2, "{output}");
+    assert!(output.contains("as far as could be read"), "{output}");
+    // Whoever runs the command looks up the number that was not seen.
     stage.run(undo.trim());
     stage.until_nothing_waits();
     assert_eq!(image(&stage), "example.com/app:1");

@@ -161,8 +161,8 @@ impl Stage {
             if !pods.is_empty() && pods.iter().all(runs) {
                 return Ok(());
             }
-            let (_, told) = self.diagnose(&[]);
-            Err(told)
+            let (_, output) = self.diagnose(&[]);
+            Err(output)
         })
         .unwrap();
     }
@@ -214,10 +214,10 @@ impl Stage {
             .env("KUBECONFIG", kubeconfig)
             .output()
             .unwrap();
-        let told = [output.stdout, output.stderr].concat();
+        let both = [output.stdout, output.stderr].concat();
         (
             output.status.code().unwrap(),
-            String::from_utf8(told).unwrap(),
+            String::from_utf8(both).unwrap(),
         )
     }
 
@@ -234,27 +234,27 @@ impl Stage {
     /// Waits until `diagnose` names that cause, and no other beside it; answers with the case.
     pub(crate) fn until(&self, cause: &str) -> Value {
         wait_until(&format!("diagnose to say {cause}"), PATIENCE, || {
-            let (status, told) = self.diagnose(&["--format", "json"]);
-            let report: Value = serde_json::from_str(&told).map_err(|_| told.clone())?;
+            let (status, output) = self.diagnose(&["--format", "json"]);
+            let report: Value = serde_json::from_str(&output).map_err(|_| output.clone())?;
             match report["cases"].as_array().map(Vec::as_slice) {
                 Some([case]) if case["cause"] == *cause && status == 1 => Ok(case.clone()),
-                _ => Err(told),
+                _ => Err(output),
             }
         })
         .unwrap()
     }
 
     /// The same as somebody else, in text.
-    pub(crate) fn until_told_to(&self, user: &str, cause: &str) -> (i32, String) {
+    pub(crate) fn until_reported_to(&self, user: &str, cause: &str) -> (i32, String) {
         wait_until(
-            &format!("diagnose to tell {user} {cause}"),
+            &format!("diagnose to report {cause} to {user}"),
             PATIENCE,
             || {
-                let (status, told) = self.diagnose_as(user, &[]);
-                if told.contains(&format!("({cause})")) {
-                    return Ok((status, told));
+                let (status, output) = self.diagnose_as(user, &[]);
+                if output.contains(&format!("({cause})")) {
+                    return Ok((status, output));
                 }
-                Err(told)
+                Err(output)
             },
         )
         .unwrap()
@@ -266,7 +266,7 @@ impl Stage {
         wait_until("nothing to wait any more", PATIENCE, || {
             match self.diagnose(&[]) {
                 (0, _) => Ok(()),
-                (_, told) => Err(told),
+                (_, output) => Err(output),
             }
         })
         .unwrap();
@@ -277,7 +277,7 @@ impl Stage {
         );
     }
 
-    /// A replica that tells of silent nodes.
+    /// A replica that reports silent nodes.
     pub(crate) fn advisor(&self, name: &str) -> Guard {
         let options = GuardOptions {
             arguments: vec!["--fence-advice".to_owned()],
@@ -302,11 +302,11 @@ impl Stage {
         })
         .unwrap();
         let described = self.kubectl(&["describe", "pod", pod]);
-        let told: Vec<&str> = described
+        let output: Vec<&str> = described
             .lines()
             .filter(|line| line.contains("HeldBySilentNode"))
             .collect();
-        let [line] = told[..] else {
+        let [line] = output[..] else {
             panic!("{described}");
         };
         println!("{}: {line}", self.namespace);

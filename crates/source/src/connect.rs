@@ -126,7 +126,10 @@ impl Access {
             (None, None) => from_surroundings().await,
         };
         config.map(|mut config| {
-            config.auth_info.impersonate.clone_from(&self.impersonate);
+            // The kubeconfig may name one, too.
+            if let Some(user) = &self.impersonate {
+                config.auth_info.impersonate = Some(user.clone());
+            }
             config.connect_timeout = Some(CONNECT_TIMEOUT);
             config.read_timeout = Some(READ_TIMEOUT);
             config

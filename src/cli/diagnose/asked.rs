@@ -1,4 +1,4 @@
-//! What somebody asks about: a pod, a workload or a claim.
+//! What the name on the command line means: a pod, a workload or a claim.
 
 use doctor::diagnosis::{CaseEntry, DiagnosisInput};
 use engine::model::workload::WorkloadKind;
@@ -18,7 +18,7 @@ enum Kind {
     Workload(WorkloadKind),
 }
 
-/// What is asked about is not there, or cannot be.
+/// What is named is not there, or cannot be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(in crate::cli) enum AskedError {
@@ -34,7 +34,9 @@ pub(in crate::cli) enum AskedError {
     #[error("\"{0}\" names no claim. Expected NAME, pvc/NAME or NAMESPACE/NAME.")]
     NoClaim(String),
     /// Two namespaces.
-    #[error("The name is of namespace \"{own}\", and -n says \"{option}\". Leave one of them out.")]
+    #[error(
+        "\"{own}\" is no kind that uses volumes. As a namespace it contradicts -n {option}: leave one of the two out."
+    )]
     Namespaces {
         /// What the name says.
         own: String,

@@ -1,7 +1,7 @@
 //! `diagnose`: why pods wait for volumes, and the way out.
 //!
 //! ```text
-//! cluster ─▶ one moment of it ─▶ what is asked about ─▶ cases ─▶ report
+//! cluster ─▶ one moment of it ─▶ what the name means ─▶ cases ─▶ report
 //! ```
 
 mod asked;
@@ -74,7 +74,7 @@ enum DiagnoseError {
     /// The cluster cannot be read.
     #[error(transparent)]
     Snapshot(#[from] ClusterError),
-    /// What is asked about is not there.
+    /// What is named is not there.
     #[error(transparent)]
     Asked(#[from] AskedError),
     /// There is no such namespace.

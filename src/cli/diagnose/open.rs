@@ -20,7 +20,7 @@ const QUESTIONS: [(&str, &str); 19] = [
     ("nodes", "whether the node that has a volume is alive"),
     ("leases", "when a node was last heard of"),
     ("events", "what Kubernetes has said of the pods that wait"),
-    ("storageclasses", "of which class a volume is"),
+    ("storageclasses", "which class a volume has"),
     ("csidrivers", "whether a driver attaches its volumes"),
     ("namespaces", "which namespaces there are"),
     (

@@ -879,7 +879,7 @@ fn many_cases_are_summarised_by_cause() {
 }
 
 #[test]
-fn programs_and_pages_are_told_the_same() {
+fn programs_and_pages_show_the_same() {
     for (cause, world) in every_cause() {
         let diagnosis = world.diagnosis(&[cause]);
         let json: Value = serde_json::from_str(&written(&diagnosis, Format::Json)).unwrap();

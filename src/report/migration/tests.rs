@@ -271,11 +271,11 @@ fn a_claim_that_nobody_uses_takes_no_standstill() {
             "Clean up, days later"
         ]
     );
-    let told = text(&plan, Objects::Files("way"));
-    assert!(told.contains("- Standstill: not at all\n"), "{told}");
+    let report = text(&plan, Objects::Files("way"));
+    assert!(report.contains("- Standstill: not at all\n"), "{report}");
     assert!(
-        told.contains("kubectl apply -f way/20-copy.yaml\n"),
-        "{told}"
+        report.contains("kubectl apply -f way/20-copy.yaml\n"),
+        "{report}"
     );
 }
 
@@ -332,13 +332,13 @@ fn every_kind_of_user_has_its_own_commands() {
         ),
     ];
     for (kind, parts) in cases {
-        let told = longhorn()
+        let report = longhorn()
             .with(workload(kind, "web", &json!({})))
             .plan_text(WANTED);
         for part in parts {
             assert!(
-                told.contains(&part),
-                "{kind}: {part:?} is missing in\n{told}"
+                report.contains(&part),
+                "{kind}: {part:?} is missing in\n{report}"
             );
         }
         let changes = !matches!(kind, "Job" | "Pod");
@@ -346,7 +346,7 @@ fn every_kind_of_user_has_its_own_commands() {
             "CronJob" => "/spec/jobTemplate/spec/template/spec/volumes/1/",
             _ => "/spec/template/spec/volumes/1/",
         };
-        assert_eq!(told.contains(volumes), changes, "{kind}: {told}");
+        assert_eq!(report.contains(volumes), changes, "{kind}: {report}");
     }
 }
 
@@ -378,8 +378,8 @@ fn an_owner_is_named_in_the_place_of_what_it_manages() {
         if kind == "Pod" {
             pod = owned.clone();
         }
-        let told = longhorn().with(owned).with(pod).plan_text(WANTED);
-        let told = words(&told);
+        let report = longhorn().with(owned).with(pod).plan_text(WANTED);
+        let report = words(&report);
         for part in [
             format!("- Used by: {by} web - Standstill: from step 4 to the end of step 7 "),
             format!("It is not known what writes the manifest of {by} web:"),
@@ -389,11 +389,11 @@ fn an_owner_is_named_in_the_place_of_what_it_manages() {
             format!("Stop {by} web first, give it claim data again"),
         ] {
             assert!(
-                told.contains(&part),
-                "{kind}: {part:?} is missing in\n{told}"
+                report.contains(&part),
+                "{kind}: {part:?} is missing in\n{report}"
             );
         }
-        assert!(!told.contains("/web"), "{kind}: {told}");
+        assert!(!report.contains("/web"), "{kind}: {report}");
     }
 }
 
@@ -419,9 +419,9 @@ fn who_writes_the_manifests_is_suspended_and_resumed() {
         ),
     ];
     for (world, parts) in cases {
-        let told = world.plan_text(WANTED);
+        let report = world.plan_text(WANTED);
         for part in parts {
-            assert!(told.contains(part), "{part:?} is missing in\n{told}");
+            assert!(report.contains(part), "{part:?} is missing in\n{report}");
         }
     }
 }
@@ -476,27 +476,27 @@ fn keda_is_paused_only_while_all_stands_still() {
 #[test]
 fn the_jobs_of_a_suspended_cron_job_are_waited_for() {
     let suspended = json!({"suspend": true});
-    let told = longhorn()
+    let report = longhorn()
         .with(workload("CronJob", "web", &suspended))
         .plan_text(WANTED);
     assert!(
-        told.contains("get cronjob/web -o 'jsonpath={.status.active[*].name}'"),
-        "{told}"
+        report.contains("get cronjob/web -o 'jsonpath={.status.active[*].name}'"),
+        "{report}"
     );
 }
 
-/// Where something may not be read, the rest is told, and what stays open.
+/// Where something may not be read, the rest is reported, and what stays open.
 #[test]
 fn what_could_not_be_read_is_said() {
     let world = World {
         unread: vec!["pods", "volumeattachments", "nodes"],
         ..longhorn()
     };
-    let told = words(&world.plan_text(WANTED));
-    assert!(told.contains("## Not seen"), "{told}");
+    let report = words(&world.plan_text(WANTED));
+    assert!(report.contains("## Not seen"), "{report}");
     assert!(
-        told.contains("because the pods could not be read: forbidden."),
-        "{told}"
+        report.contains("because the pods could not be read: forbidden."),
+        "{report}"
     );
     // No class is known, and one is named: it is taken at the reader's word.
     let blind = World {
@@ -511,14 +511,14 @@ fn what_could_not_be_read_is_said() {
         class: Some("longhorn"),
         ..WANTED
     };
-    let told = words(&blind.plan_text(wanted));
+    let report = words(&blind.plan_text(wanted));
     assert!(
-        told.contains("not known: the StorageClasses could not be read"),
-        "{told}"
+        report.contains("not known: the StorageClasses could not be read"),
+        "{report}"
     );
     assert!(
-        told.contains("Nobody has verified that class longhorn"),
-        "{told}"
+        report.contains("Nobody has verified that class longhorn"),
+        "{report}"
     );
 }
 
@@ -640,9 +640,9 @@ fn what_has_no_way_is_refused_with_the_way_out() {
             },
         ),
     ];
-    let told: String = cases
+    let report: String = cases
         .iter()
         .map(|(case, world, wanted)| format!("{case}\n  {}\n", world.refused(*wanted)))
         .collect();
-    insta::assert_snapshot!("refusals", told);
+    insta::assert_snapshot!("refusals", report);
 }

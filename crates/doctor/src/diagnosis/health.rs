@@ -90,7 +90,7 @@ impl Examined {
     }
 }
 
-/// An object of a kind of which all have been read, or not.
+/// An object, where all of its kind have been read or not.
 fn looked_up<T>(found: Option<T>, has_read: bool) -> Lookup<T> {
     match (found, has_read) {
         (Some(found), _) => Lookup::Found(found),

@@ -19,6 +19,8 @@ pub(super) struct Index<'a> {
     /// The Events about a pod or a claim, by namespace and name, the newest first.
     events: HashMap<(&'a str, &'a str), Vec<&'a Event>>,
     disks: HashMap<&'a str, &'a Disk>,
+    /// The volumes of one disk, by driver and handle.
+    twins: HashMap<(&'a str, &'a str), Vec<&'a Disk>>,
     pub(super) nodes: HashMap<&'a str, &'a NodeState>,
     pub(super) leases: HashMap<&'a str, &'a Lease>,
 }
@@ -50,12 +52,18 @@ impl<'a> Index<'a> {
         let nodes = observed.nodes.iter();
         let leases = observed.leases.iter();
         let disks = observed.disks.iter();
+        let mut twins: HashMap<_, Vec<&Disk>> = HashMap::new();
+        for disk in disks.clone().filter(|it| !it.handle.is_empty()) {
+            let key = (disk.driver.as_str(), disk.handle.as_str());
+            twins.entry(key).or_default().push(disk);
+        }
         Self {
             facts,
             clock: Clock::of(observed, facts.now),
             users,
             attachments,
             events,
+            twins,
             disks: disks.map(|it| (it.volume.as_str(), it)).collect(),
             nodes: nodes.map(|node| (node.name.as_str(), node)).collect(),
             leases: leases
@@ -99,10 +107,14 @@ impl<'a> Index<'a> {
             .copied()
     }
 
-    /// Another persistent volume of the same disk.
+    /// Another persistent volume of the same disk (`GetUniqueVolumeNameFromSpec` in
+    /// `pkg/volume/util`).
     pub(super) fn same_disk(&self, volume: &str) -> Option<&'a Disk> {
         let own = self.disks.get(volume)?;
-        let mut disks = self.facts.observed.disks.iter();
-        disks.find(|other| other.is_also(own))
+        let twins = self
+            .twins
+            .get(&(own.driver.as_str(), own.handle.as_str()))?;
+        let mut twins = twins.iter().copied();
+        twins.find(|other| other.volume != own.volume)
     }
 }

@@ -127,7 +127,7 @@ pub struct NodeEntry {
 }
 
 /// Every case, those that do not pass by themselves first. `documents` gives workloads as
-/// the API server has them, in the order in which they are asked for; without them some
+/// the API server has them, in the order of the request; without them some
 /// commands cannot be written.
 #[must_use]
 pub fn cases(

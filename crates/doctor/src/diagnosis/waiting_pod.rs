@@ -292,7 +292,7 @@ impl<'a> WaitingPod<'a> {
         matches!(self.used.attach_constraint, AttachConstraint::Unknown(_))
     }
 
-    /// Whether it must be beside pods like it of which none has the volume any more, and may
+    /// Whether it must be beside pods like it, none of which is left with the volume, and may
     /// be the first of them anywhere.
     pub(super) fn may_be_first_of_its_like(&self) -> bool {
         self.users().next().is_none()

@@ -118,7 +118,7 @@ pub(super) fn manifest(
         "spec": {
             "backoffLimit": 2,
             "template": {
-                // A proxy beside it would go on for ever, and the Job with it.
+                // A proxy beside it would go on forever, and the Job with it.
                 "metadata": {
                     "labels": {"sidecar.istio.io/inject": "false"},
                     "annotations": {"linkerd.io/inject": "disabled"},

@@ -1,7 +1,7 @@
 //! What stands still while data is copied: how it is stopped, and started again.
 
 use super::inputs::Inputs;
-use super::step::{Action, STANDS_STILL, Step};
+use super::step::{Action, Step};
 use super::users::User;
 use crate::diagnosis::scaled_object;
 use engine::model::workload::WorkloadKind;
@@ -16,31 +16,18 @@ const POD_NAMES: &str = "go-template={{range .items}}{{$pod := .metadata.name}}{
 
 /// Stops everything that may write to the old volume.
 pub(super) fn stop(inputs: &Inputs<'_>) -> Step {
-    let mut text = inputs.of_strangers(|it| {
-        format!(
-            "Stop {it} as its documentation says, because its controller would undo a change to what it has made."
-        )
-    });
+    let mut text = inputs.of_strangers("stop.stranger");
     if inputs.autoscalers().next().is_some() && inputs.scaled_objects().next().is_none() {
-        text +=
-            " A HorizontalPodAutoscaler leaves a workload at 0 alone, so it needs no change here.";
+        text.push(inputs.words("stop.autoscaler", &[]));
     }
-    for name in inputs.scaled_objects() {
-        text += &format!(" KEDA scales from 0 up, so that its ScaledObject {name} is paused at 0.");
-    }
+    let paused = inputs.scaled_objects();
+    text.extend(paused.map(|name| inputs.words("stop.keda", &[("scaled-object", name)])));
     let users = inputs.subject.users.iter();
-    for cron_job in users.filter(|user| user.kind() == WorkloadKind::CronJob) {
-        text += &format!(
-            " {} starts no more Jobs, but one that has begun goes on to its end: delete it if you cannot wait.",
-            cron_job.shown()
-        );
-    }
+    let cron_jobs = users.filter(|user| user.kind() == WorkloadKind::CronJob);
+    text.extend(cron_jobs.map(|it| inputs.words("stop.cron-job", &[("user", &it.shown())])));
     Step {
-        title: "Stop what uses the old claim".to_owned(),
-        blocks: format!("{STANDS_STILL} from here on."),
-        text: text.trim().to_owned(),
-        actions: stop_actions(inputs, &[inputs.wanted.claim]),
-        then: "The last command ends when nothing uses the claim any more, and names what does until then. Finished pods (Succeeded or Failed) may stay: they write nothing. Do not go on before it ends: what is written now may be missing from the copy.".to_owned(),
+        text: text.join(" "),
+        ..inputs.step("stop", stop_actions(inputs, &[inputs.wanted.claim]))
     }
 }
 
@@ -67,7 +54,7 @@ fn until_unused(inputs: &Inputs<'_>, claims: &[&str]) -> Action {
         .chain(jobs)
         .map(|arguments| inputs.line(&arguments))
         .collect();
-    // Where a question fails, nothing is known, and it is asked again.
+    // Where a query fails nothing is known, and it is repeated.
     Action::Run(format!(
         "until left=$({}) && [ -z \"$left\" ]; do echo \"$left\"; sleep 5; done",
         questions.join(" && ")
@@ -76,16 +63,13 @@ fn until_unused(inputs: &Inputs<'_>, claims: &[&str]) -> Action {
 
 /// Starts again what was stopped.
 pub(super) fn start(inputs: &Inputs<'_>) -> Step {
-    let mut text = inputs.of_strangers(|it| format!("Start {it} again."));
+    let mut text = inputs.of_strangers("start.stranger");
     if inputs.subject.users.iter().any(|user| !user.runs()) {
-        text += " What had no pods before still has none.";
+        text.push(inputs.words("start.none", &[]));
     }
     Step {
-        title: "Start it again".to_owned(),
-        blocks: format!("{STANDS_STILL} until its pods are ready, as after every start."),
-        text: text.trim().to_owned(),
-        actions: start_actions(inputs),
-        then: String::new(),
+        text: text.join(" "),
+        ..inputs.step("start", start_actions(inputs))
     }
 }
 

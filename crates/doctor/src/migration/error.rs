@@ -8,7 +8,7 @@ use engine::model::access_mode::{AccessMode, VolumeMode};
 pub enum MigrationBlocked {
     /// A mode to which there is no way here.
     #[error(
-        "Only a migration to ReadWriteMany is possible, and {0} was asked for. To restrict a volume to fewer nodes or pods, no copy is needed: the same disk can be ReadWriteOnce or ReadWriteOncePod."
+        "Only a migration to ReadWriteMany is possible, and {0} was requested. To restrict a volume to fewer nodes or pods, no copy is needed: the same disk can be ReadWriteOnce or ReadWriteOncePod."
     )]
     Mode(AccessMode),
     /// A name that no object can have.

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::step::{Action, Manifest};
+use super::step::{Action, Manifest, RUNS, Step};
 use super::subject::Subject;
 use super::target::Target;
 use super::users::User;
-use super::{CopyBy, MigrationInput, Wanted, new_claim};
+use super::{CopyBy, MigrationInput, Wanted, new_claim, words};
 use crate::diagnosis::{Delivery, command};
 use engine::model::Text;
 use engine::model::autoscaler::Autoscaler;
@@ -42,6 +42,37 @@ impl Inputs<'_> {
         command::line(self.facts.cluster.kubectl, &all)
     }
 
+    /// A sentence of a plan, with what is known of all of them and with `more` filled in.
+    pub(super) fn words(&self, name: &str, more: &[(&str, &str)]) -> String {
+        let job = format!("job/{}", self.copy_name());
+        let known = [
+            ("claim", self.wanted.claim),
+            ("new", self.name),
+            ("namespace", self.wanted.namespace),
+            ("mode", self.wanted.mode.name()),
+            ("mode-short", self.wanted.mode.short()),
+            ("image", self.wanted.image),
+            ("class", &self.target.class),
+            ("volume", self.subject.volume_name()),
+            ("kubectl", self.facts.cluster.kubectl),
+            ("job", &job),
+        ];
+        words::words(name, &[more, &known].concat())
+    }
+
+    /// A step with the words that are there for it.
+    pub(super) fn step(&self, name: &str, actions: Vec<Action>) -> Step {
+        let part = |part: &str| self.words(&format!("{name}.{part}"), &[]);
+        let blocks = Some(part("blocks")).filter(|it| !it.is_empty());
+        Step {
+            title: part("title"),
+            blocks: blocks.unwrap_or_else(|| RUNS.to_owned()),
+            text: part("text"),
+            actions,
+            then: part("then"),
+        }
+    }
+
     pub(super) fn apply(file: &str, object: Value) -> Action {
         Action::Apply(Manifest {
             file: file.to_owned(),
@@ -75,11 +106,12 @@ impl Inputs<'_> {
         self.subject.users.iter().filter(|user| user.runs())
     }
 
-    /// A sentence for each of the strangers: for none of them is there a command.
-    pub(super) fn of_strangers(&self, sentence: impl Fn(String) -> String) -> String {
+    /// The sentence of that name for each of the strangers: there is a command for none of
+    /// them.
+    pub(super) fn of_strangers(&self, name: &str) -> Vec<String> {
         let strangers = self.subject.strangers.iter();
-        let sentences: Vec<String> = strangers.map(|it| sentence(it.shown())).collect();
-        sentences.join(" ")
+        let sentence = |shown: String| self.words(name, &[("stranger", &shown)]);
+        strangers.map(|it| sentence(it.shown())).collect()
     }
 
     pub(super) fn autoscalers(&self) -> impl Iterator<Item = &Autoscaler> {

@@ -1,4 +1,4 @@
-//! The way from a claim for one node to one that many nodes may have: a new claim, a copy
+//! The way from a ReadWriteOnce claim to a ReadWriteMany one: a new claim, a copy
 //! of the data, and what has to be stopped and changed for it.
 //!
 //! ```text
@@ -24,6 +24,7 @@ mod subject;
 mod suspension;
 mod target;
 mod users;
+mod words;
 
 pub use copy::DEFAULT_IMAGE;
 pub use error::MigrationBlocked;

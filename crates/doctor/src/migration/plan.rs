@@ -89,7 +89,7 @@ const QUESTIONS: [(&str, &str); 9] = [
 const CACHES: [&str; 6] = ["cache", "tmp", "temp", "scratch", "build", "artifacts"];
 
 /// The way that is wanted. `documents` gives objects as the API server has them, in the
-/// order in which they are asked for.
+/// order of the request.
 ///
 /// # Errors
 /// When there is no way, and what to do instead.
@@ -108,10 +108,10 @@ pub fn plan(
         CopyBy::Snapshot => snapshot::class(&subject, &target, wanted, facts)?,
         CopyBy::Job | CopyBy::Nothing => None,
     };
-    let mut asked: Vec<_> = subject.users.iter().map(User::reference).collect();
+    let mut requested: Vec<_> = subject.users.iter().map(User::reference).collect();
     let claim = ObjectKind::Claim;
-    asked.push((claim, claim.reference(wanted.namespace, wanted.claim)));
-    let documents: Vec<Value> = documents(&asked).into_iter().flatten().collect();
+    requested.push((claim, claim.reference(wanted.namespace, wanted.claim)));
+    let documents: Vec<Value> = documents(&requested).into_iter().flatten().collect();
     let mut deliveries = Vec::new();
     for delivery in documents.iter().filter_map(Delivery::of) {
         if !deliveries.contains(&delivery) {
@@ -129,13 +129,7 @@ pub fn plan(
     };
     let steps = steps::all(&inputs);
     Ok(MigrationPlan {
-        title: format!(
-            "From {} to {}: claim {}/{}",
-            subject.modes(),
-            wanted.mode,
-            wanted.namespace,
-            wanted.claim
-        ),
+        title: inputs.words("plan.title", &[("modes", &subject.modes().to_string())]),
         kubectl: facts.cluster.kubectl.to_owned(),
         facts: facts_of(&inputs, &steps),
         decide: to_decide(&inputs),
@@ -194,7 +188,7 @@ fn facts_of(inputs: &Inputs<'_>, steps: &[Step]) -> Vec<Fact> {
     if !others.is_empty() {
         facts.push(Fact {
             name: "Or",
-            value: format!("--class with one of these: {}", others.join(", ")),
+            value: inputs.words("plan.others", &[("others", &others.join(", "))]),
         });
     }
     facts.push(Fact {
@@ -208,9 +202,13 @@ fn facts_of(inputs: &Inputs<'_>, steps: &[Step]) -> Vec<Fact> {
         .collect();
     let value = match (still.first(), still.last()) {
         (Some(first), Some(last)) => {
-            format!("from step {first} to the end of step {last}")
+            let values = [("first", first.to_string()), ("last", last.to_string())];
+            let values = values
+                .each_ref()
+                .map(|(name, value)| (*name, value.as_str()));
+            inputs.words("plan.standstill", &values)
         }
-        _ => "not at all".to_owned(),
+        _ => inputs.words("plan.no-standstill", &[]),
     };
     facts.push(Fact {
         name: "Standstill",
@@ -253,44 +251,27 @@ fn to_decide(inputs: &Inputs<'_>) -> Vec<String> {
         } else {
             ""
         };
-        questions.push(format!(
-            "Is it data at all, or a cache, a download or a build that the application rebuilds by itself?{hint} Then `--copy none` spares the standstill."
-        ));
+        questions.push(inputs.words("decide.data", &[("hint", hint)]));
     }
-    questions.push(
-        "May several pods write at the same time? The new volume lets them, but the application has to cope with it. A database in files (PostgreSQL, MySQL, SQLite, Elasticsearch and most others) does not: it needs one pod, a volume for each, or replication of its own.".to_owned(),
-    );
+    questions.push(inputs.words("decide.writers", &[]));
     if inputs.subject.claim.spec.volume_mode == VolumeMode::Filesystem {
-        questions.push(
-            "Is a network file system fast enough? Most drivers serve ReadWriteMany over NFS or the like: many small files take several times as long as on a disk, and file locks may work differently.".to_owned(),
-        );
+        questions.push(inputs.words("decide.speed", &[]));
     }
-    questions.push(
-        "Is there a backup, and has somebody tried restoring it? The old volume stays as it is, but it is only one copy.".to_owned(),
-    );
+    questions.push(inputs.words("decide.backup", &[]));
     questions
 }
 
 fn lost(inputs: &Inputs<'_>, documents: &[Value]) -> Vec<String> {
     let kept = inputs.target.kept;
     let of_files = match inputs.wanted.copy {
-        CopyBy::Nothing => format!(
-            "Everything in claim {}: the new volume is empty.",
-            inputs.wanted.claim
-        ),
-        CopyBy::Snapshot => "Of the data, nothing: the snapshot has all of it.".to_owned(),
-        CopyBy::Job if kept.lost.is_empty() => {
-            "Of the files, nothing: owners, permissions, times, links, ACLs and extended attributes are copied, and where the new storage cannot keep one that is there, the copy fails and names the file.".to_owned()
-        }
+        CopyBy::Nothing => inputs.words("lost.everything", &[]),
+        CopyBy::Snapshot => inputs.words("lost.snapshot", &[]),
+        CopyBy::Job if kept.lost.is_empty() => inputs.words("lost.nothing", &[]),
         CopyBy::Job => kept.lost.to_owned(),
     };
     let mut lost = vec![of_files];
-    lost.push(
-        "Snapshots and backups of the old volume stay with it. Those of the new volume start afresh; make sure that your backups include it.".to_owned(),
-    );
-    lost.push(
-        "Labels and annotations of the old claim are not copied: a GitOps tool that finds its own label on the new claim deletes the claim if it is not in the repository. Add the ones that your backups rely on.".to_owned(),
-    );
+    lost.push(inputs.words("lost.backups", &[]));
+    lost.push(inputs.words("lost.labels", &[]));
     for document in documents {
         let kind = document["kind"].as_str().unwrap_or_default();
         let path = WorkloadKind::from_name(kind).map(users::pod_spec);
@@ -298,10 +279,10 @@ fn lost(inputs: &Inputs<'_>, documents: &[Value]) -> Vec<String> {
             continue;
         };
         if let Some(group) = pods["securityContext"]["fsGroup"].as_i64() {
-            lost.push(format!(
-                "{kind} {} sets fsGroup {group}. Many drivers apply it to ReadWriteOnce volumes only; files that are copied keep the group they have, and a directory that has to be writable for the group must be so already.",
-                document["metadata"]["name"].as_str().unwrap_or_default()
-            ));
+            let name = document["metadata"]["name"].as_str().unwrap_or_default();
+            let (workload, group) = (format!("{kind} {name}"), group.to_string());
+            let values = [("workload", workload.as_str()), ("group", &group)];
+            lost.push(inputs.words("lost.group", &values));
         }
     }
     lost

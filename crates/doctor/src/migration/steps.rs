@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::downtime;
 use super::inputs::Inputs;
-use super::step::{Action, RUNS, STANDS_STILL, Step};
+use super::step::{Action, Step};
 use super::users::User;
 use super::{CopyBy, copy, new_claim, snapshot, suspension};
 use crate::diagnosis::scaled_object;
@@ -55,20 +55,10 @@ fn keep_volume(inputs: &Inputs<'_>) -> Option<Step> {
     if name.is_empty() || !inputs.copies() {
         return None;
     }
-    let retain = json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}});
-    Some(Step {
-        title: "Keep the old volume, whatever happens to its claim".to_owned(),
-        blocks: RUNS.to_owned(),
-        text: "From now on the data outlives the claim, even if a tool prunes it. This needs permission to change PersistentVolumes; if you do not have it, ask somebody who does.".to_owned(),
-        actions: vec![inputs.kubectl(&[
-            "patch",
-            &format!("pv/{name}"),
-            "--type=merge",
-            "-p",
-            &retain.to_string(),
-        ])],
-        then: String::new(),
-    })
+    let retain = json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}}).to_string();
+    let volume = format!("pv/{name}");
+    let patch = inputs.kubectl(&["patch", &volume, "--type=merge", "-p", &retain]);
+    Some(inputs.step("keep-volume", vec![patch]))
 }
 
 /// The new claim.
@@ -82,11 +72,9 @@ fn claim(inputs: &Inputs<'_>, file: &str, snapshot: Option<&str>) -> Step {
     } = inputs;
     let object = new_claim::manifest(name, subject, target, *wanted, snapshot);
     let mut actions = vec![Inputs::apply(file, object)];
-    let mut then = if target.binds_late {
-        format!(
-            "It stays Pending until the first pod uses it, because class {} waits for that.",
-            target.class
-        )
+    let mut then = Vec::new();
+    if target.binds_late {
+        then.push(inputs.words("claim.binds-late", &[]));
     } else {
         actions.push(inputs.run(&[
             "wait",
@@ -94,26 +82,16 @@ fn claim(inputs: &Inputs<'_>, file: &str, snapshot: Option<&str>) -> Step {
             "--timeout=10m",
             &format!("pvc/{name}"),
         ]));
-        String::new()
-    };
+    }
     if target.unproven {
-        then += &format!(
-            " Nobody has verified that class {} gives {}. If the claim stays Pending, `kubectl describe` says why, and nothing else has changed so far.",
-            target.class, wanted.mode
-        );
+        then.push(inputs.words("claim.unproven", &[]));
     }
-    let stands_still = snapshot.is_some() && inputs.subject.is_used();
-    Step {
-        title: "Make the new claim".to_owned(),
-        blocks: if stands_still {
-            format!("{STANDS_STILL}: as long as the driver takes to restore.")
-        } else {
-            RUNS.to_owned()
-        },
-        text: String::new(),
-        actions,
-        then: then.trim().to_owned(),
+    let mut step = inputs.step("claim", actions);
+    if snapshot.is_some() && subject.is_used() {
+        step.blocks = inputs.words("claim.restores", &[]);
     }
+    step.then = then.join(" ");
+    step
 }
 
 /// The copy, and its proof.
@@ -127,47 +105,36 @@ fn copy_files(inputs: &Inputs<'_>) -> Step {
     let name = inputs.copy_name();
     let job = format!("job/{name}");
     let object = copy::manifest(&name, inputs.name, subject, target, *wanted);
-    let mut text = match copy::node(subject) {
-        Some(node) => format!(
-            "The Job runs on node {}, which has the old volume.",
-            node.name
-        ),
-        None => "The scheduler chooses a node that can have both volumes.".to_owned(),
-    };
-    text += " It mounts the old volume read-only, copies with rsync, then reads both sides again and compares checksums. It overwrites only what it copied itself, so it is safe to run again.";
+    let mut text = vec![match copy::node(subject) {
+        Some(node) => inputs.words("copy.node", &[("node", &node.name)]),
+        None => inputs.words("copy.any-node", &[]),
+    }];
+    text.push(inputs.words("copy.how", &[]));
     if wanted.image == copy::DEFAULT_IMAGE {
-        text += &format!(
-            " Its image, {}, installs rsync from the package repository of its distribution; if the cluster cannot reach that, choose an image that contains rsync with --image.",
-            wanted.image
-        );
+        text.push(inputs.words("copy.image", &[]));
     }
-    text += &restricted(inputs);
-    let duration = format!(
-        "at 100 MB/s a full volume takes {}, the comparison included; many small files take longer",
-        copy::takes(subject)
-    );
+    if is_restricted(inputs) {
+        text.push(inputs.words("copy.restricted", &[]));
+    }
+    let duration = inputs.words("copy.duration", &[("span", &copy::takes(subject))]);
+    let blocks = match subject.is_used() {
+        true => "copy.blocks",
+        false => "copy.blocks-unused",
+    };
+    let actions = vec![
+        Inputs::apply("20-copy.yaml", object),
+        inputs.run(&["wait", "--for=condition=Complete", "--timeout=24h", &job]),
+        inputs.run(&["logs", &job]),
+    ];
     Step {
-        title: "Copy the files".to_owned(),
-        blocks: if subject.is_used() {
-            format!("{STANDS_STILL}: {duration}.")
-        } else {
-            format!("{RUNS} How long it takes: {duration}.")
-        },
-        text,
-        actions: vec![
-            Inputs::apply("20-copy.yaml", object),
-            inputs.run(&["wait", "--for=condition=Complete", "--timeout=24h", &job]),
-            inputs.run(&["logs", &job]),
-        ],
-        then: format!(
-            "The last line must say that everything was copied. While it runs, `kubectl -n {} logs -f {job}` in another window shows what it is doing and, if it fails, why; in that case delete the Job, fix the cause and apply it again, or go back.",
-            wanted.namespace
-        ),
+        blocks: inputs.words(blocks, &[("duration", &duration)]),
+        text: text.join(" "),
+        ..inputs.step("copy", actions)
     }
 }
 
 /// Whether the namespace refuses the Job.
-fn restricted(inputs: &Inputs<'_>) -> String {
+fn is_restricted(inputs: &Inputs<'_>) -> bool {
     let view = inputs.facts.cluster.objects.view;
     let namespace = view.namespace(inputs.wanted.namespace).found();
     let level = namespace.and_then(|namespace| {
@@ -176,62 +143,40 @@ fn restricted(inputs: &Inputs<'_>) -> String {
             .labels
             .get("pod-security.kubernetes.io/enforce")
     });
-    if level == Some("restricted") {
-        format!(
-            " Namespace {} enforces the Pod Security Standard restricted, which refuses a Job that runs as root, and only root can give files to their owners: allow baseline there while the copy runs.",
-            inputs.wanted.namespace
-        )
-    } else {
-        String::new()
-    }
+    level == Some("restricted")
 }
 
 fn take_snapshot(inputs: &Inputs<'_>) -> Step {
     let name = inputs.snapshot_name();
     let object = snapshot::manifest(&name, inputs.snapshot_class, inputs.wanted);
     let text = match inputs.snapshot_class {
-        Some(class) => format!("With VolumeSnapshotClass {class}, of the same driver."),
-        None => "The VolumeSnapshotClasses could not be read: the driver's default one is used, if there is one.".to_owned(),
+        Some(class) => inputs.words("snapshot.class", &[("snapshot-class", class)]),
+        None => inputs.words("snapshot.no-class", &[]),
     };
-    let blocks = if inputs.subject.is_used() {
-        format!(
-            "{STANDS_STILL}: seconds with most drivers, longer with those that copy the data elsewhere first."
-        )
-    } else {
-        RUNS.to_owned()
-    };
-    Step {
-        title: "Take a snapshot of the old volume".to_owned(),
-        blocks,
-        text,
-        actions: vec![
-            Inputs::apply("10-snapshot.yaml", object),
-            inputs.run(&[
-                "wait",
-                "--for=jsonpath={.status.readyToUse}=true",
-                "--timeout=1h",
-                &inputs.snapshot(),
-            ]),
-        ],
-        then: String::new(),
+    let ready = "--for=jsonpath={.status.readyToUse}=true";
+    let actions = vec![
+        Inputs::apply("10-snapshot.yaml", object),
+        inputs.run(&["wait", ready, "--timeout=1h", &inputs.snapshot()]),
+    ];
+    let mut step = inputs.step("snapshot", actions);
+    if inputs.subject.is_used() {
+        step.blocks = inputs.words("snapshot.blocks-used", &[]);
     }
+    Step { text, ..step }
 }
 
 /// The new claim in the place of the old one.
 fn change(inputs: &Inputs<'_>) -> Step {
-    let stops = inputs.copies();
+    let blocks = match (inputs.copies(), inputs.running().any(User::recreates)) {
+        (true, _) => "change.stopped",
+        (false, true) => "change.recreated",
+        (false, false) => "change.rolled",
+    };
+    let actions = change_actions(inputs, inputs.wanted.claim, inputs.name);
     Step {
-        title: "Let the workloads use the new claim".to_owned(),
-        blocks: match (stops, inputs.running().any(User::recreates)) {
-            (true, _) => format!("{STANDS_STILL}: seconds."),
-            (false, true) => format!("{STANDS_STILL} for one restart: its strategy is Recreate."),
-            (false, false) => {
-                "Pods are replaced one after the other, as in every rollout.".to_owned()
-            }
-        },
+        blocks: inputs.words(blocks, &[]),
         text: unchangeable(inputs),
-        actions: change_actions(inputs, inputs.wanted.claim, inputs.name),
-        then: String::new(),
+        ..inputs.step("change", actions)
     }
 }
 
@@ -245,16 +190,12 @@ fn change_actions(inputs: &Inputs<'_>, from: &str, to: &str) -> Vec<Action> {
 
 /// What there is to do about users whose pods cannot be given another claim.
 fn unchangeable(inputs: &Inputs<'_>) -> String {
-    let name = inputs.name;
-    let mut text = inputs.of_strangers(|it| format!("Give {it} claim {name} in its own manifest."));
     let users = inputs.subject.users.iter();
-    for user in users.filter(|user| !user.can_change()) {
-        text += &format!(
-            " {} cannot be changed: create it again with claim {name} in its manifest.",
-            user.shown(),
-        );
-    }
-    text.trim().to_owned()
+    let fixed = users
+        .filter(|user| !user.can_change())
+        .map(|user| inputs.words("change.fixed", &[("user", &user.shown())]));
+    let strangers = inputs.of_strangers("change.stranger").into_iter();
+    strangers.chain(fixed).collect::<Vec<_>>().join(" ")
 }
 
 fn check(inputs: &Inputs<'_>) -> Step {
@@ -270,16 +211,7 @@ fn check(inputs: &Inputs<'_>) -> Step {
     let claim = format!("pvc/{}", inputs.name);
     actions.push(inputs.run(&["get", &claim]));
     actions.push(inputs.run(&["describe", &claim]));
-    Step {
-        title: "Check that it worked".to_owned(),
-        blocks: RUNS.to_owned(),
-        text: String::new(),
-        actions,
-        then: format!(
-            "The claim must be Bound with access mode {}, and `Used By` must name the new pods. Then look at the application itself: read something old, write something new, and see that it is there after a restart.",
-            inputs.wanted.mode.short()
-        ),
-    }
+    inputs.step("check", actions)
 }
 
 /// More pods for autoscalers that were held at one, and rollouts for Deployments that were
@@ -315,28 +247,24 @@ fn grow(inputs: &Inputs<'_>) -> Option<Step> {
         .autoscalers()
         .filter(|it| it.spec.max_replicas > 1)
         .map(|it| {
-            format!(
-                "HorizontalPodAutoscaler {} may ask for up to {} pods",
-                it.metadata.name, it.spec.max_replicas
-            )
+            let most = it.spec.max_replicas.to_string();
+            let values = [("autoscaler", it.metadata.name.as_str()), ("most", &most)];
+            inputs.words("grow.limit", &values)
         })
         .collect();
     if actions.is_empty() && limits.is_empty() {
         return None;
     }
-    let mut text = "Only if several pods may write at the same time.".to_owned();
+    let mut text = vec![inputs.words("grow.text", &[])];
     if !limits.is_empty() {
-        text += &format!(" {}: that works now.", limits.join(", "));
+        text.push(inputs.words("grow.limits", &[("limits", &limits.join(", "))]));
     }
     if !actions.is_empty() {
-        text += " Rollouts without a standstill and more than one pod; change the manifests too:";
+        text.push(inputs.words("grow.actions", &[]));
     }
     Some(Step {
-        title: "Use what is possible now".to_owned(),
-        blocks: RUNS.to_owned(),
-        text,
-        actions,
-        then: String::new(),
+        text: text.join(" "),
+        ..inputs.step("grow", actions)
     })
 }
 
@@ -362,22 +290,11 @@ fn clean_up(inputs: &Inputs<'_>) -> Step {
     let mut actions: Vec<Action> = delete_copy(inputs).into_iter().collect();
     actions.push(inputs.run(&["describe", &claim]));
     actions.push(inputs.run(&["delete", &claim]));
-    let volume = inputs.subject.volume_name();
-    let then = if volume.is_empty() || !inputs.copies() {
-        String::new()
-    } else {
-        format!(
-            "Volume {volume} is then Released and still exists, and so does its disk. Delete both when nobody needs them: the volume with `{} delete pv/{volume}`, the disk at its provider.",
-            inputs.facts.cluster.kubectl
-        )
-    };
-    Step {
-        title: "Clean up, days later".to_owned(),
-        blocks: RUNS.to_owned(),
-        text: "When you are sure, and the new volume is in the backups. Without the old claim there is no way back. Remove it from the manifests first. Kubernetes keeps a claim until the last pod that names it is gone, even if that has finished: delete those that `Used By` names, or the last command waits for them.".to_owned(),
-        actions,
-        then,
+    let mut step = inputs.step("clean-up", actions);
+    if !inputs.subject.volume_name().is_empty() && inputs.copies() {
+        step.then = inputs.words("clean-up.volume", &[]);
     }
+    step
 }
 
 /// The way back.
@@ -393,23 +310,12 @@ pub(super) fn back(inputs: &Inputs<'_>) -> Step {
         actions.extend(downtime::start_actions(inputs));
     }
     actions.extend(suspension::resume_actions(inputs));
-    let strangers = inputs.of_strangers(|it| {
-        if inputs.copies() {
-            format!("Stop {it} first, give it claim {claim} again in its own manifest, and start it when the rest is done.")
-        } else {
-            format!("Give {it} claim {claim} again in its own manifest.")
-        }
+    let strangers = inputs.of_strangers(match inputs.copies() {
+        true => "back.stranger-stopped",
+        false => "back.stranger",
     });
     Step {
-        title: "How to go back".to_owned(),
-        blocks: format!("{STANDS_STILL} for one restart."),
-        text: format!(
-            "At any step, as long as the old claim is there: the old volume has everything up to the stop. What was written since is in the new one only. If the manifests were changed, change them back first. Where the workloads were not changed yet, their patches fail and harm nothing. {strangers}"
-        ),
-        actions,
-        then: format!(
-            "Before another attempt, delete claim {}, and first the pods that its line `Used By` names: existing files are never overwritten.",
-            inputs.name
-        ),
+        text: inputs.words("back.text", &[("strangers", &strangers.join(" "))]),
+        ..inputs.step("back", actions)
     }
 }

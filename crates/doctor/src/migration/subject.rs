@@ -55,10 +55,10 @@ impl<'a> Subject<'a> {
             .collect();
         users.sort_by_key(|user| (user.kind().name(), user.workload.metadata.name.clone()));
         let strangers = Stranger::among(&pods, &workloads);
-        let asked = claim.spec.resources.requests.storage;
+        let requested = claim.spec.resources.requests.storage;
         Ok(Self {
             driver: volume.map_or_else(Text::default, driver),
-            size: volume.map_or(asked, |it| asked.max(it.spec.capacity.storage)),
+            size: volume.map_or(requested, |it| requested.max(it.spec.capacity.storage)),
             node: node(volume, &pods, facts),
             claim,
             volume,

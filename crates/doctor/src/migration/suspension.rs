@@ -2,48 +2,33 @@
 //! resumed when they name the new claim.
 
 use super::inputs::Inputs;
-use super::step::{Action, RUNS, Step};
+use super::step::{Action, Step};
 use crate::diagnosis::Delivery;
 
 /// Keeps whoever writes the manifests from undoing what comes next.
 pub(super) fn hold_back(inputs: &Inputs<'_>) -> Step {
-    let consequence = if inputs.copies() {
-        "it would start the application in the middle of the copy"
-    } else {
-        "it would bring the old claim back"
+    let consequence = match inputs.copies() {
+        true => inputs.words("suspend.starts", &[]),
+        false => inputs.words("suspend.undoes", &[]),
     };
+    let consequence = [("consequence", consequence.as_str())];
     let mut actions = Vec::new();
-    let mut text = String::new();
+    let mut text = Vec::new();
     for delivery in inputs.deliveries {
-        if let Some([pause, _]) = delivery.pause() {
-            actions.push(inputs.kubectl(&pause));
-        } else {
-            text += &format!(
-                "Hold back upgrades of {} until this is done: one in between brings the old claim back. ",
-                delivery.shown()
-            );
+        match delivery.pause() {
+            Some([pause, _]) => actions.push(inputs.kubectl(&pause)),
+            None => text.push(inputs.words("suspend.helm", &[("delivery", &delivery.shown())])),
         }
     }
     if inputs.deliveries.is_empty() {
-        text += &format!(
-            "Nothing on these objects says that Argo CD, Flux or Helm manages them. If one of them does, suspend it now: {consequence}."
-        );
+        text.push(inputs.words("suspend.unknown", &consequence));
     } else if !actions.is_empty() {
-        text += &format!(
-            "Otherwise {consequence}. What is above it (an Application of Applications, a parent Kustomization) may resume it; suspend that too."
-        );
+        text.push(inputs.words("suspend.why", &consequence));
     }
-    text += &inputs.of_strangers(|it| {
-        format!(
-            " It is not known what writes the manifest of {it}: if something does, suspend that too."
-        )
-    });
+    text.extend(inputs.of_strangers("suspend.stranger"));
     Step {
-        title: "Suspend what writes the manifests".to_owned(),
-        blocks: RUNS.to_owned(),
-        text: text.trim().to_owned(),
-        actions,
-        then: String::new(),
+        text: text.join(" "),
+        ..inputs.step("suspend", actions)
     }
 }
 
@@ -51,28 +36,17 @@ pub(super) fn hold_back(inputs: &Inputs<'_>) -> Step {
 pub(super) fn hand_over(inputs: &Inputs<'_>) -> Step {
     let actions = resume_actions(inputs);
     let shown: Vec<String> = inputs.deliveries.iter().map(Delivery::shown).collect();
-    let by = if shown.is_empty() {
-        "where the manifests are".to_owned()
-    } else {
-        format!("where {} takes the manifests from", shown.join(" and "))
+    let by = match shown.is_empty() {
+        true => inputs.words("resume.by-hand", &[]),
+        false => inputs.words("resume.by", &[("deliveries", &shown.join(" and "))]),
     };
-    let resume = if actions.is_empty() {
-        "Then let the next delivery run."
-    } else {
-        "Only then resume:"
+    let resume = match actions.is_empty() {
+        true => inputs.words("resume.next", &[]),
+        false => inputs.words("resume.now", &[]),
     };
     Step {
-        title: "Write it into the manifests, and resume".to_owned(),
-        blocks: RUNS.to_owned(),
-        text: format!(
-            "Add the new claim {by}, change claimName from {} to {} there, and commit both. Leave the old claim in: what is removed may be pruned, and the way back with it. {resume}",
-            inputs.wanted.claim, inputs.name
-        ),
-        actions,
-        then: format!(
-            "After the first sync, the workloads must still name claim {}.",
-            inputs.name
-        ),
+        text: inputs.words("resume.text", &[("by", &by), ("resume", &resume)]),
+        ..inputs.step("resume", actions)
     }
 }
 

@@ -224,18 +224,6 @@ pub struct Disk {
     pub handle: Text,
 }
 
-impl Disk {
-    /// Whether another persistent volume stands for the same disk
-    /// (`GetUniqueVolumeNameFromSpec` in `pkg/volume/util`).
-    #[must_use]
-    pub fn is_also(&self, other: &Self) -> bool {
-        !self.handle.is_empty()
-            && self.handle == other.handle
-            && self.driver == other.driver
-            && self.volume != other.volume
-    }
-}
-
 impl<'de> Deserialize<'de> for Disk {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Default, Deserialize)]

@@ -341,7 +341,7 @@ fn both_wordings_of_the_attach_detach_controller() {
     let words = "Waiting for detach for volume \"pv-data\" Volume is already exclusively attached to one node, waiting on detach before it can be attached to another node";
     let gone = seen(words).without("Pod", "web-old-x");
     assert_says(&gone, "delay", &[words]);
-    // Of a volume of which nothing else is known, these words are enough.
+    // Where nothing else is known of the volume, these words are enough.
     let unread = seen(words).without("PersistentVolume", "pv-data");
     assert!(unread.report("unbound-claim").contains("pv-data"));
 }

@@ -163,7 +163,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
                 stuck.kubectl(&["get", "volumeattachment", &attachment.meta.name, "-o", "yaml"]),
                 "Nothing. Where neither status.attachError nor status.detachError is there, nobody works on it.",
             ),
-            format!("Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease, which its log tells. Do not delete the VolumeAttachment: the disk may still be attached."),
+            format!("Look whether the controller of {driver} runs: its container csi-attacher must be there and hold a Lease; its log says whether it does. Do not delete the VolumeAttachment: the disk may still be attached."),
         ),
         Stalled::UnreadyNode(attachment) => (
             SuggestedAction::new(
