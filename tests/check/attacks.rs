@@ -315,7 +315,7 @@ fn a_policy_is_a_small_regular_file_of_the_repository() {
     let table: [(&str, Make<'_>); 4] = [
         ("a link", &|path| symlink(&secret, path).unwrap()),
         ("a link into Git", &|path| {
-            symlink(".git/config", path).unwrap()
+            symlink(".git/config", path).unwrap();
         }),
         ("a pipe", &|path| fifo(path)),
         ("without end", &|path| sparse(path)),

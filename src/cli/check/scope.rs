@@ -33,7 +33,7 @@ use place::Places;
 
 /// The most objects of one file that are judged together. Each of them is compared with all
 /// the others, and takes what lies in other groups as it takes what lies in other files.
-const MAX_GROUP: usize = 256;
+const MAX_GROUP: usize = 128;
 
 /// What an object is looked up by: kind, namespace, name.
 type Key = (ObjectKind, Text, Text);
@@ -111,10 +111,15 @@ impl<'p> Scopes<'p> {
             scopes.enter(number);
         }
         let Self {
-            places, workloads, ..
+            places,
+            workloads,
+            definitions,
+            default_classes,
+            ..
         } = &mut scopes;
-        for numbers in workloads.values_mut() {
-            numbers.sort_by_key(|it| places.rank(parsed.objects[*it].place.source));
+        let lists = workloads.values_mut().chain(definitions.values_mut());
+        for numbers in lists.chain([default_classes]) {
+            numbers.sort_by_key(|it| (places.rank(parsed.objects[*it].place.source), *it));
         }
         scopes
     }
@@ -241,18 +246,21 @@ impl<'p> Scopes<'p> {
         }
     }
 
-    /// Those of the members that are nearest to the source `from`, as far as it sees any.
-    fn nearest(&self, from: usize, members: &[usize]) -> Vec<usize> {
+    /// Those of `numbers`, in the order of their places, that are nearest to the source
+    /// `from`, as far as it sees any.
+    fn nearest(&self, from: usize, numbers: &[usize]) -> Vec<usize> {
         let near = |number: usize| self.places.nearness(from, self.source(number));
-        let Some(nearest) = members.iter().filter_map(|it| near(*it)).max() else {
-            return Vec::new();
+        let nearest_of = |numbers: &[usize]| {
+            let nearest = numbers.iter().filter_map(|it| near(*it)).max()?;
+            let all = numbers.iter().filter(|it| near(**it) == Some(nearest));
+            Some(all.copied().collect())
         };
-        let mut all = members.to_vec();
-        all.retain(|it| near(*it) == Some(nearest));
-        all
+        nearest_of(self.around_in(numbers, from))
+            .or_else(|| nearest_of(numbers))
+            .unwrap_or_default()
     }
 
-    /// What those of the members stand for together that are nearest to the source `from`,
+    /// What those of the objects stand for together that are nearest to the source `from`,
     /// of those in its folder, or above, or inside.
     fn nearest_beside(&self, from: usize, members: &[usize]) -> Answer {
         let mut overlay = members.to_vec();
