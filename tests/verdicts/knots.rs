@@ -96,7 +96,7 @@ fn cluster(tainted_nodes: usize) -> Snapshot {
     }
     for number in 0..tainted_nodes {
         let node = json!({
-            "metadata": {"name": format!("t{number}")},
+            "metadata": {"name": format!("t{number}"), "labels": {"topology.kubernetes.io/zone": "eu-central-1a"}},
             "spec": {"taints": [{"key": "theirs", "effect": "NoSchedule"}]},
         });
         cluster.apply(ObjectKind::Node.deserialize(node).unwrap());
