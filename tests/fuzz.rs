@@ -13,7 +13,7 @@ use std::path::Path;
 )]
 mod targets;
 
-use targets::differential::{Lot, Seed};
+use targets::mutated_review::{Lot, Seed};
 
 /// Runs every file of that target's corpus. One that is at fault is named.
 fn replay(target: &str, run: fn(&[u8])) {
