@@ -13,7 +13,7 @@ use std::path::Path;
 )]
 mod targets;
 
-use targets::differential::{Lot, Seed};
+use targets::mutated_review::{Lot, Seed};
 
 /// Runs every file of that target's corpus. One that is at fault is named.
 fn replay(target: &str, run: fn(&[u8])) {
@@ -60,9 +60,13 @@ fn mutated_reviews_read_in_two_ways() {
     };
     let count = number("DIFFERENTIAL_INPUTS", MUTATED_REVIEWS);
     let first = number("DIFFERENTIAL_SEED", 0);
-    let seeds: Vec<Seed> = fs::read_dir("fuzz/corpus/review")
+    let mut files: Vec<_> = fs::read_dir("fuzz/corpus/review")
         .unwrap()
-        .map(|entry| fs::read(entry.unwrap().path()).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let seeds: Vec<Seed> = (files.iter())
+        .map(|file| fs::read(file).unwrap())
         .filter(|bytes| bytes.len() < LONGEST_SEED)
         .filter_map(|bytes| Seed::new(&bytes))
         .collect();

@@ -8,6 +8,7 @@ pub mod catalog_override;
 pub mod differential;
 pub mod kubeconfig;
 pub mod manifest;
+pub mod mutated_review;
 pub mod pem;
 pub mod policy;
 pub mod review;

@@ -96,7 +96,7 @@ fn cluster(tainted_nodes: usize) -> Snapshot {
     }
     for number in 0..tainted_nodes {
         let node = json!({
-            "metadata": {"name": format!("t{number}")},
+            "metadata": {"name": format!("t{number}"), "labels": {"topology.kubernetes.io/zone": "eu-central-1a"}},
             "spec": {"taints": [{"key": "theirs", "effect": "NoSchedule"}]},
         });
         cluster.apply(ObjectKind::Node.deserialize(node).unwrap());
@@ -220,11 +220,28 @@ fn what_is_larger_than_any_honest_object_and_too_much_to_judge_is_denied() {
 fn lists_that_take_more_memory_than_is_read_are_denied() {
     let mut review = at_fault();
     let spec = &mut review["request"]["object"]["spec"]["template"]["spec"];
-    spec["tolerations"] = many(10_000, r#"{"key":"@"}"#);
+    spec["tolerations"] = many(8_000, r#"{"key":"@"}"#);
     let (decision, too_complex, said) = answered(&review, &cluster(0), "");
     assert_eq!(decision, Decision::Denied, "{said:.1000}");
     assert!(
         too_complex && said.contains("longer than the guard reads"),
         "{said:.1000}"
     );
+    let mut relabelled = review.clone();
+    relabelled["request"]["operation"] = "UPDATE".into();
+    relabelled["request"]["oldObject"] = review["request"]["object"].clone();
+    relabelled["request"]["oldObject"]["metadata"]["labels"]["was"] = "old".into();
+    let (decision, too_complex, said) = answered(&relabelled, &cluster(0), "");
+    assert_eq!(decision, Decision::Warned, "{said:.1000}");
+    assert!(too_complex, "{said:.1000}");
+    // The way back is open.
+    let mut back = at_fault();
+    back["request"]["operation"] = "UPDATE".into();
+    back["request"]["oldObject"] = review["request"]["object"].clone();
+    let (decision, _, said) = answered(&back, &cluster(0), "");
+    assert_eq!(decision, Decision::Denied, "{said:.1000}");
+    assert!(said.contains(codes::ROLLING_UPDATE_OVERLAP), "{said:.1000}");
+    back["request"]["object"]["spec"]["strategy"] = json!({"type": "Recreate"});
+    let (decision, _, said) = answered(&back, &cluster(0), "");
+    assert_eq!(decision, Decision::Allowed, "{said:.1000}");
 }

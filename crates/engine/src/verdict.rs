@@ -62,7 +62,7 @@ pub trait Document {
         false
     }
 
-    /// Whether there was more in the lists of the objects than was read.
+    /// Whether there was more in the lists of the object than was read.
     fn is_cut(&self) -> bool {
         false
     }
