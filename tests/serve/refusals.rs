@@ -64,19 +64,19 @@ async fn the_fault_is_named_and_the_exit_code_says_whose_it_is() {
         ),
         (
             "an unknown key in the policy",
-            with(&format!("--config={key}")),
+            with(&format!("--config={key} --policy-required")),
             2,
             format!("{key}:2:1: the key \"default\""),
         ),
         (
             "a provisioner named twice",
-            with(&format!("--config={twice}")),
+            with(&format!("--config={twice} --policy-required")),
             2,
             format!("{twice}:3:"),
         ),
         (
             "no policy there",
-            with("--config=no/such"),
+            with("--config=no/such --policy-required"),
             2,
             "The policy file no/such cannot be read".to_owned(),
         ),

@@ -17,7 +17,7 @@ use super::view::FactSource;
 use engine::model::workload::WorkloadKind;
 use engine::policy::Action;
 use engine::rules::Outcome;
-use engine::verdict::Verdict;
+use engine::verdict::{Finding, Verdict};
 use source::revisions::{
     FileRevisions, LiveRevisions, Owner, Revision, RevisionsError, normalised,
 };
@@ -93,7 +93,7 @@ fn is_in_the_way(endpoint: Endpoint, verdict: &Verdict) -> bool {
         Endpoint::Validate => verdict
             .with(Action::Deny)
             .any(|it| it.outcome != Outcome::Refused),
-        Endpoint::Mutate => verdict.with(Action::Fix).any(|it| it.patches_template()),
+        Endpoint::Mutate => verdict.with(Action::Fix).any(Finding::patches_template),
     }
 }
 

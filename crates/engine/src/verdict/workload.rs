@@ -1,12 +1,14 @@
 //! Judging a workload, and repairing it.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 use jiff::{SignedDuration, Timestamp};
 use json_patch::Patch;
 
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
+use super::ship_now::ShipNow;
 use super::{Evaluation, Finding, Mode, Proposal, Review, Verdict, denial, existing_violations};
 use crate::analysis::Analysis;
 use crate::model::object::{Object, ObjectRef};
@@ -40,6 +42,7 @@ impl Evaluation<'_> {
                     resolved,
                     existing: &existing,
                     mode: self.review.mode,
+                    ship_now: OnceCell::new(),
                 };
                 let needs_document = match self.review.mode {
                     Mode::Judge => false,
@@ -109,19 +112,13 @@ impl Evaluation<'_> {
         let hazards: Vec<Hazard> = existing.cloned().collect();
         let starts_a_rollout = !hazards.is_empty()
             && existing_violations::starts_a_rollout(workload, self.review.document);
-        let met = match starts_a_rollout {
-            true => {
-                let analysis = Analysis::of(workload, previous, self.facts);
-                let is_a_step =
-                    |hazard: &&Hazard| existing_violations::is_a_step(&analysis, old, hazard);
-                hazards
-                    .iter()
-                    .filter(|it| !is_a_step(it))
-                    .cloned()
-                    .collect()
-            }
-            false => Vec::new(),
-        };
+        let mut met = Vec::new();
+        if starts_a_rollout {
+            let analysis = Analysis::of(workload, previous, self.facts);
+            let is_a_step =
+                |hazard: &Hazard| existing_violations::is_a_step(&analysis, old, hazard);
+            met.extend(hazards.iter().filter(|it| !is_a_step(it)).cloned());
+        }
         Existing { hazards, met }
     }
 
@@ -218,7 +215,10 @@ impl Evaluation<'_> {
         if existed {
             more.push_str(EXISTED);
         }
-        if let Some(change) = self.ship_now(workload, old, decisions) {
+        let ship_now = decisions
+            .ship_now
+            .get_or_init(|| self.ship_now(workload, old, decisions));
+        if let Some(change) = ship_now {
             ways.push(change.sentence(object));
         }
         if existed && decisions.resolved.object_may_override() {
@@ -295,6 +295,8 @@ pub(super) struct Decisions<'a> {
     resolved: &'a Resolved<'a>,
     existing: &'a Existing,
     mode: Mode,
+    /// The command after which the update passes, once somebody has asked for it.
+    ship_now: OnceCell<Option<&'static ShipNow>>,
 }
 
 impl Decisions<'_> {
