@@ -66,7 +66,7 @@ pub fn load(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Snapshot, FactsEr
 /// # Errors
 ///
 /// As [`load`]; the cluster then holds those facts that could be read.
-pub fn load_into(
+pub(crate) fn load_into(
     cluster: &mut Snapshot,
     paths: &[PathBuf],
     stdin: &mut dyn Read,

@@ -64,7 +64,7 @@ impl KindStatus {
 
     /// Whether the facts about the kind are complete and kept up to date.
     #[must_use]
-    pub const fn is_current(&self) -> bool {
+    pub(crate) const fn is_current(&self) -> bool {
         self.synced && matches!(self.link, Link::Connected { .. })
     }
 }

@@ -85,7 +85,7 @@ pub struct AccessModes(u8);
 
 impl AccessModes {
     /// No mode at all.
-    pub const EMPTY: Self = Self(0);
+    pub(crate) const EMPTY: Self = Self(0);
 
     /// The set that holds exactly `modes`.
     #[must_use]
@@ -124,13 +124,13 @@ impl AccessModes {
 
     /// The modes in either set.
     #[must_use]
-    pub const fn union(self, other: Self) -> Self {
+    pub(crate) const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// The modes of this set that `other` lacks.
     #[must_use]
-    pub const fn minus(self, other: Self) -> Self {
+    pub(crate) const fn minus(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 

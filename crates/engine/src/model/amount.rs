@@ -19,7 +19,7 @@ pub enum Amount {
 
 /// Which way a percentage is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rounding {
+pub(crate) enum Rounding {
     /// Up, as for `maxSurge`.
     Up,
     /// Down, as for `maxUnavailable`.
@@ -31,7 +31,7 @@ impl Amount {
     ///
     /// Source: `GetScaledValueFromIntOrPercent` in apimachinery's `intstr` package.
     #[must_use]
-    pub fn resolve(&self, replicas: i64, rounding: Rounding) -> Option<i64> {
+    pub(crate) fn resolve(&self, replicas: i64, rounding: Rounding) -> Option<i64> {
         match self {
             Self::Count(count) if *count >= 0 => Some(*count),
             Self::Percent(percent) if *percent >= 0 => {

@@ -105,7 +105,7 @@ impl Claim {
 
     /// Whether the volume is filled from another one or from a snapshot.
     #[must_use]
-    pub const fn has_data_source(&self) -> bool {
+    pub(crate) const fn has_data_source(&self) -> bool {
         self.spec.data_source || self.spec.data_source_ref
     }
 }

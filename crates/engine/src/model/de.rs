@@ -10,7 +10,7 @@ use super::Text;
 pub(super) const LONGEST_NAME: usize = 253;
 
 /// Reads `T`, or its default where the value is `null`.
-pub fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,
@@ -19,7 +19,7 @@ where
 }
 
 /// Reads whether a value is there at all, without keeping it; `null` is not.
-pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
 }
 
@@ -30,7 +30,7 @@ pub fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error
 }
 
 /// The same where it matters whether there is one.
-pub fn some_name<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Text>, D::Error> {
+pub(crate) fn some_name<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Text>, D::Error> {
     let name = Option::<Borrowed<'_>>::deserialize(d)?;
     Ok(name.map(|Borrowed(name)| first(&name, LONGEST_NAME + 1)))
 }

@@ -59,7 +59,7 @@ pub enum Attaching {
 
 /// What a volume means that a pod template names itself, without a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inline {
+pub(crate) struct Inline {
     /// The access modes that Kubernetes gives it on handing it to a CSI driver;
     /// empty where it does not, and nothing is refused.
     pub access_modes: AccessModes,
@@ -136,7 +136,7 @@ impl InTreeType {
     /// The type that a field of a PersistentVolume or of a pod's volume stands
     /// for; `None` for any other field, those of pod-bound volumes included.
     #[must_use]
-    pub fn of_field(field: &str) -> Option<&'static Self> {
+    pub(crate) fn of_field(field: &str) -> Option<&'static Self> {
         TYPES.iter().find(|each| each.field == field)
     }
 
@@ -149,7 +149,7 @@ impl InTreeType {
     /// What a volume of this type means in a pod template; `read_only` is its
     /// `readOnly` field.
     #[must_use]
-    pub const fn inline(&self, read_only: bool) -> Inline {
+    pub(crate) const fn inline(&self, read_only: bool) -> Inline {
         if read_only {
             self.read_only
         } else {
@@ -172,7 +172,7 @@ impl InTreeType {
     /// `backwardCompatibleAccessModes`): such a volume is exclusive even if its
     /// PersistentVolume says ReadWriteMany.
     #[must_use]
-    pub fn effective_modes(&self, modes: AccessModes) -> AccessModes {
+    pub(crate) fn effective_modes(&self, modes: AccessModes) -> AccessModes {
         let read_only_many = AccessModes::of(&[AccessMode::ReadOnlyMany]);
         if self.field != "gcePersistentDisk" || modes.is_empty() || modes == read_only_many {
             modes

@@ -192,7 +192,7 @@ impl<'de> Deserialize<'de> for Labels {
 
 /// Reads a map of strings but keeps only the keys that `keep` wants; the
 /// others are skipped unread, however long they are.
-pub fn filtered<'de, D: Deserializer<'de>>(
+pub(crate) fn filtered<'de, D: Deserializer<'de>>(
     deserializer: D,
     keep: fn(&str) -> bool,
 ) -> Result<Labels, D::Error> {

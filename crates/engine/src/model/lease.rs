@@ -46,7 +46,7 @@ impl Lease {
 
     /// For how long a renewal holds.
     #[must_use]
-    pub fn duration(&self) -> SignedDuration {
+    pub(crate) fn duration(&self) -> SignedDuration {
         let given = self.spec.lease_duration_seconds;
         SignedDuration::from_secs(given.filter(|it| *it > 0).unwrap_or(DURATION_SECONDS))
     }

@@ -11,22 +11,22 @@ use super::ser::is_default;
 use super::uid::Uid;
 
 /// The prefix of the project's own annotations and labels.
-pub const PREFIX: &str = "multi-attach-guard.dev/";
+pub(crate) const PREFIX: &str = "multi-attach-guard.dev/";
 
 /// Annotation that makes a class the default one (Kubernetes documentation,
 /// "Change the default StorageClass").
-pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+pub(crate) const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
 /// The older name of [`DEFAULT_CLASS`], still honoured by Kubernetes.
-pub const DEFAULT_CLASS_BETA: &str = "storageclass.beta.kubernetes.io/is-default-class";
+pub(crate) const DEFAULT_CLASS_BETA: &str = "storageclass.beta.kubernetes.io/is-default-class";
 
 /// The older way to name a claim's class, still honoured by Kubernetes and
 /// stronger than the field (`GetPersistentVolumeClaimClass` in its source).
-pub const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
+pub(crate) const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Finalizers of Nodes whose controllers drain the node, and wait for its volumes to be
 /// detached, before they let the object go (Karpenter's documentation, "Disruption").
-pub const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
+pub(crate) const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
 
 /// Whether an object can have that name: a DNS subdomain name (RFC 1123), as Kubernetes
 /// demands of all the kinds that are read here.

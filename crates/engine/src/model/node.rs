@@ -181,7 +181,7 @@ impl Toleration {
     /// Source: `Toleration.ToleratesTaint` in the Kubernetes API helpers,
     /// the integer operators of the `TaintTolerationComparisonOperators` feature included.
     #[must_use]
-    pub fn tolerates(&self, taint: &Taint) -> bool {
+    pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
         if !self.effect.is_empty() && self.effect != taint.effect {
             return false;
         }
@@ -216,7 +216,7 @@ impl Node {
 
     /// Whether pods with `tolerations` can be put on the node in spite of its taints.
     #[must_use]
-    pub fn admits(&self, tolerations: &[Toleration]) -> bool {
+    pub(crate) fn admits(&self, tolerations: &[Toleration]) -> bool {
         self.spec.taints.iter().all(|taint| {
             tolerations
                 .iter()

@@ -79,7 +79,7 @@ impl PodAffinityTerm {
     /// Whether the term looks only at the pod's own namespace, as it does
     /// where it names none.
     #[must_use]
-    pub fn own_namespace_only(&self) -> bool {
+    pub(crate) fn own_namespace_only(&self) -> bool {
         self.namespaces.is_empty() && self.namespace_selector.is_none()
     }
 }

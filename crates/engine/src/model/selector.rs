@@ -59,7 +59,7 @@ pub struct Requirement {
 impl Requirement {
     /// Whether a label with this value (`None`: missing) satisfies the requirement.
     #[must_use]
-    pub fn accepts(&self, value: Option<&str>) -> bool {
+    pub(crate) fn accepts(&self, value: Option<&str>) -> bool {
         let listed = |value: &str| self.values.iter().any(|candidate| candidate == value);
         match (self.operator, value) {
             (Operator::In, Some(value)) => listed(value),

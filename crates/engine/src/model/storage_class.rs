@@ -85,7 +85,7 @@ impl StorageClass {
 
     /// The nodes the class's volumes are limited to; `None`: no limit.
     #[must_use]
-    pub fn allowed_nodes(&self) -> Option<NodeSelector> {
+    pub(crate) fn allowed_nodes(&self) -> Option<NodeSelector> {
         let terms: Box<[NodeSelectorTerm]> = self
             .allowed_topologies
             .iter()

@@ -39,7 +39,7 @@ impl Strategy {
     /// The same with the defaults of a DaemonSet or StatefulSet: no surge, one pod
     /// unavailable. A StatefulSet's `partition` only puts off what comes of it.
     #[must_use]
-    pub fn one_by_one(self) -> Self {
+    pub(crate) fn one_by_one(self) -> Self {
         match self {
             Self::RollingUpdate {
                 max_surge,

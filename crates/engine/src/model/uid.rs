@@ -15,7 +15,7 @@ impl Uid {
 
     /// Whether both are known, and of two objects.
     #[must_use]
-    pub fn contradicts(self, other: Self) -> bool {
+    pub(crate) fn contradicts(self, other: Self) -> bool {
         let unknown = Self::default();
         self != other && self != unknown && other != unknown
     }

@@ -45,14 +45,14 @@ impl Volume {
     /// Whether it takes no claim any more: it is being deleted, or was left by
     /// the claim it had, or could not be cleaned up.
     #[must_use]
-    pub fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         let phase = self.status.phase.as_str();
         self.metadata.deleting || matches!(phase, "Released" | "Failed")
     }
 
     /// The claim that its `claimRef` names, unless it is spent.
     #[must_use]
-    pub fn claimed_by(&self) -> Option<&ClaimRef> {
+    pub(crate) fn claimed_by(&self) -> Option<&ClaimRef> {
         self.spec.claim_ref.as_ref().filter(|_| !self.is_spent())
     }
 
@@ -68,7 +68,7 @@ impl Volume {
     /// (`IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`). It
     /// is before the claim says so too: the volume is the first of the two to be bound.
     #[must_use]
-    pub fn is_claimed_by(&self, claim: &Metadata) -> bool {
+    pub(crate) fn is_claimed_by(&self, claim: &Metadata) -> bool {
         let Some(named) = self.claimed_by() else {
             return false;
         };

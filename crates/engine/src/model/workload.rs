@@ -121,7 +121,7 @@ impl WorkloadKind {
 
     /// The label that tells the pods of one revision from those of the next.
     #[must_use]
-    pub const fn revision_label(self) -> Option<&'static str> {
+    pub(crate) const fn revision_label(self) -> Option<&'static str> {
         match self {
             Self::Deployment => Some("pod-template-hash"),
             Self::StatefulSet | Self::DaemonSet => Some("controller-revision-hash"),
@@ -180,7 +180,7 @@ impl Workload {
     /// Whether the pods run to an end, so that whoever waits for one of them
     /// does not wait for good.
     #[must_use]
-    pub const fn ends(&self) -> bool {
+    pub(crate) const fn ends(&self) -> bool {
         match self.kind {
             WorkloadKind::Job | WorkloadKind::CronJob => true,
             WorkloadKind::Pod => self.template.ends,
@@ -192,7 +192,7 @@ impl Workload {
     /// ReplicaSet of a Deployment, the Job of a CronJob, the Pod of a workload.
     /// The pods of controllers that are not known here have no such owner.
     #[must_use]
-    pub fn owner_is_judged(&self) -> bool {
+    pub(crate) fn owner_is_judged(&self) -> bool {
         let owner = self.metadata.controller.as_ref().and_then(|controller| {
             WorkloadKind::from_name(&controller.kind)
                 .filter(|kind| kind.group() == controller.group.as_str())
@@ -210,13 +210,13 @@ impl Workload {
     ///
     /// Source: `getPersistentVolumeClaimName` in the StatefulSet controller.
     #[must_use]
-    pub fn makes_claim(&self, claim: &str) -> bool {
+    pub(crate) fn makes_claim(&self, claim: &str) -> bool {
         self.template_of_claim(claim).is_some()
     }
 
     /// The claim template that makes `claim` for one of the pods.
     #[must_use]
-    pub fn template_of_claim(&self, claim: &str) -> Option<&Claim> {
+    pub(crate) fn template_of_claim(&self, claim: &str) -> Option<&Claim> {
         let (stem, ordinal) = claim.rsplit_once('-')?;
         let number: i64 = ordinal.parse().ok()?;
         // The controller writes `%d`: neither `00` nor `+0` is one of its own.
@@ -240,7 +240,7 @@ impl Workload {
 
     /// The numbers of a StatefulSet's pods.
     #[must_use]
-    pub const fn ordinals(&self) -> Range<i64> {
+    pub(crate) const fn ordinals(&self) -> Range<i64> {
         self.first_ordinal..self.first_ordinal.saturating_add(self.replicas)
     }
 

@@ -109,7 +109,7 @@ impl Snapshot {
 
     /// Whether all objects of `kind` have been put in once.
     #[must_use]
-    pub const fn is_synced(&self, kind: ObjectKind) -> bool {
+    pub(crate) const fn is_synced(&self, kind: ObjectKind) -> bool {
         self.synced.has(kind)
     }
 

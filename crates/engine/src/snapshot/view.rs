@@ -96,7 +96,7 @@ impl<'a> View<'a> {
 
     /// The same, as far as `steps` lead.
     #[must_use]
-    pub const fn within(self, steps: &'a WorkBudget) -> Self {
+    pub(crate) const fn within(self, steps: &'a WorkBudget) -> Self {
         Self {
             steps: Some(steps),
             ..self
@@ -111,7 +111,7 @@ impl<'a> View<'a> {
 
     /// Takes so many of the steps that a judgement may make; `false` where they have
     /// come to their end.
-    pub fn step(&self, count: usize) -> bool {
+    pub(crate) fn step(&self, count: usize) -> bool {
         self.steps.is_none_or(|steps| steps.take(count))
     }
 
@@ -123,13 +123,13 @@ impl<'a> View<'a> {
 
     /// What is known beside the cluster.
     #[must_use]
-    pub const fn overlay(&self) -> &'a Overlay<'a> {
+    pub(crate) const fn overlay(&self) -> &'a Overlay<'a> {
         self.overlay
     }
 
     /// Whether there may be more in the cluster than is in view.
     #[must_use]
-    pub const fn is_partial(&self) -> bool {
+    pub(crate) const fn is_partial(&self) -> bool {
         self.overlay.partial
     }
 
@@ -247,7 +247,7 @@ impl<'a> View<'a> {
 
     /// The Lease that the kubelet of the node `name` renews. It is not followed: each
     /// would be news every ten seconds.
-    pub fn node_lease(&self, name: &str) -> Lookup<&'a Lease> {
+    pub(crate) fn node_lease(&self, name: &str) -> Lookup<&'a Lease> {
         self.find(ObjectKind::Lease, NODE_LEASES, name)
     }
 
@@ -289,7 +289,7 @@ impl<'a> View<'a> {
     }
 
     /// Says that a judgement uses that a node is as it is known.
-    pub fn uses_node(&self, node: &Node) {
+    pub(crate) fn uses_node(&self, node: &Node) {
         if let Some(lookups) = self.answered() {
             lookups.uses(ObjectKey::global(ObjectKind::Node, &node.metadata.name));
         }
@@ -297,7 +297,7 @@ impl<'a> View<'a> {
 
     /// Says that a judgement uses that the wanted nodes are as they are known, and that
     /// there are no more.
-    pub fn uses_nodes(&self, wanted: Option<&NodeHint<'_>>) {
+    pub(crate) fn uses_nodes(&self, wanted: Option<&NodeHint<'_>>) {
         if let Some(lookups) = self.answered()
             && lookups.confirms_cached()
         {
@@ -417,13 +417,13 @@ impl<'a> View<'a> {
 
     /// When a workload of the view is judged, relative to the present object.
     #[must_use]
-    pub fn workload_turn(&self, workload: &Workload) -> Turn {
+    pub(crate) fn workload_turn(&self, workload: &Workload) -> Turn {
         self.turn(ObjectKind::Workload(workload.kind), &workload.metadata)
     }
 
     /// When an autoscaler of the view is judged, relative to the present object.
     #[must_use]
-    pub fn autoscaler_turn(&self, autoscaler: &Autoscaler) -> Turn {
+    pub(crate) fn autoscaler_turn(&self, autoscaler: &Autoscaler) -> Turn {
         self.turn(ObjectKind::Autoscaler, &autoscaler.metadata)
     }
 

@@ -27,7 +27,7 @@ impl WorkBudget {
 
     /// Whether none is left.
     #[must_use]
-    pub fn are_used_up(&self) -> bool {
+    pub(crate) fn are_used_up(&self) -> bool {
         self.0.get() == 0
     }
 }
