@@ -13,7 +13,6 @@ use http::{HeaderValue, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body, Bytes, Frame};
-use kube::client::Body as RequestBody;
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use tokio_util::io::StreamReader;
 use tower_service::Service;
@@ -50,9 +49,9 @@ impl<S> InProtobuf<S> {
     }
 }
 
-impl<S, B> Service<Request<RequestBody>> for InProtobuf<S>
+impl<S, R, B> Service<Request<R>> for InProtobuf<S>
 where
-    S: Service<Request<RequestBody>, Response = Response<B>>,
+    S: Service<Request<R>, Response = Response<B>>,
     S::Future: Send + 'static,
     B: Body<Data = Bytes, Error: Into<Failure>> + Send + 'static,
 {
@@ -64,7 +63,7 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
+    fn call(&mut self, mut request: Request<R>) -> Self::Future {
         let query = request.uri().query().unwrap_or_default();
         let is_watch = query.split('&').any(|parameter| parameter == "watch=true");
         if is_watch && !self.is_unreadable.load(Ordering::Relaxed) {
@@ -162,7 +161,7 @@ mod tests {
         accepted: Vec<Option<HeaderValue>>,
     }
 
-    impl Service<Request<RequestBody>> for Server {
+    impl Service<Request<()>> for Server {
         type Response = Response<Full<Bytes>>;
         type Error = Infallible;
         type Future = Ready<Result<Self::Response, Infallible>>;
@@ -171,7 +170,7 @@ mod tests {
             Poll::Ready(Ok(()))
         }
 
-        fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        fn call(&mut self, request: Request<()>) -> Self::Future {
             self.accepted.push(request.headers().get(ACCEPT).cloned());
             let answer = Response::builder()
                 .status(self.status)
@@ -193,7 +192,7 @@ mod tests {
     }
 
     async fn ask(server: &mut InProtobuf<Server>, query: &str) -> Result<String, String> {
-        let request = Request::get(format!("/api/v1/nodes?{query}")).body(RequestBody::empty());
+        let request = Request::get(format!("/api/v1/nodes?{query}")).body(());
         let answer = server.call(request.unwrap()).await.unwrap();
         let body = answer.into_body().collect().await;
         let bytes = body.map_err(|error| error.to_string())?.to_bytes();

@@ -111,7 +111,7 @@ impl Lists {
         match self.pages(client, watched, question).await {
             Ok(answer) => answer,
             Err(error) => {
-                tracing::warn!(resource = watched.plural, %error, "The objects could not be counted.");
+                tracing::warn!(resource = watched.plural(), %error, "The objects could not be counted.");
                 Answer::None
             }
         }

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -37,7 +37,7 @@ const MEMORY: Duration = Duration::from_secs(1);
 /// Misses that are remembered at the same time.
 const MOST_MISSES: usize = 4096;
 
-type Answer = Lookup<Arc<StoredObject>>;
+type Answer = Lookup<StoredObject>;
 
 /// Asks the API server for single objects, each question once however many ask.
 ///
@@ -202,15 +202,14 @@ async fn get(client: &Client, question: &LookupRequest) -> Answer {
         Ok(None) => return Lookup::Absent,
         Ok(Some(raw)) => match raw.read(*kind) {
             Ok(object) => {
-                return StoredObject::of(object)
-                    .map_or(Lookup::NotSynced, |object| Lookup::Found(Arc::new(object)));
+                return StoredObject::of(object).map_or(Lookup::NotSynced, Lookup::Found);
             }
             Err(error) => error.to_string(),
         },
         Err(error) => error.to_string(),
     };
     tracing::warn!(
-        resource = watched.plural, %namespace, %name, error,
+        resource = watched.plural(), %namespace, %name, error,
         "An object missing from the cache could not be looked up."
     );
     Lookup::NotSynced

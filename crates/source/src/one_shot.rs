@@ -82,14 +82,10 @@ pub(super) struct ListRequest<'a> {
 
 impl<'a> ListRequest<'a> {
     fn of(watched: &Watched, namespace: Option<&'a str>) -> Self {
-        let namespaced = matches!(
-            watched.kind,
-            ObjectKind::Workload(_) | ObjectKind::Claim | ObjectKind::Autoscaler
-        );
         Self {
             kind: Some(watched.kind),
             resource: watched.api_resource(),
-            namespace: namespace.filter(|_| namespaced),
+            namespace: namespace.filter(|_| watched.kind.is_namespaced()),
             fields: None,
         }
     }

@@ -14,10 +14,6 @@ use engine::model::workload::WorkloadKind;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watched {
     pub(super) kind: ObjectKind,
-    pub(super) group: &'static str,
-    pub(super) version: &'static str,
-    /// The name in paths, permissions and metrics.
-    pub(super) plural: &'static str,
     /// Narrows what the API server sends.
     pub(super) label_selector: Option<&'static str>,
 }
@@ -30,66 +26,37 @@ pub(super) struct Watched {
 const NOT_OF_A_DEPLOYMENT: &str = "!pod-template-hash";
 const NOT_OF_A_WORKLOAD: &str = "!pod-template-hash,!controller-revision-hash,!job-name";
 
-/// Every resource, those first on which most verdicts depend.
+/// Every resource that is watched, those first on which most verdicts depend.
 pub(super) const WATCHED: [Watched; 15] = [
-    core(ObjectKind::Claim, "persistentvolumeclaims"),
-    core(ObjectKind::Volume, "persistentvolumes"),
-    watched(
-        ObjectKind::StorageClass,
-        "storage.k8s.io",
-        "v1",
-        "storageclasses",
-    ),
-    watched(ObjectKind::CsiDriver, "storage.k8s.io", "v1", "csidrivers"),
-    core(ObjectKind::Node, "nodes"),
-    core(ObjectKind::Namespace, "namespaces"),
-    workload(WorkloadKind::Deployment, "deployments"),
-    workload(WorkloadKind::StatefulSet, "statefulsets"),
-    workload(WorkloadKind::DaemonSet, "daemonsets"),
-    workload(WorkloadKind::ReplicaSet, "replicasets").only(NOT_OF_A_DEPLOYMENT),
-    workload(
-        WorkloadKind::ReplicationController,
-        "replicationcontrollers",
-    ),
-    workload(WorkloadKind::Job, "jobs"),
-    workload(WorkloadKind::CronJob, "cronjobs"),
-    workload(WorkloadKind::Pod, "pods").only(NOT_OF_A_WORKLOAD),
-    watched(
-        ObjectKind::Autoscaler,
-        "autoscaling",
-        "v2",
-        "horizontalpodautoscalers",
-    ),
+    watched(ObjectKind::Claim),
+    watched(ObjectKind::Volume),
+    watched(ObjectKind::StorageClass),
+    watched(ObjectKind::CsiDriver),
+    watched(ObjectKind::Node),
+    watched(ObjectKind::Namespace),
+    watched(ObjectKind::Workload(WorkloadKind::Deployment)),
+    watched(ObjectKind::Workload(WorkloadKind::StatefulSet)),
+    watched(ObjectKind::Workload(WorkloadKind::DaemonSet)),
+    watched(ObjectKind::Workload(WorkloadKind::ReplicaSet)).only(NOT_OF_A_DEPLOYMENT),
+    watched(ObjectKind::Workload(WorkloadKind::ReplicationController)),
+    watched(ObjectKind::Workload(WorkloadKind::Job)),
+    watched(ObjectKind::Workload(WorkloadKind::CronJob)),
+    watched(ObjectKind::Workload(WorkloadKind::Pod)).only(NOT_OF_A_WORKLOAD),
+    watched(ObjectKind::Autoscaler),
 ];
 
-/// The signs of life of the nodes, asked for one by one.
-const LEASE: Watched = watched(ObjectKind::Lease, "coordination.k8s.io", "v1", "leases");
+/// The Leases of nodes, which are looked up one by one.
+const LEASE: Watched = watched(ObjectKind::Lease);
 
-const fn watched(
-    kind: ObjectKind,
-    group: &'static str,
-    version: &'static str,
-    plural: &'static str,
-) -> Watched {
+const fn watched(kind: ObjectKind) -> Watched {
     Watched {
         kind,
-        group,
-        version,
-        plural,
         label_selector: None,
     }
 }
 
-const fn core(kind: ObjectKind, plural: &'static str) -> Watched {
-    watched(kind, "", "v1", plural)
-}
-
-const fn workload(kind: WorkloadKind, plural: &'static str) -> Watched {
-    watched(ObjectKind::Workload(kind), kind.group(), "v1", plural)
-}
-
 impl Watched {
-    /// The resource of that kind, where it is one that is followed or asked for.
+    /// The resource of that kind, if it is watched or looked up.
     pub(super) fn of(kind: ObjectKind) -> Option<Self> {
         let mut known = WATCHED.into_iter().chain([LEASE]);
         known.find(|watched| watched.kind == kind)
@@ -100,18 +67,21 @@ impl Watched {
         self
     }
 
+    /// The resource's name in paths, permissions and metrics.
+    pub(super) const fn plural(&self) -> &'static str {
+        self.kind.plural()
+    }
+
     /// The resource as the client names it.
     pub(super) fn api_resource(&self) -> ApiResource {
+        let api_version = self.kind.api_version();
+        let (_, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         ApiResource {
-            group: self.group.to_owned(),
-            version: self.version.to_owned(),
-            api_version: if self.group.is_empty() {
-                self.version.to_owned()
-            } else {
-                format!("{}/{}", self.group, self.version)
-            },
+            group: self.kind.group().to_owned(),
+            version: version.to_owned(),
+            api_version: api_version.to_owned(),
             kind: self.kind.name().to_owned(),
-            plural: self.plural.to_owned(),
+            plural: self.plural().to_owned(),
         }
     }
 

@@ -68,12 +68,12 @@ pub fn write(cluster: &Snapshot, out: &mut dyn io::Write) -> Result<(), Snapshot
 /// belong into a snapshot.
 fn manifest(object: &StoredObject) -> Result<Option<(usize, Value)>, serde_json::Error> {
     let (place, fields) = match object {
-        StoredObject::Namespace(it) => (0, to_value(it)?),
+        StoredObject::Namespace(it) => (0, to_value(&**it)?),
         StoredObject::StorageClass(it) => (1, to_value(redacted(it))?),
-        StoredObject::CsiDriver(it) => (2, to_value(it)?),
-        StoredObject::Node(it) => (3, to_value(it)?),
-        StoredObject::Volume(it) => (4, to_value(it)?),
-        StoredObject::Claim(it) => (5, to_value(it)?),
+        StoredObject::CsiDriver(it) => (2, to_value(&**it)?),
+        StoredObject::Node(it) => (3, to_value(&**it)?),
+        StoredObject::Volume(it) => (4, to_value(&**it)?),
+        StoredObject::Claim(it) => (5, to_value(&**it)?),
         StoredObject::Workload(_) | StoredObject::Autoscaler(_) | StoredObject::Lease(_) => {
             return Ok(None);
         }

@@ -163,7 +163,7 @@ impl Statuses {
                 let state = lock(state);
                 KindStatus {
                     kind: watched.kind,
-                    resource: watched.plural,
+                    resource: watched.plural(),
                     synced: state.synced,
                     objects: count(watched.kind),
                     malformed: state.malformed,

@@ -19,7 +19,7 @@ impl SnapshotStore {
         // In a statement of its own: the guard must be gone before the next.
         let known = self.read().knows(&object);
         if !known {
-            self.write().put(object);
+            self.write().put(&object);
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) async fn follow(
         return;
     };
     tracing::info!(
-        resource = watched.plural,
+        resource = watched.plural(),
         "The API server cannot stream lists; reading them page by page."
     );
     run(watched, &api, config, &cluster, &statuses).await;
@@ -90,7 +90,7 @@ async fn run(
                     cluster.remove(kind, raw.namespace(), raw.name());
                     statuses.event(kind, false);
                     tracing::warn!(
-                        resource = watched.plural,
+                        resource = watched.plural(),
                         namespace = raw.namespace(),
                         name = raw.name(),
                         %error,
@@ -131,7 +131,7 @@ fn record(watched: Watched, error: &watcher::Error, statuses: &Statuses) {
         Some(status) => statuses.disconnected(kind, status.message.clone()),
         None => statuses.disconnected(kind, root_cause(error)),
     }
-    tracing::debug!(resource = watched.plural, %error, "A list or watch failed.");
+    tracing::debug!(resource = watched.plural(), %error, "A list or watch failed.");
 }
 
 fn status_of(error: &watcher::Error) -> Option<&kube::core::Status> {

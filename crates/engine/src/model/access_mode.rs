@@ -5,6 +5,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use super::Text;
+
 /// One access mode of a volume.
 ///
 /// Access modes speak of nodes, not of pods, but for [`AccessMode::ReadWriteOncePod`]
@@ -191,7 +193,7 @@ impl<'de> Deserialize<'de> for AccessModes {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<AccessModes, A::Error> {
                 let mut set = AccessModes::EMPTY;
-                while let Some(name) = seq.next_element::<compact_str::CompactString>()? {
+                while let Some(name) = seq.next_element::<Text>()? {
                     if let Some(mode) = AccessMode::from_name(&name) {
                         set.insert(mode);
                     }
@@ -211,7 +213,10 @@ impl Serialize for AccessModes {
 }
 
 /// What a volume looks like to the pod: a file system or a raw block device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(from = "Option<Text>")]
 pub enum VolumeMode {
     /// A mounted file system; what Kubernetes assumes where nothing is said.
     #[default]
@@ -238,19 +243,12 @@ impl fmt::Display for VolumeMode {
 }
 
 /// Anything but `Block` reads as a file system, as in Kubernetes' defaulting.
-impl<'de> Deserialize<'de> for VolumeMode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Option::<compact_str::CompactString>::deserialize(deserializer)?;
-        Ok(match name.as_deref() {
+impl From<Option<Text>> for VolumeMode {
+    fn from(name: Option<Text>) -> Self {
+        match name.as_deref() {
             Some("Block") => Self::Block,
             _ => Self::Filesystem,
-        })
-    }
-}
-
-impl Serialize for VolumeMode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
+        }
     }
 }
 

@@ -1,10 +1,8 @@
 //! What a pod template says about nodes and volumes. Of containers, only what
 //! decides where a pod can be is read: host ports and extended resources.
 
-use std::fmt;
-
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::Deserializer;
 
 use super::Text;
 use super::amount::Amount;
@@ -338,123 +336,121 @@ struct RequiredPods {
     required: Box<[PodAffinityTerm]>,
 }
 
-#[derive(Default)]
+#[derive(Default, Deserialize)]
+#[serde(from = "Vec<VolumeEntry>")]
 struct Volumes {
     kept: Vec<PodVolume>,
     ephemeral: Vec<EphemeralClaim>,
 }
 
-impl<'de> Deserialize<'de> for Volumes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct List;
-
-        impl<'de> Visitor<'de> for List {
-            type Value = Volumes;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of volumes")
+impl From<Vec<VolumeEntry>> for Volumes {
+    fn from(entries: Vec<VolumeEntry>) -> Self {
+        let mut volumes = Self::default();
+        for (index, mut entry) in entries.into_iter().enumerate() {
+            let ephemeral = entry.ephemeral.take();
+            if let Some(mut claim) = ephemeral.and_then(|it| it.volume_claim_template) {
+                claim.metadata.name.clone_from(&entry.name);
+                let claim = *claim;
+                volumes.ephemeral.push(EphemeralClaim { index, claim });
             }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Volumes, A::Error> {
-                let mut volumes = Volumes::default();
-                let mut index = 0;
-                while let Some(entry) = seq.next_element::<VolumeEntry>()? {
-                    if let Some(mut claim) = entry.ephemeral {
-                        claim.metadata.name.clone_from(&entry.name);
-                        volumes.ephemeral.push(EphemeralClaim {
-                            index,
-                            claim: *claim,
-                        });
-                    }
-                    if let Some(source) = entry.source {
-                        volumes.kept.push(PodVolume {
-                            index,
-                            name: entry.name,
-                            source,
-                        });
-                    }
-                    index += 1;
-                }
-                Ok(volumes)
+            if let Some(source) = entry.source() {
+                volumes.kept.push(PodVolume {
+                    index,
+                    name: entry.name,
+                    source,
+                });
             }
         }
-
-        deserializer.deserialize_seq(List)
+        volumes
     }
 }
 
-#[derive(Default)]
+/// A volume as it is written: its name and one of the sources.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "a volume")]
 struct VolumeEntry {
     name: Text,
-    source: Option<PodVolumeSource>,
-    /// Boxed, as few have one, and each entry counts with its size.
-    ephemeral: Option<Box<Claim>>,
+    persistent_volume_claim: Option<ClaimSource>,
+    ephemeral: Option<EphemeralSource>,
+    // The in-tree types for which `InTreeType::counts_in_pods` holds.
+    aws_elastic_block_store: Option<InlineSource>,
+    azure_disk: Option<InlineSource>,
+    cinder: Option<InlineSource>,
+    gce_persistent_disk: Option<InlineSource>,
+    iscsi: Option<InlineSource>,
+    portworx_volume: Option<InlineSource>,
+    rbd: Option<InlineSource>,
+    vsphere_volume: Option<InlineSource>,
 }
 
-impl<'de> Deserialize<'de> for VolumeEntry {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ClaimSource {
+    #[serde(deserialize_with = "name")]
+    claim_name: Text,
+}
 
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct ClaimSource {
-            #[serde(default, deserialize_with = "name")]
-            claim_name: Text,
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct EphemeralSource {
+    /// Boxed, as few volumes have one, and each entry counts with its size.
+    volume_claim_template: Option<Box<Claim>>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct InlineSource {
+    #[serde(deserialize_with = "nullable")]
+    read_only: bool,
+}
+
+impl VolumeEntry {
+    fn source(&self) -> Option<PodVolumeSource> {
+        if let Some(claim) = &self.persistent_volume_claim {
+            let name = claim.claim_name.clone();
+            return Some(PodVolumeSource::Claim { name });
         }
+        let inline = [
+            ("awsElasticBlockStore", self.aws_elastic_block_store),
+            ("azureDisk", self.azure_disk),
+            ("cinder", self.cinder),
+            ("gcePersistentDisk", self.gce_persistent_disk),
+            ("iscsi", self.iscsi),
+            ("portworxVolume", self.portworx_volume),
+            ("rbd", self.rbd),
+            ("vsphereVolume", self.vsphere_volume),
+        ];
+        inline.into_iter().find_map(|(field, source)| {
+            Some(PodVolumeSource::Inline {
+                read_only: source?.read_only,
+                in_tree: InTreeType::of_field(field)?,
+            })
+        })
+    }
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Ephemeral {
-            volume_claim_template: Option<Claim>,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_in_tree_type_that_counts_in_pods_is_read() {
+        for in_tree in InTreeType::all() {
+            let text = format!(
+                r#"[{{"name":"v","{}":{{"readOnly":true}}}}]"#,
+                in_tree.field
+            );
+            let volumes: Volumes = serde_json::from_str(&text).unwrap();
+            let source = volumes.kept.into_iter().next().map(|it| it.source);
+            let expected = PodVolumeSource::Inline {
+                in_tree,
+                read_only: true,
+            };
+            assert_eq!(
+                source,
+                in_tree.counts_in_pods().then_some(expected),
+                "{text}"
+            );
         }
-
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct InlineSource {
-            #[serde(default, deserialize_with = "nullable")]
-            read_only: bool,
-        }
-
-        impl<'de> Visitor<'de> for Entry {
-            type Value = VolumeEntry;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a volume")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VolumeEntry, A::Error> {
-                let mut entry = VolumeEntry::default();
-                while let Some(key) = map.next_key::<Text>()? {
-                    if key == "name" {
-                        entry.name = map.next_value()?;
-                    } else if key == "persistentVolumeClaim" {
-                        if let Some(claim) = map.next_value::<Option<ClaimSource>>()? {
-                            entry.source = Some(PodVolumeSource::Claim {
-                                name: claim.claim_name,
-                            });
-                        }
-                    } else if key == "ephemeral" {
-                        let ephemeral: Option<Ephemeral> = map.next_value()?;
-                        entry.ephemeral = ephemeral
-                            .and_then(|it| it.volume_claim_template)
-                            .map(Box::new);
-                    } else if let Some(in_tree) =
-                        InTreeType::of_field(&key).filter(|it| it.counts_in_pods())
-                    {
-                        if let Some(inline) = map.next_value::<Option<InlineSource>>()? {
-                            entry.source = Some(PodVolumeSource::Inline {
-                                in_tree,
-                                read_only: inline.read_only,
-                            });
-                        }
-                    } else {
-                        map.next_value::<IgnoredAny>()?;
-                    }
-                }
-                Ok(entry)
-            }
-        }
-
-        deserializer.deserialize_map(Entry)
     }
 }

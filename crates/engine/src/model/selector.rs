@@ -1,6 +1,6 @@
 //! The selectors that choose by labels.
 
-use serde::de::{Deserialize, Deserializer};
+use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::de::nullable;
@@ -8,7 +8,8 @@ use super::labels::Labels;
 use super::ser::is_default;
 
 /// How a requirement compares a label with its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "Text")]
 pub enum Operator {
     /// The label has one of the values.
     In,
@@ -26,9 +27,9 @@ pub enum Operator {
     Unknown,
 }
 
-impl<'de> Deserialize<'de> for Operator {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Text::deserialize(deserializer)?.as_str() {
+impl From<Text> for Operator {
+    fn from(text: Text) -> Self {
+        match text.as_str() {
             "In" => Self::In,
             "NotIn" => Self::NotIn,
             "Exists" => Self::Exists,
@@ -36,12 +37,12 @@ impl<'de> Deserialize<'de> for Operator {
             "Gt" => Self::Gt,
             "Lt" => Self::Lt,
             _ => Self::Unknown,
-        })
+        }
     }
 }
 
 /// One requirement on one label.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requirement {
     /// The label's key.
     pub key: Text,
@@ -82,7 +83,7 @@ impl Requirement {
 
 /// A selector over labels. An empty one matches everything; where Kubernetes
 /// takes an absent selector for "nothing", it is an `Option` that is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
     /// Labels that must be there as written.

@@ -1,9 +1,8 @@
 //! Persistent volumes.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
@@ -89,9 +88,9 @@ impl Volume {
     }
 }
 
-/// What a persistent volume is. Read and written by hand, as its source is a
-/// field among the others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What a persistent volume is. Written by hand, as its source is a field among the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "WrittenSpec")]
 pub struct VolumeSpec {
     /// How it may be mounted.
     pub access_modes: AccessModes,
@@ -165,70 +164,73 @@ impl Serialize for VolumeSpec {
     }
 }
 
-impl<'de> Deserialize<'de> for VolumeSpec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+/// Declares a spec as it is written: the fields that are read and, of each source, whether it
+/// is there.
+macro_rules! written_spec {
+    ($($source:ident)*) => {
+        #[allow(non_snake_case, reason = "each source is named like its field")]
         #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Affinity {
-            required: Option<NodeSelector>,
+        #[serde(default, rename_all = "camelCase", expecting = "a persistent volume's spec")]
+        struct WrittenSpec {
+            access_modes: AccessModes,
+            volume_mode: VolumeMode,
+            #[serde(deserialize_with = "nullable")]
+            capacity: Capacity,
+            #[serde(deserialize_with = "nullable")]
+            storage_class_name: Text,
+            #[serde(deserialize_with = "nullable")]
+            node_affinity: Affinity,
+            claim_ref: Option<ClaimRef>,
+            csi: Option<Csi>,
+            $($source: Option<IgnoredAny>,)*
         }
 
-        #[derive(Deserialize)]
-        struct Csi {
-            #[serde(default)]
-            driver: Text,
-        }
-
-        struct Fields;
-
-        impl<'de> Visitor<'de> for Fields {
-            type Value = VolumeSpec;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a persistent volume's spec")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VolumeSpec, A::Error> {
-                let mut spec = VolumeSpec::default();
-                while let Some(key) = map.next_key::<Text>()? {
-                    match key.as_str() {
-                        "accessModes" => spec.access_modes = map.next_value()?,
-                        "volumeMode" => spec.volume_mode = map.next_value()?,
-                        "capacity" => {
-                            spec.capacity =
-                                map.next_value::<Option<Capacity>>()?.unwrap_or_default();
-                        }
-                        "storageClassName" => {
-                            spec.storage_class_name =
-                                map.next_value::<Option<Text>>()?.unwrap_or_default();
-                        }
-                        "nodeAffinity" => {
-                            spec.node_affinity = map
-                                .next_value::<Option<Affinity>>()?
-                                .unwrap_or_default()
-                                .required;
-                        }
-                        "claimRef" => {
-                            spec.claim_ref = map.next_value::<Option<ClaimRef>>()?;
-                        }
-                        "csi" => {
-                            if let Some(csi) = map.next_value::<Option<Csi>>()? {
-                                spec.source = VolumeSource::Csi(csi.driver);
-                            }
-                        }
-                        other => {
-                            let there = map.next_value::<Option<IgnoredAny>>()?.is_some();
-                            if let (Some(in_tree), true) = (InTreeType::of_field(other), there) {
-                                spec.source = VolumeSource::InTree(in_tree);
-                            }
-                        }
-                    }
-                }
-                Ok(spec)
+        impl WrittenSpec {
+            /// The source's field, where the source is an in-tree type.
+            const fn in_tree(&self) -> Option<&'static str> {
+                $(if self.$source.is_some() {
+                    return Some(stringify!($source));
+                })*
+                None
             }
         }
+    };
+}
 
-        deserializer.deserialize_map(Fields)
+written_spec! {
+    awsElasticBlockStore azureDisk azureFile cephfs cinder fc flexVolume flocker
+    gcePersistentDisk glusterfs hostPath iscsi local nfs photonPersistentDisk portworxVolume
+    quobyte rbd scaleIO storageos vsphereVolume
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Affinity {
+    required: Option<NodeSelector>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Csi {
+    driver: Text,
+}
+
+impl From<WrittenSpec> for VolumeSpec {
+    fn from(written: WrittenSpec) -> Self {
+        let in_tree = written.in_tree().and_then(InTreeType::of_field);
+        Self {
+            source: match (written.csi, in_tree) {
+                (Some(csi), _) => VolumeSource::Csi(csi.driver),
+                (None, Some(in_tree)) => VolumeSource::InTree(in_tree),
+                (None, None) => VolumeSource::Unknown,
+            },
+            access_modes: written.access_modes,
+            volume_mode: written.volume_mode,
+            capacity: written.capacity,
+            storage_class_name: written.storage_class_name,
+            node_affinity: written.node_affinity.required,
+            claim_ref: written.claim_ref,
+        }
     }
 }
 
@@ -246,9 +248,14 @@ mod tests {
         assert_eq!(csi.spec.source, VolumeSource::Csi("ebs.csi.aws.com".into()));
         let claim = csi.spec.claim_ref.unwrap();
         assert_eq!((&*claim.namespace, &*claim.name), ("a", "b"));
-        let local = read(r#"{"spec":{"local":{"path":"/x"},"nfs":null}}"#);
-        let expected = InTreeType::of_field("local").unwrap();
-        assert_eq!(local.spec.source, VolumeSource::InTree(expected));
+        for in_tree in InTreeType::all() {
+            let text = format!(r#"{{"spec":{{"{}":{{"a":1}},"csi":null}}}}"#, in_tree.field);
+            assert_eq!(
+                read(&text).spec.source,
+                VolumeSource::InTree(in_tree),
+                "{text}"
+            );
+        }
         assert_eq!(read(r#"{"spec":{}}"#).spec.source, VolumeSource::Unknown);
     }
 }

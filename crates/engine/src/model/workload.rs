@@ -10,6 +10,7 @@ use super::Text;
 use super::claim::Claim;
 use super::de::{nullable, present};
 use super::metadata::Metadata;
+use super::object::KindRow;
 use super::pod::{PodSpec, PodTemplate};
 use super::strategy::Strategy;
 
@@ -47,55 +48,53 @@ impl WorkloadKind {
         Self::Pod,
     ];
 
+    /// What the API says of the kind.
+    pub(super) const fn row(self) -> KindRow {
+        let (api_version, name, plural) = match self {
+            Self::Deployment => ("apps/v1", "Deployment", "deployments"),
+            Self::ReplicaSet => ("apps/v1", "ReplicaSet", "replicasets"),
+            Self::StatefulSet => ("apps/v1", "StatefulSet", "statefulsets"),
+            Self::DaemonSet => ("apps/v1", "DaemonSet", "daemonsets"),
+            Self::Job => ("batch/v1", "Job", "jobs"),
+            Self::CronJob => ("batch/v1", "CronJob", "cronjobs"),
+            Self::ReplicationController => {
+                ("v1", "ReplicationController", "replicationcontrollers")
+            }
+            Self::Pod => ("v1", "Pod", "pods"),
+        };
+        KindRow::namespaced(api_version, name, plural)
+    }
+
     /// The kind's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Deployment => "Deployment",
-            Self::ReplicaSet => "ReplicaSet",
-            Self::StatefulSet => "StatefulSet",
-            Self::DaemonSet => "DaemonSet",
-            Self::Job => "Job",
-            Self::CronJob => "CronJob",
-            Self::ReplicationController => "ReplicationController",
-            Self::Pod => "Pod",
-        }
+        self.row().name
     }
 
-    /// The kind of that name.
+    /// The kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The kind behind a plural resource name, `deployments` for example.
+    /// The kind with this plural name, `deployments` for example.
     #[must_use]
     pub fn from_resource(resource: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| {
-            resource
-                .strip_suffix('s')
-                .is_some_and(|singular| singular.eq_ignore_ascii_case(kind.name()))
-        })
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.row().plural == resource)
     }
 
-    /// The version under which the kind is served.
+    /// The `apiVersion` of its manifests.
     #[must_use]
     pub const fn api_version(self) -> &'static str {
-        match self {
-            Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::DaemonSet => "apps/v1",
-            Self::Job | Self::CronJob => "batch/v1",
-            Self::ReplicationController | Self::Pod => "v1",
-        }
+        self.row().api_version
     }
 
     /// The API group, empty for the core one.
     #[must_use]
-    pub const fn group(self) -> &'static str {
-        match self {
-            Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::DaemonSet => "apps",
-            Self::Job | Self::CronJob => "batch",
-            Self::ReplicationController | Self::Pod => "",
-        }
+    pub fn group(self) -> &'static str {
+        self.row().group()
     }
 
     /// The path of the pod specification in the object.

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
 use super::key::ObjectKey;
 use super::lookup::Lookup;
@@ -101,10 +100,10 @@ impl LiveLookups {
     }
 
     /// Notes what was found of one object.
-    pub fn found(&mut self, question: LookupRequest, object: Lookup<Arc<StoredObject>>) {
+    pub fn found(&mut self, question: LookupRequest, object: Lookup<StoredObject>) {
         let answer = match object {
             Lookup::Found(object) => {
-                self.heard.hold(StoredObject::clone(&object));
+                self.heard.hold(&object);
                 Answer::Heard
             }
             Lookup::Absent => Answer::Heard,
@@ -116,7 +115,7 @@ impl LiveLookups {
     /// Notes all objects of a kind.
     pub fn listed(&mut self, question: LookupRequest, objects: &[StoredObject]) {
         for object in objects {
-            self.heard.put(object.clone());
+            self.heard.put(object);
         }
         self.answers.insert(question, Answer::Heard);
     }
@@ -165,10 +164,9 @@ impl LiveLookups {
         if !is_asked {
             return cached;
         }
-        let in_a_namespace = matches!(key.kind, ObjectKind::Claim | ObjectKind::Workload(_));
         // Of what no object can be called it is known without a question that it is absent,
         // and the question could lead elsewhere: `../secrets`.
-        if !is_name(key.name) || (in_a_namespace && !is_name(key.namespace)) {
+        if !is_name(key.name) || (key.kind.is_namespaced() && !is_name(key.namespace)) {
             return match cached {
                 Lookup::Found(_) => cached,
                 Lookup::Absent | Lookup::NotSynced => Lookup::Absent,

@@ -1,9 +1,11 @@
 //! The store: objects by everything they are looked up by.
 
+use std::collections::HashSet;
+
 use super::key::{IndexKey, ObjectKey};
 use super::lookup::Lookup;
 use super::stored::{StoredObject, Typed};
-use super::table::{Table, number};
+use super::table::Table;
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::storage_class::StorageClass;
@@ -17,17 +19,9 @@ pub struct Snapshot {
     objects: Table,
     /// The name of the class that claims without one get.
     default_class: Option<Text>,
-    synced: Kinds,
-}
-
-/// A set of kinds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Kinds(u32);
-
-impl Kinds {
-    const fn has(self, kind: ObjectKind) -> bool {
-        self.0 & (1 << number(kind)) != 0
-    }
+    synced: HashSet<ObjectKind>,
+    /// Whether all kinds are synced.
+    is_complete: bool,
 }
 
 impl Snapshot {
@@ -42,7 +36,7 @@ impl Snapshot {
     #[must_use]
     pub fn complete() -> Self {
         Self {
-            synced: Kinds(u32::MAX),
+            is_complete: true,
             ..Self::default()
         }
     }
@@ -50,23 +44,23 @@ impl Snapshot {
     /// Puts an object in, in place of the one of the same kind and name.
     /// Whether a fact changed: a heartbeat changes none.
     pub fn apply(&mut self, object: Object) -> bool {
-        StoredObject::of(object).is_some_and(|object| self.put(object))
+        StoredObject::of(object).is_some_and(|object| self.put(&object))
     }
 
     /// As [`Self::apply`].
-    pub fn put(&mut self, object: StoredObject) -> bool {
+    pub fn put(&mut self, object: &StoredObject) -> bool {
         let kind = object.kind();
         let changed = if object.is_kept() {
             self.objects.put(object)
         } else {
-            self.objects.take(object.key())
+            self.objects.remove(object.key())
         };
         self.choose_default_class(kind);
         changed
     }
 
     /// Puts an object in that is asked for by its name alone.
-    pub(super) fn hold(&mut self, object: StoredObject) {
+    pub(super) fn hold(&mut self, object: &StoredObject) {
         self.objects.put(object);
     }
 
@@ -74,7 +68,7 @@ impl Snapshot {
     /// who must lock the cluster for a change.
     pub fn knows(&self, object: &StoredObject) -> bool {
         if object.is_kept() {
-            self.objects.knows(object)
+            self.objects.contains(object)
         } else {
             self.objects.get(object.key()).is_none()
         }
@@ -83,7 +77,7 @@ impl Snapshot {
     /// Takes an object out; `namespace` is empty for objects that have none.
     /// Whether it was there.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
-        let removed = self.objects.take(ObjectKey {
+        let removed = self.objects.remove(ObjectKey {
             kind,
             namespace,
             name,
@@ -95,22 +89,22 @@ impl Snapshot {
     /// Says that a new list of all objects of `kind` begins. Until it is
     /// complete, what was known of the kind stays.
     pub fn list_begins(&mut self, kind: ObjectKind) {
-        self.objects.unlist(kind);
+        self.objects.begin_list(kind);
     }
 
     /// Says that all objects of `kind` have been put in. Those that a list
     /// begun before did not name are dropped; from here on, what was not put in
     /// is absent.
     pub fn synced(&mut self, kind: ObjectKind) {
-        self.objects.drop_unlisted(kind);
+        self.objects.remove_unlisted(kind);
         self.choose_default_class(kind);
-        self.synced.0 |= 1 << number(kind);
+        self.synced.insert(kind);
     }
 
     /// Whether all objects of `kind` have been put in once.
     #[must_use]
-    pub(crate) const fn is_synced(&self, kind: ObjectKind) -> bool {
-        self.synced.has(kind)
+    pub(crate) fn is_synced(&self, kind: ObjectKind) -> bool {
+        self.is_complete || self.synced.contains(&kind)
     }
 
     /// How many objects of `kind` are held.
@@ -139,7 +133,7 @@ impl Snapshot {
     }
 
     fn missing<T>(&self, kind: ObjectKind) -> Lookup<T> {
-        if self.synced.has(kind) {
+        if self.is_synced(kind) {
             Lookup::Absent
         } else {
             Lookup::NotSynced
@@ -148,20 +142,20 @@ impl Snapshot {
 
     /// The objects that may have that trait.
     pub(super) fn with(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &StoredObject> {
-        self.objects.with(wanted)
+        self.objects.with(wanted).iter()
     }
 
     /// The objects that may have all of those traits; without any, every object.
-    pub(super) fn with_shortest<'t>(
+    pub(super) fn with_all<'t>(
         &self,
         wanted: impl Iterator<Item = IndexKey<'t>>,
     ) -> impl Iterator<Item = &StoredObject> {
-        self.objects.with_shortest(wanted)
+        self.objects.with_all(wanted)
     }
 
     /// Whether nodes are known, as [`View::visit_nodes`](super::View::visit_nodes) says it.
     pub(super) fn nodes_known(&self) -> Lookup<()> {
-        if self.synced.has(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
+        if self.is_synced(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
             Lookup::Found(())
         } else {
             self.missing(ObjectKind::Node)
@@ -170,7 +164,7 @@ impl Snapshot {
 
     pub(super) fn default_class(&self) -> Lookup<&StorageClass> {
         match self.known_default_class() {
-            Some(class) if self.synced.has(ObjectKind::StorageClass) => Lookup::Found(class),
+            Some(class) if self.is_synced(ObjectKind::StorageClass) => Lookup::Found(class),
             _ => self.missing(ObjectKind::StorageClass),
         }
     }

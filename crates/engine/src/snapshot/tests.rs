@@ -431,12 +431,12 @@ fn a_heartbeat_changes_nothing() {
     let mut cluster = Snapshot::new();
     let first = StoredObject::of(node("n1", "a")).unwrap();
     assert!(!cluster.knows(&first));
-    assert!(cluster.put(first.clone()));
+    assert!(cluster.put(&first));
     assert!(cluster.knows(&first));
-    assert!(!cluster.put(first));
+    assert!(!cluster.put(&first));
     let other = StoredObject::of(node("n1", "b")).unwrap();
     assert!(!cluster.knows(&other));
-    assert!(cluster.put(other));
+    assert!(cluster.put(&other));
 }
 
 #[test]

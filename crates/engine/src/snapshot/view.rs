@@ -372,12 +372,12 @@ impl<'a> View<'a> {
         let lookups = self.answered();
         let heard = lookups
             .into_iter()
-            .flat_map(|lookups| lookups.heard().with_shortest(traits()));
+            .flat_map(|lookups| lookups.heard().with_all(traits()));
         let cached = self
             .cluster
-            .with_shortest(traits())
+            .with_all(traits())
             .filter(|object| lookups.is_none_or(|lookups| lookups.shows(object.key())));
-        let nearer = self.nearer(|cluster| cluster.with_shortest(traits()));
+        let nearer = self.nearer(|cluster| cluster.with_all(traits()));
         let further = heard.chain(cached);
         nearer
             .chain(further.filter(|object| !self.is_nearer(object)))
