@@ -216,7 +216,7 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
         | Object::Namespace(_)
         | Object::Lease(_) => Verdict::default(),
     };
-    if steps.are_used_up() {
+    if steps.is_exhausted() {
         return evaluation.too_complex();
     }
     verdict

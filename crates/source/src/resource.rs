@@ -1,4 +1,4 @@
-//! The resources that a live view follows, and their objects as they arrive.
+//! The resources that an informer watches, and their objects as they arrive.
 
 use std::borrow::Cow;
 
@@ -18,11 +18,11 @@ pub(super) struct Watched {
     pub(super) label_selector: Option<&'static str>,
 }
 
-/// Pods and ReplicaSets are the most numerous objects of a cluster, and nearly
-/// all of them have an owner that is judged. No selector can ask for owners, but
-/// controllers leave their labels: what they made is not even sent. The price: a
-/// ReplicaSet or pod that outlived its owner (`kubectl delete --cascade=orphan`)
-/// is not known as another user of its claim; it is judged itself all the same.
+/// Pods and ReplicaSets are the most numerous objects of a cluster, and nearly all of them have
+/// an owner that is judged. No selector matches owners, but controllers set labels, so that the
+/// API server need not send what they created. The price: a ReplicaSet or pod that outlives its
+/// owner (`kubectl delete --cascade=orphan`) is not known as a user of its claim; it is judged
+/// itself all the same.
 const NOT_OF_A_DEPLOYMENT: &str = "!pod-template-hash";
 const NOT_OF_A_WORKLOAD: &str = "!pod-template-hash,!controller-revision-hash,!job-name";
 
@@ -91,10 +91,10 @@ impl Watched {
     }
 }
 
-/// An object as its bytes, with the little that following it takes.
+/// An object as text, with the metadata that a watch needs.
 ///
-/// It always deserialises, so one object that is not what its kind says cannot
-/// stop the others: [`RawObject::read`] says so for that one alone.
+/// It always deserializes, so that a malformed object does not stop the others:
+/// [`RawObject::read`] fails for that object alone.
 #[derive(Clone, Debug)]
 pub(super) struct RawObject {
     meta: ObjectMeta,
@@ -102,12 +102,12 @@ pub(super) struct RawObject {
 }
 
 impl RawObject {
-    /// The object, reduced to facts.
+    /// Reads the object into the model.
     pub(super) fn read(&self, kind: ObjectKind) -> Result<Object, serde_json::Error> {
         kind.deserialize(&mut serde_json::Deserializer::from_str(self.json.get()))
     }
 
-    /// The object as whatever can be read of it.
+    /// Reads the object as a `T`.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.json.get())
     }

@@ -1,4 +1,4 @@
-//! The store: objects by everything they are looked up by.
+//! The facts of a cluster, updated object by object.
 
 use std::collections::HashSet;
 
@@ -10,14 +10,14 @@ use crate::model::Text;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::storage_class::StorageClass;
 
-/// Facts about a cluster. Filled object by object; asked through a [`View`](super::View).
+/// Facts about a cluster, which a [`View`](super::View) looks up.
 ///
-/// Of each object only what decides about *others* is kept. Workloads whose
-/// owner is judged (`Workload::owner_is_judged`) and scales are not kept.
+/// A snapshot stores of each object only what decides about *other* objects. It does not store
+/// scales, volume attachments and workloads whose owner is judged.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     objects: Table,
-    /// The name of the class that claims without one get.
+    /// The name of the default class.
     default_class: Option<Text>,
     synced: HashSet<ObjectKind>,
     /// Whether all kinds are synced.
@@ -25,14 +25,14 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// A cluster of which nothing is known: every answer is `NotSynced`.
+    /// A cluster about which nothing is known: every look-up is `NotSynced`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A cluster of which everything is known, still empty: what is not put in
-    /// is absent.
+    /// An empty cluster about which everything is known: objects that are not added are
+    /// absent.
     #[must_use]
     pub fn complete() -> Self {
         Self {
@@ -41,8 +41,8 @@ impl Snapshot {
         }
     }
 
-    /// Puts an object in, in place of the one of the same kind and name.
-    /// Whether a fact changed: a heartbeat changes none.
+    /// Adds an object, or replaces the one with the same kind and name; whether that changed
+    /// anything, which a heartbeat does not.
     pub fn apply(&mut self, object: Object) -> bool {
         StoredObject::of(object).is_some_and(|object| self.put(&object))
     }
@@ -59,14 +59,13 @@ impl Snapshot {
         changed
     }
 
-    /// Puts an object in that is asked for by its name alone.
-    pub(super) fn hold(&mut self, object: &StoredObject) {
+    /// Adds an object whatever its owner, as it was requested by its name.
+    pub(super) fn insert(&mut self, object: &StoredObject) {
         self.objects.put(object);
     }
 
-    /// Whether putting `object` in would change nothing. Asked first by those
-    /// who must lock the cluster for a change.
-    pub fn knows(&self, object: &StoredObject) -> bool {
+    /// Whether [`Self::put`] would change nothing.
+    pub fn contains(&self, object: &StoredObject) -> bool {
         if object.is_kept() {
             self.objects.contains(object)
         } else {
@@ -74,8 +73,8 @@ impl Snapshot {
         }
     }
 
-    /// Takes an object out; `namespace` is empty for objects that have none.
-    /// Whether it was there.
+    /// Removes an object; `namespace` is empty for objects that have none. Whether there was
+    /// one.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
         let removed = self.objects.remove(ObjectKey {
             kind,
@@ -86,28 +85,27 @@ impl Snapshot {
         removed
     }
 
-    /// Says that a new list of all objects of `kind` begins. Until it is
-    /// complete, what was known of the kind stays.
-    pub fn list_begins(&mut self, kind: ObjectKind) {
+    /// Begins a new list of all objects of `kind`. The objects before it stay until it is
+    /// complete.
+    pub fn begin_list(&mut self, kind: ObjectKind) {
         self.objects.begin_list(kind);
     }
 
-    /// Says that all objects of `kind` have been put in. Those that a list
-    /// begun before did not name are dropped; from here on, what was not put in
-    /// is absent.
+    /// Completes the list of all objects of `kind`: removes those that it does not contain.
+    /// From now on, an object that is not in the snapshot is absent.
     pub fn synced(&mut self, kind: ObjectKind) {
         self.objects.remove_unlisted(kind);
         self.choose_default_class(kind);
         self.synced.insert(kind);
     }
 
-    /// Whether all objects of `kind` have been put in once.
+    /// Whether a list of all objects of `kind` was complete once.
     #[must_use]
     pub(crate) fn is_synced(&self, kind: ObjectKind) -> bool {
         self.is_complete || self.synced.contains(&kind)
     }
 
-    /// How many objects of `kind` are held.
+    /// How many objects of `kind` there are.
     #[must_use]
     pub fn count(&self, kind: ObjectKind) -> usize {
         self.objects.count(kind)
@@ -118,8 +116,8 @@ impl Snapshot {
         self.objects.iter()
     }
 
-    /// Whether an object of that kind and name is held.
-    pub(super) fn holds(&self, key: ObjectKey<'_>) -> bool {
+    /// Whether there is an object with this key.
+    pub(super) fn has(&self, key: ObjectKey<'_>) -> bool {
         self.objects.get(key).is_some()
     }
 
@@ -140,20 +138,20 @@ impl Snapshot {
         }
     }
 
-    /// The objects that may have that trait.
-    pub(super) fn with(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &StoredObject> {
-        self.objects.with(wanted).iter()
+    /// A superset of the objects with this index key.
+    pub(super) fn with(&self, key: IndexKey<'_>) -> impl Iterator<Item = &StoredObject> {
+        self.objects.with(key).iter()
     }
 
-    /// The objects that may have all of those traits; without any, every object.
-    pub(super) fn with_all<'t>(
+    /// A superset of the objects with all these index keys; every object if there are no keys.
+    pub(super) fn with_all<'k>(
         &self,
-        wanted: impl Iterator<Item = IndexKey<'t>>,
+        keys: impl Iterator<Item = IndexKey<'k>>,
     ) -> impl Iterator<Item = &StoredObject> {
-        self.objects.with_all(wanted)
+        self.objects.with_all(keys)
     }
 
-    /// Whether nodes are known, as [`View::visit_nodes`](super::View::visit_nodes) says it.
+    /// Whether nodes are known, for [`View::visit_nodes`](super::View::visit_nodes).
     pub(super) fn nodes_known(&self) -> Lookup<()> {
         if self.is_synced(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
             Lookup::Found(())
@@ -169,7 +167,7 @@ impl Snapshot {
         }
     }
 
-    /// The default class of those held, which need not be all.
+    /// The default class, unless one that is not synced yet takes precedence.
     pub(super) fn known_default_class(&self) -> Option<&StorageClass> {
         let name = self.default_class.as_ref()?;
         self.get(ObjectKey::global(ObjectKind::StorageClass, name))
