@@ -1,4 +1,4 @@
-//! Access modes and volume modes, as claims, volumes and classes name them.
+//! Access modes and volume modes.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::Text;
 
 /// One access mode of a volume.
 ///
-/// Access modes speak of nodes, not of pods, but for [`AccessMode::ReadWriteOncePod`]
+/// Access modes restrict nodes, not pods, except for [`AccessMode::ReadWriteOncePod`]
 /// (Kubernetes documentation, "Persistent Volumes", section "Access Modes").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessMode {
@@ -80,8 +80,8 @@ impl fmt::Display for AccessMode {
 
 /// A set of access modes.
 ///
-/// Deserializes from a list of names, long or short. Names Kubernetes does not
-/// know are passed over: the API server refuses them with its own message.
+/// Deserializes from a list of long or short names. Unknown names are ignored: the API server
+/// rejects them with its own message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AccessModes(u8);
 
@@ -89,7 +89,7 @@ impl AccessModes {
     /// No mode at all.
     pub(crate) const EMPTY: Self = Self(0);
 
-    /// The set that holds exactly `modes`.
+    /// The set of `modes`.
     #[must_use]
     pub const fn of(modes: &[AccessMode]) -> Self {
         let mut bits = 0;
@@ -101,7 +101,7 @@ impl AccessModes {
         Self(bits)
     }
 
-    /// Whether no mode is in the set.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -212,13 +212,13 @@ impl Serialize for AccessModes {
     }
 }
 
-/// What a volume looks like to the pod: a file system or a raw block device.
+/// The form in which a pod gets a volume.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(from = "Option<Text>")]
 pub enum VolumeMode {
-    /// A mounted file system; what Kubernetes assumes where nothing is said.
+    /// A mounted file system; the default in Kubernetes.
     #[default]
     Filesystem,
     /// A raw block device.

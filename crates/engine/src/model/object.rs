@@ -1,4 +1,4 @@
-//! Any object the project knows, read by its kind.
+//! The kinds of object that are read, in one table, and an object of any of them.
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer};
@@ -14,7 +14,7 @@ use super::volume::Volume;
 use super::volume_attachment::VolumeAttachment;
 use super::workload::{Workload, WorkloadKind};
 
-/// A namespace: its labels and the project's own annotations.
+/// A namespace: its labels and the guard's annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, Deserialize)]
 pub struct Namespace {
     /// Name, labels and annotations.
@@ -184,7 +184,7 @@ impl ObjectKind {
 }
 
 impl Object {
-    /// The metadata, for the kinds that keep it.
+    /// The metadata; `None` for the kinds that carry no directives for the guard.
     #[must_use]
     pub const fn metadata(&self) -> Option<&Metadata> {
         match self {
@@ -200,7 +200,7 @@ impl Object {
         }
     }
 
-    /// The metadata, to be completed by what a request says beside the object.
+    /// The metadata, to be completed from a request; `None` for kinds that need no completion.
     pub const fn metadata_mut(&mut self) -> Option<&mut Metadata> {
         match self {
             Self::Workload(workload) => Some(&mut workload.metadata),
@@ -218,7 +218,7 @@ impl Object {
     }
 }
 
-/// Names one object, as messages and reports do.
+/// A reference to an object in messages and reports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
@@ -226,7 +226,7 @@ pub struct ObjectRef {
     pub api_version: Text,
     /// `Deployment` for example.
     pub kind: Text,
-    /// The namespace, absent for objects that have none.
+    /// The namespace; absent for objects that have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Text>,
     /// The name.

@@ -1,5 +1,5 @@
-//! What a pod template says about nodes and volumes. Of containers, only what
-//! decides where a pod can be is read: host ports and extended resources.
+//! Pod templates: what decides on which nodes pods can run and which volumes they use. Of
+//! containers, only host ports and extended resources are read.
 
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -13,16 +13,16 @@ use super::labels::Labels;
 use super::node::{ExtendedResources, NodeSelector, Toleration};
 use super::selector::LabelSelector;
 
-/// The label that holds a node's host name.
+/// The label with a node's host name.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// A pod template, reduced to what decides where its pods can be and which
-/// volumes they use.
+/// A pod template, reduced to what decides on which nodes its pods can run and which volumes
+/// they use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodTemplate {
-    /// The labels every pod gets.
+    /// The labels of the pods.
     pub labels: Labels,
-    /// The node the pods are bound to, where one is named.
+    /// The node that the template names, if it does.
     pub node_name: Option<Text>,
     /// Labels a node must have.
     pub node_selector: Labels,
@@ -36,16 +36,15 @@ pub struct PodTemplate {
     pub tolerations: Box<[Toleration]>,
     /// The topology spread constraints, hard and soft.
     pub spread: Box<[TopologySpread]>,
-    /// The volumes that may be attached to a node; the others are not kept.
+    /// The volumes that can be attached to a node; others are not kept.
     pub volumes: Box<[PodVolume]>,
-    /// The claims that are made anew for each pod (generic ephemeral volumes).
+    /// The claims that are created for each pod (generic ephemeral volumes).
     pub ephemeral: Box<[EphemeralClaim]>,
-    /// The resources that only some nodes have (a GPU for example) and the pods
-    /// ask for, in order.
+    /// The resources that the pods request and only some nodes have, a GPU for example, sorted.
     pub extended_resources: Box<[Text]>,
-    /// Whether the pods take a port of their node, which then no other of them can have.
+    /// Whether the pods use a port of their node, so that no two of them can share a node.
     pub takes_host_port: bool,
-    /// Whether the pods run to an end (`restartPolicy` Never or OnFailure).
+    /// Whether the pods run to completion (`restartPolicy` Never or OnFailure).
     pub ends: bool,
 }
 
@@ -53,16 +52,16 @@ pub struct PodTemplate {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodAffinityTerm {
-    /// The pods it speaks of; `None` matches no pod, an empty selector every pod.
+    /// The pods that it selects; `None` selects no pod, an empty selector every pod.
     #[serde(default)]
     pub label_selector: Option<LabelSelector>,
-    /// The node label whose equal values make one place.
+    /// The node label whose values are the topology domains.
     #[serde(default, deserialize_with = "nullable")]
     pub topology_key: Text,
-    /// The namespaces it looks in, by name.
+    /// The namespaces of those pods, by name.
     #[serde(default, deserialize_with = "nullable")]
     pub namespaces: Box<[Text]>,
-    /// The namespaces it looks in, by label; `None` adds none, an empty selector all.
+    /// The namespaces of those pods, by label; `None` adds none, an empty selector all.
     #[serde(default)]
     pub namespace_selector: Option<LabelSelector>,
     /// Keys whose values on the incoming pod narrow the selector.
@@ -74,8 +73,7 @@ pub struct PodAffinityTerm {
 }
 
 impl PodAffinityTerm {
-    /// Whether the term looks only at the pod's own namespace, as it does
-    /// where it names none.
+    /// Whether the term selects pods only in the pod's own namespace, as it names no other.
     #[must_use]
     pub(crate) fn own_namespace_only(&self) -> bool {
         self.namespaces.is_empty() && self.namespace_selector.is_none()
@@ -86,20 +84,20 @@ impl PodAffinityTerm {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TopologySpread {
-    /// How much fuller than the emptiest place a place may be, in pods.
+    /// By how many pods a domain may exceed the emptiest domain.
     #[serde(default = "one")]
     pub max_skew: i64,
-    /// The node label whose equal values make one place.
+    /// The node label whose values are the topology domains.
     #[serde(default, deserialize_with = "nullable")]
     pub topology_key: Text,
-    /// `true` for `DoNotSchedule`, which is what absence means too.
+    /// `true` for `DoNotSchedule`, which is the default.
     #[serde(
         default = "hard",
         rename = "whenUnsatisfiable",
         deserialize_with = "do_not_schedule"
     )]
     pub hard: bool,
-    /// With fewer places than this, the emptiest counts as one without pods.
+    /// With fewer domains than this, the emptiest counts as empty.
     #[serde(default)]
     pub min_domains: Option<i64>,
     /// The pods that are counted; `None` counts none.
@@ -108,12 +106,12 @@ pub struct TopologySpread {
     /// Keys whose values on the incoming pod narrow the selector.
     #[serde(default, deserialize_with = "nullable")]
     pub match_label_keys: Box<[Text]>,
-    /// Whether nodes count that the pod's selector and affinity do not choose:
-    /// `true` for `Ignore`; absence means `Honor`.
+    /// Whether nodes count that the pod's selector and affinity exclude: `true` for `Ignore`; the
+    /// default is `Honor`.
     #[serde(default, rename = "nodeAffinityPolicy", deserialize_with = "ignored")]
     pub ignores_affinity: bool,
-    /// Whether nodes count whose taints the pod does not tolerate: `true` for
-    /// `Ignore`, which is what absence means too.
+    /// Whether nodes count whose taints the pod does not tolerate: `true` for `Ignore`, which is
+    /// the default.
     #[serde(
         default = "ignores",
         rename = "nodeTaintsPolicy",
@@ -149,26 +147,25 @@ fn do_not_schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
 /// One volume of a pod template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodVolume {
-    /// Its place in `spec.volumes`.
+    /// Its index in `spec.volumes`.
     pub index: usize,
     /// Its name in the pod.
     pub name: Text,
-    /// Where it comes from.
+    /// Its source.
     pub source: PodVolumeSource,
 }
 
-/// A claim that each pod gets and takes with it.
+/// A claim that is created and deleted with each pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EphemeralClaim {
-    /// The place of its volume in `spec.volumes`.
+    /// The index of its volume in `spec.volumes`.
     pub index: usize,
-    /// The claim, with the volume's name in the pod for a name.
+    /// The claim, with the volume's name in the pod as its name.
     pub claim: Claim,
 }
 
-/// Where a pod's volume comes from. Only sources that can hold a node are kept:
-/// generic ephemeral volumes, `emptyDir`, config maps and the like are made
-/// anew for each pod and are left out.
+/// The source of a pod's volume. Only sources that can tie a pod to a node are kept: generic
+/// ephemeral volumes, `emptyDir`, config maps and the like are created for each pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodVolumeSource {
     /// A claim in the pod's own namespace.
@@ -180,7 +177,7 @@ pub enum PodVolumeSource {
     Inline {
         /// The type.
         in_tree: &'static InTreeType,
-        /// Whether the source asks for a read-only volume.
+        /// Whether the volume is read-only.
         read_only: bool,
     },
 }
@@ -208,7 +205,7 @@ impl<'de> Deserialize<'de> for PodTemplate {
     }
 }
 
-/// A pod's specification as it stands in the template or in a pod of its own.
+/// The spec of a pod or of a pod template.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct PodSpec {
@@ -232,7 +229,7 @@ pub(super) struct PodSpec {
     restart_policy: Option<Text>,
 }
 
-/// What is read of a container.
+/// The fields of a container that are read.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Container {
@@ -240,7 +237,7 @@ struct Container {
     ports: Vec<Port>,
     #[serde(deserialize_with = "nullable")]
     resources: Resources,
-    /// `Always` for an init container that keeps running beside the others.
+    /// `Always` for a sidecar among the init containers.
     restart_policy: Option<Text>,
 }
 
@@ -266,7 +263,7 @@ impl PodSpec {
             .iter()
             .chain(self.init_containers.iter().filter(always))
             .flat_map(|container| &container.ports)
-            // With the node's own network, every port of a container is one of the node.
+            // With the host's network, every port of a container is a port of the node.
             .any(|port| {
                 self.host_network
                     || matches!(port.host_port, Some(Amount::Count(number)) if number != 0)
@@ -288,7 +285,7 @@ impl PodSpec {
 }
 
 impl PodSpec {
-    /// The template these fields and `labels` make.
+    /// The template with these fields and `labels`.
     pub(super) fn with_labels(self, labels: Labels) -> PodTemplate {
         PodTemplate {
             extended_resources: self.extended_resources(),

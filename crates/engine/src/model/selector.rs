@@ -1,4 +1,4 @@
-//! The selectors that choose by labels.
+//! Label selectors.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::de::nullable;
 use super::labels::Labels;
 use super::ser::is_default;
 
-/// How a requirement compares a label with its values.
+/// The operator of a requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "Text")]
 pub enum Operator {
@@ -15,15 +15,15 @@ pub enum Operator {
     In,
     /// The label is missing or has none of the values.
     NotIn,
-    /// The label is there.
+    /// The label exists.
     Exists,
     /// The label is missing.
     DoesNotExist,
-    /// The label is an integer greater than the one value (nodes only).
+    /// The label is an integer greater than the only value (nodes only).
     Gt,
-    /// The label is an integer less than the one value (nodes only).
+    /// The label is an integer less than the only value (nodes only).
     Lt,
-    /// A word Kubernetes does not know; it matches nothing.
+    /// An unknown operator, which matches nothing.
     Unknown,
 }
 
@@ -46,9 +46,9 @@ impl From<Text> for Operator {
 pub struct Requirement {
     /// The label's key.
     pub key: Text,
-    /// How the label is compared.
+    /// The operator.
     pub operator: Operator,
-    /// What it is compared with.
+    /// The values that the label is compared with.
     #[serde(
         default,
         deserialize_with = "nullable",
@@ -81,12 +81,12 @@ impl Requirement {
     }
 }
 
-/// A selector over labels. An empty one matches everything; where Kubernetes
-/// takes an absent selector for "nothing", it is an `Option` that is `None`.
+/// A label selector. An empty one matches everything; where an absent one matches nothing, it is
+/// an `Option`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
-    /// Labels that must be there as written.
+    /// Labels that must have these values.
     #[serde(
         default,
         deserialize_with = "nullable",

@@ -23,26 +23,26 @@ pub struct Volume {
     /// Name and labels.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What it is.
+    /// Its properties.
     #[serde(deserialize_with = "nullable")]
     pub spec: VolumeSpec,
-    /// What became of it.
+    /// Its status.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub status: VolumeStatus,
 }
 
-/// What became of a persistent volume.
+/// The status of a persistent volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VolumeStatus {
-    /// Where it is in its life, `Available` for example.
+    /// Its phase, `Available` for example.
     #[serde(deserialize_with = "nullable")]
     pub phase: Text,
 }
 
 impl Volume {
-    /// Whether it takes no claim any more: it is being deleted, or was left by
-    /// the claim it had, or could not be cleaned up.
+    /// Whether no claim can be bound to it any more: it is being deleted, its claim was deleted,
+    /// or it could not be reclaimed.
     #[must_use]
     pub(crate) fn is_spent(&self) -> bool {
         let phase = self.status.phase.as_str();
@@ -55,7 +55,7 @@ impl Volume {
         self.spec.claim_ref.as_ref().filter(|_| !self.is_spent())
     }
 
-    /// Whether its modes let several nodes have it at a time.
+    /// Whether its access modes allow several nodes at a time.
     #[must_use]
     pub fn is_for_many_nodes(&self) -> bool {
         let shared = [AccessMode::ReadWriteMany, AccessMode::ReadOnlyMany];
@@ -63,9 +63,9 @@ impl Volume {
         shared.into_iter().any(|mode| modes.contains(mode))
     }
 
-    /// Whether that claim is its own, and no namesake that was there before or will be
-    /// (`IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`). It
-    /// is before the claim says so too: the volume is the first of the two to be bound.
+    /// Whether it is bound to this claim, not to another one with the same name
+    /// (`IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`). The volume is
+    /// bound before the claim is.
     #[must_use]
     pub(crate) fn is_claimed_by(&self, claim: &Metadata) -> bool {
         let Some(named) = self.claimed_by() else {
@@ -79,8 +79,7 @@ impl Volume {
         is_same && named.namespace == claim.namespace && named.name == claim.name
     }
 
-    /// Its class; empty: none. The older way to name it, by annotation, is the
-    /// stronger one (`GetPersistentVolumeClass` in the Kubernetes source).
+    /// Its class; empty: none. The older annotation takes precedence (`GetPersistentVolumeClass` in the Kubernetes source).
     #[must_use]
     pub fn class(&self) -> &str {
         let annotated = self.metadata.annotations.get(CLASS_BETA);
@@ -88,11 +87,12 @@ impl Volume {
     }
 }
 
-/// What a persistent volume is. Written by hand, as its source is a field among the others.
+/// The properties of a persistent volume. Serialized by hand, as its source is a field among the
+/// others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "WrittenSpec")]
 pub struct VolumeSpec {
-    /// How it may be mounted.
+    /// Its access modes.
     pub access_modes: AccessModes,
     /// Filesystem or block device.
     pub volume_mode: VolumeMode,
@@ -100,15 +100,15 @@ pub struct VolumeSpec {
     pub capacity: Capacity,
     /// Its class; empty: none.
     pub storage_class_name: Text,
-    /// What stores the data.
+    /// Its source.
     pub source: VolumeSource,
-    /// The nodes from which it can be reached; `None`: all.
+    /// The nodes that can attach it; `None`: all.
     pub node_affinity: Option<NodeSelector>,
-    /// The claim it belongs to.
+    /// The claim that it is bound to, or reserved for.
     pub claim_ref: Option<ClaimRef>,
 }
 
-/// Names a claim.
+/// A reference to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClaimRef {
@@ -121,21 +121,21 @@ pub struct ClaimRef {
     pub uid: Uid,
 }
 
-/// What a persistent volume is made of.
+/// The source of a persistent volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VolumeSource {
     /// A volume of the named CSI driver.
     Csi(Text),
     /// A volume of an in-tree type.
     InTree(&'static InTreeType),
-    /// A type unknown here.
+    /// An unknown type.
     #[default]
     Unknown,
 }
 
 impl Serialize for VolumeSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// An object with one field.
+        /// A map with one field.
         fn of<T>(field: &'static str, value: T) -> BTreeMap<&'static str, T> {
             BTreeMap::from([(field, value)])
         }

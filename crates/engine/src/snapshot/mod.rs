@@ -17,6 +17,7 @@ mod batch;
 mod key;
 mod live_lookups;
 mod lookup;
+mod overlay;
 mod store;
 mod stored;
 mod table;
@@ -26,9 +27,10 @@ mod work_budget;
 pub use batch::{BatchOrder, Turn};
 pub use live_lookups::{LiveLookups, LookupRequest};
 pub use lookup::{Absence, Lookup};
+pub use overlay::Overlay;
 pub use store::Snapshot;
 pub use stored::StoredObject;
-pub use view::{NodeHint, Overlay, View};
+pub use view::{NodeHint, View};
 pub use work_budget::WorkBudget;
 
 #[cfg(test)]

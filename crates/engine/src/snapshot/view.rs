@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::batch::{BatchOrder, Turn};
+use super::batch::Turn;
 use super::key::{IndexKey, ObjectKey};
 use super::live_lookups::LiveLookups;
 use super::lookup::Lookup;
+use super::overlay::Overlay;
 use super::store::Snapshot;
 use super::stored::{StoredObject, Typed};
 use super::work_budget::WorkBudget;
@@ -22,6 +23,9 @@ use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
 use crate::model::workload::{Workload, WorkloadKind};
 
+/// The only field that node selectors match, used as a hint's key.
+const NODE_NAME: &str = "metadata.name";
+
 /// Label pairs, one of which each wanted node has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeHint<'a> {
@@ -29,37 +33,6 @@ pub struct NodeHint<'a> {
     pub key: &'a str,
     /// Its possible values.
     pub values: &'a [Text],
-}
-
-/// The only field that node selectors match, used as a hint's key.
-const NODE_NAME: &str = "metadata.name";
-
-/// What one judgement knows in addition to the snapshot.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Overlay<'a> {
-    /// Snapshots whose objects take precedence over those with the same kind and name in the
-    /// cluster, in order of precedence. They contain no nodes.
-    pub nearer: &'a [&'a Snapshot],
-    /// A claim that is about to be created.
-    pub arriving: Option<&'a Claim>,
-    /// The look-ups that the API server answered for this judgement, and to which it adds.
-    pub lookups: Option<&'a LiveLookups>,
-    /// The order in which the objects of a batch are judged, and the position of the current
-    /// one.
-    pub batch: Option<(&'a BatchOrder, usize)>,
-    /// Whether the cluster may have more objects, as when files stand for it.
-    pub partial: bool,
-}
-
-impl Overlay<'_> {
-    /// Nothing else is known.
-    pub const NOTHING: Self = Self {
-        nearer: &[],
-        arriving: None,
-        lookups: None,
-        batch: None,
-        partial: false,
-    };
 }
 
 /// The facts of one judgement: one version of a snapshot, and an overlay. A look-up takes a few
