@@ -58,7 +58,7 @@ const NOT_THE_SAME_EMPTY: [&str; 25] = [
     "namespaceSelector",
     "operator",
     "parallelism",
-    "portworxVolume",
+    "persistentVolumeClaim",
     "replicas",
     "required",
     "requiredDuringSchedulingIgnoredDuringExecution",

@@ -531,7 +531,7 @@ fn nothing_is_asked_where_nothing_hangs_on_it() {
         assert!(!matches!(view.node("n1"), Lookup::NotSynced));
         let _ = received.judge(Endpoint::Validate, view, &in_effect(case.policy));
         asked
-            .take_open()
+            .take_pending()
             .iter()
             .map(ToString::to_string)
             .collect::<Vec<_>>()

@@ -242,7 +242,7 @@ pub fn evaluate(review: &Review<'_>, view: View<'_>, effective: &EffectivePolicy
         | Object::Lease(_)
         | Object::RuntimeClass(_) => Verdict::default(),
     };
-    if steps.are_used_up() {
+    if steps.is_exhausted() {
         return evaluation.too_complex();
     }
     verdict

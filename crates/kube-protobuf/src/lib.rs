@@ -1,13 +1,34 @@
-//! Objects that come in protobuf, written as JSON.
+//! Translates the protobuf of the Kubernetes API server into JSON.
 //!
-//! What the API server sends in protobuf begins with `k8s` and a zero byte. Then comes
-//! the message `Unknown`, which holds the kind and the object's bytes; in a watch that is
-//! the object of a `WatchEvent` (`k8s.io/apimachinery`, `pkg/runtime/types_proto.go` and
-//! `pkg/runtime/serializer/protobuf`). How a message is written, tags, lengths and variable
-//! integers, is the protobuf encoding (<https://protobuf.dev/programming-guides/encoding>).
+//! Watches in protobuf are smaller and take less time to read than watches in JSON.
+//! [`watch::InProtobuf`] is a layer for an HTTP client that reads JSON: it requests watches in
+//! protobuf and translates each event. [`object()`] translates one object:
 //!
-//! The JSON holds what the table in `messages` lists and nothing else: what is not read of an
-//! object is skipped here by its length.
+//! ```
+//! // A Namespace called "shop": the prefix, and a message with the kind and the object.
+//! let kind = *b"\x0a\x02v1\x12\x09Namespace";
+//! let object = *b"\x0a\x06\x0a\x04shop";
+//! let mut bytes = b"k8s\0".to_vec();
+//! bytes.extend([0x0a, kind.len() as u8]);
+//! bytes.extend(kind);
+//! bytes.extend([0x12, object.len() as u8]);
+//! bytes.extend(object);
+//!
+//! let json = kube_protobuf::object(&bytes)?;
+//! let expected = br#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"shop"}}"#;
+//! assert_eq!(json, expected);
+//! # Ok::<(), kube_protobuf::MalformedMessage>(())
+//! ```
+//!
+//! This is no general protobuf library: it knows the kinds that the guard watches, and writes
+//! only the fields that the guard reads. It skips other fields by their length, and encodes
+//! nothing.
+//!
+//! Protobuf from the API server begins with `k8s` and a zero byte, followed by the message
+//! `Unknown`, which contains the kind and the object's bytes. In a watch, that is the object of
+//! a `WatchEvent` (`k8s.io/apimachinery`, `pkg/runtime/types_proto.go` and
+//! `pkg/runtime/serializer/protobuf`). Tags, lengths and variable integers are those of the
+//! protobuf encoding (<https://protobuf.dev/programming-guides/encoding>).
 
 mod messages;
 pub mod watch;
@@ -17,19 +38,19 @@ use serde_json::to_writer;
 
 use messages::{Field, Shape, fields_of};
 
-/// Begins everything that the API server writes in protobuf.
+/// The prefix of all protobuf from the API server.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Bytes that are not what the API server writes.
+/// The bytes are not protobuf from the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The API server sent {0}.")]
 pub struct MalformedMessage(&'static str);
 
-/// A watch's event as a line of JSON, without the line break.
+/// Translates an event of a watch.
 ///
 /// # Errors
 ///
-/// When `bytes` are not one `WatchEvent` about an object of a known kind.
+/// When `bytes` are not a `WatchEvent` about an object of a known kind.
 fn event(bytes: &[u8]) -> Result<Vec<u8>, MalformedMessage> {
     let (mut kind, mut object) = (&[][..], None);
     let mut message = Message(bytes);
@@ -50,11 +71,11 @@ fn event(bytes: &[u8]) -> Result<Vec<u8>, MalformedMessage> {
     Ok(json)
 }
 
-/// An object, or the `Status` that says why there is none, as JSON.
+/// Translates an object, or a `Status`.
 ///
 /// # Errors
 ///
-/// When `bytes` are not one object of a known kind.
+/// When `bytes` are not an object of a known kind.
 pub fn object(bytes: &[u8]) -> Result<Vec<u8>, MalformedMessage> {
     let mut json = Vec::with_capacity(bytes.len());
     write_object(&mut json, bytes)?;
@@ -86,7 +107,7 @@ fn write_object(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MalformedMessage
     Ok(())
 }
 
-/// The last value of the field with that number; empty where there is none.
+/// The last value of the field with this number; empty if there is none.
 fn only_bytes(bytes: &[u8], wanted: u32) -> Result<&[u8], MalformedMessage> {
     let (mut message, mut found) = (Message(bytes), &[][..]);
     while let Some((number, value)) = message.field()? {
@@ -97,15 +118,15 @@ fn only_bytes(bytes: &[u8], wanted: u32) -> Result<&[u8], MalformedMessage> {
     Ok(found)
 }
 
-/// Writes the fields of an object whose brace is open. `is_first`: nothing is in it yet.
-/// Whether that is still so comes back.
+/// Writes fields into an open object. `is_first`: the object is still empty. Returns whether it
+/// still is.
 fn write_fields(
     json: &mut Vec<u8>,
     bytes: &[u8],
     fields: &[Field],
     mut is_first: bool,
 ) -> Result<bool, MalformedMessage> {
-    // Of the list or map that is being written: its field's number, and its end.
+    // The list or map that is being written: the number of its field, and its closing bracket.
     let mut open: Option<(u32, u8)> = None;
     let mut message = Message(bytes);
     while let Some((number, value)) = message.field()? {
@@ -176,23 +197,23 @@ fn write_value(
             json.push(b':');
             text(json, only_bytes(only_bytes(entry, 2)?, 1)?)
         }
-        _ => Err(MalformedMessage("a field of another type than it has")),
+        _ => Err(MalformedMessage("a field of an unexpected type")),
     }
 }
 
 fn text(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MalformedMessage> {
     let text =
         std::str::from_utf8(bytes).map_err(|_| MalformedMessage("a text that is not UTF-8"))?;
-    to_writer(json, text).map_err(|_| MalformedMessage("a text that JSON cannot hold"))
+    to_writer(json, text).map_err(|_| MalformedMessage("a text that has no form in JSON"))
 }
 
 /// Negative numbers are written as their two's complement.
-#[allow(clippy::cast_possible_wrap, reason = "that is how they are written")]
+#[allow(clippy::cast_possible_wrap, reason = "this reverses the encoding")]
 fn integer(json: &mut Vec<u8>, number: u64) {
     json.extend_from_slice((number as i64).to_string().as_bytes());
 }
 
-/// `Time`: the seconds since 1970; nothing where there is none.
+/// `Time`: the seconds since 1970; empty for `null`.
 fn write_time(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MalformedMessage> {
     if bytes.is_empty() {
         json.extend_from_slice(b"null");
@@ -205,11 +226,11 @@ fn write_time(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MalformedMessage> 
         }
     }
     let time = Timestamp::from_second(seconds.cast_signed())
-        .map_err(|_| MalformedMessage("a time that no calendar has"))?;
+        .map_err(|_| MalformedMessage("a time out of range"))?;
     text(json, time.to_string().as_bytes())
 }
 
-/// `IntOrString`: which of the two, the number, the text.
+/// `IntOrString`: its type, the number and the text.
 fn int_or_string(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MalformedMessage> {
     let (mut is_text, mut int, mut string) = (false, 0, &[][..]);
     let mut message = Message(bytes);
@@ -228,7 +249,7 @@ fn int_or_string(json: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MalformedMessag
     Ok(())
 }
 
-/// What is left of a message.
+/// The rest of a message.
 struct Message<'a>(&'a [u8]);
 
 /// The value of a field.
@@ -237,7 +258,7 @@ enum Value<'a> {
     Number(u64),
     /// A text, or a message.
     Bytes(&'a [u8]),
-    /// Of a type that no field has that is read.
+    /// A value of a type that no known field has.
     Other,
 }
 
@@ -257,9 +278,7 @@ impl<'a> Message<'a> {
             }
             5 => self.take(4).map(|_| Value::Other)?,
             _ => {
-                return Err(MalformedMessage(
-                    "a field of a type that protobuf does not have",
-                ));
+                return Err(MalformedMessage("a field of an unknown type"));
             }
         };
         let number =
@@ -271,12 +290,12 @@ impl<'a> Message<'a> {
         let (taken, rest) = self
             .0
             .split_at_checked(length)
-            .ok_or(MalformedMessage("less than it announced"))?;
+            .ok_or(MalformedMessage("a message that is cut short"))?;
         self.0 = rest;
         Ok(taken)
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// A variable integer: seven bits per byte, the lowest first.
     fn number(&mut self) -> Result<u64, MalformedMessage> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {

@@ -1,21 +1,21 @@
-//! The protobuf messages of the resources that are followed, as far as they are read.
+//! The protobuf messages of the watched resources, with the fields that are read.
 //!
 //! Numbers, names and types are those of `generated.proto` in `k8s.io/api` v0.36.2 and
-//! `k8s.io/apimachinery` v0.36.2; Kubernetes never gives a number to another field. What
-//! [`engine::model`] reads of an object has to stand here: a test takes away each field
-//! that does not, and sees whether it is missed.
+//! `k8s.io/apimachinery` v0.36.2; Kubernetes never reuses a number. Every field that the engine's
+//! model reads has to be in these tables: a test removes each other field and checks that the
+//! model reads the same.
 
 /// A field of a message.
 pub(super) struct Field {
-    /// By which the message knows it.
+    /// Its number in the message.
     pub(super) number: u32,
-    /// By which JSON knows it.
+    /// Its name in JSON.
     pub(super) name: &'static str,
-    /// What is in it.
+    /// Its type.
     pub(super) shape: Shape,
 }
 
-/// What a field holds, and how JSON writes that.
+/// The type of a field, and its form in JSON.
 pub(super) enum Shape {
     /// A string.
     Text,
@@ -29,7 +29,7 @@ pub(super) enum Shape {
     IntOrString,
     /// A message with these fields.
     Object(&'static [Field]),
-    /// The same, but in JSON its fields are among those around it.
+    /// The same; JSON has its fields in the object around it.
     Inlined(&'static [Field]),
     /// A list of strings.
     Texts,
@@ -42,7 +42,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// What stands around the values in JSON, where there may be several.
+    /// The brackets in JSON, for types with several values.
     pub(super) const fn brackets(&self) -> Option<(u8, u8)> {
         match self {
             Self::Texts | Self::Objects(_) => Some((b'[', b']')),
@@ -52,7 +52,7 @@ impl Shape {
     }
 }
 
-/// The fields of an object of that kind.
+/// The fields of an object of this kind.
 pub(super) fn fields_of(kind: &[u8]) -> Option<&'static [Field]> {
     Some(match kind {
         b"PersistentVolumeClaim" => CLAIM,
@@ -107,7 +107,7 @@ const fn objects(number: u32, name: &'static str, fields: &'static [Field]) -> F
     field(number, name, Shape::Objects(fields))
 }
 
-/// Of which only counts that it is there.
+/// Presence only; no fields are read.
 const PRESENT: &[Field] = &[];
 
 const METADATA: Field = object(1, "metadata", OBJECT_META);
@@ -134,7 +134,7 @@ const OWNER_REFERENCE: &[Field] = &[
     flag(6, "controller"),
 ];
 
-/// The `metadata` of a Status is one of lists, which nothing is read of.
+/// The `metadata` of a Status is that of a list, whose fields are not read.
 const STATUS: &[Field] = &[
     text(2, "status"),
     text(3, "message"),
@@ -513,7 +513,7 @@ const POD_VOLUME: &[Field] = &[
     field(2, "volumeSource", Shape::Inlined(POD_VOLUME_SOURCE)),
 ];
 
-/// The sources that count in pods ([`engine::model::in_tree`]), and claims.
+/// Claims, and the in-tree types that matter in pods (`engine::model::in_tree`).
 const POD_VOLUME_SOURCE: &[Field] = &[
     object(3, "gcePersistentDisk", &[flag(4, "readOnly")]),
     object(4, "awsElasticBlockStore", &[flag(4, "readOnly")]),

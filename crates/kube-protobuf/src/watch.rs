@@ -1,4 +1,4 @@
-//! Watches that are sent in protobuf, for a client that reads JSON.
+//! Watches in protobuf for a client that reads JSON.
 
 use std::future::Future;
 use std::io;
@@ -13,35 +13,34 @@ use http::{HeaderValue, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Body, Bytes, Frame};
-use kube::client::Body as RequestBody;
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use tokio_util::io::StreamReader;
 use tower_service::Service;
 
 use super::{MalformedMessage, event, object};
 
-/// Protobuf where the API server has it, and JSON where something between does not.
+/// Protobuf, or JSON if the API server or a proxy does not support it.
 const ACCEPTED: HeaderValue =
     HeaderValue::from_static("application/vnd.kubernetes.protobuf;stream=watch, application/json");
 
-/// How the content type of protobuf begins.
+/// The prefix of the content type of protobuf.
 const PROTOBUF: &[u8] = b"application/vnd.kubernetes.protobuf";
 
-/// Bytes in one event, at most; an object may have 3 MiB (`MaxRequestBodyBytes` in
-/// `k8s.io/apiserver`, `pkg/server/config.go`), and twice that while it is written.
+/// The most bytes in one event. An object may have 3 MiB (`MaxRequestBodyBytes` in
+/// `k8s.io/apiserver`, `pkg/server/config.go`), and an update twice that.
 const LONGEST_EVENT: usize = 16 << 20;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Asks for watches in protobuf, and gives them on as JSON. Where something cannot be
-/// read, that watch ends with an error, and from then on they are asked for in JSON.
+/// Requests watches in protobuf and translates them into JSON. If a response is malformed, that
+/// watch ends with an error, and later watches are requested in JSON.
 pub struct InProtobuf<S> {
     inner: S,
     is_unreadable: Arc<AtomicBool>,
 }
 
 impl<S> InProtobuf<S> {
-    /// Around `inner`, which sends the requests.
+    /// A layer around `inner`, which sends the requests.
     pub fn new(inner: S) -> Self {
         Self {
             inner,
@@ -50,9 +49,9 @@ impl<S> InProtobuf<S> {
     }
 }
 
-impl<S, B> Service<Request<RequestBody>> for InProtobuf<S>
+impl<S, R, B> Service<Request<R>> for InProtobuf<S>
 where
-    S: Service<Request<RequestBody>, Response = Response<B>>,
+    S: Service<Request<R>, Response = Response<B>>,
     S::Future: Send + 'static,
     B: Body<Data = Bytes, Error: Into<Failure>> + Send + 'static,
 {
@@ -64,41 +63,41 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
+    fn call(&mut self, mut request: Request<R>) -> Self::Future {
         let query = request.uri().query().unwrap_or_default();
         let is_watch = query.split('&').any(|parameter| parameter == "watch=true");
         if is_watch && !self.is_unreadable.load(Ordering::Relaxed) {
             request.headers_mut().insert(ACCEPT, ACCEPTED);
         }
-        let reading = FrameReader {
+        let reader = FrameReader {
             path: request.uri().path().to_owned(),
             is_unreadable: Arc::clone(&self.is_unreadable),
         };
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         Box::pin(async move {
-            let answer = answer.await?;
-            let content_type = answer.headers().get(CONTENT_TYPE);
+            let response = response.await?;
+            let content_type = response.headers().get(CONTENT_TYPE);
             let is_protobuf =
                 content_type.is_some_and(|value| value.as_bytes().starts_with(PROTOBUF));
-            let is_success = answer.status().is_success();
-            Ok(answer.map(|body| match (is_protobuf, is_success) {
+            let is_success = response.status().is_success();
+            Ok(response.map(|body| match (is_protobuf, is_success) {
                 (false, _) => body.map_err(Into::into).boxed_unsync(),
-                (true, true) => reading.events(body),
-                (true, false) => reading.refusal(body),
+                (true, true) => reader.events(body),
+                (true, false) => reader.refusal(body),
             }))
         })
     }
 }
 
-/// Of one answer in protobuf.
+/// Translates one response.
 struct FrameReader {
-    /// What was asked for.
+    /// The path of the request.
     path: String,
     is_unreadable: Arc<AtomicBool>,
 }
 
 impl FrameReader {
-    /// Each event behind its length; as JSON each is a line.
+    /// Translates events, each with its length before it, into lines of JSON.
     fn events<B>(self, body: B) -> UnsyncBoxBody<Bytes, Failure>
     where
         B: Body<Data = Bytes, Error: Into<Failure>> + Send + 'static,
@@ -123,7 +122,7 @@ impl FrameReader {
         StreamBody::new(lines).boxed_unsync()
     }
 
-    /// The `Status` in place of events.
+    /// Translates the `Status` of a refusal.
     fn refusal<B>(self, body: B) -> UnsyncBoxBody<Bytes, Failure>
     where
         B: Body<Data = Bytes, Error: Into<Failure>> + Send + 'static,
@@ -135,11 +134,11 @@ impl FrameReader {
         StreamBody::new(futures_util::stream::once(status)).boxed_unsync()
     }
 
-    /// Sees to it that what cannot be read is not asked for again.
+    /// Switches to JSON after a malformed message.
     fn check(&self, json: Result<Vec<u8>, MalformedMessage>) -> Result<Vec<u8>, Failure> {
         json.map_err(|error| {
             self.is_unreadable.store(true, Ordering::Relaxed);
-            tracing::warn!(path = self.path, %error, "A protobuf watch cannot be read, so the guard asks for JSON from now on.");
+            tracing::warn!(path = self.path, %error, "A protobuf watch is malformed; requesting JSON from now on.");
             error.into()
         })
     }
@@ -154,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives the same answer to everybody, and says what was asked for.
+    /// Always responds the same, and records which content type was requested.
     struct Server {
         status: u16,
         content_type: &'static str,
@@ -162,7 +161,7 @@ mod tests {
         accepted: Vec<Option<HeaderValue>>,
     }
 
-    impl Service<Request<RequestBody>> for Server {
+    impl Service<Request<()>> for Server {
         type Response = Response<Full<Bytes>>;
         type Error = Infallible;
         type Future = Ready<Result<Self::Response, Infallible>>;
@@ -171,7 +170,7 @@ mod tests {
             Poll::Ready(Ok(()))
         }
 
-        fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        fn call(&mut self, request: Request<()>) -> Self::Future {
             self.accepted.push(request.headers().get(ACCEPT).cloned());
             let answer = Response::builder()
                 .status(self.status)
@@ -193,7 +192,7 @@ mod tests {
     }
 
     async fn ask(server: &mut InProtobuf<Server>, query: &str) -> Result<String, String> {
-        let request = Request::get(format!("/api/v1/nodes?{query}")).body(RequestBody::empty());
+        let request = Request::get(format!("/api/v1/nodes?{query}")).body(());
         let answer = server.call(request.unwrap()).await.unwrap();
         let body = answer.into_body().collect().await;
         let bytes = body.map_err(|error| error.to_string())?.to_bytes();
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn watches_are_asked_for_in_protobuf_and_read_as_json() {
+    async fn watches_are_requested_in_protobuf_and_translated() {
         let node = |name: &str| object_of("Node", &field(1, &field(1, name.as_bytes())));
         let gone = object_of("Status", &field(3, b"too old"));
         let frames = [
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_says_why() {
+    async fn a_refusal_is_translated() {
         let status = object_of("Status", &field(3, b"nodes are forbidden"));
         let mut server = server(403, "application/vnd.kubernetes.protobuf", status);
         let said = ask(&mut server, "watch=true").await.unwrap();
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn json_stays_as_it_is() {
+    async fn json_is_not_changed() {
         let mut server = server(200, "application/json", b"{}".to_vec());
         for query in ["watch=true", "limit=500"] {
             assert_eq!(ask(&mut server, query).await.unwrap(), "{}");
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_what_cannot_be_read_json_is_asked_for() {
+    async fn json_is_requested_after_a_malformed_response() {
         let no_object = "The API server sent an object that is not encoded as protobuf.";
         let too_long = "The API server sent an event larger than 16 MiB.";
         let cases = [
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_connection_that_broke_protobuf_is_asked_for_again() {
+    async fn protobuf_is_requested_again_after_a_broken_connection() {
         let whole = frame("ADDED", &object_of("Node", b""));
         let mut server = server(200, STREAM, whole[..9].to_vec());
         for _ in 0..2 {

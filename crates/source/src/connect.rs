@@ -1,4 +1,4 @@
-//! Reaching the API server.
+//! Connects to the API server.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ use super::status::Statuses;
 use super::watch::root_cause;
 use kube_protobuf::watch::InProtobuf;
 
-/// A connection that cannot be made in this time will not be.
+/// How long a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Silence on a connection after which it counts as dead. Longer than a watch
-/// may last plus the 90 s that an idle connection is kept for.
+/// How long a connection may be silent before it counts as dead: more than a watch lasts plus
+/// the 90 s for which an idle connection is kept.
 const READ_TIMEOUT: Duration = Duration::from_secs(240);
 
-/// Which cluster to talk to.
+/// Which cluster to connect to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// The kubeconfig file. `None`: the one of the environment.
@@ -39,18 +39,18 @@ pub struct Access {
     pub impersonate: Option<String>,
 }
 
-/// Why the API server cannot be talked to at all.
+/// Why there is no connection to the API server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// Neither a kubeconfig nor a service account.
     #[error(
-        "No cluster is known: the kubeconfig gives none ({kubeconfig}), and this does not run in a pod with a service account ({in_cluster}). Set KUBECONFIG to the file that says where the cluster is."
+        "No cluster is known: the kubeconfig names none ({kubeconfig}), and this program does not run in a pod with a service account ({in_cluster}). Set KUBECONFIG to your kubeconfig."
     )]
     NoCluster {
         /// What is wrong with the kubeconfig.
         kubeconfig: String,
-        /// What is missing of the service account.
+        /// What is wrong with the service account.
         in_cluster: String,
     },
     /// A kubeconfig file that cannot be used.
@@ -64,19 +64,19 @@ pub enum ConnectError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A context that the kubeconfig does not give.
+    /// The kubeconfig has no such context.
     #[error(
-        "The context \"{context}\" cannot be used: {reason}. `kubectl config get-contexts` lists the contexts there are."
+        "The context \"{context}\" cannot be used: {reason}. `kubectl config get-contexts` lists the contexts."
     )]
     Context {
-        /// The context asked for.
+        /// The requested context.
         context: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// Certificates, keys or proxies in the configuration that do not work.
+    /// Certificates, keys or proxies in the configuration do not work.
     #[error(
-        "No client can be made for {url} from the kubeconfig: {reason}. Correct the cluster or user entry there."
+        "The kubeconfig has no usable entry for {url}: {reason}. Correct its cluster or user entry."
     )]
     Client {
         /// The API server's address.
@@ -84,24 +84,23 @@ pub enum ConnectError {
         /// What is wrong.
         reason: String,
     },
-    /// Nobody answers.
+    /// The API server does not respond.
     #[error(
-        "The API server at {url} does not answer: {reason}. Check that the cluster is up and that the kubeconfig names its address."
+        "The API server at {url} does not answer: {reason}. Check that the cluster is up and that its address in the kubeconfig is right."
     )]
     NoAnswer {
         /// The API server's address.
         url: String,
-        /// What came instead of an answer.
+        /// What happened instead.
         reason: String,
     },
 }
 
-/// Asks the API server for its version, so that whoever does not want to wait for
-/// it to come up knows at once whether it is there.
+/// Requests the API server's version, for callers that do not want to wait for it to come up.
 ///
 /// # Errors
 ///
-/// When nobody answers by `deadline`. A server that refuses to tell is there.
+/// When the API server does not respond by `deadline`. A refusal is a response.
 pub async fn reach(config: &Config, deadline: Instant) -> Result<(), ConnectError> {
     let url = config.cluster_url.to_string();
     let client = client(config.clone())?;
@@ -123,7 +122,7 @@ impl Access {
         let config = match (&self.kubeconfig, &self.context) {
             (Some(file), _) => self.read_file(file).await,
             (None, Some(context)) => from_context(context).await,
-            (None, None) => from_surroundings().await,
+            (None, None) => from_environment().await,
         };
         config.map(|mut config| {
             // The kubeconfig may name one, too.
@@ -165,7 +164,7 @@ async fn from_context(context: &str) -> Result<Config, ConnectError> {
         })
 }
 
-async fn from_surroundings() -> Result<Config, ConnectError> {
+async fn from_environment() -> Result<Config, ConnectError> {
     match Config::from_kubeconfig(&KubeConfigOptions::default()).await {
         Ok(config) => Ok(config),
         Err(kubeconfig) => Config::incluster().map_err(|in_cluster| ConnectError::NoCluster {
@@ -186,7 +185,7 @@ pub fn client(config: Config) -> Result<Client, ConnectError> {
     Client::try_from(config).map_err(|error| unusable(url, &error))
 }
 
-/// A client that notes in `statuses` which resources the API server answers for.
+/// A client that records in `statuses` for which resources the API server responds.
 pub(super) fn listening_client(
     config: Config,
     statuses: &Arc<Statuses>,
@@ -205,8 +204,8 @@ pub(super) fn listening_client(
         .map_err(|error| unusable(url, &error))
 }
 
-/// A token is sent as a header, and the client library panics over one that cannot be:
-/// one with a line break in it, most likely.
+/// A token is sent as a header, and the client library panics if it is no valid header value,
+/// most likely because of a line break.
 fn check_token(config: &Config) -> Result<(), ConnectError> {
     let token = config.auth_info.token.as_ref();
     match token.map(|token| HeaderValue::from_bytes(token.expose_secret().as_bytes())) {
@@ -226,8 +225,8 @@ fn unusable(url: String, error: &kube::Error) -> ConnectError {
     }
 }
 
-/// A watch that is taken up again in a quiet cluster brings no event for a long
-/// time. That it was answered shows only here.
+/// Records successful responses: a watch that is resumed in a quiet cluster has no event for a
+/// long time.
 struct Listening<S> {
     inner: S,
     statuses: Arc<Statuses>,

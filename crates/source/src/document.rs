@@ -1,4 +1,4 @@
-//! Objects as the API server has them, for what their facts do not tell.
+//! Whole objects from the API server, for callers that need more than the model has.
 
 use futures_util::StreamExt;
 use futures_util::stream::iter;
@@ -10,23 +10,23 @@ use super::connect::{ConnectError, client};
 use super::resource::WATCHED;
 use engine::model::object::{ObjectKind, ObjectRef};
 
-/// How many are asked for at the same time.
-const AT_ONCE: usize = 8;
+/// How many objects are read concurrently.
+const MAX_CONCURRENT: usize = 8;
 
-/// The documents of these objects, in the same order, without which fields their managers own;
-/// `None` for those that are gone or that the API server does not give.
+/// Reads these objects, in the same order, without their field managers; `None` for those that
+/// are gone or that the API server refuses.
 ///
 /// # Errors
-/// When the configuration makes no client.
+/// When the configuration has no usable certificates, keys or proxies.
 pub async fn documents(
     config: Config,
     wanted: &[(ObjectKind, ObjectRef)],
 ) -> Result<Vec<Option<Value>>, ConnectError> {
     let client = client(config)?;
-    let asked = wanted
+    let documents = wanted
         .iter()
         .map(|(kind, reference)| document(&client, *kind, reference));
-    Ok(iter(asked).buffered(AT_ONCE).collect().await)
+    Ok(iter(documents).buffered(MAX_CONCURRENT).collect().await)
 }
 
 async fn document(client: &Client, kind: ObjectKind, reference: &ObjectRef) -> Option<Value> {

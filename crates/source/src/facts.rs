@@ -1,4 +1,4 @@
-//! Facts from files: manifests that stand for a cluster.
+//! A snapshot from files: manifests that stand for a cluster.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -14,17 +14,17 @@ use manifest::source::Source;
 /// The namespace of namespaced objects that name none, as for kubectl.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Facts that could not be read. Facts that are half there would mislead, so
-/// one fault in one file is enough; all faults are told at once.
+/// Facts that could not be read. Half of the facts would mislead, so one fault in one file is
+/// enough; all faults are reported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FactsError {
-    /// What could not be read, in the order of the files. Never empty.
-    #[error("{}", one_a_line(.0))]
+    /// What could not be read, in the order of the files; never empty.
+    #[error("{}", lines(.0))]
     Unreadable(Vec<ReadError>),
-    /// Objects that are still to be filled in, as nobody's cluster has them.
+    /// Some objects have placeholders, which no cluster has.
     #[error(
-        "{paths}: Placeholders such as ${{NAME}} or {{{{ .Values.name }}}} stand in {count} of the objects; expected facts as a cluster has them. Fill them in first, or leave those files out."
+        "{paths}: Placeholders such as ${{NAME}} or {{{{ .Values.name }}}} remain in {count} of the objects; expected facts as a cluster has them. Fill them in first, or leave those files out."
     )]
     Placeholders {
         /// The paths as given.
@@ -32,7 +32,7 @@ pub enum FactsError {
         /// How many objects.
         count: usize,
     },
-    /// Files that hold nothing of use, a wrong path most likely.
+    /// No facts, most likely because the path is wrong.
     #[error(
         "{paths}: No facts were found here; expected YAML or JSON files with StorageClasses, PersistentVolumes, Nodes and the like."
     )]
@@ -42,31 +42,29 @@ pub enum FactsError {
     },
 }
 
-fn one_a_line(errors: &[ReadError]) -> String {
+fn lines(errors: &[ReadError]) -> String {
     let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
 
-/// A cluster of the objects in the files and directories `paths`; `-` reads
-/// `stdin`. Kinds that decide nothing are passed over. What the files do not
-/// hold is absent: they are taken for the whole cluster.
+/// Loads the objects in the files and directories `paths`; `-` reads `stdin`. Kinds that no
+/// verdict depends on are ignored. Other objects are absent: the files are the whole cluster.
 ///
 /// # Errors
 ///
-/// When a file cannot be read or parsed, an object is malformed, or nothing of
-/// use is found at all.
+/// When a file cannot be read or parsed, an object is malformed, or there are no facts.
 pub fn load(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Snapshot, FactsError> {
     let mut cluster = Snapshot::complete();
     load_into(&mut cluster, paths, stdin)?;
     Ok(cluster)
 }
 
-/// As [`load`], into a cluster that may hold facts already.
+/// As [`load`], into a cluster that may have facts already.
 ///
 /// # Errors
 ///
-/// As [`load`]; the cluster then holds those facts that could be read.
-pub fn load_into(
+/// As [`load`]; the facts that could be read are in the cluster all the same.
+pub(crate) fn load_into(
     cluster: &mut Snapshot,
     paths: &[PathBuf],
     stdin: &mut dyn Read,
@@ -181,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_with_its_place() {
+    fn every_fault_is_reported_with_its_position() {
         let cases: [(&str, &str, &str); 6] = [
             ("not YAML", "apiVersion: v1\nkind: Node\na: [", "f.yaml:3:"),
             (
@@ -199,7 +197,7 @@ mod tests {
                 "a placeholder",
                 "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\n\
                  metadata: {name: '{{ c }}'}\nprovisioner: p\n",
-                "Placeholders such as ${NAME} or {{ .Values.name }} stand in 1 of the objects;",
+                "Placeholders such as ${NAME} or {{ .Values.name }} remain in 1 of the objects;",
             ),
             (
                 "nothing of use",

@@ -1,4 +1,4 @@
-//! The live view: the index, kept like the cluster by watching it.
+//! A snapshot of a live cluster that watches keep up to date.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kube::{Client, Config};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -13,49 +14,44 @@ use engine::model::object::ObjectKind;
 use engine::snapshot::{LiveLookups, Lookup, LookupRequest, Overlay, Snapshot, View};
 
 use super::connect::{Access, ConnectError, listening_client};
-use super::limiter::Limiter;
 use super::list::{Listed, Lists};
-use super::lookup::{Age, ObjectLookup};
+use super::lookup::{Freshness, ObjectLookup};
 use super::status::{KindStatus, Statuses};
 use super::store::SnapshotStore;
 use super::watch::follow;
 
-/// Between two attempts to find out which cluster to talk to. A kubeconfig is a
-/// local file: looking is cheap.
-const CONFIG_PAUSE: Duration = Duration::from_secs(2);
+/// The time between two attempts to find a usable configuration. A kubeconfig is a local
+/// file, so that is cheap.
+const CONFIG_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Times a decision is made again because it asks for objects that the cache
-/// lacks. What an object names it names at once, so the first time is enough
-/// unless what is found leads on: a claim to its volume.
+/// How often a judgement is repeated because it misses objects. Usually once is enough, unless
+/// the objects found refer to others: a claim to its volume.
 const ROUNDS: usize = 3;
 
-/// The same for what is confirmed, where a cache that is behind leads on as well: a claim
-/// to its volume, that to the nodes of its zone, and each of those that is gone to another.
+/// The same for confirmations, where outdated objects refer to others as well: a claim to its
+/// volume, the volume to the nodes of its zone, and each deleted node to another one.
 const CONFIRMING_ROUNDS: usize = 8;
 
-/// Objects that one review may ask for because the cache lacks them; the rest of
-/// what it names stays unknown. A review may name thousands.
-pub const MOST_LATE: usize = 16;
+/// How many objects missing from the cache one review may look up; the others stay unknown.
+/// A review may name thousands.
+pub const MAX_LOOKUPS: usize = 16;
 
-/// What one review may ask where its result is worth it.
-pub const MOST_CONFIRMED: usize = 192;
+/// How many requests one review may send to confirm its verdict.
+pub const MAX_CONFIRMATIONS: usize = 192;
 
-/// Judgements that are confirmed at the same time; further ones wait their turn. Each may
-/// hold the facts of 500 objects of eight kinds, some 2 MB.
-const CONFIRMED_AT_ONCE: usize = 16;
+/// How many judgements are confirmed concurrently; further ones wait. Each may hold 500
+/// objects of eight kinds, about 2 MB.
+const MAX_CONFIRMING: usize = 16;
 
-/// How many of them may be about one namespace.
-const OF_A_NAMESPACE: usize = 12;
-
-/// A view of a cluster as it is now. Dropping it ends all watches.
+/// Keeps a snapshot of a cluster up to date. Dropping it ends all watches.
 ///
-/// It answers at once, from what it knows, whether or not the API server can be
-/// reached; how old that is stands in [`Informer::statuses`].
+/// Judgements use the snapshot whether or not the API server can be reached;
+/// [`Informer::statuses`] says how old it is.
 pub struct Informer {
     shared: Arc<Shared>,
-    late_objects: ObjectLookup,
+    lookups: ObjectLookup,
     lists: Lists,
-    turns: Limiter,
+    confirming: Semaphore,
     /// Dropping it ends the watches.
     tasks: JoinSet<()>,
 }
@@ -64,27 +60,27 @@ struct Shared {
     cluster: Arc<SnapshotStore>,
     statuses: Arc<Statuses>,
     client: OnceLock<Client>,
-    /// Why not even an attempt to reach a cluster can begin.
+    /// Why there is no client to reach a cluster with.
     unreachable: Mutex<Option<String>>,
 }
 
-/// How fit a live view is to judge by.
+/// Whether the snapshot is fit for judgements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fitness {
-    /// All facts are known and kept up to date.
+    /// It is complete and up to date.
     Current,
-    /// All facts were known once, but some grow old.
+    /// It was complete once, but some of it is no longer kept up to date.
     Stale(String),
-    /// Some facts have not been heard of yet.
+    /// It has never been complete.
     Incomplete(String),
 }
 
 /// Why a judgement is not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// The API server has not answered this in time.
+    /// The API server has not responded in time.
     Unanswered(LookupRequest),
-    /// More would have to be asked than one review may ask.
+    /// It takes more requests than one review may send.
     TooMuch,
 }
 
@@ -92,8 +88,8 @@ pub enum Doubt {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unanswered(question) => {
-                write!(f, "the API server did not confirm {question} in time")
+            Self::Unanswered(request) => {
+                write!(f, "the API server did not confirm {request} in time")
             }
             Self::TooMuch => write!(
                 f,
@@ -103,7 +99,7 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// A live view that did not become complete.
+/// The snapshot did not become complete.
 #[derive(Debug, thiserror::Error)]
 #[error("The cluster could not be read. {0}")]
 pub struct SyncError(String);
@@ -114,9 +110,8 @@ enum ConnectBy {
 }
 
 impl Informer {
-    /// Begins to follow the cluster behind `access`, only the `kinds` that are asked
-    /// for, and returns at once; what is of another kind stays `NotSynced`. While there
-    /// is no usable configuration, it is looked for again and again.
+    /// Starts to watch the `kinds` in the cluster behind `access`, and returns at once; other
+    /// kinds stay `NotSynced`. Waits for a usable configuration if there is none.
     ///
     /// Must be called within a tokio runtime.
     #[must_use]
@@ -143,37 +138,36 @@ impl Informer {
         tasks.spawn(run(origin, Arc::clone(&shared)));
         Self {
             shared,
-            late_objects: ObjectLookup::default(),
+            lookups: ObjectLookup::default(),
             lists: Lists::default(),
-            turns: Limiter::new(CONFIRMED_AT_ONCE, OF_A_NAMESPACE),
+            confirming: Semaphore::new(MAX_CONFIRMING),
             tasks,
         }
     }
 
-    /// The client with which the cluster is followed; `None` until it is known which
-    /// cluster that is.
+    /// The client that reads the cluster; `None` until it is known which cluster that is.
     #[must_use]
     pub fn client(&self) -> Option<Client> {
         self.shared.client.get().cloned()
     }
 
-    /// What `look` makes of what is known now. Nothing is asked for.
+    /// Calls `look` with the snapshot as it is, without any request to the API server.
     pub fn look<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
         look(self.shared.cluster.read().view())
     }
 
-    /// Judges by the view: `judge` is called, and where it met claims, volumes,
-    /// namespaces or workloads that the cache lacks, those are asked for live and
-    /// it is called again. What the API server has not answered by `deadline` is
-    /// `NotSynced`. All answers of one call are of one moment.
+    /// Calls `judge` with the snapshot. If it misses claims, volumes, namespaces or workloads,
+    /// those are looked up and it is called again. An object without a response by `deadline`
+    /// is `NotSynced`. The snapshot does not change during a call.
     ///
-    /// Where `judge` misses nothing, this never waits.
+    /// If `judge` misses nothing, this never waits.
     pub async fn answer<T>(&self, deadline: Instant, judge: impl FnMut(View<'_>) -> T) -> T {
-        self.answer_within(&mut { MOST_LATE }, deadline, judge)
+        self.answer_within(&mut { MAX_LOOKUPS }, deadline, judge)
             .await
     }
 
-    /// The same with so many questions as are `left`, of which those asked are taken.
+    /// The same with at most as many requests as are `left`, from which those sent are
+    /// subtracted.
     pub async fn answer_within<T>(
         &self,
         left: &mut usize,
@@ -183,24 +177,24 @@ impl Informer {
         let mut lookups = LiveLookups::default();
         for _ in 0..ROUNDS {
             let judged = self.judge(&lookups, &mut judge);
-            let mut questions = lookups.take_open();
-            if questions.is_empty() {
+            let mut requests = lookups.take_pending();
+            if requests.is_empty() {
                 return judged;
             }
-            keep_few(&mut questions, left, &mut lookups);
-            self.ask(questions, Age::Any, &mut lookups, deadline).await;
+            truncate(&mut requests, left, &mut lookups);
+            self.send(requests, Freshness::Any, &mut lookups, deadline)
+                .await;
         }
         self.judge(&lookups, &mut judge)
     }
 
-    /// Judges once more by facts that are no older than this call: whatever
-    /// `judge` uses is asked for, and where it is another by now, `judge` is
-    /// called with that. Beside the result stands why it is not confirmed by `deadline`,
-    /// where it is not.
+    /// Judges again by facts that are no older than this call: every object that `judge` uses
+    /// is looked up, and if one has changed, `judge` is called again with it. Returns the
+    /// result and, unless it is confirmed by `deadline`, why not.
     ///
-    /// Of a kind with many objects, those that `judge` uses are asked for, and
-    /// whether there are as many as the cache knows; `left` questions in all. Who does
-    /// not get a turn by `deadline` has no answer either.
+    /// If a kind has many objects, those that `judge` uses are looked up and the others only
+    /// counted. At most `left` requests are sent. Waiting for other judgements to be confirmed
+    /// counts towards the deadline.
     pub async fn confirm<T>(
         &self,
         mut left: usize,
@@ -209,24 +203,23 @@ impl Informer {
     ) -> (T, Option<Doubt>) {
         let mut lookups = LiveLookups::confirming_everything();
         let mut judged = self.judge(&lookups, &mut judge);
-        let mut questions = lookups.take_open();
-        let mut namespaces = questions.iter().map(|it| it.namespace.as_str());
-        let namespace = namespaces.find(|it| !it.is_empty()).unwrap_or_default();
-        let Ok(_turn) = timeout_at(deadline, self.turns.take(namespace)).await else {
-            return (judged, questions.into_iter().next().map(Doubt::Unanswered));
+        let mut requests = lookups.take_pending();
+        let Ok(_permit) = timeout_at(deadline, self.confirming.acquire()).await else {
+            return (judged, requests.into_iter().next().map(Doubt::Unanswered));
         };
         let mut is_too_much = false;
         for _ in 0..CONFIRMING_ROUNDS {
-            if questions.is_empty() {
+            if requests.is_empty() {
                 break;
             }
-            is_too_much |= questions.len() > left;
-            keep_few(&mut questions, &mut left, &mut lookups);
-            self.ask(questions, Age::New, &mut lookups, deadline).await;
+            is_too_much |= requests.len() > left;
+            truncate(&mut requests, &mut left, &mut lookups);
+            self.send(requests, Freshness::New, &mut lookups, deadline)
+                .await;
             judged = self.judge(&lookups, &mut judge);
-            questions = lookups.take_open();
+            requests = lookups.take_pending();
         }
-        if is_too_much || !questions.is_empty() {
+        if is_too_much || !requests.is_empty() {
             return (judged, Some(Doubt::TooMuch));
         }
         let mut unanswered = lookups.unanswered();
@@ -234,95 +227,96 @@ impl Informer {
         (judged, unanswered.cloned().map(Doubt::Unanswered))
     }
 
-    async fn ask(
+    /// Sends the requests and adds the responses to `lookups`.
+    async fn send(
         &self,
-        questions: Vec<LookupRequest>,
-        age: Age,
+        requests: Vec<LookupRequest>,
+        freshness: Freshness,
         lookups: &mut LiveLookups,
         deadline: Instant,
     ) {
         let Some(client) = self.shared.client.get() else {
-            for question in questions {
-                lookups.found(question, Lookup::NotSynced);
+            for request in requests {
+                lookups.found(request, Lookup::NotSynced);
             }
             return;
         };
         let mut single = Vec::new();
         let mut all = Vec::new();
-        for question in questions {
+        for request in requests {
             match (
-                self.shared.statuses.may_ask(question.kind),
-                question.name.is_empty(),
+                self.shared.statuses.may_look_up(request.kind),
+                request.name.is_empty(),
             ) {
-                (false, _) => lookups.found(question, Lookup::NotSynced),
-                (true, false) => single.push(question),
-                (true, true) => all.push(question),
+                (false, _) => lookups.found(request, Lookup::NotSynced),
+                (true, false) => single.push(request),
+                (true, true) => all.push(request),
             }
         }
-        let lists = all.into_iter().map(async |question| {
+        let lists = all.into_iter().map(async |request| {
             let cluster = &self.shared.cluster;
-            let listed = self.lists.ask(client, cluster, &question, deadline).await;
-            (question, listed)
+            let listed = self.lists.list(client, cluster, &request, deadline).await;
+            (request, listed)
         });
         let (objects, lists) = tokio::join!(
-            self.late_objects.ask(client, single, age, deadline),
+            self.lookups.look_up(client, single, freshness, deadline),
             join_all(lists)
         );
-        for (question, object) in objects {
-            lookups.found(question, object);
+        for (request, object) in objects {
+            lookups.found(request, object);
         }
-        for (question, listed) in lists {
+        for (request, listed) in lists {
             match listed {
-                Listed::All(objects) => lookups.listed(question, &objects),
-                Listed::Confirmed => lookups.confirmed(question),
-                Listed::Unanswered => lookups.found(question, Lookup::NotSynced),
+                Listed::All(objects) => lookups.listed(request, &objects),
+                Listed::Confirmed => lookups.confirmed(request),
+                Listed::Unconfirmed => lookups.found(request, Lookup::NotSynced),
             }
         }
     }
 
-    /// Nobody may change the cluster as long as `judge` runs, and it never waits.
+    /// Calls `judge` under the snapshot's lock; `judge` never waits.
     fn judge<T>(&self, lookups: &LiveLookups, judge: &mut impl FnMut(View<'_>) -> T) -> T {
-        let beside = Overlay {
+        let overlay = Overlay {
             lookups: Some(lookups),
             ..Overlay::NOTHING
         };
-        judge(View::new(&self.shared.cluster.read(), &beside))
+        judge(View::new(&self.shared.cluster.read(), &overlay))
     }
 
-    /// How it stands with each kind of object.
+    /// The status of each kind of object.
     #[must_use]
     pub fn statuses(&self) -> Vec<KindStatus> {
         let cluster = self.shared.cluster.read();
         self.shared.statuses.report(|kind| cluster.count(kind))
     }
 
-    /// Whether objects of that kind were never seen and may not be: a verdict does without
-    /// them, and no question changes that.
+    /// Whether the API server refuses objects of this kind: verdicts do without them, and no
+    /// request changes that.
     fn is_out_of_reach(&self, kind: ObjectKind) -> bool {
         let refused = |status: &KindStatus| {
             status.kind == kind && !status.synced && status.is_refused() && !is_required(kind)
         };
-        !self.shared.statuses.may_ask(kind) || self.statuses().iter().any(refused)
+        !self.shared.statuses.may_look_up(kind) || self.statuses().iter().any(refused)
     }
 
-    /// How many objects the API server was asked for by name, because the cache lacked
-    /// them or might have been behind, by what came of it: a name for metrics.
+    /// How many objects were looked up by name, because the cache lacked them or may have been
+    /// outdated, by result as in metrics.
     #[must_use]
-    pub fn late_lookups(&self) -> [(&'static str, u64); 3] {
-        self.late_objects.counts()
+    pub fn lookup_counts(&self) -> [(&'static str, u64); 3] {
+        self.lookups.counts()
     }
 
-    /// Whether to judge by the view, with the sentence that says why not.
+    /// Whether the snapshot is fit for judgements or, as a sentence, why not.
     #[must_use]
     pub fn fitness(&self) -> Fitness {
         let statuses = self.statuses();
         if let Some(reason) = self.unreachable() {
             return Fitness::Incomplete(reason);
         }
-        let lacks = |status: &KindStatus| {
+        let is_missing = |status: &KindStatus| {
             !status.synced && (!status.is_refused() || is_required(status.kind))
         };
-        if let Some(sentence) = sentence(&statuses, lacks) {
+        if let Some(sentence) = sentence(&statuses, is_missing) {
             return Fitness::Incomplete(sentence);
         }
         match sentence(&statuses, |status| !status.is_current()) {
@@ -331,7 +325,7 @@ impl Informer {
         }
     }
 
-    /// Waits until all kinds are known.
+    /// Waits until all kinds are synced.
     ///
     /// # Errors
     ///
@@ -341,20 +335,20 @@ impl Informer {
         let mut changes = self.shared.statuses.changes();
         loop {
             let statuses = self.statuses();
-            let hopeless = |status: &KindStatus| !status.synced && status.is_refused();
-            if let Some(sentence) = sentence(&statuses, hopeless) {
+            let is_refused = |status: &KindStatus| !status.synced && status.is_refused();
+            if let Some(sentence) = sentence(&statuses, is_refused) {
                 return Err(SyncError(sentence));
             }
-            let Some(lacking) = sentence(&statuses, |status| !status.synced) else {
+            let Some(missing) = sentence(&statuses, |status| !status.synced) else {
                 return Ok(());
             };
             if timeout_at(deadline, changes.changed()).await.is_err() {
-                return Err(SyncError(self.unreachable().unwrap_or(lacking)));
+                return Err(SyncError(self.unreachable().unwrap_or(missing)));
             }
         }
     }
 
-    /// Ends all watches and keeps what is known.
+    /// Ends all watches and returns the snapshot.
     #[must_use]
     pub fn into_cluster(mut self) -> Snapshot {
         self.tasks.abort_all();
@@ -366,16 +360,16 @@ impl Informer {
     }
 }
 
-/// Keeps as many questions as are left to be asked; the others stay without an answer.
-fn keep_few(questions: &mut Vec<LookupRequest>, left: &mut usize, lookups: &mut LiveLookups) {
-    for question in questions.split_off(questions.len().min(*left)) {
-        lookups.found(question, Lookup::NotSynced);
+/// Drops the requests beyond those `left`; their objects stay unknown.
+fn truncate(requests: &mut Vec<LookupRequest>, left: &mut usize, lookups: &mut LiveLookups) {
+    for request in requests.split_off(requests.len().min(*left)) {
+        lookups.found(request, Lookup::NotSynced);
     }
-    *left -= questions.len();
+    *left -= requests.len();
 }
 
-/// Whether nearly every verdict depends on the kind. What depends on another is
-/// not known where the API server does not let it be read.
+/// Whether nearly every verdict depends on the kind. Verdicts that depend on another kind
+/// say so if the API server refuses to list it.
 const fn is_required(kind: ObjectKind) -> bool {
     matches!(
         kind,
@@ -383,14 +377,14 @@ const fn is_required(kind: ObjectKind) -> bool {
     )
 }
 
-/// The sentence of the first kind in question, and the resources of the others.
-fn sentence(statuses: &[KindStatus], in_question: impl Fn(&KindStatus) -> bool) -> Option<String> {
-    let mut kinds = statuses.iter().filter(|status| in_question(status));
+/// The status of the first of the `selected` kinds, and the resources of the others.
+fn sentence(statuses: &[KindStatus], selected: impl Fn(&KindStatus) -> bool) -> Option<String> {
+    let mut kinds = statuses.iter().filter(|status| selected(status));
     let first = kinds.next()?.to_string();
     let others: Vec<&str> = kinds.map(|status| status.resource).collect();
     Some(match others.is_empty() {
         true => first,
-        false => format!("{first} Not current either: {}.", others.join(", ")),
+        false => format!("{first} Also not current: {}.", others.join(", ")),
     })
 }
 
@@ -398,7 +392,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Finds the cluster, then follows its resources until it is dropped.
+/// Connects to the cluster, then watches its resources until it is dropped.
 async fn run(origin: ConnectBy, shared: Arc<Shared>) {
     let client = loop {
         match connect(&origin, &shared.statuses).await {
@@ -412,7 +406,7 @@ async fn run(origin: ConnectBy, shared: Arc<Shared>) {
                 *last = Some(reason);
             }
         }
-        sleep(CONFIG_PAUSE).await;
+        sleep(CONFIG_INTERVAL).await;
     };
     *lock(&shared.unreachable) = None;
     let client = shared.client.get_or_init(|| client);

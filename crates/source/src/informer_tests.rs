@@ -212,7 +212,7 @@ async fn an_api_server_that_refuses_is_asked_again() {
         panic!("nothing is known yet");
     };
     assert!(
-        sentence.contains("nothing is known of them yet"),
+        sentence.contains("nothing is known about them yet"),
         "{sentence}"
     );
     server.start();
@@ -302,7 +302,7 @@ async fn a_claim_the_cache_lacks_is_asked_for() {
     );
     assert_eq!(*server.gets().borrow(), 2);
     let counts = [("found", 1), ("absent", 1), ("unanswered", 0)];
-    assert_eq!(view.late_lookups(), counts);
+    assert_eq!(view.lookup_counts(), counts);
 
     for odd in ["", "..", "../../nodes", "a/b", "A", "a?x=y"] {
         assert_eq!(ask(odd).await, Lookup::Absent, "{odd:?}");
@@ -614,13 +614,13 @@ async fn no_denial_rests_on_a_watch_that_is_behind() {
     for (name, reviewed, more, behind, change) in late_cases() {
         let (server, view) = small_cluster(more).await;
         let judge = |view: View<'_>| denies(&reviewed, view);
-        let confirmed = view.confirm(MOST_CONFIRMED, deadline(), judge).await;
+        let confirmed = view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await;
         assert_eq!(confirmed, (true, None), "{name}: before");
 
         server.silence(behind);
         change(&server);
         assert!(view.answer(deadline(), judge).await, "{name}: unheard of");
-        let confirmed = view.confirm(MOST_CONFIRMED, deadline(), judge).await;
+        let confirmed = view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await;
         assert_eq!(confirmed, (false, None), "{name}: confirmed");
     }
 }
@@ -637,10 +637,10 @@ async fn what_cannot_be_confirmed_is_said() {
     server.put(NODES, node("n3"));
     server.put(NODES, node("n4"));
     let soon = Instant::now() + Duration::from_millis(200);
-    let (denied, doubt) = view.confirm(MOST_CONFIRMED, soon, judge).await;
+    let (denied, doubt) = view.confirm(MAX_CONFIRMATIONS, soon, judge).await;
     assert!(!denied);
     assert!(doubt.is_some());
-    let (confirmed, ()) = tokio::join!(view.confirm(MOST_CONFIRMED, deadline(), judge), async {
+    let (confirmed, ()) = tokio::join!(view.confirm(MAX_CONFIRMATIONS, deadline(), judge), async {
         server.speak(NODES, since);
     });
     assert_eq!(confirmed, (true, None), "once the watch has caught up");
@@ -648,7 +648,7 @@ async fn what_cannot_be_confirmed_is_said() {
     server.stop();
     let lost = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "the loss is noticed", lost).await;
-    let (denied, doubt) = view.confirm(MOST_CONFIRMED, deadline(), judge).await;
+    let (denied, doubt) = view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await;
     assert!(denied && doubt.is_some());
 }
 
@@ -687,7 +687,7 @@ async fn what_answers_lead_to_is_asked_for_in_turn() {
     volume["persistentVolumeClaim"]["claimName"] = json!("late");
     let judge = |view: View<'_>| denies(&reviewed, view);
     assert_eq!(
-        view.confirm(MOST_CONFIRMED, deadline(), judge).await,
+        view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await,
         (true, None)
     );
 }
@@ -705,7 +705,7 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
     let judge = |view: View<'_>| denies(&reviewed, view);
     let (gets, lists) = (*server.gets().borrow(), server.lists(NODES));
     assert_eq!(
-        view.confirm(MOST_CONFIRMED, deadline(), judge).await,
+        view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await,
         (true, None)
     );
     let lookups = *server.gets().borrow() - gets;
@@ -720,7 +720,7 @@ async fn of_many_nodes_those_are_asked_for_that_decide() {
     server.put(NODES, tainted("n2"));
     assert!(view.answer(deadline(), judge).await, "unheard of");
     assert_eq!(
-        view.confirm(MOST_CONFIRMED, deadline(), judge).await,
+        view.confirm(MAX_CONFIRMATIONS, deadline(), judge).await,
         (false, None)
     );
 }
@@ -744,7 +744,7 @@ async fn what_is_many_is_read_page_by_page_and_what_is_too_many_is_counted() {
             });
             found.contains(&Text::from(format!("w{count:03}")))
         };
-        let confirmed = view.confirm(MOST_CONFIRMED, deadline(), knows).await;
+        let confirmed = view.confirm(MAX_CONFIRMATIONS, deadline(), knows).await;
         assert_eq!(confirmed, (is_read, None), "{count} workloads");
         let pages = if is_read { 3 } else { 1 };
         assert_eq!(
@@ -761,7 +761,7 @@ async fn reviews_that_are_confirmed_at_the_same_time_share_the_lists() {
     let reviewed = deployment("web", "RollingUpdate", &Value::Null);
     let judge = |view: View<'_>| denies(&reviewed, view);
     let lists = server.lists(VOLUMES);
-    let confirmed = (0..100).map(|_| view.confirm(MOST_CONFIRMED, deadline(), judge));
+    let confirmed = (0..100).map(|_| view.confirm(MAX_CONFIRMATIONS, deadline(), judge));
     for confirmed in futures_util::future::join_all(confirmed).await {
         assert_eq!(confirmed, (true, None));
     }
@@ -770,32 +770,28 @@ async fn reviews_that_are_confirmed_at_the_same_time_share_the_lists() {
 }
 
 #[tokio::test]
-async fn what_does_not_get_its_turn_is_not_confirmed() {
+async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
     let (server, view) = small_cluster(vec![]).await;
     server.hold_answers(true);
-    // An object that a question is about, and a list; only lists are answered.
+    // The first judgements wait for an object; the next one would only wait for a list, which
+    // is answered.
     let claim = |view: View<'_>| view.claim("shop", "data").found().is_some();
-    let list = |namespace: &'static str| {
-        move |view: View<'_>| {
-            view.visit_workloads(Some(namespace), &Labels::default(), &mut |_| true);
-            true
-        }
+    let list = |view: View<'_>| {
+        view.visit_workloads(Some("shop"), &Labels::default(), &mut |_| true);
+        true
     };
-    let soon = || Instant::now() + Duration::from_millis(50);
-    let flood = (0..CONFIRMED_AT_ONCE).map(|_| view.confirm(MOST_CONFIRMED, deadline(), claim));
-    let flood = futures_util::future::join_all(flood);
-    let others = async {
-        let (_, own) = view.confirm(MOST_CONFIRMED, soon(), list("shop")).await;
-        let (_, other) = view.confirm(MOST_CONFIRMED, deadline(), list("bank")).await;
+    let soon = Instant::now() + Duration::from_millis(50);
+    let first = (0..MAX_CONFIRMING).map(|_| view.confirm(MAX_CONFIRMATIONS, deadline(), claim));
+    let next = async {
+        let (_, doubt) = view.confirm(MAX_CONFIRMATIONS, soon, list).await;
         server.hold_answers(false);
-        (own, other)
+        doubt
     };
-    let (flood, (own, other)) = tokio::join!(flood, others);
-    assert!(flood.into_iter().all(|it| it == (true, None)));
-    assert!(own.is_some(), "a namespace has so many turns");
-    assert_eq!(other, None, "and others have theirs");
+    let (first, next) = tokio::join!(futures_util::future::join_all(first), next);
+    assert!(first.into_iter().all(|it| it == (true, None)));
+    assert!(matches!(next, Some(Doubt::Unanswered(_))), "{next:?}");
     assert_eq!(
-        view.confirm(MOST_CONFIRMED, deadline(), list("shop")).await,
+        view.confirm(MAX_CONFIRMATIONS, deadline(), list).await,
         (true, None)
     );
 }
@@ -809,13 +805,13 @@ async fn what_is_too_much_to_ask_is_not_confirmed() {
         let is_absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
         (0..1000).filter(is_absent).count()
     };
-    let (_, doubt) = view.confirm(MOST_CONFIRMED, deadline(), absent).await;
+    let (_, doubt) = view.confirm(MAX_CONFIRMATIONS, deadline(), absent).await;
     assert!(doubt.is_some());
     let lookups = *server.gets().borrow();
-    assert!(lookups > MOST_LATE, "{lookups}");
-    let (_, doubt) = view.confirm(MOST_LATE, deadline(), absent).await;
+    assert!(lookups > MAX_LOOKUPS, "{lookups}");
+    let (_, doubt) = view.confirm(MAX_LOOKUPS, deadline(), absent).await;
     assert!(doubt.is_some());
-    assert_eq!(*server.gets().borrow() - lookups, MOST_LATE);
+    assert_eq!(*server.gets().borrow() - lookups, MAX_LOOKUPS);
 }
 
 #[tokio::test]
@@ -828,7 +824,7 @@ async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
     let lacks_namespaces = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "all else is known", lacks_namespaces).await;
     let look = |view: View<'_>| view.namespace("shop") == Lookup::NotSynced;
-    let looked = view.confirm(MOST_CONFIRMED, deadline(), look).await;
+    let looked = view.confirm(MAX_CONFIRMATIONS, deadline(), look).await;
     assert_eq!(looked, (true, None));
 }
 
@@ -842,7 +838,7 @@ async fn what_is_not_followed_is_not_asked_for_and_is_no_reason_to_doubt() {
         |view: View<'_>| view.workload(WorkloadKind::Pod, "shop", "web") == Lookup::NotSynced;
     assert!(view.answer(deadline(), look).await);
     assert_eq!(
-        view.confirm(MOST_CONFIRMED, deadline(), look).await,
+        view.confirm(MAX_CONFIRMATIONS, deadline(), look).await,
         (true, None)
     );
     assert_eq!(*server.gets().borrow(), 0);
@@ -857,16 +853,16 @@ async fn a_review_asks_for_few_objects_and_nobody_asks_again_and_again() {
         let absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
         (0..1000).filter(absent).count()
     };
-    let mut left = MOST_LATE;
+    let mut left = MAX_LOOKUPS;
     let absent = view.answer_within(&mut left, deadline(), judge).await;
-    assert_eq!((absent, left), (MOST_LATE, 0));
+    assert_eq!((absent, left), (MAX_LOOKUPS, 0));
     // Nor are any asked for to confirm it.
     let (_, doubt) = view.confirm(left, deadline(), judge).await;
     assert_eq!(doubt, Some(Doubt::TooMuch));
-    assert_eq!(*server.gets().borrow(), MOST_LATE);
+    assert_eq!(*server.gets().borrow(), MAX_LOOKUPS);
     for _ in 0..50 {
         assert_eq!(ask(&view, "c0").await, Lookup::Absent);
     }
-    let repeated = *server.gets().borrow() - MOST_LATE;
+    let repeated = *server.gets().borrow() - MAX_LOOKUPS;
     assert!(repeated < 50, "{repeated} questions about one name");
 }

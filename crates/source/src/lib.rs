@@ -1,6 +1,36 @@
-//! Where facts come from: a live cluster, or files that stand for one.
+//! Supplies the engine with facts about a cluster, each in an [`engine::snapshot::Snapshot`].
 //!
-//! All of them fill a [`engine::snapshot::Snapshot`].
+//! * [`informer`] watches a live cluster and keeps its snapshot up to date, for the webhook. It
+//!   looks up objects that the snapshot lacks, and confirms verdicts with the API server.
+//! * [`one_shot`] reads a live cluster once, as far as the user's rights go, for the commands.
+//! * [`facts`] reads files that stand for a cluster; [`snapshot`] writes such a file.
+//!
+//! ```
+//! use engine::snapshot::Lookup;
+//! use source::facts;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("classes.yaml");
+//! std::fs::write(&file, "
+//! apiVersion: storage.k8s.io/v1
+//! kind: StorageClass
+//! metadata:
+//!   name: gp3
+//! provisioner: ebs.csi.aws.com
+//! ")?;
+//!
+//! let cluster = facts::load(&[file], &mut std::io::empty())?;
+//! let class = cluster.view().storage_class("gp3").found().ok_or("absent")?;
+//! assert_eq!(class.driver(), "ebs.csi.aws.com");
+//! // The files are the whole cluster, so that everything else is absent.
+//! assert_eq!(cluster.view().claim("shop", "data"), Lookup::Absent);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! This crate judges nothing and writes nothing to a cluster. It stores no Secrets and no
+//! ConfigMaps: it reads only the kinds in [`engine::model::object::ObjectKind`].
 
 pub mod connect;
 pub mod document;
@@ -8,11 +38,9 @@ pub mod facts;
 #[cfg(test)]
 mod fake_api_server;
 pub mod informer;
-mod limiter;
 mod list;
 mod lookup;
 pub mod one_shot;
-
 mod resource;
 pub mod revisions;
 mod single_flight;

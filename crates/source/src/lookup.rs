@@ -1,58 +1,52 @@
-//! Objects that the cache has not heard of yet.
+//! Live look-ups of objects that the cache lacks or may have outdated.
 //!
-//! `kubectl apply -f` sends a namespace, a claim, its Deployment and an
-//! autoscaler milliseconds apart, and a cache is always a little behind. A
-//! decision is pure and cannot wait, so it is made twice: the first time it notes
-//! each object it missed, those are asked for live, all at once, and the second
-//! time the answers are there. The usual review misses nothing and pays nothing.
+//! `kubectl apply -f` sends a namespace, a claim, its Deployment and an autoscaler
+//! milliseconds apart, and a cache is always a little behind. A judgement is pure and cannot
+//! wait, so it is made twice: the first one notes the objects it misses, those are looked up
+//! concurrently, and the second one finds them. Most reviews miss nothing and pay nothing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use kube::{Api, Client};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use engine::snapshot::{Lookup, LookupRequest, StoredObject};
 
-use super::limiter::Limiter;
 use super::resource::{RawObject, Watched};
 use super::single_flight::SingleFlight;
 
-/// Questions to the API server at the same time; further ones wait their turn
-/// within their deadline. A flood of reviews must not become one of questions.
-const AT_ONCE: usize = 32;
+/// Concurrent requests to the API server; further ones wait within their deadline, so that
+/// a flood of reviews does not become a flood of requests.
+const MAX_CONCURRENT: usize = 32;
 
-/// How many of them may be about one namespace.
-const OF_A_NAMESPACE: usize = 8;
+/// An object that was absent this often within [`MISS_TTL`] counts as absent for the rest of
+/// that time. Twice is what a user needs who creates it between two reviews.
+const MAX_MISSES: u32 = 3;
 
-/// An object that was missed this often within [`MEMORY`] is not asked for again
-/// in that time. Twice is what somebody needs who creates it between two reviews.
-const REPEATED: u32 = 3;
+const MISS_TTL: Duration = Duration::from_secs(1);
 
-const MEMORY: Duration = Duration::from_secs(1);
+/// How many absent objects are remembered.
+const MAX_REMEMBERED: usize = 4096;
 
-/// Misses that are remembered at the same time.
-const MOST_MISSES: usize = 4096;
+type Found = Lookup<StoredObject>;
 
-type Answer = Lookup<Arc<StoredObject>>;
-
-/// Asks the API server for single objects, each question once however many ask.
+/// Looks up single objects; concurrent look-ups of the same object share one request.
 ///
-/// No object is remembered: an answer that is kept is a cache again, behind like
-/// the other one. That an object is absent is remembered for a moment where it
-/// was missed again and again, and never by those who ask for a [`Age::New`]
-/// answer.
+/// No object is remembered: that would be another cache, as outdated as the first. Repeated
+/// absence is remembered for [`MISS_TTL`], but not for callers that need [`Freshness::New`].
 pub(super) struct ObjectLookup {
-    single_flight: SingleFlight<Answer>,
-    limiter: Limiter,
+    single_flight: SingleFlight<Found>,
+    concurrency: Semaphore,
     misses: Misses,
     counts: Counts,
 }
 
-/// How many answers there were of each kind.
+/// How many look-ups there were, by result.
 #[derive(Debug, Default)]
 struct Counts {
     found: AtomicU64,
@@ -60,12 +54,12 @@ struct Counts {
     unanswered: AtomicU64,
 }
 
-/// How old an answer may be.
+/// How old a response may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Age {
-    /// It may come from a question of another review that is under way.
+pub(super) enum Freshness {
+    /// The response to a request in flight will do.
     Any,
-    /// It is asked for from now on.
+    /// The request has to begin after the call.
     New,
 }
 
@@ -73,7 +67,7 @@ impl Default for ObjectLookup {
     fn default() -> Self {
         Self {
             single_flight: SingleFlight::default(),
-            limiter: Limiter::new(AT_ONCE, OF_A_NAMESPACE),
+            concurrency: Semaphore::new(MAX_CONCURRENT),
             misses: Misses::default(),
             counts: Counts::default(),
         }
@@ -81,25 +75,24 @@ impl Default for ObjectLookup {
 }
 
 impl ObjectLookup {
-    /// The objects as the API server has them. What it has not answered by
-    /// `deadline` is `NotSynced`.
-    pub(super) async fn ask(
+    /// The objects as the API server has them; `NotSynced` without a response by `deadline`.
+    pub(super) async fn look_up(
         &self,
         client: &Client,
-        questions: Vec<LookupRequest>,
-        age: Age,
+        requests: Vec<LookupRequest>,
+        freshness: Freshness,
         deadline: Instant,
-    ) -> Vec<(LookupRequest, Answer)> {
-        let answers = questions.into_iter().map(|question| async move {
-            let answer = timeout_at(deadline, self.ask_one(client, &question, age)).await;
-            let answer = answer.unwrap_or(Lookup::NotSynced);
-            self.counts.of(&answer).fetch_add(1, Ordering::Relaxed);
-            (question, answer)
+    ) -> Vec<(LookupRequest, Found)> {
+        let found = requests.into_iter().map(|request| async move {
+            let found = timeout_at(deadline, self.look_up_one(client, &request, freshness)).await;
+            let found = found.unwrap_or(Lookup::NotSynced);
+            self.counts.of(&found).fetch_add(1, Ordering::Relaxed);
+            (request, found)
         });
-        join_all(answers).await
+        join_all(found).await
     }
 
-    /// How many objects were asked for, by what came of it: a name for metrics.
+    /// How many objects were looked up, by result as in metrics.
     pub(super) fn counts(&self) -> [(&'static str, u64); 3] {
         let Counts {
             found,
@@ -114,32 +107,36 @@ impl ObjectLookup {
         .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
     }
 
-    async fn ask_one(&self, client: &Client, question: &LookupRequest, age: Age) -> Answer {
-        if age == Age::Any && self.misses.is_repeated(question) {
+    async fn look_up_one(
+        &self,
+        client: &Client,
+        request: &LookupRequest,
+        freshness: Freshness,
+    ) -> Found {
+        if freshness == Freshness::Any && self.misses.is_repeated(request) {
             return Lookup::Absent;
         }
-        let answer = self.ask_api_server(client, question, age).await;
-        if answer == Lookup::Absent {
-            self.misses.add(question);
-        }
-        answer
-    }
-
-    async fn ask_api_server(&self, client: &Client, question: &LookupRequest, age: Age) -> Answer {
-        // Somebody else's question may have been answered just before the object
-        // came to be.
-        let may_be_older = |answer: &Answer| age == Age::Any && *answer != Lookup::Absent;
-        let ask = || async {
-            let _turn = self.limiter.take(&question.namespace).await;
-            get(client, question).await
+        // The object may have been created just after another caller's request.
+        let may_be_older = |found: &Found| freshness == Freshness::Any && *found != Lookup::Absent;
+        let send = || async {
+            // The semaphore is never closed.
+            let _permit = self.concurrency.acquire().await.ok();
+            get(client, request).await
         };
-        self.single_flight.ask(question, may_be_older, ask).await
+        let found = self
+            .single_flight
+            .response(request, may_be_older, send)
+            .await;
+        if found == Lookup::Absent {
+            self.misses.add(request);
+        }
+        found
     }
 }
 
 impl Counts {
-    const fn of(&self, answer: &Answer) -> &AtomicU64 {
-        match answer {
+    const fn of(&self, found: &Found) -> &AtomicU64 {
+        match found {
             Lookup::Found(_) => &self.found,
             Lookup::Absent => &self.absent,
             Lookup::NotSynced => &self.unanswered,
@@ -147,7 +144,7 @@ impl Counts {
     }
 }
 
-/// The objects that were asked for and absent a moment ago.
+/// The objects that were absent a moment ago.
 #[derive(Default)]
 struct Misses(Mutex<HashMap<LookupRequest, Miss>>);
 
@@ -157,38 +154,38 @@ struct Miss {
 }
 
 impl Misses {
-    fn is_repeated(&self, question: &LookupRequest) -> bool {
+    fn is_repeated(&self, request: &LookupRequest) -> bool {
         let misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         misses
-            .get(question)
-            .is_some_and(|miss| miss.times >= REPEATED && miss.since.elapsed() < MEMORY)
+            .get(request)
+            .is_some_and(|miss| miss.times >= MAX_MISSES && miss.since.elapsed() < MISS_TTL)
     }
 
-    fn add(&self, question: &LookupRequest) {
+    fn add(&self, request: &LookupRequest) {
         let mut misses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if misses.len() >= MOST_MISSES {
-            misses.retain(|_, miss| miss.since.elapsed() < MEMORY);
+        if misses.len() >= MAX_REMEMBERED {
+            misses.retain(|_, miss| miss.since.elapsed() < MISS_TTL);
         }
-        if let Some(miss) = misses.get_mut(question)
-            && miss.since.elapsed() < MEMORY
+        if let Some(miss) = misses.get_mut(request)
+            && miss.since.elapsed() < MISS_TTL
         {
             miss.times += 1;
-        } else if misses.len() < MOST_MISSES || misses.contains_key(question) {
+        } else if misses.len() < MAX_REMEMBERED || misses.contains_key(request) {
             let miss = Miss {
                 since: Instant::now(),
                 times: 1,
             };
-            misses.insert(question.clone(), miss);
+            misses.insert(request.clone(), miss);
         }
     }
 }
 
-async fn get(client: &Client, question: &LookupRequest) -> Answer {
+async fn get(client: &Client, request: &LookupRequest) -> Found {
     let LookupRequest {
         kind,
         namespace,
         name,
-    } = question;
+    } = request;
     let Some(watched) = Watched::of(*kind) else {
         return Lookup::NotSynced;
     };
@@ -202,16 +199,15 @@ async fn get(client: &Client, question: &LookupRequest) -> Answer {
         Ok(None) => return Lookup::Absent,
         Ok(Some(raw)) => match raw.read(*kind) {
             Ok(object) => {
-                return StoredObject::of(object)
-                    .map_or(Lookup::NotSynced, |object| Lookup::Found(Arc::new(object)));
+                return StoredObject::of(object).map_or(Lookup::NotSynced, Lookup::Found);
             }
             Err(error) => error.to_string(),
         },
         Err(error) => error.to_string(),
     };
     tracing::warn!(
-        resource = watched.plural, %namespace, %name, error,
-        "An object missing from the cache could not be looked up."
+        resource = watched.plural(), %namespace, %name, error,
+        "An object could not be looked up."
     );
     Lookup::NotSynced
 }

@@ -1,7 +1,7 @@
-//! A cluster read once, as far as it lets itself be read.
+//! Reads a cluster once, as far as the user's rights go.
 //!
-//! Unlike the live view this needs no right to all of it: what is refused is noted, and
-//! the namespaced kinds are asked for in one namespace where that is enough.
+//! Unlike the informer, this needs no right to all kinds: it records what is refused, and reads
+//! namespaced kinds in one namespace if that is enough.
 
 use futures_util::StreamExt;
 use futures_util::stream::iter;
@@ -22,8 +22,8 @@ use engine::model::object::ObjectKind;
 use engine::observed::{Observed, Unread};
 use engine::snapshot::Snapshot;
 
-/// How many resources are read at the same time.
-const AT_ONCE: usize = 6;
+/// How many resources are read concurrently.
+const MAX_CONCURRENT: usize = 6;
 
 /// Objects in one page.
 const PAGE: u32 = 500;
@@ -31,19 +31,19 @@ const PAGE: u32 = 500;
 /// A cluster at one moment.
 #[derive(Debug, Default)]
 pub struct OneShot {
-    /// The guard's own facts. Of a kind that could not be read nothing is synced.
+    /// The facts that verdicts depend on. A kind that could not be read is not synced.
     pub cluster: Snapshot,
-    /// The rest.
+    /// The state of pods, nodes and volumes.
     pub observed: Observed,
-    /// What time it was for the API server, where it said so.
+    /// The time of the API server's clock, if it is known.
     pub now: Option<Timestamp>,
 }
 
-/// Reads a cluster, the namespaced kinds in `namespace` alone where one is given. What is
-/// refused, or not read by `deadline`, is noted as unread.
+/// Reads a cluster; namespaced kinds only in `namespace`, if there is one. Resources that are
+/// refused, or not read by `deadline`, are recorded as unread.
 ///
 /// # Errors
-/// When the configuration makes no client.
+/// When the configuration has no usable certificates, keys or proxies.
 pub async fn read(
     config: Config,
     namespace: Option<&str>,
@@ -57,8 +57,8 @@ pub async fn read(
     let resources = WATCHED
         .iter()
         .map(|watched| ListRequest::of(watched, namespace));
-    let events = |fields| ListRequest::beside("", "events", "Event", namespace).only(fields);
-    let beside = [
+    let events = |fields| ListRequest::new("", "events", "Event", namespace).with_fields(fields);
+    let observed = [
         ListRequest::attachments(),
         ListRequest::leases(),
         events("reason=FailedAttachVolume"),
@@ -67,14 +67,14 @@ pub async fn read(
         events("reason=FailedCreatePodSandBox"),
         events("involvedObject.kind=PersistentVolumeClaim"),
     ];
-    let sources: Vec<ListRequest<'_>> = resources.chain(beside).collect();
+    let requests: Vec<ListRequest<'_>> = resources.chain(observed).collect();
     let mut one_shot = OneShot::default();
-    let ((), now) = tokio::join!(reader.read(&sources, &mut one_shot), reader.time());
+    let ((), now) = tokio::join!(reader.read(&requests, &mut one_shot), reader.time());
     one_shot.now = now;
     Ok(one_shot)
 }
 
-/// A resource to be read.
+/// A request to list a resource.
 pub(super) struct ListRequest<'a> {
     kind: Option<ObjectKind>,
     resource: ApiResource,
@@ -84,24 +84,15 @@ pub(super) struct ListRequest<'a> {
 
 impl<'a> ListRequest<'a> {
     fn of(watched: &Watched, namespace: Option<&'a str>) -> Self {
-        let namespaced = matches!(
-            watched.kind,
-            ObjectKind::Workload(_) | ObjectKind::Claim | ObjectKind::Autoscaler
-        );
         Self {
             kind: Some(watched.kind),
             resource: watched.api_resource(),
-            namespace: namespace.filter(|_| namespaced),
+            namespace: namespace.filter(|_| watched.kind.is_namespaced()),
             fields: None,
         }
     }
 
-    pub(super) fn beside(
-        group: &str,
-        plural: &str,
-        kind: &str,
-        namespace: Option<&'a str>,
-    ) -> Self {
+    pub(super) fn new(group: &str, plural: &str, kind: &str, namespace: Option<&'a str>) -> Self {
         let api_version = match group {
             "" => "v1".to_owned(),
             group => format!("{group}/v1"),
@@ -122,16 +113,16 @@ impl<'a> ListRequest<'a> {
 
     pub(super) fn attachments() -> Self {
         let group = "storage.k8s.io";
-        Self::beside(group, "volumeattachments", "VolumeAttachment", None)
+        Self::new(group, "volumeattachments", "VolumeAttachment", None)
     }
 
     /// The Leases of the nodes.
     pub(super) fn leases() -> Self {
-        Self::beside("coordination.k8s.io", "leases", "Lease", Some(NODE_LEASES))
+        Self::new("coordination.k8s.io", "leases", "Lease", Some(NODE_LEASES))
     }
 
-    /// Those alone whose fields are so.
-    pub(super) fn only(mut self, fields: &str) -> Self {
+    /// Only objects that this field selector matches.
+    pub(super) fn with_fields(mut self, fields: &str) -> Self {
         self.fields = Some(fields.to_owned());
         self
     }
@@ -143,18 +134,18 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads the resources into `one_shot`, or why they could not be read.
-    pub(super) async fn read(&self, sources: &[ListRequest<'_>], one_shot: &mut OneShot) {
-        let mut lists = iter(sources)
-            .map(async |source| (source, self.list(source).await))
-            .buffered(AT_ONCE);
-        while let Some((source, list)) = lists.next().await {
+    /// Reads the resources into `one_shot`, and records those that could not be read.
+    pub(super) async fn read(&self, requests: &[ListRequest<'_>], one_shot: &mut OneShot) {
+        let mut lists = iter(requests)
+            .map(async |request| (request, self.list(request).await))
+            .buffered(MAX_CONCURRENT);
+        while let Some((request, list)) = lists.next().await {
             match list {
-                Ok(objects) => one_shot.take(source, &objects),
-                // Some are read in several parts.
-                Err(_) if !one_shot.observed.has_read(&source.resource.plural) => {}
+                Ok(objects) => one_shot.take(request, &objects),
+                // Some resources take several requests.
+                Err(_) if !one_shot.observed.has_read(&request.resource.plural) => {}
                 Err(reason) => one_shot.observed.unread.push(Unread {
-                    resource: source.resource.plural.as_str().into(),
+                    resource: request.resource.plural.as_str().into(),
                     reason: reason.trim_end_matches('.').to_owned(),
                 }),
             }
@@ -162,8 +153,8 @@ impl Reader<'_> {
     }
 
     /// All objects of a resource, or why they could not be read.
-    async fn list(&self, source: &ListRequest<'_>) -> Result<Vec<RawObject>, String> {
-        match timeout_at(self.deadline, self.pages(source)).await {
+    async fn list(&self, request: &ListRequest<'_>) -> Result<Vec<RawObject>, String> {
+        match timeout_at(self.deadline, self.pages(request)).await {
             Ok(Ok(objects)) => Ok(objects),
             Ok(Err(kube::Error::Api(status))) => Err(status.message.clone()),
             Ok(Err(error)) => Err(root_cause(&error)),
@@ -171,15 +162,15 @@ impl Reader<'_> {
         }
     }
 
-    async fn pages(&self, source: &ListRequest<'_>) -> Result<Vec<RawObject>, kube::Error> {
-        let api: Api<RawObject> = match source.namespace {
+    async fn pages(&self, request: &ListRequest<'_>) -> Result<Vec<RawObject>, kube::Error> {
+        let api: Api<RawObject> = match request.namespace {
             Some(namespace) => {
-                Api::namespaced_with(self.client.clone(), namespace, &source.resource)
+                Api::namespaced_with(self.client.clone(), namespace, &request.resource)
             }
-            None => Api::all_with(self.client.clone(), &source.resource),
+            None => Api::all_with(self.client.clone(), &request.resource),
         };
         let mut parameters = ListParams::default().limit(PAGE);
-        parameters.field_selector = source.fields.clone();
+        parameters.field_selector = request.fields.clone();
         let mut objects = Vec::new();
         loop {
             let page = api.list(&parameters).await?;
@@ -191,7 +182,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What time it is for the API server: its answers are dated.
+    /// The time of the API server's clock, from the date of a response.
     pub(super) async fn time(&self) -> Option<Timestamp> {
         let request = http::Request::get("/version").body(Body::empty()).ok()?;
         let answer = timeout_at(self.deadline, self.client.send(request)).await;
@@ -202,10 +193,10 @@ impl Reader<'_> {
 }
 
 impl OneShot {
-    fn take(&mut self, source: &ListRequest<'_>, objects: &[RawObject]) {
+    fn take(&mut self, request: &ListRequest<'_>, objects: &[RawObject]) {
         let observed = &mut self.observed;
         let mut malformed = 0;
-        match source.resource.plural.as_str() {
+        match request.resource.plural.as_str() {
             "pods" => malformed += parse(objects, &mut observed.pods),
             "nodes" => malformed += parse(objects, &mut observed.nodes),
             "volumeattachments" => malformed += parse(objects, &mut observed.attachments),
@@ -214,7 +205,7 @@ impl OneShot {
             "events" => malformed += parse(objects, &mut observed.events),
             _ => {}
         }
-        if let Some(kind) = source.kind {
+        if let Some(kind) = request.kind {
             for object in objects {
                 match object.read(kind) {
                     Ok(object) => {
@@ -227,17 +218,14 @@ impl OneShot {
         }
         if malformed > 0 {
             observed.unread.push(Unread {
-                resource: source.resource.plural.as_str().into(),
-                reason: format!(
-                    "{malformed} of {} are not what their kind says",
-                    objects.len()
-                ),
+                resource: request.resource.plural.as_str().into(),
+                reason: format!("{malformed} of {} are malformed", objects.len()),
             });
         }
     }
 }
 
-/// Adds what can be read of `objects` and counts what cannot.
+/// Adds the well-formed ones of `objects`; how many are malformed.
 fn parse<T: DeserializeOwned>(objects: &[RawObject], into: &mut Vec<T>) -> usize {
     let before = into.len();
     into.extend(objects.iter().filter_map(|raw| raw.parse().ok()));

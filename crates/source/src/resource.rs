@@ -1,4 +1,4 @@
-//! The resources that a live view follows, and their objects as they arrive.
+//! The resources that an informer watches, and their objects as they arrive.
 
 use std::borrow::Cow;
 
@@ -14,88 +14,50 @@ use engine::model::workload::WorkloadKind;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watched {
     pub(super) kind: ObjectKind,
-    pub(super) group: &'static str,
-    pub(super) version: &'static str,
-    /// The name in paths, permissions and metrics.
-    pub(super) plural: &'static str,
     /// Narrows what the API server sends.
     pub(super) label_selector: Option<&'static str>,
 }
 
-/// Pods and ReplicaSets are the most numerous objects of a cluster, and nearly
-/// all of them have an owner that is judged. No selector can ask for owners, but
-/// controllers leave their labels: what they made is not even sent. The price: a
-/// ReplicaSet or pod that outlived its owner (`kubectl delete --cascade=orphan`)
-/// is not known as another user of its claim; it is judged itself all the same.
+/// Pods and ReplicaSets are the most numerous objects of a cluster, and nearly all of them have
+/// an owner that is judged. No selector matches owners, but controllers set labels, so that the
+/// API server need not send what they created. The price: a ReplicaSet or pod that outlives its
+/// owner (`kubectl delete --cascade=orphan`) is not known as a user of its claim; it is judged
+/// itself all the same.
 const NOT_OF_A_DEPLOYMENT: &str = "!pod-template-hash";
 const NOT_OF_A_WORKLOAD: &str = "!pod-template-hash,!controller-revision-hash,!job-name";
 
-/// Every resource, those first on which most verdicts depend.
+/// Every resource that is watched, those first on which most verdicts depend.
 pub(super) const WATCHED: [Watched; 16] = [
-    core(ObjectKind::Claim, "persistentvolumeclaims"),
-    core(ObjectKind::Volume, "persistentvolumes"),
-    watched(
-        ObjectKind::StorageClass,
-        "storage.k8s.io",
-        "v1",
-        "storageclasses",
-    ),
-    watched(ObjectKind::CsiDriver, "storage.k8s.io", "v1", "csidrivers"),
-    core(ObjectKind::Node, "nodes"),
-    core(ObjectKind::Namespace, "namespaces"),
-    workload(WorkloadKind::Deployment, "deployments"),
-    workload(WorkloadKind::StatefulSet, "statefulsets"),
-    workload(WorkloadKind::DaemonSet, "daemonsets"),
-    workload(WorkloadKind::ReplicaSet, "replicasets").only(NOT_OF_A_DEPLOYMENT),
-    workload(
-        WorkloadKind::ReplicationController,
-        "replicationcontrollers",
-    ),
-    workload(WorkloadKind::Job, "jobs"),
-    workload(WorkloadKind::CronJob, "cronjobs"),
-    workload(WorkloadKind::Pod, "pods").only(NOT_OF_A_WORKLOAD),
-    watched(
-        ObjectKind::Autoscaler,
-        "autoscaling",
-        "v2",
-        "horizontalpodautoscalers",
-    ),
-    watched(
-        ObjectKind::RuntimeClass,
-        "node.k8s.io",
-        "v1",
-        "runtimeclasses",
-    ),
+    watched(ObjectKind::Claim),
+    watched(ObjectKind::Volume),
+    watched(ObjectKind::StorageClass),
+    watched(ObjectKind::CsiDriver),
+    watched(ObjectKind::Node),
+    watched(ObjectKind::Namespace),
+    watched(ObjectKind::Workload(WorkloadKind::Deployment)),
+    watched(ObjectKind::Workload(WorkloadKind::StatefulSet)),
+    watched(ObjectKind::Workload(WorkloadKind::DaemonSet)),
+    watched(ObjectKind::Workload(WorkloadKind::ReplicaSet)).only(NOT_OF_A_DEPLOYMENT),
+    watched(ObjectKind::Workload(WorkloadKind::ReplicationController)),
+    watched(ObjectKind::Workload(WorkloadKind::Job)),
+    watched(ObjectKind::Workload(WorkloadKind::CronJob)),
+    watched(ObjectKind::Workload(WorkloadKind::Pod)).only(NOT_OF_A_WORKLOAD),
+    watched(ObjectKind::Autoscaler),
+    watched(ObjectKind::RuntimeClass),
 ];
 
-/// The signs of life of the nodes, asked for one by one.
-const LEASE: Watched = watched(ObjectKind::Lease, "coordination.k8s.io", "v1", "leases");
+/// The Leases of nodes, which are looked up one by one.
+const LEASE: Watched = watched(ObjectKind::Lease);
 
-const fn watched(
-    kind: ObjectKind,
-    group: &'static str,
-    version: &'static str,
-    plural: &'static str,
-) -> Watched {
+const fn watched(kind: ObjectKind) -> Watched {
     Watched {
         kind,
-        group,
-        version,
-        plural,
         label_selector: None,
     }
 }
 
-const fn core(kind: ObjectKind, plural: &'static str) -> Watched {
-    watched(kind, "", "v1", plural)
-}
-
-const fn workload(kind: WorkloadKind, plural: &'static str) -> Watched {
-    watched(ObjectKind::Workload(kind), kind.group(), "v1", plural)
-}
-
 impl Watched {
-    /// The resource of that kind, where it is one that is followed or asked for.
+    /// The resource of that kind, if it is watched or looked up.
     pub(super) fn of(kind: ObjectKind) -> Option<Self> {
         let mut known = WATCHED.into_iter().chain([LEASE]);
         known.find(|watched| watched.kind == kind)
@@ -106,18 +68,21 @@ impl Watched {
         self
     }
 
+    /// The resource's name in paths, permissions and metrics.
+    pub(super) const fn plural(&self) -> &'static str {
+        self.kind.plural()
+    }
+
     /// The resource as the client names it.
     pub(super) fn api_resource(&self) -> ApiResource {
+        let api_version = self.kind.api_version();
+        let (_, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         ApiResource {
-            group: self.group.to_owned(),
-            version: self.version.to_owned(),
-            api_version: if self.group.is_empty() {
-                self.version.to_owned()
-            } else {
-                format!("{}/{}", self.group, self.version)
-            },
+            group: self.kind.group().to_owned(),
+            version: version.to_owned(),
+            api_version: api_version.to_owned(),
             kind: self.kind.name().to_owned(),
-            plural: self.plural.to_owned(),
+            plural: self.plural().to_owned(),
         }
     }
 
@@ -127,10 +92,10 @@ impl Watched {
     }
 }
 
-/// An object as its bytes, with the little that following it takes.
+/// An object as text, with the metadata that a watch needs.
 ///
-/// It always deserialises, so one object that is not what its kind says cannot
-/// stop the others: [`RawObject::read`] says so for that one alone.
+/// It always deserializes, so that a malformed object does not stop the others:
+/// [`RawObject::read`] fails for that object alone.
 #[derive(Clone, Debug)]
 pub(super) struct RawObject {
     meta: ObjectMeta,
@@ -138,12 +103,12 @@ pub(super) struct RawObject {
 }
 
 impl RawObject {
-    /// The object, reduced to facts.
+    /// Reads the object into the model.
     pub(super) fn read(&self, kind: ObjectKind) -> Result<Object, serde_json::Error> {
         kind.deserialize(&mut serde_json::Deserializer::from_str(self.json.get()))
     }
 
-    /// The object as whatever can be read of it.
+    /// Reads the object as a `T`.
     pub(super) fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.json.get())
     }

@@ -1,4 +1,4 @@
-//! Questions that are under way, each asked once however many wait for its answer.
+//! Requests in flight, each sent once however many callers wait for its response.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,97 +7,97 @@ use tokio::sync::OnceCell;
 
 use engine::snapshot::LookupRequest;
 
-/// The questions of one sort that are under way.
-pub(super) struct SingleFlight<A>(Mutex<HashMap<LookupRequest, UnderWay<A>>>);
+/// The requests in flight, by what they request.
+pub(super) struct SingleFlight<R>(Mutex<HashMap<LookupRequest, Flight<R>>>);
 
-/// A question that is under way.
-struct UnderWay<A> {
-    answer: Arc<OnceCell<A>>,
-    /// How many wait for it.
-    waiting: usize,
+/// A request in flight.
+struct Flight<R> {
+    response: Arc<OnceCell<R>>,
+    /// How many callers wait for it.
+    callers: usize,
 }
 
-impl<A> Default for SingleFlight<A> {
+impl<R> Default for SingleFlight<R> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<A: Clone> SingleFlight<A> {
-    /// The answer to the question, by `ask` or by somebody else's. An answer to what was
-    /// under way before this call counts where it `may_be_older`.
-    pub(super) async fn ask<F>(
+impl<R: Clone> SingleFlight<R> {
+    /// The response to `request`, from `send` or from another caller's. The response to a
+    /// request that was in flight before this call counts only if it `may_be_older`.
+    pub(super) async fn response<F>(
         &self,
-        question: &LookupRequest,
-        may_be_older: impl Fn(&A) -> bool,
-        ask: impl Fn() -> F,
-    ) -> A
+        request: &LookupRequest,
+        may_be_older: impl Fn(&R) -> bool,
+        send: impl Fn() -> F,
+    ) -> R
     where
-        F: Future<Output = A>,
+        F: Future<Output = R>,
     {
-        let (place, is_new) = self.join(question);
-        let answer = place.settle(&ask).await;
-        if is_new || may_be_older(&answer) {
-            return answer;
+        let (caller, is_new) = self.join(request);
+        let response = caller.wait(&send).await;
+        if is_new || may_be_older(&response) {
+            return response;
         }
-        drop(place);
-        // One that begins now is new enough.
-        let (place, _) = self.join(question);
-        place.settle(&ask).await
+        drop(caller);
+        // Whoever sends this one, it begins after this call.
+        let (caller, _) = self.join(request);
+        caller.wait(&send).await
     }
 
-    /// A place at the question that is under way, or at a new one.
-    fn join<'a>(&'a self, question: &'a LookupRequest) -> (Place<'a, A>, bool) {
-        let mut asked = self.lock();
-        let is_new = !asked.contains_key(question);
-        let under_way = asked.entry(question.clone()).or_insert_with(|| UnderWay {
-            answer: Arc::new(OnceCell::new()),
-            waiting: 0,
+    /// Joins the request in flight or a new one; whether it is new.
+    fn join<'a>(&'a self, request: &'a LookupRequest) -> (Caller<'a, R>, bool) {
+        let mut flights = self.lock();
+        let is_new = !flights.contains_key(request);
+        let flight = flights.entry(request.clone()).or_insert_with(|| Flight {
+            response: Arc::new(OnceCell::new()),
+            callers: 0,
         });
-        under_way.waiting += 1;
-        let place = Place {
-            together: self,
-            answer: Arc::clone(&under_way.answer),
-            question,
+        flight.callers += 1;
+        let caller = Caller {
+            flights: self,
+            response: Arc::clone(&flight.response),
+            request,
         };
-        (place, is_new)
+        (caller, is_new)
     }
 }
 
-impl<A> SingleFlight<A> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<LookupRequest, UnderWay<A>>> {
+impl<R> SingleFlight<R> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<LookupRequest, Flight<R>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place among those who wait for an answer. The question ends once it is answered, or
-/// once nobody waits for it any more, also where the one who waits is dropped.
-struct Place<'a, A> {
-    together: &'a SingleFlight<A>,
-    answer: Arc<OnceCell<A>>,
-    question: &'a LookupRequest,
+/// One of the callers that wait for a response. The request is no longer in flight once it has
+/// a response or its last caller is dropped.
+struct Caller<'a, R> {
+    flights: &'a SingleFlight<R>,
+    response: Arc<OnceCell<R>>,
+    request: &'a LookupRequest,
 }
 
-impl<A: Clone> Place<'_, A> {
-    /// Waits for the answer. Whoever came first asks; when they give up, the
-    /// next one does.
-    async fn settle<F: Future<Output = A>>(&self, ask: impl Fn() -> F) -> A {
-        self.answer.get_or_init(ask).await.clone()
+impl<R: Clone> Caller<'_, R> {
+    /// Waits for the response. The first caller sends the request; if it is dropped, the next
+    /// one does.
+    async fn wait<F: Future<Output = R>>(&self, send: impl Fn() -> F) -> R {
+        self.response.get_or_init(send).await.clone()
     }
 }
 
-impl<A> Drop for Place<'_, A> {
+impl<R> Drop for Caller<'_, R> {
     fn drop(&mut self) {
-        let mut asked = self.together.lock();
-        let Some(under_way) = asked.get_mut(self.question) else {
+        let mut flights = self.flights.lock();
+        let Some(flight) = flights.get_mut(self.request) else {
             return;
         };
-        if !Arc::ptr_eq(&under_way.answer, &self.answer) {
+        if !Arc::ptr_eq(&flight.response, &self.response) {
             return;
         }
-        under_way.waiting -= 1;
-        if under_way.waiting == 0 || under_way.answer.initialized() {
-            asked.remove(self.question);
+        flight.callers -= 1;
+        if flight.callers == 0 || flight.response.initialized() {
+            flights.remove(self.request);
         }
     }
 }
@@ -113,9 +113,9 @@ mod tests {
     use super::*;
     use engine::model::object::ObjectKind;
 
-    const ASKING: usize = 20;
+    const CALLERS: usize = 20;
 
-    fn question(name: &str) -> LookupRequest {
+    fn request(name: &str) -> LookupRequest {
         LookupRequest {
             kind: ObjectKind::Node,
             namespace: "".into(),
@@ -123,52 +123,52 @@ mod tests {
         }
     }
 
-    /// How many questions twenty who ask the same at the same time become.
-    async fn asked(may_be_older: bool) -> usize {
-        let together = SingleFlight::default();
-        let question = question("n1");
-        let number = AtomicUsize::new(0);
+    /// How many requests are sent for twenty concurrent callers.
+    async fn sent(may_be_older: bool) -> usize {
+        let flights = SingleFlight::default();
+        let request = request("n1");
+        let sent = AtomicUsize::new(0);
         let all_wait = Notify::new();
-        let ask = || async {
-            let number = number.fetch_add(1, Ordering::Relaxed) + 1;
+        let send = || async {
+            let number = sent.fetch_add(1, Ordering::Relaxed) + 1;
             match number {
                 1 => all_wait.notified().await,
                 _ => yield_now().await,
             }
             number
         };
-        let everybody = join_all((0..ASKING).map(|_| async {
-            let answer = together.ask(&question, |_| may_be_older, &ask).await;
-            assert!(answer >= 1);
+        let callers = join_all((0..CALLERS).map(|_| async {
+            let response = flights.response(&request, |_| may_be_older, &send).await;
+            assert!(response >= 1);
         }));
-        // They are polled in turn, so the first answer comes when all have asked.
-        tokio::join!(everybody, async { all_wait.notify_one() });
-        assert!(together.lock().is_empty());
-        number.into_inner()
+        // They are polled in turn, so the first response comes when all of them wait.
+        tokio::join!(callers, async { all_wait.notify_one() });
+        assert!(flights.lock().is_empty());
+        sent.into_inner()
     }
 
     #[tokio::test]
-    async fn a_question_is_asked_once_and_where_its_answer_must_be_new_twice() {
-        assert_eq!(asked(true).await, 1);
-        assert_eq!(asked(false).await, 2);
+    async fn a_request_is_sent_once_and_twice_if_its_response_must_be_new() {
+        assert_eq!(sent(true).await, 1);
+        assert_eq!(sent(false).await, 2);
     }
 
     #[tokio::test]
-    async fn who_gives_up_leaves_the_question_to_the_next() {
-        let together = SingleFlight::default();
-        let question = question("n1");
+    async fn the_next_caller_takes_over_from_one_that_is_dropped() {
+        let flights = SingleFlight::default();
+        let request = request("n1");
         let never = || std::future::pending::<u8>();
-        let given_up = together.ask(&question, |_| true, never);
-        let next = together.ask(&question, |_| true, || async { 7 });
-        let gives_up = async {
+        let dropped = flights.response(&request, |_| true, never);
+        let next = flights.response(&request, |_| true, || async { 7 });
+        let drops = async {
             tokio::select! {
                 biased;
-                _ = given_up => unreachable!(),
+                _ = dropped => unreachable!(),
                 () = yield_now() => {}
             }
         };
-        let ((), answer) = tokio::join!(gives_up, next);
-        assert_eq!(answer, 7);
-        assert!(together.lock().is_empty());
+        let ((), response) = tokio::join!(drops, next);
+        assert_eq!(response, 7);
+        assert!(flights.lock().is_empty());
     }
 }

@@ -1,7 +1,7 @@
-//! The facts of an index as YAML that [`super::facts`] reads back.
+//! Writes a snapshot as YAML that [`super::facts`] reads.
 //!
-//! Written from the facts themselves, so what the tool does not use is not in
-//! it: no pod, no container, no annotation of others, no volume handle.
+//! The YAML is written from the model, so it contains nothing else: no pods, no containers, no
+//! annotations of other tools, no volume handles.
 
 use std::io;
 
@@ -10,11 +10,11 @@ use serde_json::{Value, json, to_value};
 use engine::model::storage_class::StorageClass;
 use engine::snapshot::{Snapshot, StoredObject};
 
-/// Stands for a class parameter that may be a secret.
+/// Replaces class parameters that may be secrets.
 const REDACTED: &str = "REDACTED";
 
-/// Parts of the names of class parameters that hold a secret itself rather than
-/// the name of a Secret (`restuserkey` of the in-tree GlusterFS provisioner).
+/// Parts of the names of class parameters that contain a secret itself rather than the name
+/// of a Secret (`restuserkey` of the in-tree GlusterFS provisioner).
 const SECRET_PARAMETERS: [&str; 6] = [
     "password",
     "passphrase",
@@ -28,26 +28,26 @@ const SECRET_PARAMETERS: [&str; 6] = [
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// The place it goes to does not take it.
+    /// The output cannot be written.
     #[error(
         "The snapshot could not be written: {0}. Check the disk and the permissions of the target."
     )]
     Write(#[from] io::Error),
-    /// A fact that YAML cannot hold.
+    /// A fact has no form in YAML.
     #[error("A fact could not be written as YAML: {0}. Please report this.")]
     Encode(#[from] serde_saphyr::ser::Error),
-    /// A fact that cannot be taken apart.
-    #[error("A fact could not be written down: {0}. Please report this.")]
+    /// A fact has no form in JSON.
+    #[error("A fact could not be serialized: {0}. Please report this.")]
     Fact(#[from] serde_json::Error),
 }
 
 /// Writes namespaces, classes, drivers, nodes, volumes and claims, each kind
 /// sorted by name, so that two snapshots of one cluster compare line by line.
-/// What may be a secret in a class's parameters is replaced by `REDACTED`.
+/// Class parameters that may be secrets are replaced by `REDACTED`.
 ///
 /// # Errors
 ///
-/// When `out` does not take what is written to it.
+/// When `out` cannot be written.
 pub fn write(cluster: &Snapshot, out: &mut dyn io::Write) -> Result<(), SnapshotError> {
     let mut manifests = Vec::new();
     for object in cluster.objects() {
@@ -64,17 +64,16 @@ pub fn write(cluster: &Snapshot, out: &mut dyn io::Write) -> Result<(), Snapshot
     Ok(())
 }
 
-/// The object's manifest and the place of its kind; `None` for kinds that do not
-/// belong into a snapshot.
+/// The object's manifest and the position of its kind; `None` for kinds that are not written.
 fn manifest(object: &StoredObject) -> Result<Option<(usize, Value)>, serde_json::Error> {
     let (place, fields) = match object {
-        StoredObject::Namespace(it) => (0, to_value(it)?),
+        StoredObject::Namespace(it) => (0, to_value(&**it)?),
         StoredObject::StorageClass(it) => (1, to_value(redacted(it))?),
-        StoredObject::CsiDriver(it) => (2, to_value(it)?),
-        StoredObject::Node(it) => (3, to_value(it)?),
-        StoredObject::Volume(it) => (4, to_value(it)?),
-        StoredObject::Claim(it) => (5, to_value(it)?),
-        StoredObject::RuntimeClass(it) => (6, to_value(it)?),
+        StoredObject::CsiDriver(it) => (2, to_value(&**it)?),
+        StoredObject::Node(it) => (3, to_value(&**it)?),
+        StoredObject::Volume(it) => (4, to_value(&**it)?),
+        StoredObject::Claim(it) => (5, to_value(&**it)?),
+        StoredObject::RuntimeClass(it) => (6, to_value(&**it)?),
         StoredObject::Workload(_) | StoredObject::Autoscaler(_) | StoredObject::Lease(_) => {
             return Ok(None);
         }
@@ -83,7 +82,7 @@ fn manifest(object: &StoredObject) -> Result<Option<(usize, Value)>, serde_json:
     let mut manifest = json!({"apiVersion": kind.api_version(), "kind": kind.name()});
     if let (Value::Object(manifest), Value::Object(fields)) = (&mut manifest, fields) {
         manifest.extend(fields);
-        // Whose owner an object is decides about workloads, which are not written.
+        // A uid identifies the owner of a workload, and workloads are not written.
         if let Some(Value::Object(metadata)) = manifest.get_mut("metadata") {
             metadata.remove("uid");
         }

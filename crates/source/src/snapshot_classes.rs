@@ -1,4 +1,4 @@
-//! The classes of snapshots, which only some clusters know.
+//! VolumeSnapshotClasses, which only some clusters serve.
 
 use kube::api::ListParams;
 use kube::core::ApiResource;
@@ -9,11 +9,11 @@ use super::connect::{ConnectError, client};
 use super::resource::RawObject;
 use engine::model::snapshot_class::SnapshotClass;
 
-/// The VolumeSnapshotClasses of a cluster, none where it does not know them; `None` where
-/// they could not be read by `deadline`.
+/// The VolumeSnapshotClasses of a cluster, empty if it does not serve them; `None` if they
+/// could not be read by `deadline`.
 ///
 /// # Errors
-/// When the configuration makes no client.
+/// When the configuration has no usable certificates, keys or proxies.
 pub async fn snapshot_classes(
     config: Config,
     deadline: Instant,

@@ -177,7 +177,7 @@ proptest! {
         let read = facts::load(&["-".into()], &mut text.as_bytes()).unwrap();
         prop_assert_eq!(cluster.objects().count(), read.objects().count());
         for object in cluster.objects() {
-            prop_assert!(read.knows(object), "{:?} in {}", object, text);
+            prop_assert!(read.contains(object), "{:?} in {}", object, text);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a live view knows about itself.
+//! The status of each kind that an informer watches.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use engine::model::object::ObjectKind;
 
 use super::resource::{WATCHED, Watched};
 
-/// How it stands with one kind of object.
+/// The status of one kind of object.
 #[derive(Clone, Debug)]
 pub struct KindStatus {
     /// The kind.
@@ -18,85 +18,81 @@ pub struct KindStatus {
     /// The resource's name as in permissions, such as `persistentvolumeclaims`:
     /// one of a small fixed set, fit for a label.
     pub resource: &'static str,
-    /// Whether all objects have been heard of once. From then on it stays so.
+    /// Whether a list of all objects was complete once; it stays true from then on.
     pub synced: bool,
-    /// How many objects of the kind are held.
+    /// How many objects of the kind are in the snapshot.
     pub objects: usize,
-    /// How many events since the start brought an object that could not be read.
+    /// How many events since the start contained a malformed object.
     pub malformed: u64,
     /// When the API server last sent an object of the kind.
     pub last_event: Option<Timestamp>,
-    /// Whether the API server is heard.
+    /// Whether the API server responds.
     pub link: Link,
 }
 
-/// Whether the API server is heard.
+/// Whether the API server responds about a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// It has not answered yet.
+    /// It has not responded yet.
     Connecting,
-    /// It answers.
+    /// It responds.
     Connected {
         /// Since when.
         since: Timestamp,
     },
-    /// It does not answer; what is known of the kind grows old.
+    /// It does not respond; the snapshot of the kind is outdated.
     Disconnected {
         /// Since when.
         since: Timestamp,
         /// The last error.
         reason: String,
     },
-    /// It answers that these objects may not be listed or watched.
+    /// It forbids to list or watch these objects.
     Forbidden {
         /// In the API server's words.
         reason: String,
     },
-    /// It does not know the resource.
+    /// It does not serve the resource.
     NotServed,
 }
 
 impl KindStatus {
-    /// Whether the API server says that it will never answer about the kind.
+    /// Whether the API server refuses to list the kind.
     pub(super) const fn is_refused(&self) -> bool {
         matches!(self.link, Link::Forbidden { .. } | Link::NotServed)
     }
 
-    /// Whether the facts about the kind are complete and kept up to date.
+    /// Whether the snapshot of the kind is complete and kept up to date.
     #[must_use]
-    pub const fn is_current(&self) -> bool {
+    pub(crate) const fn is_current(&self) -> bool {
         self.synced && matches!(self.link, Link::Connected { .. })
     }
 }
 
-/// One sentence: how it stands and, where it stands badly, what to do.
+/// A sentence: the status and, if something is wrong, the way out.
 impl fmt::Display for KindStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let resource = self.resource;
         let stale = if self.synced {
-            "answers come from what was known before"
+            "verdicts use what was known before"
         } else {
-            "nothing is known of them yet"
+            "nothing is known about them yet"
         };
         match &self.link {
-            Link::Connecting => write!(f, "The API server has not been asked for {resource} yet."),
+            Link::Connecting => write!(f, "The API server has not responded about {resource} yet."),
             Link::Connected { .. } if !self.synced => {
                 write!(f, "The first list of {resource} is not complete yet.")
             }
             Link::Connected { .. } => {
-                write!(
-                    f,
-                    "All {resource} are known and followed: {}.",
-                    self.objects
-                )
+                write!(f, "All {resource} are known and watched: {}.", self.objects)
             }
             Link::Disconnected { since, reason } => write!(
                 f,
-                "The API server has not answered about {resource} since {since:.0} ({reason}); {stale}. It is asked again and again."
+                "The API server has not answered about {resource} since {since:.0} ({reason}); {stale}. Retrying."
             ),
             Link::Forbidden { reason } => write!(
                 f,
-                "The API server does not let this program follow {resource} ({reason}); {stale}. Grant it the verbs get, list and watch on {resource}."
+                "The API server forbids this program to watch {resource} ({reason}); {stale}. Grant it the verbs get, list and watch on {resource}."
             ),
             Link::NotServed => write!(
                 f,
@@ -106,7 +102,7 @@ impl fmt::Display for KindStatus {
     }
 }
 
-/// The statuses of the kinds that are followed.
+/// The statuses of the kinds that are watched.
 #[derive(Debug)]
 pub(super) struct Statuses {
     kinds: Vec<(Watched, Mutex<SyncState>)>,
@@ -145,13 +141,13 @@ impl Statuses {
         self.kinds.iter().map(|(watched, _)| *watched)
     }
 
-    /// Whether to ask for objects of that kind: it is followed, or never is as its objects
-    /// change all the time. Of another there may be no right to it.
-    pub(super) fn may_ask(&self, kind: ObjectKind) -> bool {
+    /// Whether objects of this kind may be looked up: it is watched, or a Lease, which changes
+    /// too often to be watched. The ServiceAccount may have no right to other kinds.
+    pub(super) fn may_look_up(&self, kind: ObjectKind) -> bool {
         kind == ObjectKind::Lease || self.watched().any(|watched| watched.kind == kind)
     }
 
-    /// Told of every event, list and change of a link.
+    /// Changes with every event, list and link.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -163,7 +159,7 @@ impl Statuses {
                 let state = lock(state);
                 KindStatus {
                     kind: watched.kind,
-                    resource: watched.plural,
+                    resource: watched.plural(),
                     synced: state.synced,
                     objects: count(watched.kind),
                     malformed: state.malformed,
@@ -174,7 +170,7 @@ impl Statuses {
             .collect()
     }
 
-    /// The API server answered a list or a watch of the resource at `path`.
+    /// The API server responded to a list or a watch of the resource at `path`.
     pub(super) fn answered(&self, path: &str) {
         let found = self
             .kinds
@@ -204,7 +200,7 @@ impl Statuses {
         self.change(kind, |state| !std::mem::replace(&mut state.synced, true));
     }
 
-    /// The API server could not be heard; an outage begins with its first error.
+    /// The API server did not respond; an outage begins with its first error.
     pub(super) fn disconnected(&self, kind: ObjectKind, reason: String) {
         self.link(kind, |link| {
             let since = match link {
@@ -215,7 +211,7 @@ impl Statuses {
         });
     }
 
-    /// The API server says no.
+    /// The API server refused.
     pub(super) fn refused(&self, kind: ObjectKind, answer: Link) {
         self.link(kind, |_| Some(answer));
     }

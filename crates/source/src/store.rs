@@ -1,4 +1,4 @@
-//! A cluster that one side fills while others ask it.
+//! A snapshot that watches write and judgements read.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -10,16 +10,15 @@ use engine::snapshot::{Snapshot, StoredObject};
 pub(super) struct SnapshotStore(RwLock<Snapshot>);
 
 impl SnapshotStore {
-    /// As [`Snapshot::apply`]. Where no fact changes, as in a heartbeat, readers
-    /// are not disturbed at all.
+    /// As [`Snapshot::apply`]. If nothing changes, as in a heartbeat, no reader waits.
     pub(super) fn apply(&self, object: Object) {
         let Some(object) = StoredObject::of(object) else {
             return;
         };
-        // In a statement of its own: the guard must be gone before the next.
-        let known = self.read().knows(&object);
-        if !known {
-            self.write().put(object);
+        // In a statement of its own, so that the read lock is released before the next.
+        let is_known = self.read().contains(&object);
+        if !is_known {
+            self.write().put(&object);
         }
     }
 
@@ -28,23 +27,23 @@ impl SnapshotStore {
         self.write().remove(kind, namespace, name);
     }
 
-    /// As [`Snapshot::list_begins`].
-    pub(super) fn list_begins(&self, kind: ObjectKind) {
-        self.write().list_begins(kind);
+    /// As [`Snapshot::begin_list`].
+    pub(super) fn begin_list(&self, kind: ObjectKind) {
+        self.write().begin_list(kind);
     }
 
     /// As [`Snapshot::synced`].
-    pub(super) fn synced(&self, kind: ObjectKind) {
+    pub(super) fn complete_list(&self, kind: ObjectKind) {
         self.write().synced(kind);
     }
 
-    /// Takes everything out.
+    /// Takes the snapshot and leaves an empty one.
     pub(super) fn take(&self) -> Snapshot {
         std::mem::take(&mut *self.write())
     }
 
-    // A panic while the lock is held cannot leave a half-made change that
-    // matters more than no answer at all: every look-up checks what it finds.
+    // A lock poisoned by a panic is used all the same: every look-up checks what it finds,
+    // and a change that is half made matters less than no verdicts at all.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Snapshot> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! What nodes hold from which nothing is heard, read where there are such nodes.
+//! Reads what is attached to unreachable nodes, if there are any.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use engine::model::Text;
 use engine::observed::{NodeState, Observed};
 use engine::snapshot::View;
 
-/// Every node of `view`; `None` while the controller manager hears of all of them, or it is
-/// not known which there are.
+/// Every node of `view`; `None` if the nodes are not known, or all of them are reachable for
+/// the controller manager.
 #[must_use]
 pub fn nodes(view: View<'_>) -> Option<Vec<NodeState>> {
     let mut nodes = Vec::new();
@@ -24,12 +24,12 @@ pub fn nodes(view: View<'_>) -> Option<Vec<NodeState>> {
         });
         true
     });
-    nodes.iter().any(is_silent).then_some(nodes)
+    nodes.iter().any(is_unreachable).then_some(nodes)
 }
 
-/// Reads what is attached to those of `nodes` that are silent and, where something is,
-/// their Leases, the pods on them and those that wait anywhere, by the API server's clock.
-/// What is refused, or not read by `deadline`, is noted as unread.
+/// Reads what is attached to the unreachable ones of `nodes` and, if something is, their Leases,
+/// the pods on them and all pending pods, with the time of the API server's clock. Resources
+/// that are refused, or not read by `deadline`, are recorded as unread.
 pub async fn read(
     client: &Client,
     nodes: Vec<NodeState>,
@@ -40,29 +40,29 @@ pub async fn read(
     reader
         .read(&[ListRequest::attachments()], &mut one_shot)
         .await;
-    let (silent, answering): (Vec<_>, Vec<_>) = nodes.into_iter().partition(is_silent);
-    let mut holding: BTreeSet<Text> = silent.into_iter().map(|node| node.name).collect();
+    let (unreachable, reachable): (Vec<_>, Vec<_>) = nodes.into_iter().partition(is_unreachable);
+    let mut attached: BTreeSet<Text> = unreachable.into_iter().map(|node| node.name).collect();
     let attachments = &one_shot.observed.attachments;
-    holding.retain(|name| attachments.iter().any(|it| it.node == *name));
-    if holding.is_empty() {
+    attached.retain(|name| attachments.iter().any(|it| it.node == *name));
+    if attached.is_empty() {
         one_shot.observed.attachments.clear();
         return (one_shot.observed, Timestamp::now());
     }
-    let pods = |fields: &str| ListRequest::beside("", "pods", "Pod", None).only(fields);
-    let node = |fields: &str| ListRequest::beside("", "nodes", "Node", None).only(fields);
-    let mut sources = vec![ListRequest::leases(), pods("status.phase=Pending")];
-    for name in &holding {
-        // Once more, with all its taints and as it is now.
-        sources.push(node(&format!("metadata.name={name}")));
-        let there = format!("spec.nodeName={name},status.phase!=Pending");
-        sources.push(pods(&there));
+    let pods = |fields: &str| ListRequest::new("", "pods", "Pod", None).with_fields(fields);
+    let node = |fields: &str| ListRequest::new("", "nodes", "Node", None).with_fields(fields);
+    let mut requests = vec![ListRequest::leases(), pods("status.phase=Pending")];
+    for name in &attached {
+        // Again, because the snapshot lacks some of its taints and may be outdated.
+        requests.push(node(&format!("metadata.name={name}")));
+        let on_node = format!("spec.nodeName={name},status.phase!=Pending");
+        requests.push(pods(&on_node));
     }
-    let ((), now) = tokio::join!(reader.read(&sources, &mut one_shot), reader.time());
-    one_shot.observed.nodes.extend(answering);
+    let ((), now) = tokio::join!(reader.read(&requests, &mut one_shot), reader.time());
+    one_shot.observed.nodes.extend(reachable);
     (one_shot.observed, now.unwrap_or_else(Timestamp::now))
 }
 
-/// Whether the controller manager has heard nothing of it for a while.
-const fn is_silent(node: &NodeState) -> bool {
+/// Whether its condition Ready is unknown, as when its kubelet has not reported for a while.
+const fn is_unreachable(node: &NodeState) -> bool {
     node.ready.is_none()
 }

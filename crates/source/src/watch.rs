@@ -1,4 +1,4 @@
-//! Following one resource: list it, watch it, begin again when the watch is lost.
+//! Lists and watches one resource, and starts again when the watch is lost.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use super::resource::{RawObject, Watched};
 use super::status::{Link, Statuses};
 use super::store::SnapshotStore;
 
-/// The API server ends a watch after so many seconds, and it is begun anew
-/// where it ended. A connection that died in silence is noticed 5 s later.
+/// After how many seconds the API server ends a watch, which is then resumed. A dead connection
+/// is noticed 5 s later.
 const WATCH_SECONDS: u32 = 120;
 
-/// Objects in one page where the server cannot stream its lists. 14 resources
-/// begin at the same time, and a page is held as text while it is read.
+/// Objects in one page if the API server cannot stream lists. 15 resources start at the same
+/// time, and a page is in memory as text while it is read.
 const PAGE: u32 = 200;
 
-/// Follows the resource for as long as it is polled.
+/// Watches the resource for as long as it is polled.
 pub(super) async fn follow(
     watched: Watched,
     client: Client,
@@ -30,23 +30,23 @@ pub(super) async fn follow(
     let api: Api<RawObject> = Api::all_with(client, &watched.api_resource());
     let mut config = Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
     config.label_selector = watched.label_selector.map(str::to_owned);
-    // A streamed list never holds more than one object as text.
+    // A streamed list has only one object in memory as text.
     let streaming = config.clone().streaming_lists();
     let Ended::NoStreaming = run(watched, &api, streaming, &cluster, &statuses).await else {
         return;
     };
     tracing::info!(
-        resource = watched.plural,
+        resource = watched.plural(),
         "The API server cannot stream lists; reading them page by page."
     );
     run(watched, &api, config, &cluster, &statuses).await;
 }
 
 enum Ended {
-    /// The server refuses lists that are streamed as watches, or ends them
-    /// without the bookmark that says they are complete.
+    /// The API server refuses to stream lists, or ends them without the bookmark that says
+    /// that they are complete.
     NoStreaming,
-    /// The stream of events has come to an end, which it never does by itself.
+    /// The stream of events ended, which it never does by itself.
     Stopped,
 }
 
@@ -59,7 +59,7 @@ async fn run(
 ) -> Ended {
     let kind = watched.kind;
     let mut is_listing = false;
-    // From 1 s up to a minute between two attempts, as Kubernetes' own clients.
+    // From 1 s up to a minute between two attempts, like Kubernetes' own clients.
     let is_streaming = matches!(
         config.initial_list_strategy,
         watcher::InitialListStrategy::StreamingList
@@ -67,17 +67,17 @@ async fn run(
     let mut events = pin!(watcher(api.clone(), config).default_backoff());
     while let Some(event) = events.next().await {
         match event {
-            // Begun again and never complete: from pages it becomes so.
+            // The list started again before it was complete; pages will complete it.
             Ok(Event::Init) if is_streaming && is_listing => {
                 return Ended::NoStreaming;
             }
             Ok(Event::Init) => {
                 is_listing = true;
-                cluster.list_begins(kind);
+                cluster.begin_list(kind);
             }
             Ok(Event::InitDone) => {
                 is_listing = false;
-                cluster.synced(kind);
+                cluster.complete_list(kind);
                 statuses.synced(kind);
             }
             Ok(Event::InitApply(raw) | Event::Apply(raw)) => match raw.read(kind) {
@@ -86,15 +86,15 @@ async fn run(
                     statuses.event(kind, true);
                 }
                 Err(error) => {
-                    // What was known of it before is no longer so.
+                    // The object in the snapshot is outdated.
                     cluster.remove(kind, raw.namespace(), raw.name());
                     statuses.event(kind, false);
                     tracing::warn!(
-                        resource = watched.plural,
+                        resource = watched.plural(),
                         namespace = raw.namespace(),
                         name = raw.name(),
                         %error,
-                        "An object from the API server is not what its kind says; it is left out."
+                        "The API server sent a malformed object, which is ignored."
                     );
                 }
             },
@@ -111,8 +111,7 @@ async fn run(
     Ended::Stopped
 }
 
-/// Servers before 1.27, or with the feature turned off, call the request
-/// invalid.
+/// API servers before 1.27, or without the feature, reject the request as invalid.
 fn refuses_streaming(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status))
         if matches!(status.code, 400 | 422))
@@ -121,7 +120,7 @@ fn refuses_streaming(error: &watcher::Error) -> bool {
 fn record(watched: Watched, error: &watcher::Error, statuses: &Statuses) {
     let kind = watched.kind;
     match status_of(error) {
-        // The watch fell too far behind; a new list follows by itself.
+        // The watch was too far behind; the watcher lists again by itself.
         Some(status) if status.code == 410 => {}
         Some(status) if matches!(status.code, 401 | 403) => {
             let reason = status.message.clone();
@@ -131,7 +130,7 @@ fn record(watched: Watched, error: &watcher::Error, statuses: &Statuses) {
         Some(status) => statuses.disconnected(kind, status.message.clone()),
         None => statuses.disconnected(kind, root_cause(error)),
     }
-    tracing::debug!(resource = watched.plural, %error, "A list or watch failed.");
+    tracing::debug!(resource = watched.plural(), %error, "A list or watch failed.");
 }
 
 fn status_of(error: &watcher::Error) -> Option<&kube::core::Status> {
@@ -144,7 +143,8 @@ fn status_of(error: &watcher::Error) -> Option<&kube::core::Status> {
     }
 }
 
-/// The innermost error says most: "Connection refused" rather than "client error".
+/// The innermost error, which is the most specific: "Connection refused" rather than
+/// "client error".
 pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

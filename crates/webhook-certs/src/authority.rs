@@ -1,4 +1,4 @@
-//! An authority of the guard's own, and the certificates by it.
+//! A CA, and the certificates that it issues.
 
 use std::time::Duration;
 
@@ -14,11 +14,10 @@ use x509_parser::prelude::FromDer;
 
 use super::pem;
 
-/// Certificates are good from this long before they are made, because the
-/// clocks of those who check them differ.
+/// Certificates are valid from this long before they are issued, because clocks differ.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
 
-/// A certificate authority with its key.
+/// A CA with its key.
 pub(super) struct Authority {
     certificate: CertificateDer<'static>,
     key: KeyPair,
@@ -33,11 +32,10 @@ pub(super) struct PemPair {
 }
 
 impl Authority {
-    /// Makes an authority that is good from a day before `now` until
-    /// `lifetime` after it.
+    /// Creates a CA that is valid from a day before `now` until `lifetime` after it.
     pub(super) fn make(now: Timestamp, lifetime: SignedDuration) -> Result<Self, rcgen::Error> {
         let (not_before, not_after) = (from(now), until(now, lifetime));
-        // Named by its time, so that no two that are trusted have one name.
+        // Named by its time, so that no two trusted CAs have the same name.
         let name = format!("multi-attach-guard CA {now:.0}");
         let mut params = params(Vec::new(), &name, not_before, not_after)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -52,27 +50,27 @@ impl Authority {
         })
     }
 
-    /// Reads an authority from its certificate and key in PEM.
+    /// Reads a CA from its certificate and key in PEM.
     ///
     /// # Errors
     ///
-    /// What is wrong with them, as the end of a sentence.
+    /// What is wrong with them, as a clause.
     pub(super) fn read(certificate: &[u8], key: &str) -> Result<Self, String> {
         let certificate = CertificateDer::from_pem_slice(certificate)
-            .map_err(|_| "the authority's certificate is not PEM".to_owned())?;
-        let key = KeyPair::from_pem(key)
-            .map_err(|_| "the authority's key is no private key in PEM".to_owned())?;
+            .map_err(|_| "the CA certificate is not PEM".to_owned())?;
+        let key =
+            KeyPair::from_pem(key).map_err(|_| "the CA key is no private key in PEM".to_owned())?;
         let (_, parsed) = X509Certificate::from_der(&certificate)
-            .map_err(|_| "the authority's certificate cannot be read".to_owned())?;
+            .map_err(|_| "the CA certificate is malformed".to_owned())?;
         if !parsed.is_ca() {
-            return Err("the authority's certificate is not that of an authority".to_owned());
+            return Err("the CA certificate is not that of a CA".to_owned());
         }
         if parsed.public_key().raw != key.subject_public_key_info() {
-            return Err("the authority's key does not belong to its certificate".to_owned());
+            return Err("the CA key does not belong to the CA certificate".to_owned());
         }
         let time = |seconds| {
             Timestamp::from_second(seconds)
-                .map_err(|_| "the authority's certificate has no time that can be told".to_owned())
+                .map_err(|_| "the CA certificate has an invalid validity period".to_owned())
         };
         let not_before = time(parsed.validity().not_before.timestamp())?;
         let not_after = time(parsed.validity().not_after.timestamp())?;
@@ -84,9 +82,8 @@ impl Authority {
         })
     }
 
-    /// Makes a certificate for `names`, each a DNS name or an IP address, that
-    /// is good from a day before `now` until `lifetime` after it, and no longer
-    /// than the authority.
+    /// Issues a certificate for `names`, each a DNS name or an IP address, that is valid from a
+    /// day before `now` until `lifetime` after it, and no longer than the CA.
     pub(super) fn issue(
         &self,
         names: &[String],
@@ -141,7 +138,7 @@ fn params(
     not_before: Timestamp,
     not_after: Timestamp,
 ) -> Result<CertificateParams, rcgen::Error> {
-    // A clock before 1970 is wrong in any case.
+    // A clock before 1970 is wrong anyway.
     let since_1970 =
         |time: Timestamp| Duration::from_secs(time.as_second().try_into().unwrap_or(0));
     let mut params = CertificateParams::new(names)?;

@@ -1,4 +1,4 @@
-//! Who may ask: the certificates that clients must show.
+//! Client certificates that the server requires.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -20,8 +20,8 @@ use crate::file_poller::{FilePoller, ReadError};
 
 const FLAG: &str = "--client-ca";
 
-/// Accepts clients whose certificate one of the authorities in a file has
-/// signed. Each handshake takes the authorities that are current then.
+/// Accepts clients whose certificate was issued by one of the CAs in a file. Each handshake uses
+/// the current CAs.
 pub struct ClientAuthorities {
     current: ArcSwap<Arc<dyn ClientCertVerifier>>,
 }
@@ -34,12 +34,11 @@ pub struct ClientAuthorityFile {
 }
 
 impl ClientAuthorities {
-    /// Reads authorities from the contents of a PEM file; the path is for the
-    /// messages.
+    /// Reads CAs from the contents of a PEM file; the path is for error messages.
     ///
     /// # Errors
     ///
-    /// The contents hold no certificate of an authority, or something else in its place.
+    /// When there is no usable CA certificate.
     pub fn from_pem(pem: &[u8], path: &Path) -> Result<Self, CertError> {
         Ok(Self {
             current: ArcSwap::from_pointee(verifier(pem, path)?),
@@ -48,19 +47,19 @@ impl ClientAuthorities {
 }
 
 impl ClientAuthorityFile {
-    /// Reads the authorities as they are now.
+    /// Reads the CAs.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or holds no certificate of an authority.
+    /// When the file cannot be read, or has no usable CA certificate.
     pub fn open(path: PathBuf) -> Result<(Self, ClientAuthorities), CertError> {
         let (file, [pem]) = FilePoller::open([path.clone()]).map_err(unreadable)?;
         let authorities = ClientAuthorities::from_pem(&pem, &path)?;
         Ok((Self { path, file }, authorities))
     }
 
-    /// Follows the file for ever, looking once `every` so often, and puts each
-    /// good change into `authorities`, which stay when a change is not good.
+    /// Checks the file once per `every`, forever, and replaces the CAs after each valid change.
+    /// An invalid change is logged and ignored.
     pub async fn follow(mut self, every: Duration, authorities: &ClientAuthorities) -> Infallible {
         loop {
             let changed = self.file.changed(every).await.map_err(unreadable);
@@ -68,11 +67,11 @@ impl ClientAuthorityFile {
                 Ok(verifier) => {
                     tracing::info!(
                         file = %self.path.display(),
-                        "The client authorities changed; new connections are held to the new ones."
+                        "The client CAs changed; new connections use the new ones."
                     );
                     authorities.current.store(Arc::new(verifier));
                 }
-                Err(error) => tracing::error!(%error, "The client authorities in use stay."),
+                Err(error) => tracing::error!(%error, "The client CAs are not replaced."),
             }
         }
     }
@@ -118,7 +117,7 @@ impl fmt::Debug for ClientAuthorities {
 }
 
 impl ClientCertVerifier for ClientAuthorities {
-    /// None are named: they may change, and a client has one certificate.
+    /// Empty: the CAs may change, and a client has only one certificate.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

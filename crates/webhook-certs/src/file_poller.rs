@@ -1,11 +1,9 @@
-//! Files that are read again when they change, and only once they are whole.
+//! Polls files, and reports a change once it is complete.
 //!
-//! The contents are compared again and again: Kubernetes changes a mounted
-//! Secret or ConfigMap by swapping the symlink `..data`, which a watch on the
-//! files themselves never sees. A change counts once two looks in a row agree
-//! on it: a file that is being written, two files that are written one after
-//! the other, or a directory that goes while it is opened would otherwise pass
-//! for something that nobody meant.
+//! Polling compares the contents: Kubernetes changes a mounted Secret or ConfigMap by swapping
+//! the symlink `..data`, which a watch on the files themselves never sees. A change is reported
+//! once two polls in a row read the same, so that neither a half-written file nor one of two
+//! files counts as a change.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -15,8 +13,8 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-/// The most that is read of a file. A Secret or ConfigMap holds 1 MiB at most
-/// (Kubernetes documentation, "Secrets").
+/// The most bytes of a file. A Secret or ConfigMap has at most 1 MiB (Kubernetes documentation,
+/// "Secrets").
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// One of the files cannot be read, or is too large.
@@ -25,7 +23,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub struct ReadError {
     /// The file.
     pub path: PathBuf,
-    /// What the operating system says.
+    /// The operating system's error.
     pub source: io::Error,
 }
 
@@ -33,69 +31,80 @@ pub struct ReadError {
 #[derive(Debug)]
 pub struct FilePoller<const N: usize> {
     paths: [PathBuf; N],
-    /// What the caller knows.
-    told: Look<N>,
-    /// What the last look found.
-    last: Look<N>,
+    /// What was last reported to the caller.
+    reported: Poll<N>,
+    /// What the last poll read.
+    last: Poll<N>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Look<const N: usize> {
+enum Poll<const N: usize> {
     Contents([Vec<u8>; N]),
-    /// The error's sentence.
+    /// The error message.
     Unreadable(String),
 }
 
 impl<const N: usize> FilePoller<N> {
-    /// Reads the files as they are now.
+    /// Reads the files.
     ///
     /// # Errors
     ///
-    /// One cannot be read, or is larger than 1 MiB.
+    /// When one cannot be read, or is larger than 1 MiB.
     pub fn open(paths: [PathBuf; N]) -> Result<(Self, [Vec<u8>; N]), ReadError> {
         let contents = read_all(&paths)?;
-        let told = Look::Contents(contents.clone());
-        let last = told.clone();
-        Ok((Self { paths, told, last }, contents))
+        let reported = Poll::Contents(contents.clone());
+        let last = reported.clone();
+        Ok((
+            Self {
+                paths,
+                reported,
+                last,
+            },
+            contents,
+        ))
     }
 
-    /// Follows files that could not be read, for this reason.
+    /// Polls files that could not be read, for this reason.
     #[must_use]
     pub fn unread(paths: [PathBuf; N], error: &ReadError) -> Self {
-        let told = Look::Unreadable(error.to_string());
-        let last = told.clone();
-        Self { paths, told, last }
+        let reported = Poll::Unreadable(error.to_string());
+        let last = reported.clone();
+        Self {
+            paths,
+            reported,
+            last,
+        }
     }
 
-    /// Waits for the next change, looking once `every` so often.
+    /// Waits for the next change, polling once per `every`.
     ///
     /// # Errors
     ///
-    /// The change is that a file cannot be read any more.
+    /// When the change is that a file can no longer be read.
     pub async fn changed(&mut self, every: Duration) -> Result<[Vec<u8>; N], ReadError> {
         loop {
-            if let Some(change) = self.look().await {
+            if let Some(change) = self.poll().await {
                 return change;
             }
             sleep(every).await;
         }
     }
 
-    /// Looks once; says what changed if the look before found the same.
-    pub(crate) async fn look(&mut self) -> Option<Result<[Vec<u8>; N], ReadError>> {
+    /// Polls once; the change, if the poll before read the same.
+    pub(crate) async fn poll(&mut self) -> Option<Result<[Vec<u8>; N], ReadError>> {
         let paths = self.paths.clone();
-        // Only a runtime that shuts down fails to run the read.
+        // This fails only if the runtime shuts down.
         let found = spawn_blocking(move || read_all(&paths)).await.ok()?;
         let seen = match &found {
-            Ok(contents) => Look::Contents(contents.clone()),
-            Err(error) => Look::Unreadable(error.to_string()),
+            Ok(contents) => Poll::Contents(contents.clone()),
+            Err(error) => Poll::Unreadable(error.to_string()),
         };
         let settled = seen == self.last;
         self.last = seen;
-        if !settled || self.last == self.told {
+        if !settled || self.last == self.reported {
             return None;
         }
-        self.told.clone_from(&self.last);
+        self.reported.clone_from(&self.last);
         Some(found)
     }
 }
@@ -154,7 +163,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_change_is_told_once_and_only_when_two_looks_agree() {
+    async fn a_change_is_reported_once_and_only_when_two_polls_agree() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a", "b"].map(|name| folder.path().join(name));
         let write = |a: &str, b: &str| {
@@ -164,30 +173,30 @@ mod tests {
         write("1", "1");
         let (mut files, contents) = FilePoller::open(paths.clone()).unwrap();
         assert_eq!(contents, [b"1", b"1"]);
-        assert!(files.look().await.is_none(), "nothing changed");
+        assert!(files.poll().await.is_none(), "nothing changed");
 
         write("2", "1");
-        assert!(files.look().await.is_none(), "not settled");
+        assert!(files.poll().await.is_none(), "not settled");
         write("2", "2");
-        assert!(files.look().await.is_none(), "not settled either");
-        assert_eq!(files.look().await.unwrap().unwrap(), [b"2", b"2"]);
-        assert!(files.look().await.is_none(), "told");
+        assert!(files.poll().await.is_none(), "not settled either");
+        assert_eq!(files.poll().await.unwrap().unwrap(), [b"2", b"2"]);
+        assert!(files.poll().await.is_none(), "reported");
 
         write("3", "2");
-        assert!(files.look().await.is_none(), "not settled");
+        assert!(files.poll().await.is_none(), "not settled");
         write("2", "2");
-        assert!(files.look().await.is_none(), "as it was");
-        assert!(files.look().await.is_none(), "nothing changed");
+        assert!(files.poll().await.is_none(), "as it was");
+        assert!(files.poll().await.is_none(), "nothing changed");
 
         fs::remove_file(&paths[1]).unwrap();
-        assert!(files.look().await.is_none(), "not settled");
-        let gone = files.look().await.unwrap().unwrap_err();
+        assert!(files.poll().await.is_none(), "not settled");
+        let gone = files.poll().await.unwrap().unwrap_err();
         assert_eq!(gone.path, paths[1]);
-        assert!(files.look().await.is_none(), "told");
+        assert!(files.poll().await.is_none(), "reported");
 
         write("2", "2");
-        assert!(files.look().await.is_none(), "not settled");
-        assert!(files.look().await.unwrap().is_ok(), "there again");
+        assert!(files.poll().await.is_none(), "not settled");
+        assert!(files.poll().await.unwrap().is_ok(), "there again");
     }
 
     #[cfg(unix)]
@@ -222,11 +231,11 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());
-        assert!(files.look().await.is_none(), "not settled");
-        assert!(files.look().await.unwrap().is_err());
+        assert!(files.poll().await.is_none(), "not settled");
+        assert!(files.poll().await.unwrap().is_err());
         fs::remove_file(&path).unwrap();
         fs::write(&path, "2").unwrap();
-        assert!(files.look().await.is_none(), "not settled");
-        assert_eq!(files.look().await.unwrap().unwrap(), [b"2"]);
+        assert!(files.poll().await.is_none(), "not settled");
+        assert_eq!(files.poll().await.unwrap().unwrap(), [b"2"]);
     }
 }

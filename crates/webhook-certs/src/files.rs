@@ -1,4 +1,4 @@
-//! A certificate and key in two PEM files, read again when they change.
+//! A certificate and key in two PEM files, which are reloaded when they change.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -20,15 +20,15 @@ pub struct PemFiles {
 }
 
 impl PemFiles {
-    /// Reads the pair as it is now: `certificate` holds the chain, the
-    /// server's own certificate first, and `key` its private key.
+    /// Reads the pair: `certificate` contains the chain, the server's own certificate first, and
+    /// `key` its private key.
     ///
-    /// An expired certificate is returned all the same: its owner can say so,
-    /// and the next change of the files heals it.
+    /// An expired certificate is no error: the caller can report it, and the next change of the
+    /// files fixes it.
     ///
     /// # Errors
     ///
-    /// A file cannot be read, or the two are not a pair that can be served.
+    /// When a file cannot be read, or the two are not a usable pair.
     pub fn open(certificate: PathBuf, key: PathBuf) -> Result<(Self, ServingPair), CertError> {
         let (files, [chain_pem, key_pem]) = FilePoller::open([certificate.clone(), key.clone()])
             .map_err(|error| unreadable(error, &certificate))?;
@@ -41,9 +41,8 @@ impl PemFiles {
         Ok((files, pair))
     }
 
-    /// Follows the files for ever, looking once `every` so often, and puts
-    /// each good change into `certificates`, which keep the old pair when a
-    /// change is not good. `attempted` hears of both.
+    /// Checks the files once per `every`, forever, and replaces the pair in `certificates` after
+    /// each valid change. `attempted` is called after each change, valid or not.
     pub async fn follow(
         mut self,
         every: Duration,
@@ -57,16 +56,16 @@ impl PemFiles {
                     tracing::info!(
                         file = %self.certificate.display(),
                         expires = %pair.not_after(),
-                        "The certificate changed; new connections get the new one."
+                        "The certificate changed; new connections use the new one."
                     );
                     attempted(Ok(&pair));
                     certificates.replace(Arc::new(pair));
-                    certificates.is_well();
+                    certificates.clear_failure();
                 }
                 Err(error) => {
-                    tracing::error!(%error, "The certificate in use stays.");
+                    tracing::error!(%error, "The certificate is not replaced.");
                     attempted(Err(&error));
-                    certificates.fails(&error);
+                    certificates.set_failure(&error);
                 }
             }
         }

@@ -1,6 +1,42 @@
-//! The certificate the webhook port shows: managed in a cluster, read from
-//! files that may change, or made on the spot. And the certificates that
-//! clients must show, if any.
+//! Certificates for a Kubernetes webhook server on rustls: managed in the cluster, read from
+//! files that may change, or self-signed for a trial.
+//!
+//! [`Certificates`] is the certificate in use, which a `rustls::ServerConfig` takes as its
+//! resolver. One of these keeps it up to date:
+//!
+//! * [`ManagedCertificate`] needs neither cert-manager nor an operator: the replicas create a CA
+//!   and a certificate, share both in a Secret, write the CA into the `caBundle` of the webhook
+//!   configurations, and rotate everything without an interruption.
+//! * [`PemFiles`] reloads two files when they change.
+//! * [`SelfSigned`] generates a certificate for this process alone.
+//!
+//! [`ClientAuthorities`] verifies client certificates, if the server requires them.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use rustls::ServerConfig;
+//! use rustls::crypto::ring;
+//! use webhook_certs::{Certificates, SelfSigned};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let SelfSigned { pair, ca_pem } = SelfSigned::generate(&[], jiff::Timestamp::now())?;
+//! let certificates = Arc::new(Certificates::new(pair));
+//! let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+//!     .with_safe_default_protocol_versions()?
+//!     .with_no_client_auth()
+//!     .with_cert_resolver(Arc::clone(&certificates) as _);
+//!
+//! // Clients have to trust this CA.
+//! assert!(ca_pem.starts_with("-----BEGIN CERTIFICATE-----"));
+//! assert!(certificates.current().is_some() && certificates.failure().is_none());
+//! # drop(config);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! This crate opens no port and terminates no TLS. It checks no revocation, requests no
+//! certificates from other CAs, and creates no webhook configurations.
 
 mod authority;
 mod clients;
@@ -24,8 +60,7 @@ pub use managed::{Lifetimes, ManagedCertificate, ManagedError, Pace, Served};
 pub use pair::{CertError, ServingPair};
 pub use self_signed::SelfSigned;
 
-/// The certificate in use. Each handshake takes the one that is current then,
-/// and fails as long as there is none.
+/// The certificate in use. Each handshake uses the current one, and fails if there is none.
 #[derive(Default)]
 pub struct Certificates {
     current: ArcSwapOption<ServingPair>,
@@ -41,13 +76,13 @@ impl Certificates {
         }
     }
 
-    /// The pair that new handshakes get, once there is one.
+    /// The pair that new handshakes use, if there is one.
     pub fn current(&self) -> Option<Arc<ServingPair>> {
         self.current.load_full()
     }
 
-    /// What is wrong with the source of the certificate as it is now, in a
-    /// sentence: the files that cannot be used, or the cluster.
+    /// What is currently wrong with the source of the certificate, the files or the cluster, as a
+    /// sentence.
     pub fn failure(&self) -> Option<Arc<String>> {
         self.failure.load_full()
     }
@@ -56,11 +91,11 @@ impl Certificates {
         self.current.store(Some(pair));
     }
 
-    fn fails(&self, error: &impl fmt::Display) {
+    fn set_failure(&self, error: &impl fmt::Display) {
         self.failure.store(Some(Arc::new(error.to_string())));
     }
 
-    fn is_well(&self) {
+    fn clear_failure(&self) {
         self.failure.store(None);
     }
 }

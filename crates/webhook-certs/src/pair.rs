@@ -30,7 +30,7 @@ pub enum CertError {
         /// What the system said.
         source: io::Error,
     },
-    /// A file is not PEM, or what it holds is cut short.
+    /// A file is not PEM, or is cut short.
     #[error("The file {path} given with {flag} is not valid PEM: {source}.")]
     Pem {
         /// The flag that named the file.
@@ -42,8 +42,8 @@ pub enum CertError {
     },
     /// The certificate file holds no certificate.
     #[error(
-        "The file {path} given with --tls-cert holds no certificate. It must hold the server's \
-         certificate first and then those that lead from it to the CA, in PEM."
+        "The file {path} given with --tls-cert holds no certificate. It must contain the server's \
+         certificate and then the intermediate certificates, in PEM."
     )]
     NoCertificate {
         /// The file.
@@ -87,9 +87,9 @@ pub enum CertError {
         /// The file of the key.
         key: PathBuf,
     },
-    /// The new certificate has expired already, and the old one has not.
+    /// The new certificate has expired, and the old one has not.
     #[error(
-        "The certificate in {path} expired at {expired}, so the one in use stays. Renew the \
+        "The certificate in {path} expired at {expired}, so it does not replace the current one. Renew the \
          certificate."
     )]
     Expired {
@@ -98,10 +98,10 @@ pub enum CertError {
         /// When it expired.
         expired: Timestamp,
     },
-    /// The authorities of clients cannot be used.
+    /// The client CAs are not usable.
     #[error(
-        "The file {path} given with --client-ca cannot be used: {reason}. It must hold the \
-         certificates of the authorities that sign clients, in PEM."
+        "The file {path} given with --client-ca cannot be used: {reason}. It must contain the \
+         certificates of the CAs that issue client certificates, in PEM."
     )]
     ClientAuthority {
         /// The file.
@@ -109,17 +109,17 @@ pub enum CertError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A certificate could not be made.
-    #[error("A self-signed certificate for {names} could not be made: {reason}.")]
+    /// A certificate could not be generated.
+    #[error("A self-signed certificate for {names} could not be generated: {reason}.")]
     Generate {
-        /// The names asked for.
+        /// The names of the certificate.
         names: String,
-        /// What the generator said.
+        /// The generator's error.
         reason: String,
     },
 }
 
-/// A certificate chain, its private key and the time it is good for.
+/// A certificate chain, its private key and its validity period.
 #[derive(Debug)]
 pub struct ServingPair {
     certified_key: Arc<CertifiedKey>,
@@ -128,8 +128,7 @@ pub struct ServingPair {
 }
 
 impl ServingPair {
-    /// Reads a pair from the contents of two PEM files; the paths are for the
-    /// messages.
+    /// Reads a pair from the contents of two PEM files; the paths are for error messages.
     pub fn from_pem(
         certificate: &[u8],
         certificate_path: &Path,
@@ -202,22 +201,22 @@ impl ServingPair {
         })
     }
 
-    /// From when on clients accept the certificate.
+    /// When the certificate becomes valid.
     pub fn not_before(&self) -> Timestamp {
         self.not_before
     }
 
-    /// Until when clients accept the certificate.
+    /// When the certificate expires.
     pub fn not_after(&self) -> Timestamp {
         self.not_after
     }
 
-    /// Whether clients no longer accept the certificate at `now`.
+    /// Whether the certificate has expired at `now`.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.not_after < now
     }
 
-    /// Whether clients accept the certificate at `now`, as far as time goes.
+    /// Whether the certificate is valid at `now`.
     pub(super) fn is_current(&self, now: Timestamp) -> bool {
         self.not_before <= now && !self.is_expired(now)
     }
@@ -227,8 +226,8 @@ impl ServingPair {
         self.certified_key.cert.first() == other.certified_key.cert.first()
     }
 
-    /// Whether a client that trusts `roots` and no other accepts the
-    /// certificate, its time and names left aside.
+    /// Whether a client that trusts only `roots` accepts the certificate, regardless of its
+    /// validity period and names.
     pub(super) fn is_accepted(&self, roots: &RootCertStore) -> bool {
         let since_1970 = self.not_before.as_second().unsigned_abs();
         let within = UnixTime::since_unix_epoch(Duration::from_secs(since_1970));

@@ -1,13 +1,13 @@
-//! Certificates written as PEM.
+//! Writes PEM.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls_pki_types::CertificateDer;
 
-/// Characters in a line, as RFC 7468 wants it.
+/// Characters in a line (RFC 7468).
 const LINE: usize = 64;
 
-/// The certificates one after the other.
+/// Writes certificates as PEM.
 pub(super) fn certificates<'a>(
     certificates: impl IntoIterator<Item = &'a CertificateDer<'static>>,
 ) -> String {

@@ -1,4 +1,4 @@
-//! A certificate made on the spot, for trying things out.
+//! A certificate generated at start, for trying things out.
 
 use std::path::Path;
 
@@ -8,23 +8,25 @@ use rustls_pki_types::DnsName;
 use super::authority::Authority;
 use super::pair::{CertError, ServingPair};
 
-/// How long the certificate is good for. It is made anew at each start.
+/// How long the certificate is valid. Each start generates a new one.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
 
-/// A certificate authority made for this process, and the pair it signed. The
-/// authority's key is forgotten as soon as it has signed.
+/// A certificate and the CA that issued it. The CA's key is discarded.
 #[derive(Debug)]
 pub struct SelfSigned {
-    /// What to serve.
+    /// The certificate to serve.
     pub pair: ServingPair,
-    /// The authority's certificate, in PEM: what a client must trust.
+    /// The CA certificate in PEM, which clients must trust.
     pub ca_pem: String,
 }
 
 impl SelfSigned {
-    /// Makes a pair for `localhost`, `127.0.0.1`, `::1`, this machine's name
-    /// and `names`, each a DNS name or an IP address, good from the day before
-    /// `now`, because clocks differ.
+    /// Generates a certificate for `localhost`, `127.0.0.1`, `::1`, this machine's name and
+    /// `names`, each a DNS name or an IP address.
+    ///
+    /// # Errors
+    ///
+    /// When one of `names` is neither.
     pub fn generate(names: &[String], now: Timestamp) -> Result<Self, CertError> {
         let mut all: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(String::from).into();
         if let Ok(host) = hostname::get()
@@ -46,7 +48,7 @@ impl SelfSigned {
                 Ok((authority, leaf))
             })
             .map_err(|error| failed(error.to_string()))?;
-        // There are no files to name; the message can only be about the names.
+        // No files are involved, so an error can only be about the names.
         let nowhere = Path::new("");
         let (certificate, key) = (leaf.certificate.as_bytes(), leaf.key.as_bytes());
         let pair = ServingPair::from_pem(certificate, nowhere, key, nowhere)

@@ -14,7 +14,7 @@ use engine::snapshot::{self, Snapshot};
 use engine::verdict::Verdict;
 use source::connect::Access;
 use source::facts::{self, FactsError};
-use source::informer::{Doubt, Fitness, Informer, MOST_CONFIRMED, MOST_LATE};
+use source::informer::{Doubt, Fitness, Informer, MAX_CONFIRMATIONS, MAX_LOOKUPS};
 use source::status::{KindStatus, Link};
 use webhook::server::{HealthSource, Metrics, Readiness, ViewGauges};
 
@@ -64,7 +64,7 @@ impl FactSource {
             Self::Files(cluster) => return judge(cluster.view()),
             Self::Live(live, stale) => (live, *stale),
         };
-        let mut left = MOST_LATE;
+        let mut left = MAX_LOOKUPS;
         let verdict = live
             .answer_within(&mut left, wait_until(deadline), &judge)
             .await;
@@ -73,14 +73,14 @@ impl FactSource {
             return verdict;
         }
         let (most, until) = match verdict.action() {
-            Action::Deny => (MOST_CONFIRMED, half_way(deadline)),
-            Action::Fix => (MOST_CONFIRMED, wait_until(deadline)),
+            Action::Deny => (MAX_CONFIRMATIONS, half_way(deadline)),
+            Action::Fix => (MAX_CONFIRMATIONS, wait_until(deadline)),
             Action::Warn | Action::Ignore => (left, wait_until(deadline)),
         };
         let (confirmed, doubt) = live.confirm(most, until, &judge).await;
         match doubt {
             // What was looked up would be unknown again.
-            Some(Doubt::TooMuch) if most < MOST_LATE => verdict,
+            Some(Doubt::TooMuch) if most < MAX_LOOKUPS => verdict,
             Some(doubt) if stale == Stale::Warn && confirmed.action() == Action::Deny => {
                 confirmed.without_denials(format!("Not denied: {doubt}."))
             }
@@ -105,7 +105,7 @@ impl FactSource {
                 Self::Files(_) => Readiness::ready(NAME, "The facts come from files."),
                 Self::Live(live, _) => {
                     gauge(&live.statuses(), &metrics);
-                    for (result, count) in live.late_lookups() {
+                    for (result, count) in live.lookup_counts() {
                         metrics.view.set_late_lookups(result, count);
                     }
                     condition(live.fitness())

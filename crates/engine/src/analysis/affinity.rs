@@ -383,7 +383,7 @@ fn has_label(workload: &Workload, key: &str) -> bool {
 fn has_leader(workload: &Workload, leader: &Workload, facts: Facts<'_>) -> bool {
     let terms = &workload.template.affinity;
     !terms.is_empty()
-        && facts.view.step(terms.iter().map(weight).sum())
+        && facts.view.spend(terms.iter().map(weight).sum())
         && terms.iter().all(|term| {
             selects(term, workload, &leader.template.labels)
                 && covers(

@@ -123,7 +123,7 @@ impl<'a> Eligibility<'a> {
     pub fn visit(&self, facts: Facts<'_>, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
         let near = self.pair();
         visit_near(near.as_ref(), facts, &mut |node| {
-            facts.view.step(self.weight) && (!self.admits(node) || used(facts, node, visit))
+            facts.view.spend(self.weight) && (!self.admits(node) || used(facts, node, visit))
         })
     }
 
@@ -149,7 +149,7 @@ impl<'a> Eligibility<'a> {
             self.pair()
         };
         visit_near(pair.as_ref(), facts, &mut |node| {
-            facts.view.step(self.weight) && (!counts(node) || used(facts, node, visit))
+            facts.view.spend(self.weight) && (!counts(node) || used(facts, node, visit))
         })
     }
 
@@ -160,19 +160,19 @@ impl<'a> Eligibility<'a> {
         let near = self.pair();
         let known = near_pair(near.as_ref(), |hint| {
             let known = facts.view.visit_nodes(hint, &mut |node| {
-                if !facts.view.step(self.weight) {
+                if !facts.view.spend(self.weight) {
                     return false;
                 }
                 if self.admits(node) {
                     count += 1;
                     if count <= DECIDING {
-                        facts.view.uses_node(node);
+                        facts.view.depends_on_node(node);
                     }
                 }
                 count < COUNTED
             });
             if count < DECIDING {
-                facts.view.uses_nodes(hint);
+                facts.view.depends_on_nodes(hint);
             }
             known
         });
@@ -266,7 +266,7 @@ fn visit_near(
             goes_on
         });
         if goes_on {
-            facts.view.uses_nodes(hint);
+            facts.view.depends_on_nodes(hint);
         }
         known
     });
@@ -274,7 +274,7 @@ fn visit_near(
 }
 
 fn used(facts: Facts<'_>, node: &Node, visit: &mut dyn FnMut(&Node) -> bool) -> bool {
-    facts.view.uses_node(node);
+    facts.view.depends_on_node(node);
     visit(node)
 }
 

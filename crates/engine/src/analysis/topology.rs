@@ -70,12 +70,12 @@ pub(super) fn leads_somewhere(reach: &NodeSelector, facts: Facts<'_>) -> bool {
     let known = facts.view.visit_nodes(None, &mut |node| {
         found = reach.matches(node);
         if found {
-            facts.view.uses_node(node);
+            facts.view.depends_on_node(node);
         }
         !found
     });
     if !found {
-        facts.view.uses_nodes(None);
+        facts.view.depends_on_nodes(None);
     }
     found || !matches!(known, Lookup::Found(()))
 }

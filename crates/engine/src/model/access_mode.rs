@@ -1,13 +1,15 @@
-//! Access modes and volume modes, as claims, volumes and classes name them.
+//! Access modes and volume modes.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use super::Text;
+
 /// One access mode of a volume.
 ///
-/// Access modes speak of nodes, not of pods, but for [`AccessMode::ReadWriteOncePod`]
+/// Access modes restrict nodes, not pods, except for [`AccessMode::ReadWriteOncePod`]
 /// (Kubernetes documentation, "Persistent Volumes", section "Access Modes").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessMode {
@@ -78,16 +80,16 @@ impl fmt::Display for AccessMode {
 
 /// A set of access modes.
 ///
-/// Deserializes from a list of names, long or short. Names Kubernetes does not
-/// know are passed over: the API server refuses them with its own message.
+/// Deserializes from a list of long or short names. Unknown names are ignored: the API server
+/// rejects them with its own message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AccessModes(u8);
 
 impl AccessModes {
     /// No mode at all.
-    pub const EMPTY: Self = Self(0);
+    pub(crate) const EMPTY: Self = Self(0);
 
-    /// The set that holds exactly `modes`.
+    /// The set of `modes`.
     #[must_use]
     pub const fn of(modes: &[AccessMode]) -> Self {
         let mut bits = 0;
@@ -99,7 +101,7 @@ impl AccessModes {
         Self(bits)
     }
 
-    /// Whether no mode is in the set.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -124,13 +126,13 @@ impl AccessModes {
 
     /// The modes in either set.
     #[must_use]
-    pub const fn union(self, other: Self) -> Self {
+    pub(crate) const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// The modes of this set that `other` lacks.
     #[must_use]
-    pub const fn minus(self, other: Self) -> Self {
+    pub(crate) const fn minus(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
@@ -197,7 +199,7 @@ impl<'de> Deserialize<'de> for AccessModes {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<AccessModes, A::Error> {
                 let mut set = AccessModes::EMPTY;
-                while let Some(name) = seq.next_element::<compact_str::CompactString>()? {
+                while let Some(name) = seq.next_element::<Text>()? {
                     if let Some(mode) = AccessMode::from_name(&name) {
                         set.insert(mode);
                     }
@@ -216,10 +218,13 @@ impl Serialize for AccessModes {
     }
 }
 
-/// What a volume looks like to the pod: a file system or a raw block device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// The form in which a pod gets a volume.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(from = "Option<Text>")]
 pub enum VolumeMode {
-    /// A mounted file system; what Kubernetes assumes where nothing is said.
+    /// A mounted file system; the default in Kubernetes.
     #[default]
     Filesystem,
     /// A raw block device.
@@ -244,19 +249,12 @@ impl fmt::Display for VolumeMode {
 }
 
 /// Anything but `Block` reads as a file system, as in Kubernetes' defaulting.
-impl<'de> Deserialize<'de> for VolumeMode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = Option::<compact_str::CompactString>::deserialize(deserializer)?;
-        Ok(match name.as_deref() {
+impl From<Option<Text>> for VolumeMode {
+    fn from(name: Option<Text>) -> Self {
+        match name.as_deref() {
             Some("Block") => Self::Block,
             _ => Self::Filesystem,
-        })
-    }
-}
-
-impl Serialize for VolumeMode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A number that may be written as a percentage, and how Kubernetes resolves it.
+//! Numbers that may be percentages, and how Kubernetes resolves them.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use super::Text;
 /// A count of pods, or a percentage of the replicas.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Amount {
-    /// So many pods.
+    /// A number of pods.
     Count(i64),
-    /// So many per cent of the replicas.
+    /// A percentage of the replicas.
     Percent(i64),
-    /// Text that is no percentage; the API server refuses it.
+    /// Text that is no percentage; the API server rejects it.
     Invalid(Text),
 }
 
 /// Which way a percentage is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rounding {
+pub(crate) enum Rounding {
     /// Up, as for `maxSurge`.
     Up,
     /// Down, as for `maxUnavailable`.
@@ -27,11 +27,11 @@ pub enum Rounding {
 }
 
 impl Amount {
-    /// The number of pods this is for `replicas`; `None` for what the API server refuses.
+    /// The number of pods for `replicas`; `None` if the API server rejects the value.
     ///
     /// Source: `GetScaledValueFromIntOrPercent` in apimachinery's `intstr` package.
     #[must_use]
-    pub fn resolve(&self, replicas: i64, rounding: Rounding) -> Option<i64> {
+    pub(crate) fn resolve(&self, replicas: i64, rounding: Rounding) -> Option<i64> {
         match self {
             Self::Count(count) if *count >= 0 => Some(*count),
             Self::Percent(percent) if *percent >= 0 => {
@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for Amount {
             fn visit_u64<E: Error>(self, count: u64) -> Result<Amount, E> {
                 i64::try_from(count)
                     .map(Amount::Count)
-                    .map_err(|_| E::custom(format_args!("{count} is too large a number of pods")))
+                    .map_err(|_| E::custom(format_args!("{count} pods are too many")))
             }
 
             fn visit_str<E>(self, text: &str) -> Result<Amount, E> {

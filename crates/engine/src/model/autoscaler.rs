@@ -1,4 +1,4 @@
-//! What changes a workload's replicas from outside: autoscalers and scales.
+//! Autoscalers and scales, which change a workload's replicas.
 
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Autoscaler {
     /// Name, namespace and the rest.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What it scales, and how far.
+    /// What it scales, and its limits.
     #[serde(deserialize_with = "nullable")]
     pub spec: AutoscalerSpec,
     /// Whether it has itself brought its workload down to 0, and will bring it up again
@@ -28,17 +28,17 @@ pub struct Autoscaler {
     pub scaled_to_zero: bool,
 }
 
-/// What an autoscaler scales, and how far.
+/// What an autoscaler scales, and its limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct AutoscalerSpec {
     /// The workload it scales.
     #[serde(deserialize_with = "nullable")]
     pub scale_target_ref: ScaleTarget,
-    /// The fewest replicas it leaves; 1 where it does not say.
+    /// The minimum of replicas; 1 by default.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub min_replicas: Option<i64>,
-    /// The most replicas it may set.
+    /// The maximum of replicas.
     #[serde(deserialize_with = "nullable")]
     pub max_replicas: i64,
     /// How it scales.
@@ -59,14 +59,14 @@ pub struct ScalingBehavior {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScalingRules {
-    /// `Disabled` where it never does.
+    /// `Disabled` if it never does.
     #[serde(deserialize_with = "nullable")]
     pub select_policy: Text,
 }
 
 impl Autoscaler {
-    /// The most replicas it leaves a workload that asks for `replicas`. At 0 it
-    /// does not scale at all, unless it was itself that scaled to 0, and to its minimum it goes whatever its policies say
+    /// The most replicas it gives a workload that has `replicas`. It does not scale from 0,
+    /// unless it scaled to 0 itself, and it scales to its minimum regardless of its policies
     /// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`).
     #[must_use]
     pub fn most(&self, replicas: i64) -> i64 {
@@ -81,8 +81,8 @@ impl Autoscaler {
         }
     }
 
-    /// The ScaledObject of KEDA that writes the autoscaler, and writes it back where
-    /// somebody changes it (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
+    /// KEDA's ScaledObject that owns the autoscaler, and reverts changes to it
+    /// (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
     #[must_use]
     pub fn scaled_object(&self) -> Option<&Text> {
         let owner = self.metadata.controller.as_deref()?;
@@ -90,7 +90,7 @@ impl Autoscaler {
         is_keda.then_some(&owner.name)
     }
 
-    /// The fewest replicas it leaves a workload that has any.
+    /// The fewest replicas it gives a workload that has any.
     #[must_use]
     pub fn fewest(&self) -> i64 {
         self.spec.min_replicas.unwrap_or(1)
@@ -119,7 +119,7 @@ fn scaled_to_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D:
     Ok(conditions.any(|it| it.r#type == "ScaledToZero" && it.status == "True"))
 }
 
-/// Names the workload that an autoscaler scales.
+/// A reference to the workload that an autoscaler scales.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ScaleTarget {
@@ -135,7 +135,7 @@ pub struct ScaleTarget {
 }
 
 impl ScaleTarget {
-    /// The API group of the kind, without the version; empty for the core.
+    /// The API group of the kind, empty for the core one.
     #[must_use]
     pub fn group(&self) -> &str {
         self.api_version
@@ -144,24 +144,24 @@ impl ScaleTarget {
     }
 }
 
-/// A request to set a workload's replicas (`kubectl scale`, or an autoscaler's
-/// own). The workload's kind is not in it; the request names the resource.
+/// A request to set a workload's replicas, by `kubectl scale` or an autoscaler. It does not
+/// contain the workload's kind, which is in the request's resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scale {
     /// Name and namespace of the workload.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What is asked for.
+    /// The requested replicas.
     #[serde(deserialize_with = "nullable")]
     pub spec: ScaleSpec,
 }
 
-/// What a scale asks for.
+/// The requested replicas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScaleSpec {
-    /// The replicas; the API server leaves a count of 0 out.
+    /// The replicas; the API server omits 0.
     #[serde(deserialize_with = "nullable")]
     pub replicas: i64,
 }

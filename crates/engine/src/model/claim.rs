@@ -17,35 +17,35 @@ pub struct Claim {
     /// Name, namespace and the rest.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What is asked for.
+    /// The requested storage.
     #[serde(deserialize_with = "nullable")]
     pub spec: ClaimSpec,
-    /// What was got.
+    /// The storage it is bound to.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub status: ClaimStatus,
 }
 
-/// What a claim asks for.
+/// The storage that a claim requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClaimSpec {
-    /// The modes asked for.
+    /// The requested modes.
     pub access_modes: AccessModes,
     /// Filesystem or block device.
     pub volume_mode: VolumeMode,
-    /// The size asked for.
+    /// The requested size.
     #[serde(deserialize_with = "nullable")]
     pub resources: ClaimResources,
-    /// The class asked for in the field; see [`Claim::class`].
+    /// The class in the field; see [`Claim::class`].
     #[serde(deserialize_with = "some_name", skip_serializing_if = "is_default")]
     pub storage_class_name: Option<Text>,
-    /// The volume the claim is bound to, or asks for by name; empty: none.
+    /// The volume that the claim is bound to, or requests by name; empty: none.
     #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub volume_name: Text,
-    /// Restricts the volumes the claim can be bound to. An empty one allows all.
+    /// Restricts the volumes that the claim can be bound to; an empty one allows all.
     #[serde(skip_serializing_if = "is_default")]
     pub selector: Option<LabelSelector>,
-    /// Whether the volume is filled from another one or from a snapshot.
+    /// Whether the volume is a copy of another one or of a snapshot.
     #[serde(
         deserialize_with = "present",
         serialize_with = "object_if",
@@ -59,7 +59,7 @@ pub struct ClaimSpec {
         skip_serializing_if = "is_default"
     )]
     pub data_source_ref: bool,
-    /// The VolumeAttributesClass named, whose parameters take the place of the class's; empty:
+    /// The VolumeAttributesClass, whose parameters override those of the storage class; empty:
     /// none.
     #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub volume_attributes_class_name: Text,
@@ -69,7 +69,7 @@ pub struct ClaimSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClaimResources {
-    /// The least that will do.
+    /// The minimum.
     #[serde(deserialize_with = "nullable")]
     pub requests: Capacity,
 }
@@ -83,18 +83,18 @@ pub struct Capacity {
     pub storage: Quantity,
 }
 
-/// What a claim got.
+/// The storage that a claim is bound to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClaimStatus {
-    /// The modes of the volume the claim is bound to; empty while it is not.
+    /// The modes of the volume; empty while the claim is unbound.
     #[serde(skip_serializing_if = "is_default")]
     pub access_modes: AccessModes,
 }
 
 impl Claim {
-    /// The class asked for, by the older annotation or the field; empty asks for
-    /// none, `None` for the default one.
+    /// The requested class, from the older annotation or the field; empty requests none, `None`
+    /// the default one.
     #[must_use]
     pub fn class(&self) -> Option<&str> {
         self.metadata
@@ -103,9 +103,9 @@ impl Claim {
             .or(self.spec.storage_class_name.as_deref())
     }
 
-    /// Whether the volume is filled from another one or from a snapshot.
+    /// Whether the volume is a copy of another one or of a snapshot.
     #[must_use]
-    pub const fn has_data_source(&self) -> bool {
+    pub(crate) const fn has_data_source(&self) -> bool {
         self.spec.data_source || self.spec.data_source_ref
     }
 }

@@ -1,4 +1,4 @@
-//! Reading fields the way Kubernetes does: `null` is the same as absent.
+//! Deserializes fields as Kubernetes does: `null` is the same as absent.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer};
 
 use super::Text;
 
-/// The most characters that the name of an object may have.
+/// The most characters in the name of an object.
 pub(super) const LONGEST_NAME: usize = 253;
 
-/// Reads `T`, or its default where the value is `null`.
+/// Reads `T`, or its default for `null`.
 pub fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -21,12 +21,12 @@ where
     Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Reads whether a value is there at all, without keeping it; `null` is not.
-pub fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+/// Reads only whether there is a value other than `null`.
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
 }
 
-/// Calls `each` with every entry of a list, of which none is kept; `null` has none.
+/// Calls `each` with every entry of a list and keeps none; `null` has no entries.
 pub(super) fn for_each<'de, D, T>(deserializer: D, each: impl FnMut(T)) -> Result<(), D::Error>
 where
     D: Deserializer<'de>,
@@ -72,19 +72,19 @@ where
     deserializer.deserialize_option(Each(each, PhantomData))
 }
 
-/// Reads the name of an object, empty where the value is `null`. What is longer than any name
-/// is cut, and then still no name: it would be told again and again.
+/// Reads the name of an object; empty for `null`. A text that is too long is cut to an invalid
+/// name, as messages repeat names.
 pub fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
     at_most::<D, { LONGEST_NAME + 1 }>(deserializer)
 }
 
-/// The same where it matters whether there is one.
-pub fn some_name<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Text>, D::Error> {
+/// The same, where `null` differs from an empty name.
+pub(crate) fn some_name<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Text>, D::Error> {
     let name = Option::<Borrowed<'_>>::deserialize(d)?;
     Ok(name.map(|Borrowed(name)| first(&name, LONGEST_NAME + 1)))
 }
 
-/// Reads so many bytes of a text, and leaves the others out; empty where the value is `null`.
+/// Reads at most `BYTES` of a text; empty for `null`.
 pub fn at_most<'de, D: Deserializer<'de>, const BYTES: usize>(
     deserializer: D,
 ) -> Result<Text, D::Error> {
@@ -96,7 +96,7 @@ pub fn at_most<'de, D: Deserializer<'de>, const BYTES: usize>(
 #[derive(Deserialize)]
 pub(super) struct Borrowed<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-/// So many bytes of the text, or fewer where a character would be cut.
+/// At most `bytes` of the text, without cutting a character.
 fn first(text: &str, bytes: usize) -> Text {
     let ends = text.char_indices().map(|(at, char)| at + char.len_utf8());
     let end = match text.len() <= bytes {

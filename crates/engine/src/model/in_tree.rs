@@ -1,19 +1,18 @@
-//! The volume types that Kubernetes has itself, and what it does with each.
+//! The in-tree volume types of Kubernetes, and how it treats each.
 //!
 //! Read in Kubernetes v1.36.2:
 //!
-//! * The types that `csi-translation-lib` knows are handed to their CSI drivers
-//!   before anything else happens (`translate.go`, `plugins/*.go`; all seven
-//!   without a way back, `IsMigrationEnabledForPlugin` in
+//! * The types that `csi-translation-lib` translates are handled by their CSI drivers (`translate.go`, `plugins/*.go`; all seven
+//!   unconditionally, `IsMigrationEnabledForPlugin` in
 //!   `pkg/volume/csimigration/plugin_manager.go`). Of the others, `fc`, `iscsi`
 //!   and FlexVolumes have an attacher (`AttachableVolumePlugin` under
 //!   `pkg/volume`), and so had `rbd` (gone since 1.31) and
 //!   `photonPersistentDisk`; the rest never had one.
-//! * Where a pod names such a volume without a claim, the translation *invents*
+//! * If a pod has such a volume inline, without a claim, the translation *invents*
 //!   access modes (`TranslateInTreeInlineVolumeToCSI`): ReadWriteOnce for
 //!   `awsElasticBlockStore`, `azureDisk`, `cinder` and `vsphereVolume`, whatever
 //!   their `readOnly` says; for `gcePersistentDisk` and `portworxVolume` only
-//!   where `readOnly` is not set, else ReadOnlyMany; ReadWriteMany for
+//!   if `readOnly` is not set, else ReadOnlyMany; ReadWriteMany for
 //!   `azureFile`. A type that is not translated has no PersistentVolume, and
 //!   without one `IsMultiAttachAllowed` (`pkg/volume/util/util.go`) says yes.
 //! * The scheduler keeps two pods with the same disk off *one node*
@@ -22,48 +21,48 @@
 //!   unless both pods mount it read-only. It compares volumes that pods name
 //!   themselves, on that node only.
 //!
-//! An EBS volume in a pod is thus worse off than a ReadWriteOnce claim: a second
-//! pod is refused on every other node by the controller and on the same node by
-//! the scheduler, so pod affinity does not help it.
+//! An inline EBS volume is thus more restricted than a ReadWriteOnce claim: the controller
+//! refuses a second pod on every other node and the scheduler refuses it on the same node, so
+//! pod affinity does not help.
 
 use super::access_mode::{AccessMode, AccessModes};
 
-/// A volume type of Kubernetes itself.
+/// An in-tree volume type.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InTreeType {
-    /// The field that carries it in `PersistentVolume.spec` and in a pod's
+    /// Its field in `PersistentVolume.spec` and in a pod's
     /// `volumes`, `awsElasticBlockStore` for example.
     pub field: &'static str,
     /// Its provisioner, `kubernetes.io/aws-ebs` for example, or `pv-source:` and
     /// the field for a type that never had one: its name in the catalog.
     pub provisioner: &'static str,
-    /// Who says whether its volumes are attached.
+    /// Who decides whether its volumes are attached.
     pub attaching: Attaching,
     writable: Inline,
     read_only: Inline,
 }
 
-/// Who says whether the attach-detach controller acts for a volume.
+/// Who decides whether the attach-detach controller attaches a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attaching {
-    /// The CSIDriver of this name: the type is handed to it.
+    /// The CSIDriver with this name, to which the type is translated.
     AsDriver(&'static str),
-    /// It always acts.
+    /// It always does.
     Always,
-    /// It never acts: no second node is ever refused.
+    /// It never does: no second node is ever refused.
     Never,
-    /// It acts if the FlexVolume driver is installed beside the controller and
-    /// says that it attaches; no object shows that.
+    /// It does if the FlexVolume driver is installed next to the controller and supports it,
+    /// which no object shows.
     BySetup,
 }
 
-/// What a volume means that a pod template names itself, without a claim.
+/// The restrictions on an inline volume of a pod template, without a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inline {
-    /// The access modes that Kubernetes gives it on handing it to a CSI driver;
-    /// empty where it does not, and nothing is refused.
+pub(crate) struct Inline {
+    /// The access modes that its translation has; empty if it is not translated, so that
+    /// nothing is refused.
     pub access_modes: AccessModes,
-    /// Whether the scheduler keeps a second pod with it off the same node.
+    /// Whether the scheduler refuses a second pod with it on the same node.
     pub one_pod_a_node: bool,
 }
 
@@ -105,8 +104,8 @@ const fn row(
 
 use Attaching::{Always, AsDriver, BySetup, Never};
 
-/// Every type; a pod's two last columns are for a volume it may write and for
-/// one with `readOnly: true`.
+/// Every type; the last two columns are for an inline volume that is writable and one with
+/// `readOnly: true`.
 #[rustfmt::skip]
 static TYPES: [InTreeType; 21] = [
     row("awsElasticBlockStore", "kubernetes.io/aws-ebs", AsDriver("ebs.csi.aws.com"), Inline::ONE_NODE_AND_POD, Inline::ONE_NODE_AND_POD),
@@ -133,17 +132,11 @@ static TYPES: [InTreeType; 21] = [
 ];
 
 impl InTreeType {
-    /// The type that a field of a PersistentVolume or of a pod's volume stands
-    /// for; `None` for any other field, those of pod-bound volumes included.
+    /// The type with this field in a PersistentVolume or a pod's volume; `None` for any other
+    /// field.
     #[must_use]
-    pub fn of_field(field: &str) -> Option<&'static Self> {
+    pub(crate) fn of_field(field: &str) -> Option<&'static Self> {
         TYPES.iter().find(|each| each.field == field)
-    }
-
-    /// The place in [`Self::all`] of the type that the field of a pod's volume carries.
-    pub(super) fn place_in_pods(field: &str) -> Option<usize> {
-        let counts = |each: &Self| each.field == field && each.counts_in_pods();
-        TYPES.iter().position(counts)
     }
 
     /// Every type.
@@ -152,10 +145,9 @@ impl InTreeType {
         &TYPES
     }
 
-    /// What a volume of this type means in a pod template; `read_only` is its
-    /// `readOnly` field.
+    /// The restrictions on an inline volume of this type; `read_only` is its field `readOnly`.
     #[must_use]
-    pub const fn inline(&self, read_only: bool) -> Inline {
+    pub(crate) const fn inline(&self, read_only: bool) -> Inline {
         if read_only {
             self.read_only
         } else {
@@ -163,22 +155,22 @@ impl InTreeType {
         }
     }
 
-    /// Whether something may be refused to pods that name such a volume.
+    /// Whether pods with such an inline volume may be refused.
     #[must_use]
     pub fn counts_in_pods(&self) -> bool {
         self.writable != Inline::FREE
     }
 
-    /// The access modes by which the attach-detach controller judges a
-    /// PersistentVolume of this type that carries `modes`.
+    /// The access modes that the attach-detach controller sees on a PersistentVolume of this
+    /// type with `modes`.
     ///
-    /// They are the same for every type but `gcePersistentDisk`, whose
-    /// translation leaves ReadOnlyMany only where it stands alone and makes
-    /// ReadWriteOnce of anything else (`csi-translation-lib`, `gce_pd.go`,
+    /// They are the same for every type except `gcePersistentDisk`, whose translation keeps
+    /// ReadOnlyMany only if it is the only mode and replaces anything else by ReadWriteOnce
+    /// (`csi-translation-lib`, `gce_pd.go`,
     /// `backwardCompatibleAccessModes`): such a volume is exclusive even if its
     /// PersistentVolume says ReadWriteMany.
     #[must_use]
-    pub fn effective_modes(&self, modes: AccessModes) -> AccessModes {
+    pub(crate) fn effective_modes(&self, modes: AccessModes) -> AccessModes {
         let read_only_many = AccessModes::of(&[AccessMode::ReadOnlyMany]);
         if self.field != "gcePersistentDisk" || modes.is_empty() || modes == read_only_many {
             modes
@@ -192,7 +184,7 @@ impl InTreeType {
 /// provisioner: the successor for an in-tree name that has one, else the name itself.
 #[must_use]
 pub fn csi_driver_of(provisioner: &str) -> &str {
-    // Every other provisioner leaves at once.
+    // Other provisioners are names of CSI drivers.
     if !provisioner.starts_with("kubernetes.io/") {
         return provisioner;
     }

@@ -1,4 +1,4 @@
-//! The Lease by which a node says that it is alive.
+//! The Lease that a node's kubelet renews while it is alive.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -6,22 +6,22 @@ use serde::Deserialize;
 use super::de::nullable;
 use super::metadata::Metadata;
 
-/// The namespace in which every kubelet keeps a Lease with its node's name
+/// The namespace of the Leases, each with the name of its node
 /// (`NamespaceNodeLease` in `k8s.io/api/core/v1`).
 pub const NODE_LEASES: &str = "kube-node-lease";
 
-/// For how long a kubelet's Lease holds unless it says otherwise
-/// (`nodeLeaseDurationSeconds` of its configuration). It is renewed four times in that.
+/// The default duration of a kubelet's Lease (`nodeLeaseDurationSeconds` in its configuration).
+/// The kubelet renews it four times in that time.
 pub const DURATION_SECONDS: i64 = 40;
 
-/// A Lease: since when it holds, and for how long.
+/// A Lease: when it was renewed, and its duration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Lease {
     /// Name and namespace.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// The rest.
+    /// Its times.
     #[serde(deserialize_with = "nullable")]
     pub spec: LeaseSpec,
 }
@@ -30,23 +30,23 @@ pub struct Lease {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LeaseSpec {
-    /// When it was last renewed, by the clock of whoever did.
+    /// When it was last renewed, by the kubelet's clock.
     pub renew_time: Option<Timestamp>,
-    /// For how many seconds from then on it holds.
+    /// For how many seconds it is valid after that.
     pub lease_duration_seconds: Option<i64>,
 }
 
 impl Lease {
-    /// How long ago it was renewed, seen at `now`: negative where the clocks differ.
-    /// `None` where it never was.
+    /// The time between its renewal and `now`, which is negative if the clocks differ. `None` if
+    /// it was never renewed.
     #[must_use]
     pub fn age(&self, now: Timestamp) -> Option<SignedDuration> {
         Some(now.duration_since(self.spec.renew_time?))
     }
 
-    /// For how long a renewal holds.
+    /// For how long it is valid after a renewal.
     #[must_use]
-    pub fn duration(&self) -> SignedDuration {
+    pub(crate) fn duration(&self) -> SignedDuration {
         let given = self.spec.lease_duration_seconds;
         SignedDuration::from_secs(given.filter(|it| *it > 0).unwrap_or(DURATION_SECONDS))
     }

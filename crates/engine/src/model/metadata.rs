@@ -1,4 +1,4 @@
-//! What is read of an object's metadata.
+//! The metadata of an object.
 
 use jiff::Timestamp;
 use serde::de::Deserializer;
@@ -12,32 +12,32 @@ use super::ser::is_default;
 use super::uid::Uid;
 
 /// The prefix of the project's own annotations and labels.
-pub const PREFIX: &str = "multi-attach-guard.dev/";
+pub(crate) const PREFIX: &str = "multi-attach-guard.dev/";
 
-/// Annotation that makes a class the default one (Kubernetes documentation,
+/// The annotation that makes a class the default one (Kubernetes documentation,
 /// "Change the default StorageClass").
-pub const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+pub(crate) const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
 /// The older name of [`DEFAULT_CLASS`], still honoured by Kubernetes.
-pub const DEFAULT_CLASS_BETA: &str = "storageclass.beta.kubernetes.io/is-default-class";
+pub(crate) const DEFAULT_CLASS_BETA: &str = "storageclass.beta.kubernetes.io/is-default-class";
 
-/// The older way to name a claim's class, still honoured by Kubernetes and
-/// stronger than the field (`GetPersistentVolumeClaimClass` in its source).
-pub const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
+/// The older way to name a claim's class, which Kubernetes still honours and which takes
+/// precedence over the field (`GetPersistentVolumeClaimClass` in its source).
+pub(crate) const CLASS_BETA: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Annotations of a namespace whose labels, as `key=value,…`, every node of its pods must have:
 /// that of the admission plugin `PodNodeSelector`, and OpenShift's.
-pub const NODE_SELECTORS: [&str; 2] = [
+pub(crate) const NODE_SELECTORS: [&str; 2] = [
     "scheduler.alpha.kubernetes.io/node-selector",
     "openshift.io/node-selector",
 ];
 
-/// Finalizers of Nodes whose controllers drain the node, and wait for its volumes to be
-/// detached, before they let the object go (Karpenter's documentation, "Disruption").
-pub const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
+/// Finalizers of Nodes whose controllers drain the node and wait for its volumes to be
+/// detached before they remove the finalizer (Karpenter's documentation, "Disruption").
+pub(crate) const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
 
-/// Whether an object can have that name: a DNS subdomain name (RFC 1123), as Kubernetes
-/// demands of all the kinds that are read here.
+/// Whether an object can have this name: a DNS subdomain name (RFC 1123), as Kubernetes requires
+/// of all kinds here.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -53,40 +53,40 @@ pub fn is_name(name: &str) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Metadata {
-    /// The name; empty where the API server will generate one.
+    /// The name; empty if the API server will generate one.
     #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub name: Text,
-    /// The prefix of a name to be generated.
+    /// The prefix of the generated name.
     #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub generate_name: Text,
     /// The namespace; empty for objects that have none.
     #[serde(deserialize_with = "name", skip_serializing_if = "is_default")]
     pub namespace: Text,
-    /// Which object of that name it is; unknown where nobody has made it yet.
+    /// The uid; unknown if the object does not exist yet.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub uid: Uid,
-    /// When the object was made, as RFC 3339 in UTC with whole seconds, as the API
-    /// server writes it, so that texts compare like times; empty where unknown.
+    /// When the object was created, as RFC 3339 in UTC with whole seconds, as the API server
+    /// writes it, so that texts compare like times; empty if unknown.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub creation_timestamp: Text,
     /// All labels.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub labels: Labels,
-    /// The annotations that mean something here; the others are not kept.
+    /// The annotations that the guard reads; others are skipped.
     #[serde(
         deserialize_with = "relevant_annotations",
         skip_serializing_if = "is_default"
     )]
     pub annotations: Labels,
-    /// Who controls the object, where somebody does. Apart, as few that are kept have one.
+    /// The controller, if there is one. Boxed, as few objects in a snapshot have one.
     #[serde(
         rename = "ownerReferences",
         with = "owner_references",
         skip_serializing_if = "is_default"
     )]
     pub controller: Option<Box<Controller>>,
-    /// Whether somebody drains what the object stands for before it is gone: it has one of
-    /// [`DRAINING`].
+    /// Whether a controller drains the node before the object is gone: it has one of the
+    /// finalizers in [`DRAINING`].
     #[serde(
         rename = "finalizers",
         deserialize_with = "any_that_drains",
@@ -104,7 +104,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The name to show: the real one, or the prefix with `*` for what will be generated.
+    /// The name for messages: the real one, or the prefix with `*` for a generated one.
     #[must_use]
     pub fn shown_name(&self) -> Text {
         if self.name.is_empty() && !self.generate_name.is_empty() {
@@ -117,7 +117,7 @@ impl Metadata {
     }
 }
 
-/// The owner whose controller writes the object.
+/// The owner that controls the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controller {
     /// The owner's API group, `apps` for example, empty for the core one.
@@ -126,11 +126,11 @@ pub struct Controller {
     pub kind: Text,
     /// The owner's name.
     pub name: Text,
-    /// Which object of that name it is.
+    /// The owner's uid.
     pub uid: Uid,
 }
 
-/// Reads annotations, keeping those that mean something here.
+/// Reads the annotations that the guard reads.
 fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
     filtered(deserializer, |key| {
         key.starts_with(PREFIX)
@@ -170,8 +170,7 @@ fn is_rfc_3339(text: &str) -> bool {
     text.len() > 19 && text.bytes().enumerate().all(shape) && text.parse::<Timestamp>().is_ok()
 }
 
-/// Written for the moment at which an object's deletion was asked for: only that
-/// it was is known.
+/// Written for a `deletionTimestamp`, of which only the presence was read.
 const SOME_TIME: &str = "1970-01-01T00:00:00Z";
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -179,7 +178,7 @@ fn some_time<S: Serializer>(_: &bool, serializer: S) -> Result<S::Ok, S::Error> 
     serializer.serialize_str(SOME_TIME)
 }
 
-/// Of the owners, the one whose controller writes the object.
+/// Reads the owner whose controller writes the object.
 mod owner_references {
     use serde::de::Deserializer;
     use serde::ser::Serializer;
@@ -224,7 +223,7 @@ mod owner_references {
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(controller.iter().map(|controller| Owner {
-            // Of the version nothing is kept.
+            // The version was not read.
             api_version: match controller.group.as_str() {
                 "" => "v1".into(),
                 group => format!("{group}/v1").into(),

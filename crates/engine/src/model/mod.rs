@@ -1,8 +1,8 @@
-//! Facts about a cluster and the objects in it, as plain values.
+//! Kubernetes objects as plain values.
 //!
-//! Nothing here knows a client, a clock or a file. Objects are read straight
-//! from bytes into the few fields that decide; what does not decide (images,
-//! managed fields, foreign annotations) is skipped unread.
+//! Objects are deserialized straight into the few fields that verdicts depend on; other fields
+//! (images, managed fields, annotations of other tools) are skipped. Nothing here depends on a
+//! client, a clock or a file.
 
 pub mod access_mode;
 pub mod amount;
@@ -28,6 +28,7 @@ pub mod uid;
 pub mod volume;
 pub mod volume_attachment;
 pub mod workload;
+mod workload_reader;
 
 /// A short string, kept inline up to 24 bytes.
 pub type Text = compact_str::CompactString;

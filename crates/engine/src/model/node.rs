@@ -1,4 +1,4 @@
-//! Nodes, what selects them, and what pods tolerate.
+//! Nodes, node selectors, taints and tolerations.
 
 use std::fmt;
 
@@ -13,71 +13,70 @@ use super::quantity::Quantity;
 use super::selector::Requirement;
 use super::ser::is_default;
 
-/// A node: its labels, the taints that last, and how it is.
+/// A node: its labels, lasting taints and condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Node {
     /// Name and labels.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What keeps pods off.
+    /// Its taints.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub spec: NodeSpec,
-    /// What it has, and how it is.
+    /// Its resources and its condition.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub status: NodeStatus,
 }
 
-/// What keeps pods off a node.
+/// The taints of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WrittenSpec")]
 pub struct NodeSpec {
-    /// Taints that keep pods off, but for those that come and go.
+    /// Lasting taints that keep pods off.
     #[serde(skip_serializing_if = "is_default")]
     pub taints: Box<[Taint]>,
-    /// Whether somebody says with [`OUT_OF_SERVICE`] that the machine is off.
+    /// Whether the node has the taint [`OUT_OF_SERVICE`].
     #[serde(skip)]
     pub out_of_service: bool,
 }
 
-/// What a node has, and how it is.
+/// The resources and the condition of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeStatus {
-    /// What pods may ask for; `None` where it is not known.
+    /// The resources that pods can request; `None` if unknown.
     #[serde(skip_serializing_if = "is_default")]
     pub allocatable: Option<ExtendedResources>,
-    /// The condition `Ready`: `None` where it is `Unknown`, as when nothing has been heard
-    /// of the node for a while, or not there.
+    /// The condition `Ready`: `None` if it is missing or `Unknown`, as when the kubelet has not
+    /// reported for a while.
     #[serde(
         rename = "conditions",
         deserialize_with = "readiness",
         skip_serializing
     )]
     pub ready: Option<bool>,
-    /// The volumes that the attach-detach controller has attached to it, by the names it
-    /// gives them: `kubernetes.io/csi/DRIVER^HANDLE`.
+    /// The volumes that the attach-detach controller has attached to it, by the controller's
+    /// names: `kubernetes.io/csi/DRIVER^HANDLE`.
     #[serde(deserialize_with = "attached", skip_serializing)]
     pub volumes_attached: Box<[Text]>,
 }
 
-/// The taint by which somebody says that a machine is off: the volumes of its pods are
-/// then detached at once, whether or not they are mounted (`TaintNodeOutOfService` in
+/// The taint that declares a machine to be off: the volumes of its pods are then detached at
+/// once, whether or not they are mounted (`TaintNodeOutOfService` in
 /// `k8s.io/api/core/v1`).
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
-/// The taints that are set and lifted, or go with their node, as things come and go:
+/// The taints that are temporary, or disappear with their node:
 ///
 /// * cordons, health, pressure (`staging/src/k8s.io/api/core/v1/well_known_taints.go`),
-/// * a node that its cloud has not made ready yet, or has stopped
+/// * a node that its cloud has not initialized yet, or has stopped
 ///   (`staging/src/k8s.io/cloud-provider/api/well_known_taints.go`),
-/// * a node that an autoscaler has just made, or drains
+/// * a node that an autoscaler has just created, or drains
 ///   (`cluster-autoscaler/utils/taints` of kubernetes/autoscaler, `pkg/apis/v1/taints.go` of
-///   kubernetes-sigs/karpenter, which had another name until its v1). It is then that pods
-///   move,
+///   kubernetes-sigs/karpenter, which had another name until its v1). Pods move at that time,
 /// * a node that Cluster API or the CNI agent of Istio has not made ready yet, or that
 ///   Google's cloud takes away.
-const PASSING_TAINTS: [&str; 17] = [
+const TEMPORARY_TAINTS: [&str; 17] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
     "node.kubernetes.io/unschedulable",
@@ -97,30 +96,29 @@ const PASSING_TAINTS: [&str; 17] = [
     "cloud.google.com/impending-node-termination",
 ];
 
-/// What the names of taints begin with by which the handler of that name drains a node that
-/// its cloud takes away.
+/// The prefix of the taints with which the handler of that name drains a node that its cloud
+/// takes away.
 const TERMINATION: &str = "aws-node-termination-handler/";
 
-/// What the names of taints end with that a node has until an agent of its driver or network
-/// runs there (`ebs.csi.aws.com/agent-not-ready`, `node.cilium.io/agent-not-ready`).
+/// The suffix of taints that a node has until an agent of its driver or network runs there
+/// (`ebs.csi.aws.com/agent-not-ready`, `node.cilium.io/agent-not-ready`).
 const UNTIL_AN_AGENT_RUNS: &str = "/agent-not-ready";
 
-/// Whether the taint of that name comes and goes, so that pods may be on its node at another
-/// time.
-fn passes(taint: &str) -> bool {
-    PASSING_TAINTS.contains(&taint)
+/// Whether the taint is temporary, so that pods can be on its node at other times.
+fn is_temporary(taint: &str) -> bool {
+    TEMPORARY_TAINTS.contains(&taint)
         || taint.ends_with(UNTIL_AN_AGENT_RUNS)
         || taint.starts_with(TERMINATION)
 }
 
-/// The names of resources that only some nodes have, `example.com/gpu` for
-/// example and huge pages of some size, those of which there are none left out.
+/// The names of resources that only some nodes have, `example.com/gpu` or huge pages of some
+/// size for example; those with a quantity of 0 are omitted.
 ///
 /// Source: `IsExtendedResourceName` in `pkg/apis/core/v1/helper`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtendedResources(pub Box<[Text]>);
 
-/// How many there are is not known any more: one of each.
+/// Writes a quantity of 1, as quantities are not kept.
 impl Serialize for ExtendedResources {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|name| (name, "1")))
@@ -172,7 +170,7 @@ impl<'de> Deserialize<'de> for ExtendedResources {
 pub struct Taint {
     /// Its key.
     pub key: Text,
-    /// Its value, empty where there is none.
+    /// Its value; empty if there is none.
     #[serde(
         default,
         deserialize_with = "nullable",
@@ -183,14 +181,14 @@ pub struct Taint {
     pub effect: Text,
 }
 
-/// A toleration, as a pod carries it.
+/// A toleration of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Toleration {
     /// The taint's key; empty with `Exists` tolerates every key.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub key: Text,
-    /// `Equal` (also where empty), `Exists`, `Lt` or `Gt`.
+    /// `Equal` (the default), `Exists`, `Lt` or `Gt`.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub operator: Text,
     /// The taint's value.
@@ -205,9 +203,9 @@ impl Toleration {
     /// Whether the toleration covers `taint`.
     ///
     /// Source: `Toleration.ToleratesTaint` in the Kubernetes API helpers,
-    /// the integer operators of the `TaintTolerationComparisonOperators` feature included.
+    /// including the integer operators of the feature `TaintTolerationComparisonOperators`.
     #[must_use]
-    pub fn tolerates(&self, taint: &Taint) -> bool {
+    pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
         if !self.effect.is_empty() && self.effect != taint.effect {
             return false;
         }
@@ -231,7 +229,7 @@ impl Toleration {
 }
 
 impl Node {
-    /// Whether the node has, as far as it says, every resource of `names`.
+    /// Whether the node has every resource in `names`, or its resources are unknown.
     #[must_use]
     pub fn has(&self, names: &[Text]) -> bool {
         self.status
@@ -240,9 +238,12 @@ impl Node {
             .is_none_or(|has| names.iter().all(|name| has.0.contains(name)))
     }
 
-    /// Whether pods with `tolerations` can be put on the node in spite of its taints.
+    /// Whether pods with `tolerations` can be scheduled to the node despite its taints.
     #[must_use]
-    pub fn admits<'t>(&self, tolerations: &(impl Iterator<Item = &'t Toleration> + Clone)) -> bool {
+    pub(crate) fn admits<'t>(
+        &self,
+        tolerations: &(impl Iterator<Item = &'t Toleration> + Clone),
+    ) -> bool {
         self.spec.taints.iter().all(|taint| {
             let mut tolerations = tolerations.clone();
             tolerations.any(|toleration| toleration.tolerates(taint))
@@ -258,14 +259,14 @@ struct WrittenSpec {
     taints: Vec<Taint>,
 }
 
-/// Keeps the taints that last and keep pods off.
+/// Keeps lasting taints that keep pods off.
 impl From<WrittenSpec> for NodeSpec {
     fn from(WrittenSpec { taints }: WrittenSpec) -> Self {
         let lasts = |taint: &Taint| {
-            matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute") && !passes(&taint.key)
+            matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute") && !is_temporary(&taint.key)
         };
         Self {
-            // Whatever its effect: Kubernetes asks for the key alone.
+            // Whatever its effect: Kubernetes checks only the key.
             out_of_service: taints.iter().any(|taint| taint.key == OUT_OF_SERVICE),
             taints: taints.into_iter().filter(lasts).collect(),
         }
@@ -325,7 +326,7 @@ pub struct NodeSelectorTerm {
         skip_serializing_if = "is_default"
     )]
     pub match_expressions: Box<[Requirement]>,
-    /// Requirements on fields; Kubernetes knows `metadata.name` alone.
+    /// Requirements on fields; Kubernetes supports only `metadata.name`.
     #[serde(
         default,
         deserialize_with = "nullable",
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn passing_taints_are_not_kept() {
+    fn temporary_taints_are_not_kept() {
         let node: Node = serde_json::from_str(
             r#"{"metadata":{"name":"n","labels":{"zone":"a"}},"spec":{"taints":[
                 {"key":"node.kubernetes.io/unschedulable","effect":"NoSchedule"},
@@ -424,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_node_is_is_read() {
+    fn the_condition_of_a_node_is_read() {
         let node: Node = serde_json::from_str(
             r#"{"metadata":{"name":"n"},
                 "spec":{"taints":[{"key":"node.kubernetes.io/out-of-service","effect":"PreferNoSchedule"}]},

@@ -1,4 +1,4 @@
-//! Any object the project knows, read by its kind.
+//! The kinds of object that are read, in one table, and an object of any of them.
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer};
@@ -15,7 +15,7 @@ use super::volume::Volume;
 use super::volume_attachment::VolumeAttachment;
 use super::workload::{Workload, WorkloadKind};
 
-/// A namespace: its labels and the project's own annotations.
+/// A namespace: its labels and the guard's annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, Deserialize)]
 pub struct Namespace {
     /// Name, labels and annotations.
@@ -23,37 +23,110 @@ pub struct Namespace {
     pub metadata: Metadata,
 }
 
-/// The kinds of object that are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ObjectKind {
-    /// Something that makes pods.
-    Workload(WorkloadKind),
-    /// `v1` PersistentVolumeClaim.
-    Claim,
-    /// `v1` PersistentVolume.
-    Volume,
-    /// `storage.k8s.io` StorageClass.
-    StorageClass,
-    /// `storage.k8s.io` CSIDriver.
-    CsiDriver,
-    /// `v1` Node.
-    Node,
-    /// `v1` Namespace.
-    Namespace,
-    /// `autoscaling` HorizontalPodAutoscaler.
-    Autoscaler,
-    /// `autoscaling` Scale.
-    Scale,
-    /// `coordination.k8s.io` Lease.
-    Lease,
-    /// `storage.k8s.io` VolumeAttachment.
-    VolumeAttachment,
-    /// `node.k8s.io` RuntimeClass.
-    RuntimeClass,
+/// What the API says of a kind.
+pub(super) struct KindRow {
+    pub(super) api_version: &'static str,
+    pub(super) name: &'static str,
+    /// The resource's name in paths, permissions and metrics.
+    pub(super) plural: &'static str,
+    pub(super) is_namespaced: bool,
+}
+
+impl KindRow {
+    pub(super) const fn namespaced(
+        api_version: &'static str,
+        name: &'static str,
+        plural: &'static str,
+    ) -> Self {
+        Self {
+            api_version,
+            name,
+            plural,
+            is_namespaced: true,
+        }
+    }
+
+    const fn cluster(api_version: &'static str, name: &'static str, plural: &'static str) -> Self {
+        Self {
+            is_namespaced: false,
+            ..Self::namespaced(api_version, name, plural)
+        }
+    }
+
+    /// The API group, empty for the core one.
+    pub(super) fn group(&self) -> &'static str {
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+    }
+}
+
+/// Declares every kind that is no workload, once: its variant and type, whether its objects
+/// are in namespaces, its `apiVersion`, its name and its plural name.
+macro_rules! kinds {
+    ($($kind:ident: $scope:ident $api_version:literal $name:literal $plural:literal)*) => {
+        /// The kinds of object that are read.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs, reason = "each kind is named like its type")]
+        pub enum ObjectKind {
+            /// A kind whose objects make pods.
+            Workload(WorkloadKind),
+            $($kind,)*
+        }
+
+        impl ObjectKind {
+            const OTHERS: &[Self] = &[$(Self::$kind,)*];
+
+            const fn row(self) -> KindRow {
+                match self {
+                    Self::Workload(kind) => kind.row(),
+                    $(Self::$kind => KindRow::$scope($api_version, $name, $plural),)*
+                }
+            }
+        }
+
+        /// An object, reduced to what decides.
+        // Values are made once and moved into an `Arc`; boxing the large ones would
+        // cost an allocation on the path of every review.
+        #[allow(clippy::large_enum_variant)]
+        #[allow(missing_docs, reason = "each kind is named like its type")]
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Object {
+            /// An object that makes pods.
+            Workload(Workload),
+            $($kind($kind),)*
+        }
+
+        /// Reads an object of this kind straight from the bytes.
+        impl<'de> DeserializeSeed<'de> for ObjectKind {
+            type Value = Object;
+
+            fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Object, D::Error> {
+                Ok(match self {
+                    Self::Workload(kind) => Object::Workload(Workload::read(kind, deserializer)?),
+                    $(Self::$kind => Object::$kind($kind::deserialize(deserializer)?),)*
+                })
+            }
+        }
+    };
+}
+
+kinds! {
+    Claim: namespaced "v1" "PersistentVolumeClaim" "persistentvolumeclaims"
+    Volume: cluster "v1" "PersistentVolume" "persistentvolumes"
+    StorageClass: cluster "storage.k8s.io/v1" "StorageClass" "storageclasses"
+    CsiDriver: cluster "storage.k8s.io/v1" "CSIDriver" "csidrivers"
+    Node: cluster "v1" "Node" "nodes"
+    Namespace: cluster "v1" "Namespace" "namespaces"
+    Autoscaler: namespaced "autoscaling/v2" "HorizontalPodAutoscaler" "horizontalpodautoscalers"
+    Scale: namespaced "autoscaling/v1" "Scale" "scales"
+    Lease: namespaced "coordination.k8s.io/v1" "Lease" "leases"
+    VolumeAttachment: cluster "storage.k8s.io/v1" "VolumeAttachment" "volumeattachments"
+    RuntimeClass: cluster "node.k8s.io/v1" "RuntimeClass" "runtimeclasses"
 }
 
 impl ObjectKind {
-    /// Names an object of the kind that is in a namespace.
+    /// A reference to an object of this kind in a namespace.
     #[must_use]
     pub fn reference(self, namespace: &str, name: &str) -> ObjectRef {
         ObjectRef {
@@ -68,26 +141,10 @@ impl ObjectKind {
     /// kinds that are not read, custom resources of the same name included.
     #[must_use]
     pub fn of(group: &str, kind: &str) -> Option<Self> {
-        Some(match (group, kind) {
-            ("", "PersistentVolumeClaim") => Self::Claim,
-            ("", "PersistentVolume") => Self::Volume,
-            ("", "Node") => Self::Node,
-            ("", "Namespace") => Self::Namespace,
-            ("storage.k8s.io", "StorageClass") => Self::StorageClass,
-            ("storage.k8s.io", "CSIDriver") => Self::CsiDriver,
-            ("autoscaling", "HorizontalPodAutoscaler") => Self::Autoscaler,
-            ("autoscaling", "Scale") => Self::Scale,
-            ("coordination.k8s.io", "Lease") => Self::Lease,
-            ("storage.k8s.io", "VolumeAttachment") => Self::VolumeAttachment,
-            ("node.k8s.io", "RuntimeClass") => Self::RuntimeClass,
-            (group, kind) => {
-                let kind = WorkloadKind::from_name(kind)?;
-                if kind.group() != group {
-                    return None;
-                }
-                Self::Workload(kind)
-            }
-        })
+        let workloads = WorkloadKind::ALL.into_iter().map(Self::Workload);
+        workloads
+            .chain(Self::OTHERS.iter().copied())
+            .find(|it| it.name() == kind && it.group() == group)
     }
 
     /// The kind for the `apiVersion` and `kind` of a manifest.
@@ -100,95 +157,36 @@ impl ObjectKind {
     /// The `apiVersion` of its manifests.
     #[must_use]
     pub const fn api_version(self) -> &'static str {
-        match self {
-            Self::Workload(kind) => kind.api_version(),
-            Self::Claim | Self::Volume | Self::Node | Self::Namespace => "v1",
-            Self::StorageClass | Self::CsiDriver | Self::VolumeAttachment => "storage.k8s.io/v1",
-            Self::Autoscaler => "autoscaling/v2",
-            Self::Scale => "autoscaling/v1",
-            Self::Lease => "coordination.k8s.io/v1",
-            Self::RuntimeClass => "node.k8s.io/v1",
-        }
+        self.row().api_version
+    }
+
+    /// The API group, empty for the core one.
+    #[must_use]
+    pub fn group(self) -> &'static str {
+        self.row().group()
     }
 
     /// The kind's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Workload(kind) => kind.name(),
-            Self::Claim => "PersistentVolumeClaim",
-            Self::Volume => "PersistentVolume",
-            Self::StorageClass => "StorageClass",
-            Self::CsiDriver => "CSIDriver",
-            Self::Node => "Node",
-            Self::Namespace => "Namespace",
-            Self::Autoscaler => "HorizontalPodAutoscaler",
-            Self::Scale => "Scale",
-            Self::Lease => "Lease",
-            Self::VolumeAttachment => "VolumeAttachment",
-            Self::RuntimeClass => "RuntimeClass",
-        }
+        self.row().name
     }
-}
 
-/// Reads an object of the kind it holds, straight from the bytes.
-impl<'de> DeserializeSeed<'de> for ObjectKind {
-    type Value = Object;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Object, D::Error> {
-        Ok(match self {
-            Self::Workload(kind) => Object::Workload(Workload::read(kind, deserializer)?),
-            Self::Claim => Object::Claim(Claim::deserialize(deserializer)?),
-            Self::Volume => Object::Volume(Volume::deserialize(deserializer)?),
-            Self::StorageClass => Object::StorageClass(StorageClass::deserialize(deserializer)?),
-            Self::CsiDriver => Object::CsiDriver(CsiDriver::deserialize(deserializer)?),
-            Self::Node => Object::Node(Node::deserialize(deserializer)?),
-            Self::Namespace => Object::Namespace(Namespace::deserialize(deserializer)?),
-            Self::Autoscaler => Object::Autoscaler(Autoscaler::deserialize(deserializer)?),
-            Self::Scale => Object::Scale(Scale::deserialize(deserializer)?),
-            Self::Lease => Object::Lease(Lease::deserialize(deserializer)?),
-            Self::VolumeAttachment => {
-                Object::VolumeAttachment(VolumeAttachment::deserialize(deserializer)?)
-            }
-            Self::RuntimeClass => Object::RuntimeClass(RuntimeClass::deserialize(deserializer)?),
-        })
+    /// The resource's name in paths, permissions and metrics.
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        self.row().plural
     }
-}
 
-/// An object, reduced to facts.
-// Values are made once and moved into an `Arc`; boxing the large ones would
-// cost an allocation on the path of every review.
-#[allow(clippy::large_enum_variant)]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Object {
-    /// Something that makes pods.
-    Workload(Workload),
-    /// A claim.
-    Claim(Claim),
-    /// A persistent volume.
-    Volume(Volume),
-    /// A storage class.
-    StorageClass(StorageClass),
-    /// A CSI driver.
-    CsiDriver(CsiDriver),
-    /// A node.
-    Node(Node),
-    /// A namespace.
-    Namespace(Namespace),
-    /// An autoscaler.
-    Autoscaler(Autoscaler),
-    /// A request to scale.
-    Scale(Scale),
-    /// A node's sign of life.
-    Lease(Lease),
-    /// A volume at a node.
-    VolumeAttachment(VolumeAttachment),
-    /// How containers are run.
-    RuntimeClass(RuntimeClass),
+    /// Whether objects of this kind are in namespaces.
+    #[must_use]
+    pub const fn is_namespaced(self) -> bool {
+        self.row().is_namespaced
+    }
 }
 
 impl Object {
-    /// The metadata, for the kinds that keep it.
+    /// The metadata; `None` for the kinds that carry no directives for the guard.
     #[must_use]
     pub const fn metadata(&self) -> Option<&Metadata> {
         match self {
@@ -207,7 +205,7 @@ impl Object {
         }
     }
 
-    /// The metadata, to be completed by what a request says beside the object.
+    /// The metadata, to be completed from a request; `None` for kinds that need no completion.
     pub const fn metadata_mut(&mut self) -> Option<&mut Metadata> {
         match self {
             Self::Workload(workload) => Some(&mut workload.metadata),
@@ -226,7 +224,7 @@ impl Object {
     }
 }
 
-/// Names one object, as messages and reports do.
+/// A reference to an object in messages and reports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
@@ -234,7 +232,7 @@ pub struct ObjectRef {
     pub api_version: Text,
     /// `Deployment` for example.
     pub kind: Text,
-    /// The namespace, absent for objects that have none.
+    /// The namespace; absent for objects that have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Text>,
     /// The name.

@@ -1,32 +1,29 @@
-//! What a pod template says about nodes and volumes. Of containers, only what
-//! decides where a pod can be is read: the volumes they mount, host ports,
-//! extended resources and SELinux labels.
+//! Pod templates: what decides on which nodes pods can run and which volumes they use.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::Deserializer;
 
 use super::Text;
 use super::claim::Claim;
 use super::container::{Container, Containers, PodSecurity};
-use super::de::{name, nullable};
+use super::de::{for_each, name, nullable};
 use super::in_tree::InTreeType;
 use super::labels::Labels;
 use super::node::{NodeSelector, Toleration};
 use super::selector::LabelSelector;
 
-/// The label that holds a node's host name.
+/// The label with a node's host name.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// A pod template, reduced to what decides where its pods can be and which
-/// volumes they use.
+/// A pod template, reduced to what decides on which nodes its pods can run and which volumes
+/// they use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodTemplate {
-    /// The labels every pod gets.
+    /// The labels of the pods.
     pub labels: Labels,
-    /// The node the pods are bound to, where one is named.
+    /// The node that the template names, if it does.
     pub node_name: Option<Text>,
     /// Labels a node must have.
     pub node_selector: Labels,
@@ -40,18 +37,17 @@ pub struct PodTemplate {
     pub tolerations: Box<[Toleration]>,
     /// The topology spread constraints, hard and soft.
     pub spread: Box<[TopologySpread]>,
-    /// The volumes that may be attached to a node; the others are not kept.
+    /// The volumes that can be attached to a node; others are not kept.
     pub volumes: Box<[PodVolume]>,
-    /// The claims that are made anew for each pod (generic ephemeral volumes).
+    /// The claims that are created for each pod (generic ephemeral volumes).
     pub ephemeral: Box<[EphemeralClaim]>,
-    /// The resources that only some nodes have (a GPU for example) and the pods
-    /// ask for, in order.
+    /// The resources that the pods request and only some nodes have, a GPU for example, sorted.
     pub extended_resources: Box<[Text]>,
-    /// The RuntimeClass, which may choose nodes and tolerate taints; empty: none.
+    /// The RuntimeClass, which can select nodes and tolerate taints; empty: none.
     pub runtime_class: Text,
-    /// Whether the pods take a port of their node, which then no other of them can have.
+    /// Whether the pods use a port of their node, so that no two of them can share a node.
     pub takes_host_port: bool,
-    /// Whether the pods run to an end (`restartPolicy` Never or OnFailure).
+    /// Whether the pods run to completion (`restartPolicy` Never or OnFailure).
     pub ends: bool,
 }
 
@@ -59,16 +55,16 @@ pub struct PodTemplate {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodAffinityTerm {
-    /// The pods it speaks of; `None` matches no pod, an empty selector every pod.
+    /// The pods that it selects; `None` selects no pod, an empty selector every pod.
     #[serde(default)]
     pub label_selector: Option<LabelSelector>,
-    /// The node label whose equal values make one place.
+    /// The node label whose values are the topology domains.
     #[serde(default, deserialize_with = "nullable")]
     pub topology_key: Text,
-    /// The namespaces it looks in, by name.
+    /// The namespaces of those pods, by name.
     #[serde(default, deserialize_with = "nullable")]
     pub namespaces: Box<[Text]>,
-    /// The namespaces it looks in, by label; `None` adds none, an empty selector all.
+    /// The namespaces of those pods, by label; `None` adds none, an empty selector all.
     #[serde(default)]
     pub namespace_selector: Option<LabelSelector>,
     /// Keys whose values on the incoming pod narrow the selector.
@@ -80,10 +76,9 @@ pub struct PodAffinityTerm {
 }
 
 impl PodAffinityTerm {
-    /// Whether the term looks only at the pod's own namespace, as it does
-    /// where it names none.
+    /// Whether the term selects pods only in the pod's own namespace, as it names no other.
     #[must_use]
-    pub fn own_namespace_only(&self) -> bool {
+    pub(crate) fn own_namespace_only(&self) -> bool {
         self.namespaces.is_empty() && self.namespace_selector.is_none()
     }
 }
@@ -92,20 +87,20 @@ impl PodAffinityTerm {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TopologySpread {
-    /// How much fuller than the emptiest place a place may be, in pods.
+    /// By how many pods a domain may exceed the emptiest domain.
     #[serde(default = "one")]
     pub max_skew: i64,
-    /// The node label whose equal values make one place.
+    /// The node label whose values are the topology domains.
     #[serde(default, deserialize_with = "nullable")]
     pub topology_key: Text,
-    /// `true` for `DoNotSchedule`, which is what absence means too.
+    /// `true` for `DoNotSchedule`, which is the default.
     #[serde(
         default = "hard",
         rename = "whenUnsatisfiable",
         deserialize_with = "do_not_schedule"
     )]
     pub hard: bool,
-    /// With fewer places than this, the emptiest counts as one without pods.
+    /// With fewer domains than this, the emptiest counts as empty.
     #[serde(default)]
     pub min_domains: Option<i64>,
     /// The pods that are counted; `None` counts none.
@@ -114,12 +109,12 @@ pub struct TopologySpread {
     /// Keys whose values on the incoming pod narrow the selector.
     #[serde(default, deserialize_with = "nullable")]
     pub match_label_keys: Box<[Text]>,
-    /// Whether nodes count that the pod's selector and affinity do not choose:
-    /// `true` for `Ignore`; absence means `Honor`.
+    /// Whether nodes count that the pod's selector and affinity exclude: `true` for `Ignore`; the
+    /// default is `Honor`.
     #[serde(default, rename = "nodeAffinityPolicy", deserialize_with = "ignored")]
     pub ignores_affinity: bool,
-    /// Whether nodes count whose taints the pod does not tolerate: `true` for
-    /// `Ignore`, which is what absence means too.
+    /// Whether nodes count whose taints the pod does not tolerate: `true` for `Ignore`, which is
+    /// the default.
     #[serde(
         default = "ignores",
         rename = "nodeTaintsPolicy",
@@ -155,32 +150,31 @@ fn do_not_schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
 /// One volume of a pod template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodVolume {
-    /// Its place in `spec.volumes`.
+    /// Its index in `spec.volumes`.
     pub index: usize,
     /// Its name in the pod.
     pub name: Text,
-    /// Where it comes from.
+    /// Its source.
     pub source: PodVolumeSource,
-    /// Whether a container mounts or maps it. The kubelet neither waits for nor mounts a
-    /// volume that none does (`desired_state_of_world_populator.go`).
+    /// Whether a container mounts or maps it. The kubelet neither waits for nor mounts other
+    /// volumes (`desired_state_of_world_populator.go`).
     pub mounted: bool,
-    /// The SELinux label with which the containers that mount it use its files; empty where
-    /// it is not known or not one.
+    /// The SELinux label with which the containers that mount it use its files; empty if it is
+    /// unknown or they differ.
     pub selinux_label: Text,
 }
 
-/// A claim that each pod gets and takes with it.
+/// A claim that is created and deleted with each pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EphemeralClaim {
-    /// The place of its volume in `spec.volumes`.
+    /// The index of its volume in `spec.volumes`.
     pub index: usize,
-    /// The claim, with the volume's name in the pod for a name.
+    /// The claim, with the volume's name in the pod as its name.
     pub claim: Claim,
 }
 
-/// Where a pod's volume comes from. Only sources that can hold a node are kept:
-/// generic ephemeral volumes, `emptyDir`, config maps and the like are made
-/// anew for each pod and are left out.
+/// The source of a pod's volume. Only sources that can tie a pod to a node are kept: generic
+/// ephemeral volumes, `emptyDir`, config maps and the like are created for each pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodVolumeSource {
     /// A claim in the pod's own namespace.
@@ -192,7 +186,7 @@ pub enum PodVolumeSource {
     Inline {
         /// The type.
         in_tree: &'static InTreeType,
-        /// Whether the source asks for a read-only volume.
+        /// Whether the volume is read-only.
         read_only: bool,
     },
 }
@@ -220,7 +214,7 @@ impl<'de> Deserialize<'de> for PodTemplate {
     }
 }
 
-/// A pod's specification as it stands in the template or in a pod of its own.
+/// The spec of a pod or of a pod template.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct PodSpec {
@@ -250,7 +244,7 @@ pub(super) struct PodSpec {
     security_context: PodSecurity,
 }
 
-/// Reads tolerations, of those that are equal the first.
+/// Reads tolerations, the first of those that are equal.
 fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleration]>, D::Error> {
     let all: Vec<Toleration> = nullable(deserializer)?;
     let mut known = HashSet::new();
@@ -263,7 +257,7 @@ fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleratio
 }
 
 impl PodSpec {
-    /// The template these fields and `labels` make.
+    /// The template with these fields and `labels`.
     pub(super) fn with_labels(mut self, labels: Labels) -> PodTemplate {
         let containers = Containers {
             main: &self.containers,
@@ -326,135 +320,122 @@ struct Volumes {
 
 impl<'de> Deserialize<'de> for Volumes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct List;
-
-        impl<'de> Visitor<'de> for List {
-            type Value = Volumes;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of volumes")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Volumes, A::Error> {
-                let mut volumes = Volumes::default();
-                let mut index = 0;
-                while let Some(entry) = seq.next_element::<VolumeEntry>()? {
-                    if let Some(mut claim) = entry.ephemeral {
-                        claim.metadata.name.clone_from(&entry.name);
-                        volumes.ephemeral.push(EphemeralClaim {
-                            index,
-                            claim: *claim,
-                        });
-                    }
-                    if let Some(source) = entry.source {
-                        volumes.kept.push(PodVolume {
-                            index,
-                            name: entry.name,
-                            source,
-                            mounted: true,
-                            selinux_label: Text::default(),
-                        });
-                    }
-                    index += 1;
-                }
-                Ok(volumes)
-            }
-        }
-
-        deserializer.deserialize_seq(List)
+        let mut volumes = Self::default();
+        let mut index = 0;
+        for_each(deserializer, |entry: VolumeEntry| {
+            volumes.push(index, entry);
+            index += 1;
+        })?;
+        Ok(volumes)
     }
 }
 
-#[derive(Default)]
-struct VolumeEntry {
-    name: Text,
-    source: Option<PodVolumeSource>,
-    /// Boxed, as few have one, and each entry counts with its size.
-    ephemeral: Option<Box<Claim>>,
+impl Volumes {
+    fn push(&mut self, index: usize, mut entry: VolumeEntry) {
+        let ephemeral = entry.ephemeral.take();
+        if let Some(mut claim) = ephemeral.and_then(|it| it.volume_claim_template) {
+            claim.metadata.name.clone_from(&entry.name);
+            let claim = *claim;
+            self.ephemeral.push(EphemeralClaim { index, claim });
+        }
+        if let Some(source) = entry.source() {
+            self.kept.push(PodVolume {
+                index,
+                name: entry.name,
+                source,
+                mounted: true,
+                selinux_label: Text::default(),
+            });
+        }
+    }
 }
 
-impl<'de> Deserialize<'de> for VolumeEntry {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entry;
+/// A volume as it is written: its name and one of the sources.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "a volume")]
+struct VolumeEntry {
+    name: Text,
+    persistent_volume_claim: Option<ClaimSource>,
+    ephemeral: Option<EphemeralSource>,
+    // The in-tree types for which `InTreeType::counts_in_pods` holds.
+    aws_elastic_block_store: Option<InlineSource>,
+    azure_disk: Option<InlineSource>,
+    cinder: Option<InlineSource>,
+    gce_persistent_disk: Option<InlineSource>,
+    iscsi: Option<InlineSource>,
+    portworx_volume: Option<InlineSource>,
+    rbd: Option<InlineSource>,
+    vsphere_volume: Option<InlineSource>,
+}
 
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct ClaimSource {
-            #[serde(default, deserialize_with = "name")]
-            claim_name: Text,
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ClaimSource {
+    #[serde(deserialize_with = "name")]
+    claim_name: Text,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct EphemeralSource {
+    /// Boxed, as few volumes have one, and each entry counts with its size.
+    volume_claim_template: Option<Box<Claim>>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct InlineSource {
+    #[serde(deserialize_with = "nullable")]
+    read_only: bool,
+}
+
+impl VolumeEntry {
+    fn source(&self) -> Option<PodVolumeSource> {
+        if let Some(claim) = &self.persistent_volume_claim {
+            let name = claim.claim_name.clone();
+            return Some(PodVolumeSource::Claim { name });
         }
+        let inline = [
+            ("awsElasticBlockStore", self.aws_elastic_block_store),
+            ("azureDisk", self.azure_disk),
+            ("cinder", self.cinder),
+            ("gcePersistentDisk", self.gce_persistent_disk),
+            ("iscsi", self.iscsi),
+            ("portworxVolume", self.portworx_volume),
+            ("rbd", self.rbd),
+            ("vsphereVolume", self.vsphere_volume),
+        ];
+        inline.into_iter().find_map(|(field, source)| {
+            Some(PodVolumeSource::Inline {
+                read_only: source?.read_only,
+                in_tree: InTreeType::of_field(field)?,
+            })
+        })
+    }
+}
 
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Ephemeral {
-            volume_claim_template: Option<Claim>,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_in_tree_type_that_counts_in_pods_is_read() {
+        for in_tree in InTreeType::all() {
+            let text = format!(
+                r#"[{{"name":"v","{}":{{"readOnly":true}}}}]"#,
+                in_tree.field
+            );
+            let volumes: Volumes = serde_json::from_str(&text).unwrap();
+            let source = volumes.kept.into_iter().next().map(|it| it.source);
+            let expected = PodVolumeSource::Inline {
+                in_tree,
+                read_only: true,
+            };
+            assert_eq!(
+                source,
+                in_tree.counts_in_pods().then_some(expected),
+                "{text}"
+            );
         }
-
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct InlineSource {
-            #[serde(default, deserialize_with = "nullable")]
-            read_only: bool,
-        }
-
-        impl<'de> Visitor<'de> for Entry {
-            type Value = VolumeEntry;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a volume")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VolumeEntry, A::Error> {
-                let mut entry = VolumeEntry::default();
-                let mut seen = 0_u32;
-                while let Some(key) = map.next_key::<Text>()? {
-                    let place = match key.as_str() {
-                        "name" => 0,
-                        "persistentVolumeClaim" => 1,
-                        "ephemeral" => 2,
-                        field => match InTreeType::place_in_pods(field) {
-                            Some(place) => 3 + place,
-                            None => {
-                                map.next_value::<IgnoredAny>()?;
-                                continue;
-                            }
-                        },
-                    };
-                    // As in the readers that serde derives.
-                    if seen & (1 << place) != 0 {
-                        return Err(A::Error::custom(format_args!("duplicate field `{key}`")));
-                    }
-                    seen |= 1 << place;
-                    match place {
-                        0 => entry.name = map.next_value()?,
-                        1 => {
-                            if let Some(claim) = map.next_value::<Option<ClaimSource>>()? {
-                                entry.source = Some(PodVolumeSource::Claim {
-                                    name: claim.claim_name,
-                                });
-                            }
-                        }
-                        2 => {
-                            let ephemeral: Option<Ephemeral> = map.next_value()?;
-                            entry.ephemeral = ephemeral
-                                .and_then(|it| it.volume_claim_template)
-                                .map(Box::new);
-                        }
-                        place => {
-                            let in_tree = &InTreeType::all()[place - 3];
-                            if let Some(inline) = map.next_value::<Option<InlineSource>>()? {
-                                entry.source = Some(PodVolumeSource::Inline {
-                                    in_tree,
-                                    read_only: inline.read_only,
-                                });
-                            }
-                        }
-                    }
-                }
-                Ok(entry)
-            }
-        }
-
-        deserializer.deserialize_map(Entry)
     }
 }

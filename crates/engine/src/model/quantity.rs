@@ -1,12 +1,11 @@
-//! Sizes as Kubernetes writes them.
+//! Quantities, in the notation of Kubernetes.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// A size in bytes, rounded up; text that is no quantity reads as 0 and is left
-/// to the API server to refuse.
+/// A size in bytes, rounded up. Invalid text reads as 0, as the API server rejects it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quantity(pub u128);
 

@@ -1,34 +1,35 @@
-//! The selectors that choose by labels.
+//! Label selectors.
 
-use serde::de::{Deserialize, Deserializer};
+use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::de::nullable;
 use super::labels::Labels;
 use super::ser::is_default;
 
-/// How a requirement compares a label with its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+/// The operator of a requirement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "Text")]
 pub enum Operator {
     /// The label has one of the values.
     In,
     /// The label is missing or has none of the values.
     NotIn,
-    /// The label is there.
+    /// The label exists.
     Exists,
     /// The label is missing.
     DoesNotExist,
-    /// The label is an integer greater than the one value (nodes only).
+    /// The label is an integer greater than the only value (nodes only).
     Gt,
-    /// The label is an integer less than the one value (nodes only).
+    /// The label is an integer less than the only value (nodes only).
     Lt,
-    /// A word Kubernetes does not know; it matches nothing.
+    /// An unknown operator, which matches nothing.
     Unknown,
 }
 
-impl<'de> Deserialize<'de> for Operator {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match Text::deserialize(deserializer)?.as_str() {
+impl From<Text> for Operator {
+    fn from(text: Text) -> Self {
+        match text.as_str() {
             "In" => Self::In,
             "NotIn" => Self::NotIn,
             "Exists" => Self::Exists,
@@ -36,18 +37,18 @@ impl<'de> Deserialize<'de> for Operator {
             "Gt" => Self::Gt,
             "Lt" => Self::Lt,
             _ => Self::Unknown,
-        })
+        }
     }
 }
 
 /// One requirement on one label.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requirement {
     /// The label's key.
     pub key: Text,
-    /// How the label is compared.
+    /// The operator.
     pub operator: Operator,
-    /// What it is compared with.
+    /// The values that the label is compared with.
     #[serde(
         default,
         deserialize_with = "nullable",
@@ -59,7 +60,7 @@ pub struct Requirement {
 impl Requirement {
     /// Whether a label with this value (`None`: missing) satisfies the requirement.
     #[must_use]
-    pub fn accepts(&self, value: Option<&str>) -> bool {
+    pub(crate) fn accepts(&self, value: Option<&str>) -> bool {
         let listed = |value: &str| self.values.iter().any(|candidate| candidate == value);
         match (self.operator, value) {
             (Operator::In, Some(value)) => listed(value),
@@ -80,12 +81,12 @@ impl Requirement {
     }
 }
 
-/// A selector over labels. An empty one matches everything; where Kubernetes
-/// takes an absent selector for "nothing", it is an `Option` that is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+/// A label selector. An empty one matches everything; where an absent one matches nothing, it is
+/// an `Option`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
-    /// Labels that must be there as written.
+    /// Labels that must have these values.
     #[serde(
         default,
         deserialize_with = "nullable",

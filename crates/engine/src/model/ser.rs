@@ -1,13 +1,13 @@
-//! Writing fields so that reading them finds the same again.
+//! Serializes fields so that deserializing them gives the same value.
 
 use serde::ser::{SerializeMap, Serializer};
 
-/// Whether a field need not be written: reading takes its absence for this.
+/// Whether a field can be omitted, because its absence means the same.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Writes an empty object in place of one of which only that it is there is known.
+/// Writes an empty object for one of which only the presence was read.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 pub(super) fn object_if<S: Serializer>(_: &bool, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_map(Some(0))?.end()

@@ -6,7 +6,7 @@ use super::Text;
 use super::de::nullable;
 use super::labels::Labels;
 
-/// The annotation of the class that snapshots without one get (external-snapshotter,
+/// The annotation of the default class (external-snapshotter,
 /// `IsDefaultSnapshotClassAnnotation`).
 const DEFAULT: &str = "snapshot.storage.kubernetes.io/is-default-class";
 
@@ -15,7 +15,7 @@ const DEFAULT: &str = "snapshot.storage.kubernetes.io/is-default-class";
 #[serde(default)]
 pub struct SnapshotClass {
     metadata: Metadata,
-    /// The driver that makes its snapshots.
+    /// The driver that creates the snapshots.
     #[serde(deserialize_with = "nullable")]
     pub driver: Text,
 }
@@ -35,7 +35,7 @@ impl SnapshotClass {
         &self.metadata.name
     }
 
-    /// Whether snapshots that name no class get this one.
+    /// Whether it is the default class.
     #[must_use]
     pub fn is_default(&self) -> bool {
         self.metadata.annotations.get(DEFAULT) == Some("true")

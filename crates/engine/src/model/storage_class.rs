@@ -14,54 +14,53 @@ use super::ser::is_default;
 /// documentation, "Storage Classes", "Local").
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
-/// The parameter in which classes of Huawei's cloud name the CSI driver, as all of them have one
-/// provisioner (Cloud Container Engine documentation, "StorageClass"). The
-/// external-provisioner of other drivers refuses it.
+/// The parameter in which classes on Huawei Cloud name the CSI driver, as all of them have the
+/// same provisioner (Cloud Container Engine documentation, "StorageClass"). The
+/// external-provisioner of other drivers rejects it.
 const DRIVER: &str = "csi.storage.k8s.io/csi-driver-name";
 
 /// A storage class.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct StorageClass {
-    /// Name, annotations and when it was made.
+    /// Name, annotations and creation time.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// Who makes the volumes.
+    /// The provisioner of the volumes.
     #[serde(deserialize_with = "nullable")]
     pub provisioner: Text,
-    /// What the provisioner is told.
+    /// The provisioner's parameters.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub parameters: Labels,
-    /// When claims are bound: `WaitForFirstConsumer`, or at once.
+    /// When claims are bound: `WaitForFirstConsumer`, or immediately.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub volume_binding_mode: Text,
-    /// Alternatives, of which a volume is limited to one.
+    /// The topologies that volumes are limited to.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub allowed_topologies: Box<[TopologyTerm]>,
 }
 
-/// Where volumes may be: all expressions must hold.
+/// A topology: all expressions must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct TopologyTerm {
-    /// What the nodes' labels must be.
+    /// The required node labels.
     #[serde(deserialize_with = "nullable")]
     pub match_label_expressions: Box<[TopologyExpression]>,
 }
 
-/// Values of which a label must have one.
+/// A label and its allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopologyExpression {
     /// The label.
     pub key: Text,
-    /// Its possible values.
+    /// Its allowed values.
     #[serde(default, deserialize_with = "nullable")]
     pub values: Box<[Text]>,
 }
 
 impl StorageClass {
-    /// Who serves the volumes: the CSI driver that the class names beside its provisioner,
-    /// or else the provisioner.
+    /// The driver of the volumes: the CSI driver in the parameters, or else the provisioner.
     #[must_use]
     pub fn driver(&self) -> &str {
         self.parameters
@@ -70,22 +69,22 @@ impl StorageClass {
             .unwrap_or(&self.provisioner)
     }
 
-    /// Whether claims are bound only when a pod that uses them is placed.
+    /// Whether claims are bound only when a pod that uses them is scheduled.
     #[must_use]
     pub fn binds_late(&self) -> bool {
         self.volume_binding_mode == "WaitForFirstConsumer"
     }
 
-    /// Whether claims that name no class may get this one.
+    /// Whether it is a default class.
     #[must_use]
     pub fn is_default(&self) -> bool {
         let yes = |key| self.metadata.annotations.get(key) == Some("true");
         yes(DEFAULT_CLASS) || yes(DEFAULT_CLASS_BETA)
     }
 
-    /// The nodes the class's volumes are limited to; `None`: no limit.
+    /// The nodes that the volumes are limited to; `None`: all.
     #[must_use]
-    pub fn allowed_nodes(&self) -> Option<NodeSelector> {
+    pub(crate) fn allowed_nodes(&self) -> Option<NodeSelector> {
         let terms: Box<[NodeSelectorTerm]> = self
             .allowed_topologies
             .iter()
@@ -109,23 +108,23 @@ impl StorageClass {
     }
 }
 
-/// What a cluster says of a CSI driver.
+/// A CSIDriver.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CsiDriver {
     /// The driver's name.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What it says of itself.
+    /// The driver's properties.
     #[serde(deserialize_with = "nullable")]
     pub spec: CsiDriverSpec,
 }
 
-/// What a CSI driver says of itself.
+/// The properties of a CSI driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CsiDriverSpec {
-    /// Whether the attach-detach controller acts for it; see [`CsiDriver::is_attached`].
+    /// Whether the attach-detach controller attaches its volumes; see [`CsiDriver::is_attached`].
     #[serde(skip_serializing_if = "is_default")]
     pub attach_required: Option<bool>,
     /// Whether its volumes may be mounted with an SELinux label (`-o context`), which all
@@ -139,8 +138,8 @@ pub struct CsiDriverSpec {
 }
 
 impl CsiDriver {
-    /// Whether the attach-detach controller acts for the driver; where nothing is
-    /// said it does (Kubernetes API, `CSIDriverSpec.attachRequired`).
+    /// Whether the attach-detach controller attaches the driver's volumes, as it does by default
+    /// (Kubernetes API, `CSIDriverSpec.attachRequired`).
     #[must_use]
     pub fn is_attached(&self) -> bool {
         self.spec.attach_required.unwrap_or(true)

@@ -1,4 +1,4 @@
-//! How a workload replaces its pods, and how many it may miss or add meanwhile.
+//! Update strategies, and how many pods a rolling update may add or remove.
 
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -11,22 +11,22 @@ use super::amount::{Amount, Rounding};
 pub enum Strategy {
     /// New pods are started while old ones still run.
     RollingUpdate {
-        /// Pods above the wanted number; `None` means the default, 25 %.
+        /// Pods above the desired number; `None`: the default, 25 %.
         max_surge: Option<Amount>,
-        /// Pods below the wanted number; `None` means the default, 25 %.
+        /// Pods below the desired number; `None`: the default, 25 %.
         max_unavailable: Option<Amount>,
     },
     /// Old pods are stopped before new ones are started.
     Recreate {
-        /// Whether a `rollingUpdate` block was left beside it, which the API server refuses.
+        /// Whether there is a leftover `rollingUpdate` block, which the API server rejects.
         leftover: bool,
     },
-    /// Any other word: `OnDelete` of a DaemonSet or StatefulSet, or one that the API
-    /// server refuses.
+    /// Any other strategy: `OnDelete` of a DaemonSet or StatefulSet, or one that the API server
+    /// rejects.
     Other(Text),
 }
 
-/// So many pods above and below the wanted number during a rollout.
+/// How many pods a rollout may have above and below the desired number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Pods above.
@@ -36,10 +36,10 @@ pub struct Room {
 }
 
 impl Strategy {
-    /// The same with the defaults of a DaemonSet or StatefulSet: no surge, one pod
-    /// unavailable. A StatefulSet's `partition` only puts off what comes of it.
+    /// The same with the defaults of a DaemonSet or StatefulSet: no surge, one pod unavailable. A
+    /// StatefulSet's `partition` only delays the consequences.
     #[must_use]
-    pub fn one_by_one(self) -> Self {
+    pub(crate) fn one_by_one(self) -> Self {
         match self {
             Self::RollingUpdate {
                 max_surge,
@@ -58,11 +58,11 @@ impl Strategy {
         matches!(self, Self::Recreate { .. })
     }
 
-    /// What a rolling update may do with `replicas` pods; `None` where there is
-    /// no rolling update, or one that the API server refuses.
+    /// How many pods a rolling update of `replicas` pods may add and remove; `None` if there is no
+    /// rolling update, or one that the API server rejects.
     ///
     /// Source: `ResolveFenceposts` in the Deployment controller's `deployment_util.go`:
-    /// surge rounds up, unavailable down, and if both come to 0, unavailable is 1.
+    /// surge rounds up, unavailable down, and if both are 0, unavailable is 1.
     #[must_use]
     pub fn room(&self, replicas: i64) -> Option<Room> {
         let Self::RollingUpdate {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_are_seen_only_where_there_is_one() {
+    fn a_leftover_is_recognized() {
         let leftover = |text| {
             serde_json::from_str::<Strategy>(text).unwrap() == Strategy::Recreate { leftover: true }
         };

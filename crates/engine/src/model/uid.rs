@@ -1,51 +1,49 @@
-//! The identity of an object, which outlives no deletion.
+//! The identity of an object: another object with the same name has another uid.
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
-/// An object's uid, a UUID as the API server makes them; any other text counts as
-/// unknown.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Uid([u8; Self::BYTES]);
+use super::Text;
+
+/// An object's uid, a UUID as the API server generates them. Any other text counts as
+/// unknown, which is the default.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Text")]
+pub struct Uid(u128);
 
 impl Uid {
-    const BYTES: usize = 16;
-
-    /// Whether both are known, and of two objects.
+    /// Whether both are known and differ.
     #[must_use]
-    pub fn contradicts(self, other: Self) -> bool {
+    pub(crate) fn contradicts(self, other: Self) -> bool {
         let unknown = Self::default();
         self != other && self != unknown && other != unknown
     }
+}
 
-    fn parse(text: &str) -> Option<Self> {
-        let mut bytes = [0; Self::BYTES];
-        let mut digits = text.bytes().filter(|byte| *byte != b'-');
-        let mut digit = || char::from(digits.next()?).to_digit(16);
-        for byte in &mut bytes {
-            *byte = u8::try_from(digit()? << 4 | digit()?).ok()?;
+impl From<Text> for Uid {
+    fn from(text: Text) -> Self {
+        const DIGITS: usize = 32;
+        const HYPHENS: usize = 4;
+        if text.len() != DIGITS + HYPHENS {
+            return Self::default();
         }
-        digit().is_none().then_some(Self(bytes))
+        let digits = text.replace('-', "");
+        let number = u128::from_str_radix(&digits, 16);
+        let is_uuid = digits.len() == DIGITS && !digits.starts_with('+');
+        Self(number.ok().filter(|_| is_uuid).unwrap_or_default())
     }
 }
 
-/// `0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11`, or nothing where it is unknown.
+/// `0b6d9a4e-3a5c-4b8e-9a43-6f1f0e6c2d11`, or nothing if it is unknown.
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Self::default() {
             return Ok(());
         }
-        for (at, byte) in self.0.iter().enumerate() {
-            let hyphen = if matches!(at, 4 | 6 | 8 | 10) {
-                "-"
-            } else {
-                ""
-            };
-            write!(f, "{hyphen}{byte:02x}")?;
-        }
-        Ok(())
+        let digits = format!("{:032x}", self.0);
+        let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
+        write!(f, "{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..])
     }
 }
 
@@ -58,26 +56,6 @@ impl fmt::Debug for Uid {
 impl Serialize for Uid {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Uid {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-
-        impl Visitor<'_> for Text {
-            type Value = Uid;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a uid")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Uid, E> {
-                Ok(Uid::parse(text).unwrap_or_default())
-            }
-        }
-
-        deserializer.deserialize_str(Text)
     }
 }
 

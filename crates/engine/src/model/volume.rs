@@ -1,9 +1,8 @@
 //! Persistent volumes.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
@@ -24,28 +23,28 @@ pub struct Volume {
     /// Name and labels.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What it is.
+    /// Its properties.
     #[serde(deserialize_with = "nullable")]
     pub spec: VolumeSpec,
-    /// What became of it.
+    /// Its status.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "is_default")]
     pub status: VolumeStatus,
 }
 
-/// What became of a persistent volume.
+/// The status of a persistent volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VolumeStatus {
-    /// Where it is in its life, `Available` for example.
+    /// Its phase, `Available` for example.
     #[serde(deserialize_with = "nullable")]
     pub phase: Text,
 }
 
 impl Volume {
-    /// Whether it takes no claim any more: it is being deleted, or was left by
-    /// the claim it had, or could not be cleaned up.
+    /// Whether no claim can be bound to it any more: it is being deleted, its claim was deleted,
+    /// or it could not be reclaimed.
     #[must_use]
-    pub fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         let phase = self.status.phase.as_str();
         self.metadata.deleting || matches!(phase, "Released" | "Failed")
     }
@@ -56,7 +55,7 @@ impl Volume {
         self.spec.claim_ref.as_ref().filter(|_| !self.is_spent())
     }
 
-    /// Whether its modes let several nodes have it at a time.
+    /// Whether its access modes allow several nodes at a time.
     #[must_use]
     pub fn is_for_many_nodes(&self) -> bool {
         let shared = [AccessMode::ReadWriteMany, AccessMode::ReadOnlyMany];
@@ -76,11 +75,11 @@ impl Volume {
             && self.spec.handle == other.spec.handle
     }
 
-    /// Whether that claim is its own, and no namesake that was there before or will be
-    /// (`IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`). It
-    /// is before the claim says so too: the volume is the first of the two to be bound.
+    /// Whether it is bound to this claim, not to another one with the same name
+    /// (`IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`). The volume is
+    /// bound before the claim is.
     #[must_use]
-    pub fn is_claimed_by(&self, claim: &Metadata) -> bool {
+    pub(crate) fn is_claimed_by(&self, claim: &Metadata) -> bool {
         let Some(named) = self.claimed_by() else {
             return false;
         };
@@ -92,8 +91,7 @@ impl Volume {
         is_same && named.namespace == claim.namespace && named.name == claim.name
     }
 
-    /// Its class; empty: none. The older way to name it, by annotation, is the
-    /// stronger one (`GetPersistentVolumeClass` in the Kubernetes source).
+    /// Its class; empty: none. The older annotation takes precedence (`GetPersistentVolumeClass` in the Kubernetes source).
     #[must_use]
     pub fn class(&self) -> &str {
         let annotated = self.metadata.annotations.get(CLASS_BETA);
@@ -101,11 +99,12 @@ impl Volume {
     }
 }
 
-/// What a persistent volume is. Read and written by hand, as its source is a
-/// field among the others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The properties of a persistent volume. Serialized by hand, as its source is a field among the
+/// others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "WrittenSpec")]
 pub struct VolumeSpec {
-    /// How it may be mounted.
+    /// Its access modes.
     pub access_modes: AccessModes,
     /// Filesystem or block device.
     pub volume_mode: VolumeMode,
@@ -113,17 +112,17 @@ pub struct VolumeSpec {
     pub capacity: Capacity,
     /// Its class; empty: none.
     pub storage_class_name: Text,
-    /// What stores the data.
+    /// Its source.
     pub source: VolumeSource,
-    /// What the CSI driver calls it; empty where no CSI driver serves it.
+    /// The CSI driver's name for it; empty if no CSI driver serves it.
     pub handle: Text,
-    /// The nodes from which it can be reached; `None`: all.
+    /// The nodes that can attach it; `None`: all.
     pub node_affinity: Option<NodeSelector>,
-    /// The claim it belongs to.
+    /// The claim that it is bound to, or reserved for.
     pub claim_ref: Option<ClaimRef>,
 }
 
-/// Names a claim.
+/// A reference to a claim.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClaimRef {
@@ -136,21 +135,21 @@ pub struct ClaimRef {
     pub uid: Uid,
 }
 
-/// What a persistent volume is made of.
+/// The source of a persistent volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VolumeSource {
     /// A volume of the named CSI driver.
     Csi(Text),
     /// A volume of an in-tree type.
     InTree(&'static InTreeType),
-    /// A type unknown here.
+    /// An unknown type.
     #[default]
     Unknown,
 }
 
 impl Serialize for VolumeSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        /// An object with one field.
+        /// A map with one field.
         fn of<T>(field: &'static str, value: T) -> BTreeMap<&'static str, T> {
             BTreeMap::from([(field, value)])
         }
@@ -182,73 +181,77 @@ impl Serialize for VolumeSpec {
     }
 }
 
-impl<'de> Deserialize<'de> for VolumeSpec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+/// Declares a spec as it is written: the fields that are read and, of each source, whether it
+/// is there.
+macro_rules! written_spec {
+    ($($source:ident)*) => {
+        #[allow(non_snake_case, reason = "each source is named like its field")]
         #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Affinity {
-            required: Option<NodeSelector>,
-        }
-
-        #[derive(Default, Deserialize)]
-        #[serde(default, rename_all = "camelCase")]
-        struct Csi {
-            driver: Text,
+        #[serde(default, rename_all = "camelCase", expecting = "a persistent volume's spec")]
+        struct WrittenSpec {
+            access_modes: AccessModes,
+            volume_mode: VolumeMode,
             #[serde(deserialize_with = "nullable")]
-            volume_handle: Text,
+            capacity: Capacity,
+            #[serde(deserialize_with = "nullable")]
+            storage_class_name: Text,
+            #[serde(deserialize_with = "nullable")]
+            node_affinity: Affinity,
+            claim_ref: Option<ClaimRef>,
+            csi: Option<Csi>,
+            $($source: Option<IgnoredAny>,)*
         }
 
-        struct Fields;
-
-        impl<'de> Visitor<'de> for Fields {
-            type Value = VolumeSpec;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a persistent volume's spec")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<VolumeSpec, A::Error> {
-                let mut spec = VolumeSpec::default();
-                while let Some(key) = map.next_key::<Text>()? {
-                    match key.as_str() {
-                        "accessModes" => spec.access_modes = map.next_value()?,
-                        "volumeMode" => spec.volume_mode = map.next_value()?,
-                        "capacity" => {
-                            spec.capacity =
-                                map.next_value::<Option<Capacity>>()?.unwrap_or_default();
-                        }
-                        "storageClassName" => {
-                            spec.storage_class_name =
-                                map.next_value::<Option<Text>>()?.unwrap_or_default();
-                        }
-                        "nodeAffinity" => {
-                            spec.node_affinity = map
-                                .next_value::<Option<Affinity>>()?
-                                .unwrap_or_default()
-                                .required;
-                        }
-                        "claimRef" => {
-                            spec.claim_ref = map.next_value::<Option<ClaimRef>>()?;
-                        }
-                        "csi" => {
-                            if let Some(csi) = map.next_value::<Option<Csi>>()? {
-                                spec.source = VolumeSource::Csi(csi.driver);
-                                spec.handle = csi.volume_handle;
-                            }
-                        }
-                        other => {
-                            let there = map.next_value::<Option<IgnoredAny>>()?.is_some();
-                            if let (Some(in_tree), true) = (InTreeType::of_field(other), there) {
-                                spec.source = VolumeSource::InTree(in_tree);
-                            }
-                        }
-                    }
-                }
-                Ok(spec)
+        impl WrittenSpec {
+            /// The source's field, where the source is an in-tree type.
+            const fn in_tree(&self) -> Option<&'static str> {
+                $(if self.$source.is_some() {
+                    return Some(stringify!($source));
+                })*
+                None
             }
         }
+    };
+}
 
-        deserializer.deserialize_map(Fields)
+written_spec! {
+    awsElasticBlockStore azureDisk azureFile cephfs cinder fc flexVolume flocker
+    gcePersistentDisk glusterfs hostPath iscsi local nfs photonPersistentDisk portworxVolume
+    quobyte rbd scaleIO storageos vsphereVolume
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Affinity {
+    required: Option<NodeSelector>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Csi {
+    driver: Text,
+    #[serde(deserialize_with = "nullable")]
+    volume_handle: Text,
+}
+
+impl From<WrittenSpec> for VolumeSpec {
+    fn from(written: WrittenSpec) -> Self {
+        let in_tree = written.in_tree().and_then(InTreeType::of_field);
+        let (source, handle) = match (written.csi, in_tree) {
+            (Some(csi), _) => (VolumeSource::Csi(csi.driver), csi.volume_handle),
+            (None, Some(in_tree)) => (VolumeSource::InTree(in_tree), Text::default()),
+            (None, None) => (VolumeSource::Unknown, Text::default()),
+        };
+        Self {
+            source,
+            handle,
+            access_modes: written.access_modes,
+            volume_mode: written.volume_mode,
+            capacity: written.capacity,
+            storage_class_name: written.storage_class_name,
+            node_affinity: written.node_affinity.required,
+            claim_ref: written.claim_ref,
+        }
     }
 }
 
@@ -266,9 +269,14 @@ mod tests {
         assert_eq!(csi.spec.source, VolumeSource::Csi("ebs.csi.aws.com".into()));
         let claim = csi.spec.claim_ref.unwrap();
         assert_eq!((&*claim.namespace, &*claim.name), ("a", "b"));
-        let local = read(r#"{"spec":{"local":{"path":"/x"},"nfs":null}}"#);
-        let expected = InTreeType::of_field("local").unwrap();
-        assert_eq!(local.spec.source, VolumeSource::InTree(expected));
+        for in_tree in InTreeType::all() {
+            let text = format!(r#"{{"spec":{{"{}":{{"a":1}},"csi":null}}}}"#, in_tree.field);
+            assert_eq!(
+                read(&text).spec.source,
+                VolumeSource::InTree(in_tree),
+                "{text}"
+            );
+        }
         assert_eq!(read(r#"{"spec":{}}"#).spec.source, VolumeSource::Unknown);
     }
 }

@@ -1,4 +1,4 @@
-//! The object that stands for a volume being attached to a node.
+//! VolumeAttachments.
 
 use serde::Deserialize;
 
@@ -6,22 +6,22 @@ use super::Text;
 use super::de::nullable;
 use super::metadata::Metadata;
 
-/// A `storage.k8s.io` VolumeAttachment: which volume, where, and whether by now.
+/// A `storage.k8s.io` VolumeAttachment: a volume, a node, and whether it is attached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct VolumeAttachment {
-    /// Name and the project's own annotations.
+    /// Name and the guard's annotations.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
-    /// What is to be attached.
+    /// The volume and the node.
     #[serde(deserialize_with = "nullable")]
     pub spec: VolumeAttachmentSpec,
-    /// What became of it.
+    /// The status.
     #[serde(deserialize_with = "nullable")]
     pub status: VolumeAttachmentStatus,
 }
 
-/// What is to be attached where.
+/// The volume and the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct VolumeAttachmentSpec {
@@ -37,16 +37,16 @@ pub struct VolumeAttachmentSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct VolumeAttachmentSource {
-    /// Its name; empty for a volume that a pod describes itself.
+    /// The persistent volume's name; empty for an inline volume of a pod.
     #[serde(deserialize_with = "nullable")]
     pub persistent_volume_name: Text,
 }
 
-/// What became of an attachment.
+/// The status of an attachment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct VolumeAttachmentStatus {
-    /// Whether the volume is at the node.
+    /// Whether the volume is attached.
     #[serde(deserialize_with = "nullable")]
     pub attached: bool,
 }

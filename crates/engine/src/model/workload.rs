@@ -1,16 +1,12 @@
-//! Workloads: every object that makes pods, reduced to one shape.
+//! Workloads: every kind of object that creates pods, in one type.
 
 use std::fmt;
 use std::ops::Range;
 
-use serde::Deserialize;
-use serde::de::Deserializer;
-
-use super::Text;
 use super::claim::Claim;
-use super::de::{nullable, present};
 use super::metadata::Metadata;
-use super::pod::{PodSpec, PodTemplate};
+use super::object::KindRow;
+use super::pod::PodTemplate;
 use super::strategy::Strategy;
 
 /// The kinds of workload.
@@ -47,55 +43,53 @@ impl WorkloadKind {
         Self::Pod,
     ];
 
+    /// What the API says of the kind.
+    pub(super) const fn row(self) -> KindRow {
+        let (api_version, name, plural) = match self {
+            Self::Deployment => ("apps/v1", "Deployment", "deployments"),
+            Self::ReplicaSet => ("apps/v1", "ReplicaSet", "replicasets"),
+            Self::StatefulSet => ("apps/v1", "StatefulSet", "statefulsets"),
+            Self::DaemonSet => ("apps/v1", "DaemonSet", "daemonsets"),
+            Self::Job => ("batch/v1", "Job", "jobs"),
+            Self::CronJob => ("batch/v1", "CronJob", "cronjobs"),
+            Self::ReplicationController => {
+                ("v1", "ReplicationController", "replicationcontrollers")
+            }
+            Self::Pod => ("v1", "Pod", "pods"),
+        };
+        KindRow::namespaced(api_version, name, plural)
+    }
+
     /// The kind's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Deployment => "Deployment",
-            Self::ReplicaSet => "ReplicaSet",
-            Self::StatefulSet => "StatefulSet",
-            Self::DaemonSet => "DaemonSet",
-            Self::Job => "Job",
-            Self::CronJob => "CronJob",
-            Self::ReplicationController => "ReplicationController",
-            Self::Pod => "Pod",
-        }
+        self.row().name
     }
 
-    /// The kind of that name.
+    /// The kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The kind behind a plural resource name, `deployments` for example.
+    /// The kind with this plural name, `deployments` for example.
     #[must_use]
     pub fn from_resource(resource: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| {
-            resource
-                .strip_suffix('s')
-                .is_some_and(|singular| singular.eq_ignore_ascii_case(kind.name()))
-        })
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.row().plural == resource)
     }
 
-    /// The version under which the kind is served.
+    /// The `apiVersion` of its manifests.
     #[must_use]
     pub const fn api_version(self) -> &'static str {
-        match self {
-            Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::DaemonSet => "apps/v1",
-            Self::Job | Self::CronJob => "batch/v1",
-            Self::ReplicationController | Self::Pod => "v1",
-        }
+        self.row().api_version
     }
 
     /// The API group, empty for the core one.
     #[must_use]
-    pub const fn group(self) -> &'static str {
-        match self {
-            Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::DaemonSet => "apps",
-            Self::Job | Self::CronJob => "batch",
-            Self::ReplicationController | Self::Pod => "",
-        }
+    pub fn group(self) -> &'static str {
+        self.row().group()
     }
 
     /// The path of the pod specification in the object.
@@ -119,7 +113,7 @@ impl WorkloadKind {
         )
     }
 
-    /// The label that tells the pods of one revision from those of the next.
+    /// The label that differs between the pods of two revisions.
     #[must_use]
     pub const fn revision_label(self) -> Option<&'static str> {
         match self {
@@ -140,7 +134,7 @@ impl fmt::Display for WorkloadKind {
     }
 }
 
-/// Everything a decision uses of an object that makes pods.
+/// The fields of an object that creates pods that verdicts depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// Which kind it is.
@@ -162,28 +156,27 @@ pub struct Workload {
     pub first_ordinal: i64,
     /// Whether a Deployment is paused.
     pub paused: bool,
-    /// Whether a Job or CronJob is suspended, and makes no pods meanwhile, or another
-    /// controller than the Job's own makes them (`managedBy`).
+    /// Whether a Job or CronJob is suspended, so that it creates no pods, or a controller other
+    /// than the Job's own creates them (`managedBy`).
     pub suspended: bool,
     /// Whether each pod of a Job has an index of its own (`completionMode: Indexed`).
     pub indexed: bool,
-    /// Whether it has run to its end and holds nothing any more.
+    /// Whether it has finished, so that it uses no volumes any more.
     pub finished: bool,
     /// Whether a pod of it is known to be ready, so that there is a node for it.
     pub ready: bool,
 }
 
 impl Workload {
-    /// The claim that a bare pod's generic ephemeral volume has, by the name that
-    /// Kubernetes gives it (`VolumeClaimName` in
-    /// `component-helpers/storage/ephemeral/ephemeral.go`).
+    /// The claim of a bare pod's generic ephemeral volume, by the name that Kubernetes gives it
+    /// (`VolumeClaimName` in `component-helpers/storage/ephemeral/ephemeral.go`).
     #[must_use]
     pub fn ephemeral_claim(&self, claim: &str) -> Option<&Claim> {
         self.ephemeral_claims()
             .find_map(|(name, template)| (name == claim).then_some(template))
     }
 
-    /// Every such claim, with its name.
+    /// Every such claim with its name.
     pub fn ephemeral_claims(&self) -> impl Iterator<Item = (String, &Claim)> {
         let is_pod = self.kind == WorkloadKind::Pod;
         let own = self.template.ephemeral.iter().filter(move |_| is_pod);
@@ -193,16 +186,16 @@ impl Workload {
         })
     }
 
-    /// Whether the workload has, or will have, a pod at all.
+    /// Whether the workload has, or will have, any pods.
     #[must_use]
     pub fn has_pods(&self) -> bool {
         self.replicas > 0 && !self.finished && !self.suspended && !self.metadata.deleting
     }
 
-    /// Whether the pods run to an end, so that whoever waits for one of them
-    /// does not wait for good.
+    /// Whether the pods run to completion, so that other pods that wait for their volumes do not
+    /// wait forever.
     #[must_use]
-    pub const fn ends(&self) -> bool {
+    pub(crate) const fn ends(&self) -> bool {
         match self.kind {
             WorkloadKind::Job | WorkloadKind::CronJob => true,
             WorkloadKind::Pod => self.template.ends,
@@ -210,11 +203,10 @@ impl Workload {
         }
     }
 
-    /// Whether another object that is judged by itself made this one: the
-    /// ReplicaSet of a Deployment, the Job of a CronJob, the Pod of a workload.
-    /// The pods of controllers that are not known here have no such owner.
+    /// Whether its owner is judged in its place: the owner of a Deployment's ReplicaSet, a
+    /// CronJob's Job or a workload's pod. The owners of other pods are not judged.
     #[must_use]
-    pub fn owner_is_judged(&self) -> bool {
+    pub(crate) fn owner_is_judged(&self) -> bool {
         let owner = self.metadata.controller.as_ref().and_then(|controller| {
             WorkloadKind::from_name(&controller.kind)
                 .filter(|kind| kind.group() == controller.group.as_str())
@@ -227,28 +219,27 @@ impl Workload {
         }
     }
 
-    /// Whether `claim` has the name that one of the claim templates makes for
-    /// one of the pods (`data-postgres-0`).
+    /// Whether a claim template creates `claim` for one of the pods (`data-postgres-0`).
     ///
     /// Source: `getPersistentVolumeClaimName` in the StatefulSet controller.
     #[must_use]
-    pub fn makes_claim(&self, claim: &str) -> bool {
+    pub(crate) fn makes_claim(&self, claim: &str) -> bool {
         self.template_of_claim(claim).is_some()
     }
 
-    /// The claim template that makes `claim` for one of the pods.
+    /// The claim template that creates `claim` for one of the pods.
     #[must_use]
-    pub fn template_of_claim(&self, claim: &str) -> Option<&Claim> {
+    pub(crate) fn template_of_claim(&self, claim: &str) -> Option<&Claim> {
         let (stem, ordinal) = claim.rsplit_once('-')?;
         let number: i64 = ordinal.parse().ok()?;
-        // The controller writes `%d`: neither `00` nor `+0` is one of its own.
+        // The controller writes `%d`: it never writes `00` or `+0`.
         if !self.ordinals().contains(&number) || number.to_string() != ordinal {
             return None;
         }
         self.template_of_stem(stem)
     }
 
-    /// The claim template that makes the claims of that name with a pod's number behind it
+    /// The claim template that creates the claims whose names are `stem`, a dash and an ordinal
     /// (`data-postgres`).
     #[must_use]
     pub fn template_of_stem(&self, stem: &str) -> Option<&Claim> {
@@ -260,232 +251,17 @@ impl Workload {
             .find(|claim| claim.metadata.name == template)
     }
 
-    /// The numbers of a StatefulSet's pods.
+    /// The ordinals of a StatefulSet's pods.
     #[must_use]
-    pub const fn ordinals(&self) -> Range<i64> {
+    pub(crate) const fn ordinals(&self) -> Range<i64> {
         self.first_ordinal..self.first_ordinal.saturating_add(self.replicas)
-    }
-
-    /// Reads an object of `kind`.
-    ///
-    /// # Errors
-    ///
-    /// When a field that is read does not have the type the API gives it.
-    pub fn read<'de, D: Deserializer<'de>>(
-        kind: WorkloadKind,
-        deserializer: D,
-    ) -> Result<Self, D::Error> {
-        if kind == WorkloadKind::Pod {
-            return BarePod::deserialize(deserializer).map(BarePod::workload);
-        }
-        let Wire {
-            metadata,
-            spec,
-            status,
-        } = Wire::deserialize(deserializer)?;
-        let finished = kind == WorkloadKind::Job && status.finished();
-        let (parallelism, completions, mode, template, suspended) = match kind {
-            WorkloadKind::CronJob => {
-                let job = spec.job_template.spec;
-                let suspended = spec.suspend || job.suspend;
-                let mode = job.completion_mode;
-                (
-                    job.parallelism,
-                    job.completions,
-                    mode,
-                    job.template,
-                    suspended,
-                )
-            }
-            _ => {
-                // Another controller than the Job's own makes its pods, perhaps elsewhere.
-                let is_foreign = !matches!(
-                    spec.managed_by.as_str(),
-                    "" | "kubernetes.io/job-controller"
-                );
-                let suspended = (spec.suspend || is_foreign) && kind == WorkloadKind::Job;
-                let mode = spec.completion_mode;
-                (
-                    spec.parallelism,
-                    spec.completions,
-                    mode,
-                    spec.template,
-                    suspended,
-                )
-            }
-        };
-        let replicas = match kind {
-            WorkloadKind::Job | WorkloadKind::CronJob => {
-                let parallelism = parallelism.unwrap_or(1);
-                completions.map_or(parallelism, |completions| parallelism.min(completions))
-            }
-            WorkloadKind::DaemonSet | WorkloadKind::Pod => 1,
-            WorkloadKind::Deployment
-            | WorkloadKind::ReplicaSet
-            | WorkloadKind::StatefulSet
-            | WorkloadKind::ReplicationController => spec.replicas.unwrap_or(1),
-        };
-        let mut template = template;
-        if kind == WorkloadKind::Job && !spec.manual_selector && !metadata.name.is_empty() {
-            // The Job's strategy in the API server adds these after admission
-            // (`generateSelector` in `pkg/registry/batch/job/strategy.go`).
-            for label in ["batch.kubernetes.io/job-name", "job-name"] {
-                template.labels = template.labels.with(label, &metadata.name);
-            }
-        }
-        Ok(Self {
-            kind,
-            metadata,
-            replicas,
-            strategy: match kind {
-                WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
-                    spec.update_strategy.one_by_one()
-                }
-                _ => spec.strategy,
-            },
-            template,
-            claim_templates: spec.volume_claim_templates,
-            first_ordinal: spec.ordinals.start,
-            paused: spec.paused,
-            suspended,
-            indexed: mode.as_deref() == Some("Indexed"),
-            finished,
-            ready: status.ready_replicas > 0,
-        })
-    }
-}
-
-#[derive(Deserialize)]
-struct Wire {
-    #[serde(default, deserialize_with = "nullable")]
-    metadata: Metadata,
-    #[serde(default, deserialize_with = "nullable")]
-    spec: Spec,
-    #[serde(default, deserialize_with = "nullable")]
-    status: Status,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec {
-    replicas: Option<i64>,
-    strategy: Strategy,
-    update_strategy: Strategy,
-    template: PodTemplate,
-    #[serde(deserialize_with = "nullable")]
-    volume_claim_templates: Box<[Claim]>,
-    #[serde(deserialize_with = "nullable")]
-    ordinals: Ordinals,
-    parallelism: Option<i64>,
-    completions: Option<i64>,
-    completion_mode: Option<Text>,
-    #[serde(deserialize_with = "nullable")]
-    job_template: JobTemplate,
-    #[serde(deserialize_with = "nullable")]
-    managed_by: Text,
-    #[serde(deserialize_with = "nullable")]
-    manual_selector: bool,
-    #[serde(deserialize_with = "nullable")]
-    paused: bool,
-    #[serde(deserialize_with = "nullable")]
-    suspend: bool,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Ordinals {
-    #[serde(deserialize_with = "nullable")]
-    start: i64,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JobTemplate {
-    #[serde(deserialize_with = "nullable")]
-    spec: JobSpec,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct JobSpec {
-    parallelism: Option<i64>,
-    completions: Option<i64>,
-    completion_mode: Option<Text>,
-    #[serde(deserialize_with = "nullable")]
-    suspend: bool,
-    template: PodTemplate,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Status {
-    #[serde(deserialize_with = "nullable")]
-    ready_replicas: i64,
-    #[serde(deserialize_with = "present")]
-    completion_time: bool,
-    #[serde(deserialize_with = "nullable")]
-    conditions: Vec<JobCondition>,
-}
-
-impl Status {
-    fn finished(&self) -> bool {
-        self.completion_time
-            || self.conditions.iter().any(|condition| {
-                matches!(condition.r#type.as_str(), "Complete" | "Failed")
-                    && condition.status == "True"
-            })
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JobCondition {
-    #[serde(deserialize_with = "nullable")]
-    r#type: Text,
-    #[serde(deserialize_with = "nullable")]
-    status: Text,
-}
-
-#[derive(Deserialize)]
-struct BarePod {
-    #[serde(default, deserialize_with = "nullable")]
-    metadata: Metadata,
-    #[serde(default, deserialize_with = "nullable")]
-    spec: PodSpec,
-    #[serde(default, deserialize_with = "nullable")]
-    status: PodStatus,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PodStatus {
-    #[serde(deserialize_with = "nullable")]
-    phase: Text,
-}
-
-impl BarePod {
-    fn workload(self) -> Workload {
-        let template = self.spec.with_labels(self.metadata.labels.clone());
-        Workload {
-            kind: WorkloadKind::Pod,
-            metadata: self.metadata,
-            replicas: 1,
-            strategy: Strategy::default(),
-            template,
-            claim_templates: Box::default(),
-            first_ordinal: 0,
-            paused: false,
-            suspended: false,
-            indexed: false,
-            finished: matches!(self.status.phase.as_str(), "Succeeded" | "Failed"),
-            ready: self.status.phase == "Running",
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Text;
     use crate::model::in_tree::InTreeType;
     use crate::model::pod::{PodVolume, PodVolumeSource};
 
@@ -533,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn of_containers_host_ports_and_extended_resources_are_kept() {
+    fn host_ports_and_extended_resources_of_containers_are_kept() {
         let template = |spec: &str| {
             let text = format!(r#"{{"spec":{{"template":{{"spec":{spec}}}}}}}"#);
             read(WorkloadKind::Deployment, &text).template
@@ -567,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_counted_as_each_kind_makes_them() {
+    fn pods_are_counted_as_each_kind_creates_them() {
         let cases = [
             (
                 WorkloadKind::Job,

@@ -1,6 +1,6 @@
-//! The state of a moment: pods and what became of them, Events, VolumeAttachments, the
-//! health of nodes. The guard's own facts hold nothing of it, as it decides about no
-//! manifest.
+//! The state of a cluster at one moment: pods, Events, VolumeAttachments and the health of nodes.
+//! Diagnoses use it. It is not in a [`Snapshot`](crate::snapshot::Snapshot), as no verdict on a
+//! manifest depends on it.
 
 mod pod;
 
@@ -18,22 +18,22 @@ use crate::model::metadata::Metadata;
 use crate::model::node::{NodeStatus, Taint};
 use crate::model::uid::Uid;
 
-/// What was seen of a cluster at one moment.
+/// The state of a cluster at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
     /// The pods.
     pub pods: Vec<Pod>,
     /// The Events about volumes that could not be attached or mounted, and about claims.
     pub events: Vec<Event>,
-    /// What the persistent volumes stand for in the storage back end.
+    /// The disks of the persistent volumes in the storage back end.
     pub disks: Vec<Disk>,
-    /// Which volume is attached to which node.
+    /// The attachments of volumes to nodes.
     pub attachments: Vec<VolumeAttachment>,
     /// The nodes.
     pub nodes: Vec<NodeState>,
     /// The Leases that kubelets renew.
     pub leases: Vec<Lease>,
-    /// What could not be read.
+    /// The resources that could not be read.
     pub unread: Vec<Unread>,
 }
 
@@ -42,30 +42,30 @@ pub struct Observed {
 pub struct Unread {
     /// Its plural name, `volumeattachments` for example.
     pub resource: Text,
-    /// Why not, in the words of the API server, without a full stop.
+    /// The API server's reason, without a full stop.
     pub reason: String,
 }
 
 impl Observed {
-    /// Whether all objects of a resource are known.
+    /// Whether a resource could be read.
     #[must_use]
     pub fn has_read(&self, resource: &str) -> bool {
         self.unread(resource).is_none()
     }
 
-    /// What was last said of a pod that has not started, by the scheduler where it has no
-    /// node, and by an Event about its volumes otherwise.
+    /// The last message about a pod that has not started: the scheduler's if it has no node, or
+    /// else that of an Event about its volumes.
     #[must_use]
     pub fn said_of<'a>(&'a self, pod: &'a Pod) -> Option<&'a str> {
-        let last_event = || {
+        let event = || {
             let events = self.events.iter().filter(|event| event.is_about(pod));
             let last = events.max_by_key(|event| event.said_at())?;
             Some(last.message.as_str())
         };
-        pod.unschedulable.as_deref().or_else(last_event)
+        pod.unschedulable.as_deref().or_else(event)
     }
 
-    /// Whether and why a resource could not be read.
+    /// Why a resource could not be read, if it could not.
     #[must_use]
     pub fn unread(&self, resource: &str) -> Option<&Unread> {
         self.unread.iter().find(|it| it.resource == resource)
@@ -73,7 +73,7 @@ impl Observed {
 }
 
 impl Unread {
-    /// A sentence about a question that stays open: "which pods use the claim".
+    /// A sentence about a question without an answer, such as "which pods use the claim".
     #[must_use]
     pub fn leaves_open(&self, question: &str) -> String {
         let Self { resource, reason } = self;
@@ -81,13 +81,13 @@ impl Unread {
     }
 }
 
-/// Reads a point in time as the API server writes it; anything else is none.
+/// Reads a timestamp; `None` for anything else.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     let text = Option::<Text>::deserialize(deserializer)?;
     Ok(text.and_then(|text| text.parse().ok()))
 }
 
-/// What names an object, and since when it is there.
+/// The metadata of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Meta {
@@ -96,17 +96,16 @@ pub struct Meta {
     /// Its namespace; empty for objects that have none.
     #[serde(deserialize_with = "nullable")]
     pub namespace: Text,
-    /// Which object of that name it is.
+    /// Its uid.
     #[serde(deserialize_with = "nullable")]
     pub uid: Uid,
     /// Its labels.
     #[serde(deserialize_with = "nullable")]
     pub labels: Labels,
-    /// When it was made.
+    /// When it was created.
     #[serde(rename = "creationTimestamp", deserialize_with = "time")]
     pub made: Option<Timestamp>,
-    /// For a terminating pod, when its grace period is over; when it was
-    /// deleted, for anything else.
+    /// When the grace period of a terminating pod is over, or when another object was deleted.
     #[serde(rename = "deletionTimestamp", deserialize_with = "time")]
     pub deleted: Option<Timestamp>,
     #[serde(rename = "ownerReferences", deserialize_with = "nullable")]
@@ -156,7 +155,7 @@ struct Series {
 }
 
 impl Event {
-    /// Whether it is about this very pod, and not about an earlier one of its name.
+    /// Whether it is about this pod, not about an earlier one with the same name.
     #[must_use]
     pub fn is_about(&self, pod: &Pod) -> bool {
         let about = &self.involved_object;
@@ -166,7 +165,7 @@ impl Event {
             && !about.uid.contradicts(pod.meta.uid)
     }
 
-    /// Whether it is about this very claim, and not about an earlier one of its name.
+    /// Whether it is about this claim, not about an earlier one with the same name.
     #[must_use]
     pub fn is_about_claim(&self, claim: &Metadata) -> bool {
         let about = &self.involved_object;
@@ -182,7 +181,7 @@ impl Event {
         self.kind == "Warning"
     }
 
-    /// When it was last said. Which field holds that depends on who recorded it.
+    /// When it last occurred. The field depends on the component that recorded it.
     #[must_use]
     pub fn said_at(&self) -> Option<Timestamp> {
         let times = [
@@ -195,7 +194,7 @@ impl Event {
     }
 }
 
-/// What an Event is about.
+/// The object that an Event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Involved {
@@ -208,19 +207,19 @@ pub struct Involved {
     /// Its name.
     #[serde(deserialize_with = "nullable")]
     pub name: Text,
-    /// Which object of that name it is.
+    /// Its uid.
     #[serde(deserialize_with = "nullable")]
     pub uid: Uid,
 }
 
-/// What a persistent volume of a CSI driver stands for.
+/// The disk of a persistent volume of a CSI driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Disk {
     /// The persistent volume's name.
     pub volume: Text,
     /// The driver.
     pub driver: Text,
-    /// The driver's name for the disk; empty where the volume is of no CSI driver.
+    /// The driver's name for the disk; empty if the volume is of no CSI driver.
     pub handle: Text,
 }
 
@@ -259,26 +258,26 @@ impl<'de> Deserialize<'de> for Disk {
     }
 }
 
-/// A volume on a node, on its way there or away from there.
+/// A volume that is attached to a node, or being attached or detached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeAttachment {
-    /// What names it.
+    /// Its metadata.
     pub meta: Meta,
     /// The persistent volume.
     pub volume: Text,
     /// The node.
     pub node: Text,
-    /// Whether the driver says that it is attached.
+    /// Whether it is attached, according to the driver.
     pub attached: bool,
-    /// What the driver said when it could not attach it.
+    /// The driver's last error on attaching it.
     pub attach_error: Option<String>,
-    /// What the driver said when it could not detach it.
+    /// The driver's last error on detaching it.
     pub detach_error: Option<String>,
 }
 
 impl VolumeAttachment {
-    /// Whether the volume is on the node and stays. Of one that is to be detached nothing is
-    /// mounted any more, whatever its status says (`Attach` in `pkg/volume/csi/csi_attacher.go`).
+    /// Whether the volume is attached and not about to be detached. One that is about to be is no
+    /// longer mounted, whatever its status says (`Attach` in `pkg/volume/csi/csi_attacher.go`).
     #[must_use]
     pub const fn is_settled(&self) -> bool {
         self.attached && self.meta.deleted.is_none()
@@ -337,16 +336,16 @@ impl<'de> Deserialize<'de> for VolumeAttachment {
     }
 }
 
-/// What is said of a node's health.
+/// The health of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeState {
     /// Its name.
     pub name: Text,
-    /// Its condition Ready; `None` where that is `Unknown` or not there.
+    /// Its condition Ready; `None` if that is missing or `Unknown`.
     pub ready: Option<bool>,
     /// All its taints.
     pub taints: Vec<Taint>,
-    /// Whether it takes no new pods.
+    /// Whether it accepts no new pods.
     pub cordoned: bool,
 }
 

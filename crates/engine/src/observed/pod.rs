@@ -1,4 +1,4 @@
-//! Pods, as far as their volumes are concerned.
+//! Pods, with what concerns their volumes.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -9,41 +9,41 @@ use crate::model::Text;
 use crate::model::de::nullable;
 use crate::model::node::{OUT_OF_SERVICE, Taint, Toleration};
 
-/// A pod and what became of it.
+/// A pod and its status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
-    /// What names it.
+    /// Its metadata.
     pub meta: Meta,
     /// The node it is bound to.
     pub node: Option<Text>,
-    /// The claims it uses, those that were made for it alone included.
+    /// The claims it uses, including those of generic ephemeral volumes.
     pub claims: Vec<Text>,
-    /// Its phase; empty where nobody has said yet.
+    /// Its phase; empty if it has none yet.
     pub phase: Text,
     /// Whether it is ready.
     pub ready: bool,
-    /// Whether its volumes must be there: a container was started, or could not be
-    /// for another reason.
+    /// Whether its volumes must be mounted: a container was started, or could not be for another
+    /// reason.
     pub mounted: bool,
-    /// Why a container does not run although the volumes are there, `ImagePullBackOff` for
+    /// Why a container does not run although the volumes are mounted, `ImagePullBackOff` for
     /// example.
     pub held_up: Option<Text>,
-    /// Why the scheduler has found no node for it.
+    /// Why the scheduler found no node for it.
     pub unschedulable: Option<String>,
-    /// Whether it stays on a node that is tainted as out of service.
+    /// Whether it tolerates the taint `out-of-service`, so that it stays on such a node.
     pub stays_out_of_service: bool,
-    /// When the scheduler last said whether it found one.
+    /// When the scheduler last reported whether it found one.
     pub scheduled_at: Option<Timestamp>,
 }
 
 impl Pod {
-    /// Whether it uses volumes, or will: it is bound to a node and has not run to its end.
+    /// Whether it uses volumes, or will: it is bound to a node and has not finished.
     #[must_use]
     pub fn is_living(&self) -> bool {
         self.node.is_some() && !matches!(self.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// Whether it has yet to get its volumes. One that is terminating needs them no more.
+    /// Whether it still waits for its volumes. A terminating pod does not need them any more.
     #[must_use]
     pub fn is_starting(&self) -> bool {
         !self.is_ending() && !self.mounted && matches!(self.phase.as_str(), "" | "Pending")
@@ -55,8 +55,8 @@ impl Pod {
         self.meta.deleted.is_some()
     }
 
-    /// The kind and the name of what a user would change to change the pod: the
-    /// Deployment rather than its ReplicaSet; the pod itself where it has no controller.
+    /// The kind and the name of the object that a user changes to change the pod: the Deployment
+    /// rather than its ReplicaSet, or the pod itself if it has no controller.
     #[must_use]
     pub fn workload(&self) -> (Text, Text) {
         let mut owners = self.meta.owners.iter();
@@ -64,7 +64,7 @@ impl Pod {
             return ("Pod".into(), self.meta.name.clone());
         };
         let hash = self.meta.labels.get("pod-template-hash");
-        // The Deployment controller names its ReplicaSets so (`getNewReplicaSet` in
+        // The name that the Deployment controller gives its ReplicaSets (`getNewReplicaSet` in
         // `pkg/controller/deployment/sync.go`).
         let deployment = hash
             .filter(|_| controller.kind == "ReplicaSet")
@@ -76,7 +76,7 @@ impl Pod {
         }
     }
 
-    /// What distinguishes it from the pods of other revisions.
+    /// The label value that differs between revisions.
     #[must_use]
     pub fn revision(&self) -> Option<&str> {
         let labels = &self.meta.labels;
@@ -85,7 +85,7 @@ impl Pod {
             .or_else(|| labels.get("controller-revision-hash"))
     }
 
-    /// Since when it waits, as far as that is known.
+    /// When it started to wait, as far as that is known.
     #[must_use]
     pub fn waits_since(&self) -> Option<Timestamp> {
         match self.node {
@@ -225,7 +225,7 @@ struct ContainerWaiting {
 }
 
 impl Container {
-    /// Why it waits, where that is not because it has yet to be created.
+    /// Why it waits, if not because it is still being created.
     fn another_reason(&self) -> Option<&Text> {
         let reason = &self.state.waiting.as_ref()?.reason;
         let is_other = !matches!(
@@ -235,7 +235,7 @@ impl Container {
         is_other.then_some(reason)
     }
 
-    /// The kubelet mounts all volumes before it starts the first container.
+    /// Whether the volumes are mounted, as the kubelet does before it starts the first container.
     fn has_volumes(&self) -> bool {
         self.state.running.is_some()
             || self.state.terminated.is_some()

@@ -1,4 +1,4 @@
-//! Objects that are judged together and are facts for each other.
+//! The order of objects that are judged together and are facts for each other.
 
 use std::collections::HashMap;
 
@@ -6,22 +6,22 @@ use crate::model::Text;
 use crate::model::metadata::Metadata;
 use crate::model::object::{Object, ObjectKind};
 
-/// When another object of the same batch is judged.
+/// When another object of the batch is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It is not judged at all: it is a fact.
+    /// Never: it is only a fact.
     Never,
-    /// It was judged before the present one.
+    /// Before the current one.
     Earlier,
-    /// It is judged after the present one.
+    /// After the current one.
     Later,
 }
 
-/// The order in which the objects of a batch are judged. What is found between
-/// two of them is reported once, on the later one.
+/// The order in which the objects of a batch are judged. A finding about two of them is reported
+/// once, on the later one.
 #[derive(Clone, Debug, Default)]
 pub struct BatchOrder {
-    places: HashMap<Member, usize>,
+    positions: HashMap<Member, usize>,
 }
 
 type Member = (ObjectKind, Text, Text, Text);
@@ -36,31 +36,31 @@ fn member(kind: ObjectKind, metadata: &Metadata) -> Member {
 }
 
 impl BatchOrder {
-    /// The order of `objects`, each with the number by which its turn comes.
-    /// Of two with the same kind and name the last counts, as in the cluster.
+    /// The order of `objects`, each with its position. The last of two objects with the same
+    /// kind and name counts, as in the cluster.
     pub fn of<'a>(objects: impl IntoIterator<Item = (usize, &'a Object)>) -> Self {
-        let places = objects
+        let positions = objects
             .into_iter()
-            .filter_map(|(place, object)| match object {
+            .filter_map(|(position, object)| match object {
                 Object::Workload(workload) => {
                     let kind = ObjectKind::Workload(workload.kind);
-                    Some((member(kind, &workload.metadata), place))
+                    Some((member(kind, &workload.metadata), position))
                 }
                 Object::Autoscaler(autoscaler) => {
                     let member = member(ObjectKind::Autoscaler, &autoscaler.metadata);
-                    Some((member, place))
+                    Some((member, position))
                 }
                 _ => None,
             })
             .collect();
-        Self { places }
+        Self { positions }
     }
 
-    /// When that object is judged, seen from the one whose number is `current`.
+    /// When that object is judged, relative to the one with the position `current`.
     pub(super) fn turn(&self, kind: ObjectKind, metadata: &Metadata, current: usize) -> Turn {
-        match self.places.get(&member(kind, metadata)) {
-            Some(place) if *place < current => Turn::Earlier,
-            Some(place) if *place > current => Turn::Later,
+        match self.positions.get(&member(kind, metadata)) {
+            Some(position) if *position < current => Turn::Earlier,
+            Some(position) if *position > current => Turn::Later,
             Some(_) | None => Turn::Never,
         }
     }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_counted_from_the_present_object() {
+    fn turns_are_relative_to_the_current_object() {
         let batch = [
             workload(WorkloadKind::Deployment, "a"),
             workload(WorkloadKind::Deployment, "b"),

@@ -1,13 +1,13 @@
-//! What objects are looked up by.
+//! The keys by which objects are looked up.
 
 use crate::model::metadata::Metadata;
 use crate::model::object::ObjectKind;
 
-/// What makes an object the one it is.
+/// What identifies an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectKey<'a> {
     pub kind: ObjectKind,
-    /// The namespace, empty where there is none.
+    /// The namespace; empty if there is none.
     pub namespace: &'a str,
     pub name: &'a str,
 }
@@ -22,8 +22,8 @@ impl<'a> ObjectKey<'a> {
         }
     }
 
-    /// The key of an object in a namespace. Objects in files may leave their
-    /// name to the API server: two of them with different prefixes are two.
+    /// The key of an object in a namespace. In files, an object may have a prefix in place of
+    /// a name, which then identifies it.
     pub(super) fn of(kind: ObjectKind, metadata: &'a Metadata) -> Self {
         Self {
             kind,
@@ -37,31 +37,31 @@ impl<'a> ObjectKey<'a> {
     }
 }
 
-/// Something an object is looked up by beside its name.
+/// A property by which objects are in the index.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(super) enum IndexKey<'a> {
-    /// It is of this kind. Kept only for kinds that are walked through.
+    /// Its kind, for the kinds that are listed.
     Kind(ObjectKind),
-    /// It is a workload in this namespace.
+    /// The namespace of a workload.
     Namespace(&'a str),
-    /// Its pods carry this label.
+    /// A label of a workload's pods.
     PodLabel { key: &'a str, value: &'a str },
-    /// It is a node with this label.
+    /// A label of a node.
     NodeLabel { key: &'a str, value: &'a str },
-    /// Its pods name this claim.
+    /// A claim that a workload's pods name.
     Claim { namespace: &'a str, claim: &'a str },
-    /// Its claim templates make claims of this name, a dash and a number.
+    /// The name, without a dash and a number, of claims that a claim template makes.
     ClaimStem { namespace: &'a str, stem: &'a str },
-    /// It scales this workload.
+    /// The workload that an autoscaler scales.
     Target {
         namespace: &'a str,
         kind: &'a str,
         name: &'a str,
     },
-    /// It is a volume of this class that no claim has taken.
+    /// The class of a volume without a `claimRef`.
     FreeOfClass(&'a str),
-    /// It is a volume that its CSI driver calls so.
+    /// A volume's name in its CSI driver.
     Handle(&'a str),
-    /// It is a volume that names this claim.
+    /// The claim in a volume's `claimRef`.
     ClaimedBy { namespace: &'a str, claim: &'a str },
 }

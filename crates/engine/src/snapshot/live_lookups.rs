@@ -1,9 +1,8 @@
-//! What the API server is asked for on behalf of one judgement.
+//! Look-ups that the API server answers for one judgement.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
 use super::key::ObjectKey;
 use super::lookup::Lookup;
@@ -13,15 +12,14 @@ use crate::model::Text;
 use crate::model::metadata::is_name;
 use crate::model::object::ObjectKind;
 
-/// Names one object that is asked for, or all of a kind.
+/// Names one object to look up, or all objects of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LookupRequest {
     /// The kind of object.
     pub kind: ObjectKind,
-    /// Empty for objects that have none and, where all are asked for, for those
-    /// of all namespaces.
+    /// Empty for objects without a namespace and for all objects in all namespaces.
     pub namespace: Text,
-    /// The object's name; empty where all objects are asked for.
+    /// The object's name; empty for all objects.
     pub name: Text,
 }
 
@@ -56,37 +54,37 @@ impl LookupRequest {
     }
 }
 
-/// The answers to the questions of one judgement, and the questions that nobody
-/// has asked yet. As long as there are any, its result may not stand.
+/// The responses to the requests of one judgement, and its requests that are still pending.
+/// While any are pending, its result is provisional.
 #[derive(Debug, Default)]
 pub struct LiveLookups {
-    /// Whether what the cluster holds is doubted as well, not only what it lacks.
+    /// Whether cached objects are looked up as well, not only missing ones.
     confirms_cached: bool,
-    answers: HashMap<LookupRequest, Answer>,
-    /// The objects of the answers.
-    heard: Snapshot,
-    open: RefCell<Vec<LookupRequest>>,
+    responses: HashMap<LookupRequest, Response>,
+    /// The objects in the responses.
+    received: Snapshot,
+    pending: RefCell<Vec<LookupRequest>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
-    /// What is not among the objects heard of is absent.
-    Heard,
-    /// The cluster is up to date in this.
+enum Response {
+    /// Objects that are not among those received are absent.
+    Received,
+    /// The cache is up to date.
     Confirmed,
-    /// No answer.
+    /// There was no response.
     None,
 }
 
-/// Open questions beyond these are not noted: nobody would ask so many.
-const MOST_OPEN: usize = 64;
+/// Further requests are dropped: no review may send as many.
+const MAX_PENDING: usize = 64;
 
-/// Nodes that are asked for one by one. Two decide in most cases.
-const MOST_NODES: usize = 8;
+/// How many nodes are looked up one by one. Two decide in most cases.
+const MAX_NODES: usize = 8;
 
 impl LiveLookups {
-    /// Asks about everything a judgement uses, not only what the cluster lacks:
-    /// a cache may be behind.
+    /// Looks up everything a judgement depends on, not only what the cache lacks: the cache
+    /// may be outdated.
     #[must_use]
     pub fn confirming_everything() -> Self {
         Self {
@@ -95,167 +93,164 @@ impl LiveLookups {
         }
     }
 
-    /// The open questions, which are none from then on.
-    pub fn take_open(&mut self) -> Vec<LookupRequest> {
-        std::mem::take(self.open.get_mut())
+    /// Takes the pending requests.
+    pub fn take_pending(&mut self) -> Vec<LookupRequest> {
+        std::mem::take(self.pending.get_mut())
     }
 
-    /// Notes what was found of one object.
-    pub fn found(&mut self, question: LookupRequest, object: Lookup<Arc<StoredObject>>) {
-        let answer = match object {
+    /// Adds the response about one object.
+    pub fn found(&mut self, request: LookupRequest, object: Lookup<StoredObject>) {
+        let response = match object {
             Lookup::Found(object) => {
-                self.heard.hold(StoredObject::clone(&object));
-                Answer::Heard
+                self.received.insert(&object);
+                Response::Received
             }
-            Lookup::Absent => Answer::Heard,
-            Lookup::NotSynced => Answer::None,
+            Lookup::Absent => Response::Received,
+            Lookup::NotSynced => Response::None,
         };
-        self.answers.insert(question, answer);
+        self.responses.insert(request, response);
     }
 
-    /// Notes all objects of a kind.
-    pub fn listed(&mut self, question: LookupRequest, objects: &[StoredObject]) {
+    /// Adds all objects of a kind.
+    pub fn listed(&mut self, request: LookupRequest, objects: &[StoredObject]) {
         for object in objects {
-            self.heard.put(object.clone());
+            self.received.put(object);
         }
-        self.answers.insert(question, Answer::Heard);
+        self.responses.insert(request, Response::Received);
     }
 
-    /// Notes that the cluster knows all objects of a kind.
-    pub fn confirmed(&mut self, question: LookupRequest) {
-        self.answers.insert(question, Answer::Confirmed);
+    /// Adds that the cache has all objects of a kind.
+    pub fn confirmed(&mut self, request: LookupRequest) {
+        self.responses.insert(request, Response::Confirmed);
     }
 
-    /// The questions that got no answer.
+    /// The requests without a response.
     pub fn unanswered(&self) -> impl Iterator<Item = &LookupRequest> {
-        self.answers
+        self.responses
             .iter()
-            .filter(|(_, answer)| **answer == Answer::None)
-            .map(|(question, _)| question)
+            .filter(|(_, response)| **response == Response::None)
+            .map(|(request, _)| request)
     }
 
-    /// Whether what the cluster holds is doubted, too.
+    /// Whether cached objects are looked up as well.
     pub(super) const fn confirms_cached(&self) -> bool {
         self.confirms_cached
     }
 
-    /// Whether the cluster's own answers stand as they are.
-    pub(super) fn is_idle(&self) -> bool {
-        !self.confirms_cached && self.answers.is_empty()
+    /// Whether the cache is used as it is.
+    pub(super) fn is_unused(&self) -> bool {
+        !self.confirms_cached && self.responses.is_empty()
     }
 
-    /// The objects of the answers, to be looked through beside the cluster's.
-    pub(super) const fn heard(&self) -> &Snapshot {
-        &self.heard
+    /// The objects in the responses, which take precedence over cached ones.
+    pub(super) const fn received(&self) -> &Snapshot {
+        &self.received
     }
 
-    /// The answer about one object of which the cluster says `cached`; without
-    /// an answer the question is open.
+    /// Looks up one object of which the cache says `cached`; without a response the request is
+    /// pending.
     pub(super) fn look_up<'a, T: Typed>(
         &'a self,
         key: ObjectKey<'_>,
         cached: Lookup<&'a T>,
     ) -> Lookup<&'a T> {
-        let is_asked = match cached {
+        let is_live = match cached {
             Lookup::Found(_) => self.confirms_cached,
-            Lookup::Absent => self.confirms_cached || is_worth(key.kind),
-            // Of what is not followed nothing is believed that could be old.
-            Lookup::NotSynced => is_worth(key.kind),
+            Lookup::Absent => self.confirms_cached || is_looked_up_if_missing(key.kind),
+            // Confirming what was never synced has no use.
+            Lookup::NotSynced => is_looked_up_if_missing(key.kind),
         };
-        if !is_asked {
+        if !is_live {
             return cached;
         }
-        let in_a_namespace = matches!(key.kind, ObjectKind::Claim | ObjectKind::Workload(_));
-        // Of what no object can be called it is known without a question that it is absent,
-        // and the question could lead elsewhere: `../secrets`.
-        if !is_name(key.name) || (in_a_namespace && !is_name(key.namespace)) {
+        // No object can have an invalid name, and a request could reach something else:
+        // `../secrets`.
+        if !is_name(key.name) || (key.kind.is_namespaced() && !is_name(key.namespace)) {
             return match cached {
                 Lookup::Found(_) => cached,
                 Lookup::Absent | Lookup::NotSynced => Lookup::Absent,
             };
         }
-        match self.answer(key) {
-            Some(Answer::Heard) => {
-                return self.heard.get(key).map_or(Lookup::Absent, Lookup::Found);
+        match self.response(key) {
+            Some(Response::Received) => {
+                return self.received.get(key).map_or(Lookup::Absent, Lookup::Found);
             }
-            Some(Answer::Confirmed) => return cached,
-            Some(Answer::None) => {}
-            None => self.note(LookupRequest::of(key)),
+            Some(Response::Confirmed) => return cached,
+            Some(Response::None) => {}
+            None => self.request(LookupRequest::of(key)),
         }
         match cached {
-            Lookup::Absent if is_worth(key.kind) => Lookup::NotSynced,
+            Lookup::Absent if is_looked_up_if_missing(key.kind) => Lookup::NotSynced,
             cached => cached,
         }
     }
 
-    /// Whether an object that the cluster holds is to be shown as it holds it;
-    /// otherwise it is among those heard of, or gone.
-    pub(super) fn shows(&self, key: ObjectKey<'_>) -> bool {
-        self.answer(key) != Some(Answer::Heard)
+    /// Whether a response says what has become of a cached object: it is among the received
+    /// ones, or absent.
+    pub(super) fn supersedes(&self, key: ObjectKey<'_>) -> bool {
+        self.response(key) == Some(Response::Received)
     }
 
-    /// Says that a judgement uses an object that the cluster holds.
-    pub(super) fn uses(&self, key: ObjectKey<'_>) {
-        if !self.confirms_cached || self.answer(key).is_some() {
+    /// Records that a judgement depends on a cached object.
+    pub(super) fn depends_on(&self, key: ObjectKey<'_>) {
+        if !self.confirms_cached || self.response(key).is_some() {
             return;
         }
-        if self.has_nodes_enough(key.kind) {
-            self.uses_all(key.kind, "");
+        if self.has_enough_nodes(key.kind) {
+            self.depends_on_all(key.kind, "");
         } else {
-            self.note(LookupRequest::of(key));
+            self.request(LookupRequest::of(key));
         }
     }
 
-    /// Says that a judgement uses that there are no more objects of a kind than
-    /// those known.
-    pub(super) fn uses_all(&self, kind: ObjectKind, namespace: &str) {
-        let question = LookupRequest::all(kind, namespace);
-        if self.confirms_cached && !self.answers.contains_key(&question) {
-            self.note(question);
+    /// Records that a judgement depends on there being no other objects of a kind.
+    pub(super) fn depends_on_all(&self, kind: ObjectKind, namespace: &str) {
+        let request = LookupRequest::all(kind, namespace);
+        if self.confirms_cached && !self.responses.contains_key(&request) {
+            self.request(request);
         }
     }
 
-    /// Whether all objects of that kind are among those heard of.
-    pub(super) fn has_heard_all(&self, kind: ObjectKind) -> bool {
-        self.answers.get(&LookupRequest::all(kind, "")) == Some(&Answer::Heard)
+    /// Whether all objects of that kind were received.
+    pub(super) fn has_listed(&self, kind: ObjectKind) -> bool {
+        self.responses.get(&LookupRequest::all(kind, "")) == Some(&Response::Received)
     }
 
-    /// Whether so many nodes are asked for that the others can only be counted.
-    pub(super) fn has_nodes_enough(&self, kind: ObjectKind) -> bool {
-        let is_node = |question: &&LookupRequest| question.kind == ObjectKind::Node;
+    /// Whether so many nodes are looked up that the others can only be counted.
+    pub(super) fn has_enough_nodes(&self, kind: ObjectKind) -> bool {
+        let is_node = |request: &&LookupRequest| request.kind == ObjectKind::Node;
         kind == ObjectKind::Node
-            && (self.open.borrow().iter().filter(is_node).count()
-                + self.answers.keys().filter(is_node).count())
-                > MOST_NODES
+            && (self.pending.borrow().iter().filter(is_node).count()
+                + self.responses.keys().filter(is_node).count())
+                > MAX_NODES
     }
 
-    fn answer(&self, key: ObjectKey<'_>) -> Option<Answer> {
-        if self.answers.is_empty() {
+    fn response(&self, key: ObjectKey<'_>) -> Option<Response> {
+        if self.responses.is_empty() {
             return None;
         }
-        let heard = |question| {
-            let answer = self.answers.get(&question).copied();
-            answer.filter(|answer| *answer == Answer::Heard)
+        let listed = |request| {
+            let response = self.responses.get(&request).copied();
+            response.filter(|response| *response == Response::Received)
         };
-        self.answers
+        self.responses
             .get(&LookupRequest::of(key))
             .copied()
-            .or_else(|| heard(LookupRequest::all(key.kind, key.namespace)))
-            .or_else(|| heard(LookupRequest::all(key.kind, "")))
+            .or_else(|| listed(LookupRequest::all(key.kind, key.namespace)))
+            .or_else(|| listed(LookupRequest::all(key.kind, "")))
     }
 
-    fn note(&self, question: LookupRequest) {
-        let mut open = self.open.borrow_mut();
-        if open.len() < MOST_OPEN && !open.contains(&question) {
-            open.push(question);
+    fn request(&self, request: LookupRequest) {
+        let mut pending = self.pending.borrow_mut();
+        if pending.len() < MAX_PENDING && !pending.contains(&request) {
+            pending.push(request);
         }
     }
 }
 
-/// Whether an object of that kind is worth a question where it is not known:
-/// what a review names is there in nearly every case. Classes and CSI drivers
-/// are not, as many claims live well without either.
-const fn is_worth(kind: ObjectKind) -> bool {
+/// Whether a missing object of that kind is looked up: a review nearly always names objects
+/// that exist. Classes and CSI drivers are not, as many claims have neither.
+const fn is_looked_up_if_missing(kind: ObjectKind) -> bool {
     matches!(
         kind,
         ObjectKind::Claim

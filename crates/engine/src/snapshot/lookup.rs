@@ -1,28 +1,28 @@
-//! What a look-up answers.
+//! The result of a look-up.
 
-/// An answer that never guesses.
+/// The result of a look-up, which distinguishes absent objects from unknown ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup<T> {
-    /// The object is there.
+    /// The object exists.
     Found(T),
-    /// The object is not there.
+    /// The object does not exist.
     Absent,
-    /// It is not known whether the object is there: not all objects of this
-    /// kind have been heard of yet, or a live question got no answer.
+    /// It is not known whether the object exists: its kind is not synced yet, or the API server
+    /// did not respond.
     NotSynced,
 }
 
 /// Why a look-up found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence {
-    /// The object is not there.
+    /// The object does not exist.
     Absent,
-    /// It is not known whether the object is there.
+    /// It is not known whether the object exists.
     NotSynced,
 }
 
 impl<T> Lookup<T> {
-    /// What becomes of the object, where it was found.
+    /// Applies `of` to the object, if it was found.
     pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Lookup<U> {
         match self {
             Self::Found(object) => Lookup::Found(of(object)),
@@ -31,7 +31,7 @@ impl<T> Lookup<T> {
         }
     }
 
-    /// The object, where it was found.
+    /// The object, if it was found.
     pub fn found(self) -> Option<T> {
         match self {
             Self::Found(object) => Some(object),
@@ -39,10 +39,10 @@ impl<T> Lookup<T> {
         }
     }
 
-    /// The object, where it was found.
+    /// The object.
     ///
     /// # Errors
-    /// Why it was not.
+    /// Why it was not found.
     pub fn known(self) -> Result<T, Absence> {
         match self {
             Self::Found(object) => Ok(object),

@@ -1,14 +1,13 @@
-//! The facts of a cluster in memory, and what one judgement sees of them.
+//! The facts of a cluster in memory, and the view that one judgement has of them.
 //!
-//! [`Snapshot`] is a plain value: one table of objects and the indexes beside it.
-//! Whoever has facts puts them in; [`View`] asks. A view borrows one cluster for
-//! the whole of a judgement, so that all its answers are of the same moment, and
-//! [`Overlay`] is what that judgement knows more than the cluster does.
+//! [`Snapshot`] is a plain value: a table of objects and an index. A [`View`] looks objects up.
+//! It borrows the snapshot for a whole judgement, so that all look-ups see the same version.
+//! An [`Overlay`] adds what the judgement knows in addition.
 //!
 //! ```text
 //! claim ──▶ workloads that name it ──▶ their autoscalers
 //!   │       workloads whose claim template makes it
-//!   ├──▶ its volume, or the free volumes of its class
+//!   ├──▶ its volume, or the unbound volumes of its class
 //!   └──▶ its class, or the default one ──▶ CSI driver
 //! pod labels (and namespace) ──▶ workloads
 //! node label, node name ──▶ nodes
@@ -18,6 +17,7 @@ mod batch;
 mod key;
 mod live_lookups;
 mod lookup;
+mod overlay;
 mod store;
 mod stored;
 mod table;
@@ -27,9 +27,10 @@ mod work_budget;
 pub use batch::{BatchOrder, Turn};
 pub use live_lookups::{LiveLookups, LookupRequest};
 pub use lookup::{Absence, Lookup};
+pub use overlay::Overlay;
 pub use store::Snapshot;
 pub use stored::StoredObject;
-pub use view::{NodeHint, Overlay, View};
+pub use view::{NodeHint, View};
 pub use work_budget::WorkBudget;
 
 #[cfg(test)]

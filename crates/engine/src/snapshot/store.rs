@@ -1,89 +1,82 @@
-//! The store: objects by everything they are looked up by.
+//! The facts of a cluster, updated object by object.
+
+use std::collections::HashSet;
 
 use super::key::{IndexKey, ObjectKey};
 use super::lookup::Lookup;
 use super::stored::{StoredObject, Typed};
-use super::table::{Table, number};
+use super::table::Table;
 use crate::model::Text;
 use crate::model::object::{Object, ObjectKind};
 use crate::model::storage_class::StorageClass;
 
-/// Facts about a cluster. Filled object by object; asked through a [`View`](super::View).
+/// Facts about a cluster, which a [`View`](super::View) looks up.
 ///
-/// Of each object only what decides about *others* is kept. Workloads whose
-/// owner is judged (`Workload::owner_is_judged`) and scales are not kept.
+/// A snapshot stores of each object only what decides about *other* objects. It does not store
+/// scales, volume attachments and workloads whose owner is judged.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     objects: Table,
-    /// The name of the class that claims without one get.
+    /// The name of the default class.
     default_class: Option<Text>,
-    synced: Kinds,
-}
-
-/// A set of kinds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Kinds(u32);
-
-impl Kinds {
-    const fn has(self, kind: ObjectKind) -> bool {
-        self.0 & (1 << number(kind)) != 0
-    }
+    synced: HashSet<ObjectKind>,
+    /// Whether all kinds are synced.
+    is_complete: bool,
 }
 
 impl Snapshot {
-    /// A cluster of which nothing is known: every answer is `NotSynced`.
+    /// A cluster about which nothing is known: every look-up is `NotSynced`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A cluster of which everything is known, still empty: what is not put in
-    /// is absent.
+    /// An empty cluster about which everything is known: objects that are not added are
+    /// absent.
     #[must_use]
     pub fn complete() -> Self {
         Self {
-            synced: Kinds(u32::MAX),
+            is_complete: true,
             ..Self::default()
         }
     }
 
-    /// Puts an object in, in place of the one of the same kind and name.
-    /// Whether a fact changed: a heartbeat changes none.
+    /// Adds an object, or replaces the one with the same kind and name; whether that changed
+    /// anything, which a heartbeat does not.
     pub fn apply(&mut self, object: Object) -> bool {
-        StoredObject::of(object).is_some_and(|object| self.put(object))
+        StoredObject::of(object).is_some_and(|object| self.put(&object))
     }
 
     /// As [`Self::apply`].
-    pub fn put(&mut self, object: StoredObject) -> bool {
+    pub fn put(&mut self, object: &StoredObject) -> bool {
         let kind = object.kind();
         let changed = if object.is_kept() {
             self.objects.put(object)
         } else {
-            self.objects.take(object.key())
+            self.objects.remove(object.key())
         };
         self.choose_default_class(kind);
         changed
     }
 
-    /// Puts an object in that is asked for by its name alone.
-    pub(super) fn hold(&mut self, object: StoredObject) {
+    /// Adds an object whatever its owner, as it was requested by its name.
+    pub(super) fn insert(&mut self, object: &StoredObject) {
         self.objects.put(object);
     }
 
-    /// Whether putting `object` in would change nothing. Asked first by those
-    /// who must lock the cluster for a change.
-    pub fn knows(&self, object: &StoredObject) -> bool {
+    /// Whether [`Self::put`] would change nothing.
+    pub fn contains(&self, object: &StoredObject) -> bool {
         if object.is_kept() {
-            self.objects.knows(object)
+            self.objects.contains(object)
         } else {
             self.objects.get(object.key()).is_none()
         }
     }
 
-    /// Takes an object out; `namespace` is empty for objects that have none.
-    /// Whether it was there.
+    /// Removes an object; `namespace` is empty for objects that have none. Whether there was
+    /// one.
     pub fn remove(&mut self, kind: ObjectKind, namespace: &str, name: &str) -> bool {
-        let removed = self.objects.take(ObjectKey {
+        let removed = self.objects.remove(ObjectKey {
             kind,
             namespace,
             name,
@@ -92,28 +85,27 @@ impl Snapshot {
         removed
     }
 
-    /// Says that a new list of all objects of `kind` begins. Until it is
-    /// complete, what was known of the kind stays.
-    pub fn list_begins(&mut self, kind: ObjectKind) {
-        self.objects.unlist(kind);
+    /// Begins a new list of all objects of `kind`. The objects before it stay until it is
+    /// complete.
+    pub fn begin_list(&mut self, kind: ObjectKind) {
+        self.objects.begin_list(kind);
     }
 
-    /// Says that all objects of `kind` have been put in. Those that a list
-    /// begun before did not name are dropped; from here on, what was not put in
-    /// is absent.
+    /// Completes the list of all objects of `kind`: removes those that it does not contain.
+    /// From now on, an object that is not in the snapshot is absent.
     pub fn synced(&mut self, kind: ObjectKind) {
-        self.objects.drop_unlisted(kind);
+        self.objects.remove_unlisted(kind);
         self.choose_default_class(kind);
-        self.synced.0 |= 1 << number(kind);
+        self.synced.insert(kind);
     }
 
-    /// Whether all objects of `kind` have been put in once.
+    /// Whether a list of all objects of `kind` was complete once.
     #[must_use]
-    pub const fn is_synced(&self, kind: ObjectKind) -> bool {
-        self.synced.has(kind)
+    pub(crate) fn is_synced(&self, kind: ObjectKind) -> bool {
+        self.is_complete || self.synced.contains(&kind)
     }
 
-    /// How many objects of `kind` are held.
+    /// How many objects of `kind` there are.
     #[must_use]
     pub fn count(&self, kind: ObjectKind) -> usize {
         self.objects.count(kind)
@@ -124,8 +116,8 @@ impl Snapshot {
         self.objects.iter()
     }
 
-    /// Whether an object of that kind and name is held.
-    pub(super) fn holds(&self, key: ObjectKey<'_>) -> bool {
+    /// Whether there is an object with this key.
+    pub(super) fn has(&self, key: ObjectKey<'_>) -> bool {
         self.objects.get(key).is_some()
     }
 
@@ -139,29 +131,29 @@ impl Snapshot {
     }
 
     fn missing<T>(&self, kind: ObjectKind) -> Lookup<T> {
-        if self.synced.has(kind) {
+        if self.is_synced(kind) {
             Lookup::Absent
         } else {
             Lookup::NotSynced
         }
     }
 
-    /// The objects that may have that trait.
-    pub(super) fn with(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &StoredObject> {
-        self.objects.with(wanted)
+    /// A superset of the objects with this index key.
+    pub(super) fn with(&self, key: IndexKey<'_>) -> impl Iterator<Item = &StoredObject> {
+        self.objects.with(key).iter()
     }
 
-    /// The objects that may have all of those traits; without any, every object.
-    pub(super) fn with_shortest<'t>(
+    /// A superset of the objects with all these index keys; every object if there are no keys.
+    pub(super) fn with_all<'k>(
         &self,
-        wanted: impl Iterator<Item = IndexKey<'t>>,
+        keys: impl Iterator<Item = IndexKey<'k>>,
     ) -> impl Iterator<Item = &StoredObject> {
-        self.objects.with_shortest(wanted)
+        self.objects.with_all(keys)
     }
 
-    /// Whether nodes are known, as [`View::visit_nodes`](super::View::visit_nodes) says it.
+    /// Whether nodes are known, for [`View::visit_nodes`](super::View::visit_nodes).
     pub(super) fn nodes_known(&self) -> Lookup<()> {
-        if self.synced.has(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
+        if self.is_synced(ObjectKind::Node) && self.count(ObjectKind::Node) > 0 {
             Lookup::Found(())
         } else {
             self.missing(ObjectKind::Node)
@@ -170,12 +162,12 @@ impl Snapshot {
 
     pub(super) fn default_class(&self) -> Lookup<&StorageClass> {
         match self.known_default_class() {
-            Some(class) if self.synced.has(ObjectKind::StorageClass) => Lookup::Found(class),
+            Some(class) if self.is_synced(ObjectKind::StorageClass) => Lookup::Found(class),
             _ => self.missing(ObjectKind::StorageClass),
         }
     }
 
-    /// The default class of those held, which need not be all.
+    /// The default class, unless one that is not synced yet takes precedence.
     pub(super) fn known_default_class(&self) -> Option<&StorageClass> {
         let name = self.default_class.as_ref()?;
         self.get(ObjectKey::global(ObjectKind::StorageClass, name))

@@ -1,4 +1,7 @@
-//! Objects as the table holds them: what of each is kept, and what it is found by.
+//! Objects as the table stores them: which fields are kept, and under which keys they are
+//! in the index.
+
+use std::sync::Arc;
 
 use super::key::{IndexKey, ObjectKey};
 use crate::model::autoscaler::Autoscaler;
@@ -13,27 +16,52 @@ use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
 use crate::model::workload::Workload;
 
-/// An object, reduced to what decides about others than itself.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "each holds what its name says")]
-pub enum StoredObject {
-    Workload(Box<Workload>),
-    Claim(Box<Claim>),
-    Volume(Box<Volume>),
-    StorageClass(Box<StorageClass>),
-    CsiDriver(Box<CsiDriver>),
-    Node(Box<Node>),
-    Namespace(Box<Namespace>),
-    Autoscaler(Box<Autoscaler>),
-    Lease(Box<Lease>),
-    RuntimeClass(Box<RuntimeClass>),
+/// Declares the types that are stored.
+macro_rules! stored {
+    ($($kind:ident)*) => {
+        /// An object, reduced to what decides about other objects. Cloning it is cheap.
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs, reason = "each variant holds what its name says")]
+        pub enum StoredObject {
+            $($kind(Arc<$kind>),)*
+        }
+
+        impl StoredObject {
+            /// Whether `other` is this very object, not merely an equal one.
+            pub(super) fn is_same(&self, other: &Self) -> bool {
+                match (self, other) {
+                    $((Self::$kind(one), Self::$kind(other)) => Arc::ptr_eq(one, other),)*
+                    _ => false,
+                }
+            }
+        }
+
+        $(impl Typed for $kind {
+            fn of(stored: &StoredObject) -> Option<&Self> {
+                match stored {
+                    StoredObject::$kind(object) => Some(object),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+stored! {
+    Workload Claim Volume StorageClass CsiDriver Node Namespace Autoscaler Lease
+    RuntimeClass
+}
+
+/// A type of object that can be stored.
+pub(super) trait Typed: Sized + 'static {
+    /// The object, if it is of this type.
+    fn of(stored: &StoredObject) -> Option<&Self>;
 }
 
 impl StoredObject {
-    /// The object without the labels of claims, workloads and autoscalers
-    /// themselves, which no decision about others asks for; their pods' labels
-    /// stay. Nor what nodes have attached. `None` for what decides about nothing
-    /// but itself: a scale, which is no object, and a volume attachment.
+    /// The object without what no decision about other objects reads: the labels of claims,
+    /// workloads and autoscalers (not those of their pods) and the volumes attached to nodes.
+    /// `None` for scales and volume attachments, which decide about no other object.
     #[must_use]
     pub fn of(mut object: Object) -> Option<Self> {
         if let Object::Workload(Workload { metadata, .. })
@@ -47,21 +75,22 @@ impl StoredObject {
             node.status.volumes_attached = Box::default();
         }
         Some(match object {
-            Object::Workload(workload) => Self::Workload(Box::new(workload)),
-            Object::Claim(claim) => Self::Claim(Box::new(claim)),
-            Object::Volume(volume) => Self::Volume(Box::new(volume)),
-            Object::StorageClass(class) => Self::StorageClass(Box::new(class)),
-            Object::CsiDriver(driver) => Self::CsiDriver(Box::new(driver)),
-            Object::Node(node) => Self::Node(Box::new(node)),
-            Object::Namespace(namespace) => Self::Namespace(Box::new(namespace)),
-            Object::Autoscaler(autoscaler) => Self::Autoscaler(Box::new(autoscaler)),
-            Object::Lease(lease) => Self::Lease(Box::new(lease)),
-            Object::RuntimeClass(class) => Self::RuntimeClass(Box::new(class)),
+            Object::Workload(workload) => Self::Workload(Arc::new(workload)),
+            Object::Claim(claim) => Self::Claim(Arc::new(claim)),
+            Object::Volume(volume) => Self::Volume(Arc::new(volume)),
+            Object::StorageClass(class) => Self::StorageClass(Arc::new(class)),
+            Object::CsiDriver(driver) => Self::CsiDriver(Arc::new(driver)),
+            Object::Node(node) => Self::Node(Arc::new(node)),
+            Object::Namespace(namespace) => Self::Namespace(Arc::new(namespace)),
+            Object::Autoscaler(autoscaler) => Self::Autoscaler(Arc::new(autoscaler)),
+            Object::Lease(lease) => Self::Lease(Arc::new(lease)),
+            Object::RuntimeClass(class) => Self::RuntimeClass(Arc::new(class)),
             Object::Scale(_) | Object::VolumeAttachment(_) => return None,
         })
     }
 
-    /// Whether others are judged by it: not by what is judged with its owner.
+    /// Whether decisions about other objects read it: those read the owner instead of an
+    /// object whose owner is judged.
     pub(super) fn is_kept(&self) -> bool {
         !matches!(self, Self::Workload(workload) if workload.owner_is_judged())
     }
@@ -72,7 +101,7 @@ impl StoredObject {
         self.key().kind
     }
 
-    /// What makes the object the one it is. It must not change while it is held.
+    /// What identifies the object.
     pub fn key(&self) -> ObjectKey<'_> {
         match self {
             Self::Workload(it) => ObjectKey::of(ObjectKind::Workload(it.kind), &it.metadata),
@@ -92,11 +121,11 @@ impl StoredObject {
         }
     }
 
-    /// Calls `add` with everything it is looked up by beside its name.
-    pub(super) fn traits(&self, add: &mut dyn FnMut(IndexKey<'_>)) {
+    /// Calls `add` with every key under which the object is in the index.
+    pub(super) fn index_keys(&self, add: &mut dyn FnMut(IndexKey<'_>)) {
         match self {
-            Self::Workload(workload) => of_workload(workload, add),
-            Self::Volume(volume) => of_volume(volume, add),
+            Self::Workload(workload) => workload_keys(workload, add),
+            Self::Volume(volume) => volume_keys(volume, add),
             Self::StorageClass(_) => add(IndexKey::Kind(ObjectKind::StorageClass)),
             Self::Node(node) => {
                 add(IndexKey::Kind(ObjectKind::Node));
@@ -118,7 +147,7 @@ impl StoredObject {
     }
 }
 
-fn of_volume(volume: &Volume, add: &mut dyn FnMut(IndexKey<'_>)) {
+fn volume_keys(volume: &Volume, add: &mut dyn FnMut(IndexKey<'_>)) {
     if volume.spec.claim_ref.is_none() {
         add(IndexKey::FreeOfClass(volume.class()));
     }
@@ -133,7 +162,7 @@ fn of_volume(volume: &Volume, add: &mut dyn FnMut(IndexKey<'_>)) {
     }
 }
 
-fn of_workload(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
+fn workload_keys(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
     let namespace = workload.metadata.namespace.as_str();
     add(IndexKey::Namespace(namespace));
     for (key, value) in workload.template.labels.iter() {
@@ -161,35 +190,3 @@ fn of_workload(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
         });
     }
 }
-
-/// A type of object, to be taken out of what is held.
-pub(super) trait Typed: Sized + 'static {
-    /// The object, where it is of this type.
-    fn of(stored: &StoredObject) -> Option<&Self>;
-}
-
-macro_rules! typed {
-    ($($kind:ident),*) => {
-        $(impl Typed for $kind {
-            fn of(stored: &StoredObject) -> Option<&Self> {
-                match stored {
-                    StoredObject::$kind(object) => Some(object),
-                    _ => None,
-                }
-            }
-        })*
-    };
-}
-
-typed!(
-    Workload,
-    Claim,
-    Volume,
-    StorageClass,
-    CsiDriver,
-    Node,
-    Namespace,
-    Autoscaler,
-    Lease,
-    RuntimeClass
-);

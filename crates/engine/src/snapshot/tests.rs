@@ -266,7 +266,7 @@ fn workloads_are_visited_by_their_pods_labels() {
 }
 
 #[test]
-fn a_visit_ends_when_told() {
+fn a_visit_ends_when_the_callback_says_so() {
     let cluster = filled(
         (0..300)
             .map(|number| deployment("shop", &format!("w{number}"), &[("app", "w")], &["data"])),
@@ -282,7 +282,7 @@ fn a_visit_ends_when_told() {
 }
 
 #[test]
-fn what_is_nearer_counts_before_the_cluster() {
+fn overlays_take_precedence_over_the_cluster() {
     let cluster = filled([
         volume("pv1", "fast", None),
         claim("shop", "far"),
@@ -306,7 +306,7 @@ fn what_is_nearer_counts_before_the_cluster() {
 }
 
 #[test]
-fn a_claim_that_arrives_is_there() {
+fn an_arriving_claim_is_found() {
     let cluster = filled([claim("shop", "other")]);
     let Object::Claim(arriving) = claim("shop", "data") else {
         unreachable!("a claim was made");
@@ -345,7 +345,7 @@ fn a_hint_narrows_the_nodes() {
 }
 
 #[test]
-fn the_default_class_is_the_newest_that_says_so() {
+fn the_default_class_is_the_newest_default_class() {
     let mut cluster = filled([
         class("old", "2024-01-01T00:00:00Z", true),
         class("new", "2025-06-01T00:00:00Z", true),
@@ -381,7 +381,7 @@ fn the_default_class_is_the_newest_that_says_so() {
 }
 
 #[test]
-fn volumes_are_free_until_a_claim_takes_them() {
+fn volumes_are_free_until_they_name_a_claim() {
     let mut cluster = filled([
         volume("pv1", "fast", None),
         volume("pv2", "fast", Some("data")),
@@ -430,17 +430,17 @@ fn autoscalers_are_found_by_their_target() {
 fn a_heartbeat_changes_nothing() {
     let mut cluster = Snapshot::new();
     let first = StoredObject::of(node("n1", "a")).unwrap();
-    assert!(!cluster.knows(&first));
-    assert!(cluster.put(first.clone()));
-    assert!(cluster.knows(&first));
-    assert!(!cluster.put(first));
+    assert!(!cluster.contains(&first));
+    assert!(cluster.put(&first));
+    assert!(cluster.contains(&first));
+    assert!(!cluster.put(&first));
     let other = StoredObject::of(node("n1", "b")).unwrap();
-    assert!(!cluster.knows(&other));
-    assert!(cluster.put(other));
+    assert!(!cluster.contains(&other));
+    assert!(cluster.put(&other));
 }
 
 #[test]
-fn a_new_list_drops_what_it_does_not_name_when_it_is_complete() {
+fn a_complete_list_removes_the_objects_it_does_not_contain() {
     let mut cluster = filled([
         claim("shop", "kept"),
         claim("shop", "gone"),
@@ -448,8 +448,8 @@ fn a_new_list_drops_what_it_does_not_name_when_it_is_complete() {
         stateful_set("shop", "other-kind", 1, "data"),
     ]);
     let kind = ObjectKind::Workload(WorkloadKind::Deployment);
-    cluster.list_begins(ObjectKind::Claim);
-    cluster.list_begins(kind);
+    cluster.begin_list(ObjectKind::Claim);
+    cluster.begin_list(kind);
     cluster.apply(claim("shop", "kept"));
     assert!(
         cluster.view().claim("shop", "gone").found().is_some(),

@@ -1,11 +1,12 @@
-//! What one judgement sees: a cluster, and what is known beside it.
+//! The facts of one judgement: a snapshot, and an overlay with what else is known.
 
 use std::collections::HashSet;
 
-use super::batch::{BatchOrder, Turn};
+use super::batch::Turn;
 use super::key::{IndexKey, ObjectKey};
 use super::live_lookups::LiveLookups;
 use super::lookup::Lookup;
+use super::overlay::Overlay;
 use super::store::Snapshot;
 use super::stored::{StoredObject, Typed};
 use super::work_budget::WorkBudget;
@@ -23,7 +24,10 @@ use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
 use crate::model::workload::{Workload, WorkloadKind};
 
-/// Label pairs of which a wanted node has at least one.
+/// The only field that node selectors match, used as a hint's key.
+const NODE_NAME: &str = "metadata.name";
+
+/// Label pairs, one of which each wanted node has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeHint<'a> {
     /// The label's key.
@@ -32,52 +36,18 @@ pub struct NodeHint<'a> {
     pub values: &'a [Text],
 }
 
-/// The one field that node selectors know, used as a hint's key.
-const NODE_NAME: &str = "metadata.name";
-
-/// What one judgement knows beside the cluster.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Overlay<'a> {
-    /// Clusters whose objects count before those of the same kind and name in the
-    /// cluster, the first of them most. They hold no nodes.
-    pub nearer: &'a [&'a Snapshot],
-    /// A claim that is about to be there.
-    pub arriving: Option<&'a Claim>,
-    /// What the API server was asked for on behalf of this judgement, to which
-    /// it may add questions.
-    pub lookups: Option<&'a LiveLookups>,
-    /// The objects that are judged together with the present one, and its place
-    /// among them.
-    pub batch: Option<(&'a BatchOrder, usize)>,
-    /// Whether there may be more in the cluster than is known here, as where files
-    /// stand for it.
-    pub partial: bool,
-}
-
-impl Overlay<'_> {
-    /// Nothing is known beside the cluster.
-    pub const NOTHING: Self = Self {
-        nearer: &[],
-        arriving: None,
-        lookups: None,
-        batch: None,
-        partial: false,
-    };
-}
-
-/// The facts of one judgement: those of one version of a cluster, and what is
-/// known beside it. Every look-up is a hash or two, whatever the size of the
-/// cluster. Names are exact.
+/// The facts of one judgement: one version of a snapshot, and an overlay. A look-up takes a few
+/// hashes, whatever the size of the cluster. Names match exactly.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     cluster: &'a Snapshot,
     overlay: &'a Overlay<'a>,
-    /// `None` where the work is not bounded.
-    steps: Option<&'a WorkBudget>,
+    /// `None` if the work is not limited.
+    budget: Option<&'a WorkBudget>,
 }
 
 impl Snapshot {
-    /// The facts of this cluster, nothing beside them.
+    /// The facts of this cluster alone.
     #[must_use]
     pub const fn view(&self) -> View<'_> {
         View::new(self, &Overlay::NOTHING)
@@ -85,52 +55,51 @@ impl Snapshot {
 }
 
 impl<'a> View<'a> {
-    /// What is known of `cluster`, with what is known `overlay` it.
+    /// The facts of `cluster` with `overlay`.
     #[must_use]
     pub const fn new(cluster: &'a Snapshot, overlay: &'a Overlay<'a>) -> Self {
         Self {
             cluster,
             overlay,
-            steps: None,
+            budget: None,
         }
     }
 
-    /// The same, as far as `steps` lead.
+    /// The same, with limited work.
     #[must_use]
-    pub const fn within(self, steps: &'a WorkBudget) -> Self {
+    pub(crate) const fn within(self, budget: &'a WorkBudget) -> Self {
         Self {
-            steps: Some(steps),
+            budget: Some(budget),
             ..self
         }
     }
 
-    /// The same with something else known beside the cluster.
+    /// The same with another overlay.
     #[must_use]
     pub const fn with(self, overlay: &'a Overlay<'a>) -> Self {
         Self { overlay, ..self }
     }
 
-    /// Takes so many of the steps that a judgement may make; `false` where they have
-    /// come to their end.
-    pub fn step(&self, count: usize) -> bool {
-        self.steps.is_none_or(|steps| steps.take(count))
+    /// Spends `count` steps of the work budget; `false` if none are left.
+    pub(crate) fn spend(&self, count: usize) -> bool {
+        self.budget.is_none_or(|budget| budget.spend(count))
     }
 
-    /// The cluster itself.
+    /// The snapshot.
     #[must_use]
     pub const fn cluster(&self) -> &'a Snapshot {
         self.cluster
     }
 
-    /// What is known beside the cluster.
+    /// The overlay.
     #[must_use]
-    pub const fn overlay(&self) -> &'a Overlay<'a> {
+    pub(crate) const fn overlay(&self) -> &'a Overlay<'a> {
         self.overlay
     }
 
-    /// Whether there may be more in the cluster than is in view.
+    /// Whether the cluster may have more objects than this view.
     #[must_use]
-    pub const fn is_partial(&self) -> bool {
+    pub(crate) const fn is_partial(&self) -> bool {
         self.overlay.partial
     }
 
@@ -144,7 +113,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The namespaces, by name, in which the cluster has a claim called `name`.
+    /// The namespaces, sorted, that have a claim with this name.
     #[must_use]
     pub fn namespaces_with_claim(&self, name: &str) -> Vec<&'a str> {
         let claims = self.cluster.objects().filter_map(Claim::of);
@@ -156,7 +125,7 @@ impl<'a> View<'a> {
         namespaces
     }
 
-    /// Whether a namespace of the cluster has a workload of that kind called `name`.
+    /// Whether some namespace has a workload of this kind and name.
     #[must_use]
     pub fn has_workload(&self, kind: WorkloadKind, name: &str) -> bool {
         let mut workloads = self.cluster.objects().filter_map(Workload::of);
@@ -168,25 +137,25 @@ impl<'a> View<'a> {
         self.find(ObjectKind::Volume, "", name)
     }
 
-    /// The persistent volumes of `class` (empty: of none) that no claim has taken.
+    /// The persistent volumes of `class` (empty: without one) that no claim is bound to.
     #[must_use]
     pub fn free_volumes(&self, class: &str) -> Vec<&'a Volume> {
-        self.uses_all(ObjectKind::Volume, "");
-        self.members(IndexKey::FreeOfClass(class))
+        self.depends_on_all(ObjectKind::Volume, "");
+        self.dependencies(IndexKey::FreeOfClass(class))
             .filter(|volume: &&Volume| volume.spec.claim_ref.is_none() && volume.class() == class)
             .collect()
     }
 
-    /// The persistent volume whose `claimRef` names the claim, whether or not the claim
-    /// names it too. Of several the first by name.
+    /// The persistent volume whose `claimRef` names the claim, whether or not the claim names
+    /// the volume; the first by name if there are several.
     #[must_use]
     pub fn volume_of(&self, claim: &Metadata) -> Option<&'a Volume> {
-        let claimed = IndexKey::ClaimedBy {
+        let key = IndexKey::ClaimedBy {
             namespace: &claim.namespace,
             claim: &claim.name,
         };
-        self.uses_all(ObjectKind::Volume, "");
-        self.members(claimed)
+        self.depends_on_all(ObjectKind::Volume, "");
+        self.dependencies(key)
             .filter(|volume: &&Volume| volume.is_claimed_by(claim))
             .min_by(|a, b| a.metadata.name.cmp(&b.metadata.name))
     }
@@ -199,7 +168,7 @@ impl<'a> View<'a> {
             return Vec::new();
         }
         // Nothing is concluded from there being no more of them.
-        self.members(IndexKey::Handle(&volume.spec.handle))
+        self.dependencies(IndexKey::Handle(&volume.spec.handle))
             .filter(|other: &&Volume| {
                 other.is_same_as(volume)
                     && other.metadata.name != volume.metadata.name
@@ -218,18 +187,17 @@ impl<'a> View<'a> {
         self.find(ObjectKind::StorageClass, "", name)
     }
 
-    /// The class that claims without one get. Where several say they are, the
-    /// newest is, then the first by name (`GetDefaultClass` in the Kubernetes
-    /// source).
+    /// The class that claims without one get: of several default classes the newest, then the
+    /// first by name (`GetDefaultClass` in the Kubernetes source).
     pub fn default_storage_class(&self) -> Lookup<&'a StorageClass> {
         let mut nearer = self.overlay.nearer.iter();
         if let Some(class) = nearer.find_map(|it| it.known_default_class()) {
             return Lookup::Found(class);
         }
-        self.uses_all(ObjectKind::StorageClass, "");
+        self.depends_on_all(ObjectKind::StorageClass, "");
         match self.overlay.lookups {
-            Some(lookups) if lookups.has_heard_all(ObjectKind::StorageClass) => lookups
-                .heard()
+            Some(lookups) if lookups.has_listed(ObjectKind::StorageClass) => lookups
+                .received()
                 .known_default_class()
                 .map_or(Lookup::Absent, Lookup::Found),
             _ => match self.cluster.default_class() {
@@ -241,14 +209,13 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Every storage class, by name. They say what might help and decide nothing, so
-    /// nobody is asked whether each is still as the cache has it.
+    /// Every storage class, by name. They are used for advice and decide nothing, so the cached
+    /// ones are not confirmed.
     #[must_use]
     pub fn storage_classes(&self) -> Vec<&'a StorageClass> {
-        let wanted = IndexKey::Kind(ObjectKind::StorageClass);
-        let mut classes: Vec<&StorageClass> = self
-            .with_nearer(wanted, self.cluster.with(wanted))
-            .collect();
+        let key = IndexKey::Kind(ObjectKind::StorageClass);
+        let mut classes: Vec<&StorageClass> =
+            self.with_nearer(key, self.cluster.with(key)).collect();
         classes.sort_unstable_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
         classes
     }
@@ -268,18 +235,17 @@ impl<'a> View<'a> {
         self.find(ObjectKind::Node, "", name)
     }
 
-    /// The Lease that the kubelet of the node `name` renews. It is not followed: each
-    /// would be news every ten seconds.
-    pub fn node_lease(&self, name: &str) -> Lookup<&'a Lease> {
+    /// The Lease that the kubelet of the node `name` renews. Leases are not watched, as each
+    /// changes every ten seconds.
+    pub(crate) fn node_lease(&self, name: &str) -> Lookup<&'a Lease> {
         self.find(ObjectKind::Lease, NODE_LEASES, name)
     }
 
-    /// Calls `visit` for nodes until it returns `false`. `wanted` may narrow the
-    /// nodes to those with one of the label pairs, and need not. `NotSynced`
-    /// or `Absent` where no node is known.
+    /// Calls `visit` for nodes until it returns `false`. `wanted` narrows the nodes to those
+    /// with one of the label pairs. `NotSynced` or `Absent` if no node is known.
     ///
-    /// Most judgements use few of the nodes that they visit, so it is for them to say
-    /// which: by [`Self::uses_node`] or [`Self::uses_nodes`].
+    /// Most judgements depend on few of the nodes that they visit, so callers have to record
+    /// which: by `depends_on_node` or `depends_on_nodes`.
     pub fn visit_nodes(
         &self,
         wanted: Option<&NodeHint<'_>>,
@@ -311,33 +277,32 @@ impl<'a> View<'a> {
         known
     }
 
-    /// Says that a judgement uses that a node is as it is known.
-    pub fn uses_node(&self, node: &Node) {
-        if let Some(lookups) = self.answered() {
-            lookups.uses(ObjectKey::global(ObjectKind::Node, &node.metadata.name));
+    /// Records that the judgement depends on a node.
+    pub(crate) fn depends_on_node(&self, node: &Node) {
+        if let Some(lookups) = self.live() {
+            lookups.depends_on(ObjectKey::global(ObjectKind::Node, &node.metadata.name));
         }
     }
 
-    /// Says that a judgement uses that the wanted nodes are as they are known, and that
-    /// there are no more.
-    pub fn uses_nodes(&self, wanted: Option<&NodeHint<'_>>) {
-        if let Some(lookups) = self.answered()
+    /// Records that the judgement depends on the wanted nodes, and on there being no others.
+    pub(crate) fn depends_on_nodes(&self, wanted: Option<&NodeHint<'_>>) {
+        if let Some(lookups) = self.live()
             && lookups.confirms_cached()
         {
-            self.uses_all(ObjectKind::Node, "");
-            // They have been visited before, for a step each.
+            self.depends_on_all(ObjectKind::Node, "");
+            // They have been visited before, at the expense of the budget.
             let view = View {
-                steps: None,
+                budget: None,
                 ..*self
             };
             view.visit_nodes(wanted, &mut |node| {
-                self.uses_node(node);
-                !lookups.has_nodes_enough(ObjectKind::Node)
+                self.depends_on_node(node);
+                !lookups.has_enough_nodes(ObjectKind::Node)
             });
         }
     }
 
-    /// The workload of that kind and name.
+    /// The workload with this kind and name.
     pub fn workload(
         &self,
         kind: WorkloadKind,
@@ -347,9 +312,8 @@ impl<'a> View<'a> {
         self.find(ObjectKind::Workload(kind), namespace, name)
     }
 
-    /// The workloads that use the claim, by its name in their template or, for a
-    /// StatefulSet or a bare pod, by the name its claim template makes. Workloads whose
-    /// owner is judged are left out.
+    /// The workloads that use the claim: their pod template names it, or a claim template of a
+    /// StatefulSet or bare pod makes it. Excludes workloads whose owner is judged.
     #[must_use]
     pub fn workloads_using(&self, namespace: &str, claim: &str) -> Vec<&'a Workload> {
         let uses = |workload: &Workload| {
@@ -358,12 +322,12 @@ impl<'a> View<'a> {
             ) || workload.ephemeral_claim(claim).is_some()
         };
         let by_name = self
-            .members(IndexKey::Claim { namespace, claim })
+            .dependencies(IndexKey::Claim { namespace, claim })
             .filter(|workload| uses(workload));
         let stem = claim.rsplit_once('-').map(|(stem, _)| stem);
         let by_template = stem
             .into_iter()
-            .flat_map(|stem| self.members(IndexKey::ClaimStem { namespace, stem }))
+            .flat_map(|stem| self.dependencies(IndexKey::ClaimStem { namespace, stem }))
             .filter(|workload: &&Workload| workload.makes_claim(claim) && !uses(workload));
         by_name
             .chain(by_template)
@@ -373,9 +337,9 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// Calls `visit` for the workloads whose pods carry all the label pairs of
-    /// `labels`, in `namespace` or, where that is `None`, in all of them, until
-    /// it returns `false`. Workloads whose owner is judged are left out.
+    /// Calls `visit` for the workloads whose pods have all the `labels`, in `namespace` or, if
+    /// that is `None`, in all namespaces, until it returns `false`. Excludes workloads whose
+    /// owner is judged.
     pub fn visit_workloads(
         &self,
         namespace: Option<&str>,
@@ -383,28 +347,27 @@ impl<'a> View<'a> {
         visit: &mut dyn FnMut(&'a Workload) -> bool,
     ) {
         for kind in WorkloadKind::ALL {
-            self.uses_all(ObjectKind::Workload(kind), namespace.unwrap_or_default());
+            self.depends_on_all(ObjectKind::Workload(kind), namespace.unwrap_or_default());
         }
-        // The shortest list that holds them all.
-        let traits = || {
+        let keys = || {
             labels
                 .iter()
                 .map(|(key, value)| IndexKey::PodLabel { key, value })
                 .chain(namespace.map(IndexKey::Namespace))
         };
-        let lookups = self.answered();
-        let heard = lookups
+        let lookups = self.live();
+        let received = lookups
             .into_iter()
-            .flat_map(|lookups| lookups.heard().with_shortest(traits()));
+            .flat_map(|lookups| lookups.received().with_all(keys()));
         let cached = self
             .cluster
-            .with_shortest(traits())
-            .filter(|object| lookups.is_none_or(|lookups| lookups.shows(object.key())));
-        let nearer = self.nearer(|cluster| cluster.with_shortest(traits()));
-        let further = heard.chain(cached);
+            .with_all(keys())
+            .filter(|object| lookups.is_none_or(|it| !it.supersedes(object.key())));
+        let nearer = self.nearer(|cluster| cluster.with_all(keys()));
+        let further = received.chain(cached);
         nearer
             .chain(further.filter(|object| !self.is_nearer(object)))
-            .take_while(|_| self.step(1))
+            .take_while(|_| self.spend(1))
             .filter_map(Workload::of)
             .filter(|workload| {
                 namespace.is_none_or(|namespace| workload.metadata.namespace == namespace)
@@ -414,7 +377,7 @@ impl<'a> View<'a> {
             .all(visit);
     }
 
-    /// The autoscalers whose target is that workload.
+    /// The autoscalers that scale the workload.
     #[must_use]
     pub fn autoscalers_of(
         &self,
@@ -427,7 +390,7 @@ impl<'a> View<'a> {
             kind: kind.name(),
             name,
         };
-        self.members(target)
+        self.dependencies(target)
             .filter(|autoscaler: &&Autoscaler| {
                 let target = &autoscaler.spec.scale_target_ref;
                 autoscaler.metadata.namespace == namespace
@@ -438,15 +401,15 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// When a workload of the view is judged, relative to the present object.
+    /// When a workload is judged, relative to the current object.
     #[must_use]
-    pub fn workload_turn(&self, workload: &Workload) -> Turn {
+    pub(crate) fn workload_turn(&self, workload: &Workload) -> Turn {
         self.turn(ObjectKind::Workload(workload.kind), &workload.metadata)
     }
 
-    /// When an autoscaler of the view is judged, relative to the present object.
+    /// When an autoscaler is judged, relative to the current object.
     #[must_use]
-    pub fn autoscaler_turn(&self, autoscaler: &Autoscaler) -> Turn {
+    pub(crate) fn autoscaler_turn(&self, autoscaler: &Autoscaler) -> Turn {
         self.turn(ObjectKind::Autoscaler, &autoscaler.metadata)
     }
 
@@ -457,7 +420,7 @@ impl<'a> View<'a> {
     }
 
     fn find<T: Typed>(&self, kind: ObjectKind, namespace: &str, name: &str) -> Lookup<&'a T> {
-        self.step(1);
+        self.spend(1);
         let key = ObjectKey {
             kind,
             namespace,
@@ -474,84 +437,82 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The objects that may have that trait, those that were asked for as they
-    /// are now. A judgement uses each of them.
-    fn members<T: Typed>(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &'a T> {
-        let lookups = self.answered();
-        let used = self.further(wanted).inspect(move |object| {
+    /// A superset of the objects with that index key, on each of which the judgement depends.
+    fn dependencies<T: Typed>(&self, key: IndexKey<'_>) -> impl Iterator<Item = &'a T> {
+        let lookups = self.live();
+        let used = self.further(key).inspect(move |object| {
             if let Some(lookups) = lookups {
-                lookups.uses(object.key());
+                lookups.depends_on(object.key());
             }
         });
-        self.with_nearer(wanted, used)
+        self.with_nearer(key, used)
     }
 
-    fn nodes(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &'a Node> {
-        self.with_nearer(wanted, self.further(wanted))
+    fn nodes(&self, key: IndexKey<'_>) -> impl Iterator<Item = &'a Node> {
+        self.with_nearer(key, self.further(key))
     }
 
-    /// Of the cluster's own objects those that may have that trait.
-    fn further(&self, wanted: IndexKey<'_>) -> impl Iterator<Item = &'a StoredObject> {
-        let lookups = self.answered();
-        let heard = lookups
+    /// A superset of the cluster's own objects with that index key.
+    fn further(&self, key: IndexKey<'_>) -> impl Iterator<Item = &'a StoredObject> {
+        let lookups = self.live();
+        let received = lookups
             .into_iter()
-            .flat_map(move |lookups| lookups.heard().with(wanted));
-        let shown =
-            move |object: &&StoredObject| lookups.is_none_or(|lookups| lookups.shows(object.key()));
-        heard.chain(self.cluster.with(wanted).filter(shown))
+            .flat_map(move |lookups| lookups.received().with(key));
+        let is_current =
+            move |object: &&StoredObject| lookups.is_none_or(|it| !it.supersedes(object.key()));
+        received.chain(self.cluster.with(key).filter(is_current))
     }
 
-    /// The objects of the nearer clusters that may have that trait, and those `further`
-    /// away that none of them defines, each for a step.
+    /// A superset of the objects with that index key in the overlay, and the `further` ones
+    /// that the overlay does not define. Each costs a step.
     fn with_nearer<T: Typed>(
         &self,
-        wanted: IndexKey<'_>,
+        key: IndexKey<'_>,
         further: impl Iterator<Item = &'a StoredObject>,
     ) -> impl Iterator<Item = &'a T> {
-        self.nearer(move |cluster| cluster.with(wanted))
+        self.nearer(move |cluster| cluster.with(key))
             .chain(further.filter(|object| !self.is_nearer(object)))
-            .take_while(|_| self.step(1))
+            .take_while(|_| self.spend(1))
             .filter_map(T::of)
     }
 
-    /// What is found in the nearer clusters, each object once.
+    /// The objects that `find` finds in the overlay, each once.
     fn nearer<I: Iterator<Item = &'a StoredObject>>(
         &self,
         find: impl Fn(&'a Snapshot) -> I,
     ) -> impl Iterator<Item = &'a StoredObject> {
         let nearer = self.overlay.nearer;
         nearer.iter().enumerate().flat_map(move |(level, cluster)| {
-            find(cluster).filter(move |object| holder(&nearer[..level], object).is_none())
+            find(cluster).filter(move |object| first_with(&nearer[..level], object).is_none())
         })
     }
 
-    /// Whether a nearer cluster defines the same object.
+    /// Whether the overlay defines the same object.
     fn is_nearer(&self, object: &StoredObject) -> bool {
-        holder(self.overlay.nearer, object).is_some()
+        first_with(self.overlay.nearer, object).is_some()
     }
 
-    /// Says that a judgement uses that there are no more objects of a kind than
-    /// those known.
-    fn uses_all(&self, kind: ObjectKind, namespace: &str) {
-        if let Some(lookups) = self.answered()
+    /// Records that the judgement depends on there being no other objects of a kind.
+    fn depends_on_all(&self, kind: ObjectKind, namespace: &str) {
+        if let Some(lookups) = self.live()
             && self.cluster.is_synced(kind)
         {
-            lookups.uses_all(kind, namespace);
+            lookups.depends_on_all(kind, namespace);
         }
     }
 
-    /// What was asked, where it can make a difference to the cluster's objects.
-    fn answered(&self) -> Option<&'a LiveLookups> {
-        self.overlay.lookups.filter(|lookups| !lookups.is_idle())
+    /// The live look-ups, unless the cache is used as it is.
+    fn live(&self) -> Option<&'a LiveLookups> {
+        self.overlay.lookups.filter(|lookups| !lookups.is_unused())
     }
 }
 
-/// The first of the clusters that holds an object of that kind and name.
-fn holder<'c>(clusters: &[&'c Snapshot], object: &StoredObject) -> Option<&'c Snapshot> {
-    clusters.iter().copied().find(|it| it.holds(object.key()))
+/// The first of the snapshots that contains an object with the same kind and name.
+fn first_with<'c>(clusters: &[&'c Snapshot], object: &StoredObject) -> Option<&'c Snapshot> {
+    clusters.iter().copied().find(|it| it.has(object.key()))
 }
 
-/// Each of the values once: who listed one twice did not make two nodes of one.
+/// Each value once, so that no node is visited twice.
 fn distinct(values: &[Text]) -> impl Iterator<Item = &Text> {
     let mut seen = HashSet::new();
     values.iter().filter(move |value| seen.insert(*value))

@@ -1,33 +1,33 @@
-//! How much one judgement may look at.
+//! Limits the work of one judgement.
 
 use std::cell::Cell;
 
-/// What is left of the work that one judgement may make. A step is one object
-/// looked at or one comparison, less than 100 ns (`benches/knots.rs`).
+/// The steps that one judgement has left. A step is one object visited or one comparison, less
+/// than 100 ns (`benches/knots.rs`).
 ///
-/// Where they end, a [`View`](super::View) ends whatever it was listing, so that a
-/// judgement comes to its end soon. What it then says is worth nothing: whoever gave
-/// the steps asks [`WorkBudget::are_used_up`] before believing it.
+/// Once it is exhausted, a [`View`](super::View) ends every iteration, so that the judgement
+/// ends soon. Its result is then meaningless, so the caller has to check
+/// `WorkBudget::is_exhausted`.
 #[derive(Debug)]
 pub struct WorkBudget(Cell<usize>);
 
 impl WorkBudget {
-    /// So many steps.
+    /// A budget of `steps`.
     #[must_use]
-    pub const fn new(count: usize) -> Self {
-        Self(Cell::new(count))
+    pub const fn new(steps: usize) -> Self {
+        Self(Cell::new(steps))
     }
 
-    /// Takes so many, or the rest; whether there were so many and more.
-    pub(super) fn take(&self, count: usize) -> bool {
-        let left = self.0.get().saturating_sub(count);
+    /// Spends `steps`, or all that are left; whether any are left afterwards.
+    pub(super) fn spend(&self, steps: usize) -> bool {
+        let left = self.0.get().saturating_sub(steps);
         self.0.set(left);
         left > 0
     }
 
-    /// Whether none is left.
+    /// Whether no steps are left.
     #[must_use]
-    pub fn are_used_up(&self) -> bool {
+    pub(crate) fn is_exhausted(&self) -> bool {
         self.0.get() == 0
     }
 }

@@ -1,4 +1,4 @@
-//! The `caBundle` of a webhook: the authorities that the API server trusts there.
+//! The `caBundle` of a webhook: the CAs that the API server trusts there.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,20 @@ use x509_parser::prelude::FromDer;
 use crate::pair::ServingPair;
 use crate::pem;
 
-/// The most authorities that are kept beside the one in use, so that a bundle
-/// cannot grow without end.
-const MOST_OTHERS: usize = 16;
+/// The most CAs that are kept next to the current one, so that a bundle cannot grow forever.
+const MAX_OTHERS: usize = 16;
 
-/// Certificates of authorities, in the order in which they stand.
+/// CA certificates, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bundle(Vec<CertificateDer<'static>>);
 
 impl Bundle {
-    /// Reads the certificates among `pem`; the rest the API server cannot use
-    /// either.
+    /// Reads the certificates in `pem`. The API server ignores everything else, too.
     pub(super) fn read(pem: &[u8]) -> Self {
         Self(CertificateDer::pem_slice_iter(pem).flatten().collect())
     }
 
-    /// As the API server takes it.
+    /// The value for the API server.
     pub(super) fn pem(&self) -> String {
         pem::certificates(&self.0)
     }
@@ -39,8 +37,8 @@ impl Bundle {
         pair.is_accepted(&roots)
     }
 
-    /// `authority` first and then, if there are to be `others`, those that are
-    /// here and have not expired at `now`.
+    /// `authority` first and then, if `others` are to be kept, those in this bundle that have not
+    /// expired at `now`.
     pub(super) fn led_by(
         &self,
         authority: &CertificateDer<'static>,
@@ -51,11 +49,11 @@ impl Bundle {
             .0
             .iter()
             .filter(|it| others && *it != authority && has_not_expired(it, now))
-            .take(MOST_OTHERS);
+            .take(MAX_OTHERS);
         Self([authority].into_iter().chain(kept).cloned().collect())
     }
 
-    /// Whether the same authorities are trusted.
+    /// Whether the same CAs are trusted.
     pub(super) fn is(&self, other: &Self) -> bool {
         let set = |bundle: &'_ Self| -> BTreeSet<Vec<u8>> {
             bundle.0.iter().map(|it| it.to_vec()).collect()

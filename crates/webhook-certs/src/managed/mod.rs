@@ -1,11 +1,10 @@
-//! A certificate that needs nobody: the replicas make an authority and a
-//! certificate by it, keep both in a Secret that they share, write the authority
-//! into the webhook configurations, and renew everything in time.
+//! A certificate that the replicas manage themselves: they create a CA and a certificate, store
+//! both in a Secret that they share, write the CA into the webhook configurations, and rotate
+//! everything in time.
 //!
-//! Every replica does the same, and no one leads: each looks at the Secret and the
-//! configurations, asks [`plan`] what is to be done next, and does it. Writes name
-//! the version that was seen, so that of two at the same time one fails, looks
-//! again and finds the work done.
+//! There is no leader: each replica reads the Secret and the configurations, lets [`plan`]
+//! decide on the next step, and takes it. Writes name the version that was read, so that one
+//! of two concurrent writes fails, and that replica reads again and finds the work done.
 
 mod bundle;
 #[cfg(test)]
@@ -37,20 +36,20 @@ pub use objects::ManagedError;
 /// The name of the webhook configurations and of the Service.
 const NAME: &str = "multi-attach-guard";
 
-/// The name of the Secret. It is not that of the Secret in which the guard is given
-/// a certificate by others, who would be fought.
+/// The name of the Secret. It differs from that of the Secret that other tools write, so that
+/// they do not overwrite each other.
 const SECRET: &str = "multi-attach-guard-managed-tls";
 
-/// In one go at most so much is done one after the other; a go begins anew a moment
-/// later. More happens only when others change the objects at the same time.
+/// How many steps one pass takes at most. More are needed only if others change the objects
+/// at the same time; then the next pass takes them.
 const STEPS: usize = 8;
 
-/// How long what is made is good for. It is renewed after two thirds of it.
+/// How long certificates are valid. They are renewed after two thirds of that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// Of the authority.
+    /// The CA.
     pub authority: SignedDuration,
-    /// Of the certificate; one by an authority that ends earlier ends with it.
+    /// The certificate, which never outlives the CA.
     pub certificate: SignedDuration,
 }
 
@@ -64,22 +63,21 @@ impl Default for Lifetimes {
     }
 }
 
-/// When things are done.
+/// The timing of the rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How often to look though nothing is said to have changed. The time is read
-    /// anew each time, as machines sleep and clocks are set.
+    /// How often to check without a reported change. Each check reads the clock, as machines
+    /// sleep and clocks are set.
     pub look: Duration,
-    /// How long after a failure to try again.
+    /// How long to wait after a failure.
     pub retry: Duration,
-    /// The least time between two goes, so that nobody who undoes what is done here
-    /// makes it spin.
+    /// The minimum time between two passes, in case another program reverts every change.
     pub pause: Duration,
-    /// How long an API server may take to go by a new caBundle. Its watch brings it
-    /// at once unless it has to begin anew.
+    /// How long an API server may take to use a new caBundle: its watch has to start again in
+    /// the worst case.
     pub settled: Duration,
-    /// How long a replica may take to show a new certificate. The authority before
-    /// is trusted for as long.
+    /// How long a replica may take to serve a new certificate. The previous CA stays trusted for
+    /// that time.
     pub forgotten: Duration,
 }
 
@@ -95,12 +93,12 @@ impl Default for Pace {
     }
 }
 
-/// What is shown from now on.
+/// A certificate that is served from now on.
 #[derive(Debug)]
 pub struct Served {
     /// The certificate.
     pub pair: Arc<ServingPair>,
-    /// Until when the authority that issued it is good.
+    /// When the CA that issued it expires.
     pub authority_not_after: Timestamp,
 }
 
@@ -109,18 +107,17 @@ pub struct Served {
 pub struct ManagedCertificate {
     /// The namespace of the Service and of the Secret.
     pub namespace: String,
-    /// What the certificate is for beside the Service: DNS names and IP addresses.
+    /// Further DNS names and IP addresses, in addition to that of the Service.
     pub further_names: Vec<String>,
-    /// How long what is made is good for.
+    /// How long certificates are valid.
     pub lifetimes: Lifetimes,
-    /// When things are done.
+    /// The timing of the rotation.
     pub pace: Pace,
 }
 
 impl ManagedCertificate {
-    /// Manages the certificate for ever, and puts it into `certificates`. `now` tells
-    /// the time. `attempted` hears of each certificate that is shown, and of what is
-    /// wrong whenever that is something new.
+    /// Manages the certificate in `certificates`, forever. `now` is the clock. `attempted` is
+    /// called with each certificate that is served, and with each new error.
     pub async fn follow(
         &self,
         client: Client,
@@ -139,23 +136,23 @@ impl ManagedCertificate {
             began: Instant::now(),
         };
         loop {
-            let wait = match manager.go(&now, &attempted).await {
+            let wait = match manager.pass(&now, &attempted).await {
                 Ok(wait) => {
-                    certificates.is_well();
+                    certificates.clear_failure();
                     wait
                 }
                 Err(error) => {
                     let sentence = error.to_string();
                     if certificates.failure().is_none_or(|it| *it != sentence) {
-                        tracing::error!(%error, "The certificate cannot be managed as it should be.");
+                        tracing::error!(%error, "The certificate cannot be managed.");
                         attempted(Err(&error));
                     }
-                    certificates.fails(&error);
+                    certificates.set_failure(&error);
                     self.pace.retry
                 }
             };
             sleep(self.pace.pause).await;
-            // Without an answer it is time to look in any case.
+            // After a timeout, it is time to check anyway.
             let _ = timeout(wait, changes.next()).await;
         }
     }
@@ -177,8 +174,8 @@ struct Manager<'a> {
 }
 
 impl Manager<'_> {
-    /// Does what is to be done now. Says after how long there is more to do.
-    async fn go(
+    /// Takes the steps that are due now; how long to wait for the next ones.
+    async fn pass(
         &mut self,
         now: &impl Fn() -> Timestamp,
         attempted: &impl Fn(Result<&Served, &ManagedError>),
@@ -218,7 +215,7 @@ impl Manager<'_> {
                 let kind = patch.configuration.kind;
                 match self.objects.patch(patch).await {
                     Ok(Written::Yes) => {
-                        tracing::info!(kind, "The authorities in the caBundles were put in order.");
+                        tracing::info!(kind, "The caBundles were updated.");
                         patched = true;
                     }
                     Ok(Written::Conflict) => patched = true,
@@ -238,7 +235,7 @@ impl Manager<'_> {
                     tracing::info!(
                         expires = %served.pair.not_after(),
                         authority_expires = %served.authority_not_after,
-                        "New connections get the certificate in the Secret.",
+                        "New connections use the certificate in the Secret.",
                     );
                     self.certificates.replace(Arc::clone(&served.pair));
                     attempted(Ok(&served));
@@ -261,7 +258,7 @@ impl Manager<'_> {
         let (made, what, reason) = match write {
             Write::Authority(reason) => (
                 stored::with_new_authority(&self.names, now, lifetimes),
-                "authority",
+                "CA",
                 reason,
             ),
             Write::Certificate(issued, reason) => (
@@ -276,7 +273,7 @@ impl Manager<'_> {
         })?;
         let written = self.objects.write(seen, data).await?;
         if written == Written::Yes {
-            tracing::info!(%reason, "A new {what} was put into the Secret {SECRET}.");
+            tracing::info!(%reason, "A new {what} was written to the Secret {SECRET}.");
         } else {
             tracing::info!("Another replica wrote the Secret {SECRET} first.");
         }

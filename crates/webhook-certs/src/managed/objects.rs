@@ -28,16 +28,16 @@ use super::plan::{self, Configuration};
 use super::stored::Data;
 use super::{NAME, SECRET};
 
-/// An API server that has not answered by then is away.
+/// How long the API server may take to respond.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Who writes, in `managedFields`.
+/// The writer in `managedFields`.
 const MANAGER: &str = "multi-attach-guard";
 
-/// The type of the Secret, by which tools find certificates.
+/// The type of the Secret, by which other tools find certificates.
 const SECRET_TYPE: &str = "kubernetes.io/tls";
 
-/// What keeps the certificate from being managed.
+/// Why the certificate cannot be managed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManagedError {
@@ -49,41 +49,41 @@ pub enum ManagedError {
     Forbidden {
         /// The object's kind and name.
         object: String,
-        /// What was to be done: `read`, `written`.
+        /// The attempt: `read` or `written`.
         done: &'static str,
         /// What the API server said.
         reason: String,
     },
-    /// The API server refused, or did not answer.
-    #[error("{object} cannot be {done}: {reason}. It will be tried again.")]
+    /// The API server refused, or did not respond.
+    #[error("{object} cannot be {done}: {reason}. Retrying.")]
     Failed {
         /// The object's kind and name.
         object: String,
-        /// What was to be done: `read`, `written`.
+        /// The attempt: `read` or `written`.
         done: &'static str,
-        /// What the API server said, or why it said nothing.
+        /// What the API server said, or why it did not respond.
         reason: String,
     },
-    /// A webhook configuration is not there.
+    /// A webhook configuration does not exist.
     #[error(
-        "{object} is not there, so the API server does not ask what stands in it. Apply the \
+        "{object} does not exist, so the API server does not call its webhooks. Apply the \
          manifests again to switch the guard on."
     )]
     Absent {
         /// The object's kind and name.
         object: String,
     },
-    /// A certificate could not be made.
-    #[error("A certificate for {names} could not be made: {reason}. Correct the names.")]
+    /// A certificate could not be generated.
+    #[error("A certificate for {names} could not be generated: {reason}. Correct the names.")]
     Generate {
-        /// The names asked for.
+        /// The names of the certificate.
         names: String,
-        /// What the generator said.
+        /// The generator's error.
         reason: String,
     },
 }
 
-/// Whether something was written. If not, somebody else was faster.
+/// Whether a write succeeded, or another writer was faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Written {
     Yes,
@@ -135,13 +135,13 @@ impl Objects {
         format!("Secret {}/{SECRET}", self.namespace)
     }
 
-    /// The Secret, if it is there.
+    /// The Secret, if it exists.
     pub(super) async fn secret(&self) -> Result<Option<Secret>, ManagedError> {
         let answer = answered(self.secrets.get_opt(SECRET)).await;
         answer.map_err(|trouble| trouble.about(self.secret_name(), "read"))
     }
 
-    /// Puts `data` into the Secret in place of what was `seen` there.
+    /// Writes `data` to the Secret unless it has changed since it was `seen`.
     pub(super) async fn write(
         &self,
         seen: Option<Secret>,
@@ -175,7 +175,7 @@ impl Objects {
         unless_conflict(written).map_err(|trouble| trouble.about(self.secret_name(), "written"))
     }
 
-    /// The webhook configurations that are there, and the first that is not.
+    /// The webhook configurations that exist, and an error for the first that does not.
     pub(super) async fn configurations(
         &self,
     ) -> Result<(Vec<Configuration>, Option<ManagedError>), ManagedError> {
@@ -227,7 +227,7 @@ impl Objects {
             .map_err(|trouble| trouble.about(format!("{kind} {NAME}"), "written"))
     }
 
-    /// Something each time one of the objects has changed, or may have.
+    /// An item each time one of the objects may have changed.
     pub(super) fn changes(&self) -> SelectAll<BoxStream<'static, ()>> {
         let client = || self.client.clone();
         select_all([
@@ -260,8 +260,7 @@ fn read(kind: &'static str, seen: DynamicObject) -> Result<Configuration, String
     })
 }
 
-/// What watches cannot tell is noticed when the objects are looked at in any case,
-/// so their errors say nothing.
+/// Errors are ignored, as the objects are also checked at intervals.
 fn changes<K>(api: Api<PartialObjectMeta<K>>, name: &str) -> BoxStream<'static, ()>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
@@ -274,7 +273,7 @@ where
         .boxed()
 }
 
-/// Why there is no good answer.
+/// Why a request failed.
 enum Trouble {
     Conflict,
     Forbidden(String),
@@ -297,7 +296,7 @@ impl Trouble {
             Self::Conflict => ManagedError::Failed {
                 object,
                 done,
-                reason: "somebody else changes it all the time".to_owned(),
+                reason: "another program keeps changing it".to_owned(),
             },
         }
     }
@@ -317,7 +316,8 @@ async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T
         kube::Error::Api(status) => Trouble::Failed(status.message),
         error => {
             let mut causes = successors(Some(&error as &dyn std::error::Error), |it| it.source());
-            // The innermost says most: "Connection refused" rather than "client error".
+            // The innermost is the most specific: "Connection refused" rather than "client
+            // error".
             let cause = causes.by_ref().last();
             Trouble::Failed(cause.map(ToString::to_string).unwrap_or_default())
         }

@@ -1,8 +1,8 @@
-//! What is to be done next, given what was seen of the cluster at a moment.
+//! Decides on the next step of the rotation from the state of the cluster.
 //!
-//! The order in which nothing fails: a new authority is in every caBundle, beside
-//! the old one, before a certificate by it is shown; and the old one leaves the
-//! caBundles long after the last certificate by it is shown no more.
+//! The order that causes no failures: a new CA is in every caBundle, next to the old one, before
+//! a certificate by it is served, and the old CA stays in the caBundles until long after the last
+//! certificate by it was served.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::bundle::Bundle;
 use super::stored::{Issued, IssuedSecret};
 use crate::pair::ServingPair;
 
-/// The authority that every caBundle holds, and since when that is seen.
+/// The CA that is in every caBundle, and since when.
 #[derive(Default)]
 pub(super) struct Trust(Option<(CertificateDer<'static>, Duration)>);
 
 impl Trust {
-    /// For how long every caBundle has been seen to hold the stored authority, if they
-    /// do. `running` is for how long this process has been running.
+    /// For how long the stored CA has been in every caBundle, if it is. `running` is for how long
+    /// this process has been running.
     pub(super) fn lasts(&mut self, seen: &Seen<'_>, running: Duration) -> Option<Duration> {
         let stored = seen.stored.issued().filter(|it| seen.trust(&it.pair));
         let authority = stored.map(|it| it.authority.certificate());
@@ -32,16 +32,16 @@ impl Trust {
     }
 }
 
-/// What was seen, and when.
+/// The state of the cluster at one moment.
 pub(super) struct Seen<'a> {
     pub(super) stored: &'a IssuedSecret,
-    /// The webhook configurations there are. `None`: they could not be read.
+    /// The existing webhook configurations; `None` if they could not be read.
     pub(super) configurations: Option<&'a [Configuration]>,
-    /// What this process shows.
+    /// What this process serves.
     pub(super) serving: Option<&'a ServingPair>,
-    /// For how long every caBundle has held the stored authority.
+    /// For how long the stored CA has been in every caBundle.
     pub(super) trusted_for: Option<Duration>,
-    /// What the certificate must be for.
+    /// The names that the certificate must have.
     pub(super) names: &'a [String],
     pub(super) now: Timestamp,
 }
@@ -54,35 +54,35 @@ pub(super) struct Configuration {
     pub(super) bundles: Vec<(String, Bundle)>,
 }
 
-/// How long things take to get about.
+/// How long changes take to spread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
-    /// After this long every API server goes by a new caBundle.
+    /// After this time, every API server uses a new caBundle.
     pub(super) settled: Duration,
-    /// After this long no replica shows a certificate by the authority before.
+    /// After this time, no replica serves a certificate by the previous CA.
     pub(super) forgotten: Duration,
 }
 
-/// What is to be done.
+/// The next steps.
 #[derive(Default)]
 pub(super) struct RotationPlan<'a> {
-    /// What to write into the Secret.
+    /// What to write to the Secret.
     pub(super) write: Option<Write<'a>>,
-    /// The caBundles that are not as they should be.
+    /// The caBundles to change.
     pub(super) patches: Vec<Patch<'a>>,
-    /// After how long to show the stored certificate, if it is not shown yet.
+    /// After how long to serve the stored certificate, if it is not served yet.
     pub(super) serve_in: Option<Duration>,
 }
 
-/// What to write into the Secret, and why.
+/// What to write to the Secret, and why.
 pub(super) enum Write<'a> {
-    /// A new authority and a certificate by it.
+    /// A new CA and a certificate by it.
     Authority(Reason),
-    /// A new certificate by this authority.
+    /// A new certificate by this CA.
     Certificate(&'a Issued, Reason),
 }
 
-/// Why something is written.
+/// Why the Secret is written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Absent,
@@ -92,15 +92,15 @@ pub(super) enum Reason {
     Names,
 }
 
-/// The caBundles of a configuration as they should be.
+/// The new caBundles of a configuration.
 pub(super) struct Patch<'a> {
     pub(super) configuration: &'a Configuration,
     pub(super) bundles: Vec<(&'a str, Bundle)>,
 }
 
 impl<'a> Seen<'a> {
-    /// What is to be done next. When something is written, the rest is for the
-    /// case that this fails.
+    /// The next steps. If there is something to write, the others are for the case that this
+    /// fails.
     pub(super) fn plan(&self, spread: Spread) -> RotationPlan<'a> {
         match self.stored {
             IssuedSecret::Absent => RotationPlan::writing(Write::Authority(Reason::Absent)),
@@ -159,8 +159,8 @@ impl<'a> Seen<'a> {
         if serving.is(&issued.pair) || !issued.pair.is_current(self.now) {
             return None;
         }
-        let is_well = serving.is_current(self.now) && self.trust(serving);
-        Some(match is_well {
+        let is_accepted = serving.is_current(self.now) && self.trust(serving);
+        Some(match is_accepted {
             true => spread.settled.saturating_sub(trusted_for),
             false => Duration::ZERO,
         })
@@ -184,7 +184,7 @@ impl<'a> RotationPlan<'a> {
     }
 }
 
-/// Whether two thirds of the time are over, as for the certificates of kubelets.
+/// Whether two thirds of the validity period are over, as for the certificates of kubelets.
 fn is_due(from: Timestamp, until: Timestamp, now: Timestamp) -> bool {
     let lifetime = until.duration_since(from);
     now.duration_since(from) >= lifetime * 2 / 3
@@ -193,14 +193,11 @@ fn is_due(from: Timestamp, until: Timestamp, now: Timestamp) -> bool {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Absent => write!(f, "it was not there"),
-            Self::Unusable(why) => write!(f, "what it held cannot be used: {why}"),
-            Self::AuthorityDue(until) => write!(f, "the authority is good until {until} only"),
-            Self::CertificateDue(until) => write!(f, "the certificate is good until {until} only"),
-            Self::Names => write!(
-                f,
-                "the certificate was not for every name that is asked for"
-            ),
+            Self::Absent => write!(f, "it did not exist"),
+            Self::Unusable(why) => write!(f, "its content was not usable: {why}"),
+            Self::AuthorityDue(until) => write!(f, "the CA expires at {until}"),
+            Self::CertificateDue(until) => write!(f, "the certificate expires at {until}"),
+            Self::Names => write!(f, "the certificate lacked a requested name"),
         }
     }
 }

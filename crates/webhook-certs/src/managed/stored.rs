@@ -1,4 +1,4 @@
-//! What the Secret holds: an authority, and the certificate by it.
+//! The content of the Secret: a CA, and a certificate that it issued.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,23 +16,23 @@ use crate::pair::ServingPair;
 const CERTIFICATE: &str = "tls.crt";
 /// The key of the certificate's private key, likewise.
 const KEY: &str = "tls.key";
-/// The key of the authority's certificate.
+/// The key of the CA's certificate.
 const AUTHORITY: &str = "ca.crt";
-/// The key of the authority's private key.
+/// The key of the CA's private key.
 const AUTHORITY_KEY: &str = "ca.key";
 
 /// The `data` of the Secret.
 pub(super) type Data = BTreeMap<String, ByteString>;
 
-/// The Secret as it was seen.
+/// The Secret as it was read.
 pub(super) enum IssuedSecret {
     Absent,
-    /// It is there and cannot be used; the end of a sentence says why.
+    /// It exists and is not usable; a clause says why.
     Unusable(String),
     Usable(Box<Issued>),
 }
 
-/// An authority and the certificate that it issued.
+/// A CA and the certificate that it issued.
 pub(super) struct Issued {
     pub(super) authority: Authority,
     pub(super) pair: Arc<ServingPair>,
@@ -47,7 +47,7 @@ impl IssuedSecret {
         }
     }
 
-    /// What it holds, if that can be used.
+    /// Its content, if that is usable.
     pub(super) fn issued(&self) -> Option<&Issued> {
         match self {
             Self::Usable(issued) => Some(issued),
@@ -85,7 +85,7 @@ impl Issued {
     }
 }
 
-/// A new authority and a certificate by it.
+/// A new CA and a certificate by it.
 pub(super) fn with_new_authority(
     names: &[String],
     now: Timestamp,
@@ -95,7 +95,7 @@ pub(super) fn with_new_authority(
     with_new_certificate(&authority, names, now, lifetimes)
 }
 
-/// The same authority and a new certificate by it.
+/// The same CA and a new certificate by it.
 pub(super) fn with_new_certificate(
     authority: &Authority,
     names: &[String],
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_told() {
+    fn invalid_content_is_reported() {
         let (good, other) = (data(), data());
         let with = |key: &str, value: &[u8]| {
             let mut data = good.clone();
@@ -174,7 +174,7 @@ mod tests {
             (with("ca.key", b"?"), "no private key in PEM"),
             (with("ca.key", &other["ca.key"].0), "does not belong"),
             (with("ca.crt", b"?"), "certificate is not PEM"),
-            (with("ca.crt", &good["tls.crt"].0), "not that of an"),
+            (with("ca.crt", &good["tls.crt"].0), "not that of a CA"),
             (with("tls.crt", b""), "not a certificate and its key"),
             (with("tls.key", &other["tls.key"].0), "are not a"),
             (swapped, "tls.crt was not issued by ca.crt"),

@@ -45,7 +45,7 @@ fn pair(stored: &IssuedSecret) -> Option<&ServingPair> {
     Some(&issued(stored).pair)
 }
 
-/// A caBundle with the authorities of these.
+/// A caBundle with the CAs of these.
 fn bundle(of: &[&IssuedSecret]) -> Bundle {
     let authorities = of.iter().map(|it| issued(it).authority.certificate());
     Bundle::read(pem::certificates(authorities).as_bytes())
@@ -66,7 +66,7 @@ fn trusting(first: &[&IssuedSecret], second: &[&IssuedSecret]) -> Vec<Configurat
 }
 
 /// The plan in short.
-fn told(plan: &RotationPlan<'_>) -> String {
+fn described(plan: &RotationPlan<'_>) -> String {
     let write = plan.write.as_ref().map(|write| match write {
         Write::Authority(_) => "new authority".to_owned(),
         Write::Certificate(..) => "new certificate".to_owned(),
@@ -342,7 +342,7 @@ fn what_is_to_be_done_next() {
             names: &names,
             now: *now,
         };
-        assert_eq!(told(&seen.plan(spread())), *expected, "{case}");
+        assert_eq!(described(&seen.plan(spread())), *expected, "{case}");
     }
 }
 
@@ -359,7 +359,7 @@ fn a_certificate_is_for_every_name() {
         names: &names,
         now: start,
     };
-    assert_eq!(told(&seen.plan(spread())), "new certificate");
+    assert_eq!(described(&seen.plan(spread())), "new certificate");
 }
 
 #[test]

@@ -1,0 +1,34 @@
+//! The facts that one judgement adds to those of the cluster.
+
+use super::batch::BatchOrder;
+use super::live_lookups::LiveLookups;
+use super::store::Snapshot;
+use crate::model::claim::Claim;
+
+/// What one judgement knows in addition to the snapshot.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Overlay<'a> {
+    /// Snapshots whose objects take precedence over those with the same kind and name in the
+    /// cluster, in order of precedence. They contain no nodes.
+    pub nearer: &'a [&'a Snapshot],
+    /// A claim that is about to be created.
+    pub arriving: Option<&'a Claim>,
+    /// The look-ups that the API server answered for this judgement, and to which it adds.
+    pub lookups: Option<&'a LiveLookups>,
+    /// The order in which the objects of a batch are judged, and the position of the current
+    /// one.
+    pub batch: Option<(&'a BatchOrder, usize)>,
+    /// Whether the cluster may have more objects, as when files stand for it.
+    pub partial: bool,
+}
+
+impl Overlay<'_> {
+    /// Nothing else is known.
+    pub const NOTHING: Self = Self {
+        nearer: &[],
+        arriving: None,
+        lookups: None,
+        batch: None,
+        partial: false,
+    };
+}
