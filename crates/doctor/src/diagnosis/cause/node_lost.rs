@@ -172,7 +172,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     let owner = owner.filter(|owner| users(stuck, &node).any(|pod| pod.meta.name == **owner));
     let owned = owner.map(|owner| {
         SuggestedAction::note(&format!(
-            "Claim \"{}\" belongs to pod {owner} on {name}, whose ephemeral volume it is: the taint deletes that pod, and the claim and its data with it.",
+            "Claim \"{}\" belongs to pod {owner} on {name}, whose ephemeral volume it backs: the taint deletes that pod, and the claim and its data with it.",
             stuck.claim
         ))
     });
