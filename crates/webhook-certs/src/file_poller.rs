@@ -1,11 +1,11 @@
 //! Files that are read again when they change, and only once they are whole.
 //!
-//! The contents are compared again and again: Kubernetes changes a mounted
+//! The contents are polled: Kubernetes changes a mounted
 //! Secret or ConfigMap by swapping the symlink `..data`, which a watch on the
 //! files themselves never sees. A change counts once two looks in a row agree
 //! on it: a file that is being written, two files that are written one after
-//! the other, or a directory that goes while it is opened would otherwise pass
-//! for something that nobody meant.
+//! the other, or a directory that is removed while it is opened would otherwise
+//! count as a change that nobody made.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -34,7 +34,7 @@ pub struct ReadError {
 pub struct FilePoller<const N: usize> {
     paths: [PathBuf; N],
     /// What the caller knows.
-    told: Look<N>,
+    reported: Look<N>,
     /// What the last look found.
     last: Look<N>,
 }
@@ -54,9 +54,14 @@ impl<const N: usize> FilePoller<N> {
     /// One cannot be read, or is larger than 1 MiB.
     pub fn open(paths: [PathBuf; N]) -> Result<(Self, [Vec<u8>; N]), ReadError> {
         let contents = read_all(&paths)?;
-        let told = Look::Contents(contents.clone());
-        let last = told.clone();
-        Ok((Self { paths, told, last }, contents))
+        let reported = Look::Contents(contents.clone());
+        let last = reported.clone();
+        let poller = Self {
+            paths,
+            reported,
+            last,
+        };
+        Ok((poller, contents))
     }
 
     /// Follows files that could not be read, for this reason.
@@ -92,10 +97,10 @@ impl<const N: usize> FilePoller<N> {
         };
         let settled = seen == self.last;
         self.last = seen;
-        if !settled || self.last == self.told {
+        if !settled || self.last == self.reported {
             return None;
         }
-        self.told.clone_from(&self.last);
+        self.reported.clone_from(&self.last);
         Some(found)
     }
 }
@@ -154,7 +159,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_change_is_told_once_and_only_when_two_looks_agree() {
+    async fn a_change_is_reported_once_and_only_when_two_looks_agree() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a", "b"].map(|name| folder.path().join(name));
         let write = |a: &str, b: &str| {
@@ -171,7 +176,7 @@ mod tests {
         write("2", "2");
         assert!(files.look().await.is_none(), "not settled either");
         assert_eq!(files.look().await.unwrap().unwrap(), [b"2", b"2"]);
-        assert!(files.look().await.is_none(), "told");
+        assert!(files.look().await.is_none(), "reported");
 
         write("3", "2");
         assert!(files.look().await.is_none(), "not settled");
@@ -183,7 +188,7 @@ mod tests {
         assert!(files.look().await.is_none(), "not settled");
         let gone = files.look().await.unwrap().unwrap_err();
         assert_eq!(gone.path, paths[1]);
-        assert!(files.look().await.is_none(), "told");
+        assert!(files.look().await.is_none(), "reported");
 
         write("2", "2");
         assert!(files.look().await.is_none(), "not settled");

@@ -41,7 +41,7 @@ impl PemFiles {
         Ok((files, pair))
     }
 
-    /// Follows the files for ever, looking once `every` so often, and puts
+    /// Follows the files forever, looking once `every` so often, and puts
     /// each good change into `certificates`, which keep the old pair when a
     /// change is not good. `attempted` hears of both.
     pub async fn follow(
