@@ -67,9 +67,9 @@ impl<const N: usize> FilePoller<N> {
     /// Follows files that could not be read, for this reason.
     #[must_use]
     pub fn unread(paths: [PathBuf; N], error: &ReadError) -> Self {
-        let told = Look::Unreadable(error.to_string());
-        let last = told.clone();
-        Self { paths, told, last }
+        let reported = Look::Unreadable(error.to_string());
+        let last = reported.clone();
+        Self { paths, reported, last }
     }
 
     /// Waits for the next change, looking once `every` so often.
