@@ -32,6 +32,8 @@ const PARSE: &str = "MULTI_ATTACH_GUARD_BENCH_PARSE";
 
 const CLASS: &str = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: gp3}\nprovisioner: ebs.csi.aws.com\n";
 
+const CLAIM: &str = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], storageClassName: gp3}\n";
+
 fn main() {
     if let Some(directory) = env::var_os(PARSE) {
         parse(Path::new(&directory));
@@ -67,6 +69,34 @@ fn main() {
             "  memory of check:      {:.0} MB (goal: 150 at most)",
             megabytes(checking.memory)
         );
+    }
+    crowds();
+}
+
+/// Workloads on one claim, in one file and in a file each.
+fn crowds() {
+    for files in [1, FILES] {
+        println!("{FILES} workloads on one claim, in {files} files (goal: 2 s at most):");
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("class.yaml"), CLASS).unwrap();
+        fs::write(folder.path().join("claim.yaml"), CLAIM).unwrap();
+        let mut texts = vec![String::new(); files];
+        for number in 0..FILES {
+            texts[number % files] += &format!(
+                "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: app-{number}}}\nspec:\n  selector: {{matchLabels: {{app: a}}}}\n  template:\n    metadata: {{labels: {{app: a}}}}\n    spec:\n      volumes: [{{name: data, persistentVolumeClaim: {{claimName: data}}}}]\n---\n"
+            );
+        }
+        for (number, text) in texts.iter().enumerate() {
+            fs::write(folder.path().join(format!("{number:05}.yaml")), text).unwrap();
+        }
+        let checking = best(|| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
+            command
+                .args(["check", "--format", "json"])
+                .arg(folder.path());
+            command
+        });
+        println!("  check:                {}", checking.shown());
     }
 }
 

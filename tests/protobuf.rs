@@ -39,7 +39,7 @@ const OBJECTS: [&str; 15] = [
 
 /// Where nothing and something empty are two things: pointers in Go, what Kubernetes does
 /// not let be empty, and a map, of which an empty one is not written.
-const NOT_THE_SAME_EMPTY: [&str; 25] = [
+const NOT_THE_SAME_EMPTY: [&str; 24] = [
     "allocatable",
     "attachRequired",
     "claimRef",
@@ -48,7 +48,6 @@ const NOT_THE_SAME_EMPTY: [&str; 25] = [
     "csi",
     "dataSource",
     "dataSourceRef",
-    "deletionTimestamp",
     "effect",
     "key",
     "labelSelector",

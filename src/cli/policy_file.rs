@@ -103,7 +103,7 @@ impl PolicyFile {
         Ok((file, effective))
     }
 
-    /// Follows the file for ever, looking once `every` so often, and puts each
+    /// Follows the file forever, looking once `every` so often, and puts each
     /// good change into `effective`, which stays as it is when a change is
     /// not good. `attempted` hears of both.
     pub async fn follow(
@@ -248,6 +248,15 @@ mod tests {
             assert!(gone.contains("cannot be read"), "{gone}");
             assert_eq!(nodes(&effective.load()), Nodes::Always);
 
+            let fifo = std::process::Command::new("mkfifo")
+                .arg(mount.file())
+                .status();
+            assert!(fifo.unwrap().success());
+            let refused = attempts.recv().await.unwrap().unwrap_err();
+            assert!(refused.contains("it is not a regular file"), "{refused}");
+
+            fs::remove_file(mount.file()).unwrap();
+            assert!(attempts.recv().await.unwrap().is_err(), "gone again");
             symlink("..data/policy.yaml", mount.file()).unwrap();
             assert_eq!(attempts.recv().await.unwrap(), Ok(Nodes::Always));
         };

@@ -61,7 +61,9 @@ fn what_containers_take_of_their_node_counts_for_remedies() {
         "ports: [{hostPort: 80}]",
         "resources: {limits: {x.io/gpu: 1}}",
     ] {
-        let containers = format!("      containers: [{{name: app, image: app, {taken}}}]\n");
+        let containers = format!(
+            "      containers: [{{name: app, image: app, volumeMounts: [{{name: data, mountPath: /data}}], {taken}}}]\n"
+        );
         let deployment = DEPLOYMENT.to_owned() + &containers;
         let input = [CLASS, CLAIM, &deployment].join("---\n");
         let folder = repository(&[("all.yaml", &input)]);
@@ -98,7 +100,7 @@ fn every_kind_of_object_in_the_input_counts() {
             "a volume that many nodes can have",
             DEPLOYMENT,
             bound.as_str(),
-            "{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv}, spec: {accessModes: [ReadWriteMany], csi: {driver: ebs.csi.aws.com}, claimRef: {namespace: default, name: data}}}",
+            "{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv}, spec: {accessModes: [ReadWriteMany], csi: {driver: efs.csi.aws.com}, claimRef: {namespace: default, name: data}}}",
             "",
         ),
         (

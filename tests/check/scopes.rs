@@ -196,8 +196,10 @@ fn a_shared_claim_is_the_fault_of_the_one_that_comes_and_goes() {
                 (apps, &web),
                 (claims, CLAIM),
             ];
-            let expected = format!("deny workloads-share-volume backup {jobs}");
-            assert_eq!(found(&files, &[]), [expected], "{kind} {apps} {claims}");
+            let mut expected = vec![format!("deny workloads-share-volume backup {jobs}")];
+            // Who tries something out with a pod means no claim of a folder beside.
+            expected.retain(|_| kind != "Pod" || claims != "in/b/claim.yaml");
+            assert_eq!(found(&files, &[]), expected, "{kind} {apps} {claims}");
         }
     }
 }
@@ -205,7 +207,7 @@ fn a_shared_claim_is_the_fault_of_the_one_that_comes_and_goes() {
 #[test]
 fn what_nobody_names_speaks_for_its_own_folder_only() {
     const NODE: &str = "{apiVersion: v1, kind: Node, metadata: {name: a}}";
-    const VOLUME: &str = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {accessModes: [ReadWriteOnce, ReadWriteMany], capacity: {storage: 1Gi}, storageClassName: gp3, csi: {driver: ebs.csi.aws.com, volumeHandle: v}}}";
+    const VOLUME: &str = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {accessModes: [ReadWriteOnce, ReadWriteMany], capacity: {storage: 1Gi}, storageClassName: gp3, csi: {driver: efs.csi.aws.com, volumeHandle: v}}}";
     let base = [
         ("in/class.yaml", CLASS),
         ("in/app/web.yaml", DEPLOYMENT),
@@ -438,7 +440,7 @@ fn default_classes_that_differ_by_name_alone_agree() {
 #[test]
 fn what_the_facts_know_of_a_claim_stays_known() {
     let bound = format!("{CLAIM}  volumeName: v\nstatus: {{accessModes: [ReadWriteMany]}}\n");
-    let volume = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {accessModes: [ReadWriteMany], storageClassName: gp3, csi: {driver: ebs.csi.aws.com, volumeHandle: v}, claimRef: {namespace: default, name: data}}}";
+    let volume = "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {accessModes: [ReadWriteMany], storageClassName: gp3, csi: {driver: efs.csi.aws.com, volumeHandle: v}, claimRef: {namespace: default, name: data}}}";
     let facts = format!("{CLASS}---\n{bound}---\n{volume}\n---\n{}", patient("web"));
     let files = [
         ("in/web.yaml", DEPLOYMENT),
@@ -655,7 +657,7 @@ spec: {volumes: [{name: sources, ephemeral: {volumeClaimTemplate: {spec: {access
 apiVersion: v1
 kind: PersistentVolume
 metadata: {{name: pv-{name}}}
-spec: {{accessModes: [ReadWriteOnce], capacity: {{storage: 1Gi}}, claimRef: {{name: {name}}}, csi: {{driver: ebs.csi.aws.com, volumeHandle: vol-1}}}}
+spec: {{accessModes: [ReadWriteOnce], capacity: {{storage: 1Gi}}, claimRef: {{namespace: default, name: {name}}}, csi: {{driver: ebs.csi.aws.com, volumeHandle: vol-1}}}}
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim

@@ -13,6 +13,7 @@ mod harness;
 mod migrate;
 mod rights;
 mod stage;
+mod unscheduled;
 
 use serde_json::{Value, json};
 use stage::{Stage, deployment, merged, workload};

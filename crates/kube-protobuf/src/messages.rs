@@ -343,6 +343,7 @@ const DAEMON_SET: &[Field] = &[
             object(3, "updateStrategy", STRATEGY),
         ],
     ),
+    object(3, "status", PRESENT),
 ];
 
 /// ReplicationControllers are the same.
@@ -389,6 +390,7 @@ const CRON_JOB: &[Field] = &[
             object(5, "jobTemplate", &[object(2, "spec", JOB_SPEC)]),
         ],
     ),
+    object(3, "status", PRESENT),
 ];
 
 const POD: &[Field] = &[

@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// A look that waited for the FIFO would be the last one.
+    /// A poll that waited for the FIFO would be the last one.
     #[cfg(unix)]
     #[tokio::test]
     async fn a_fifo_in_the_place_of_a_file_is_a_change() {

@@ -55,7 +55,7 @@ pub struct CheckOptions {
     #[arg(value_name = "PATH", default_value = ".")]
     pub paths: Vec<PathBuf>,
 
-    /// Leave out what matches when directories are searched, as in a .gitignore; may be repeated
+    /// Skip matching files and directories, as a .gitignore does; may be repeated
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
 
@@ -63,71 +63,63 @@ pub struct CheckOptions {
     #[command(flatten)]
     pub render: RenderOptions,
 
-    /// The policy file [default: .multi-attach-guard.yaml or .yml beside what is checked, or in a
-    /// directory above, up to the root of the repository]
+    /// The policy file [default: the nearest .multi-attach-guard.yaml up to the repository's root]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Take facts about the cluster from this file or directory, as `snapshot` writes them; may be
-    /// repeated
+    /// Read facts about the cluster from the output of `snapshot`; may be repeated
     #[arg(long, value_name = "PATH")]
     pub facts: Vec<PathBuf>,
 
-    /// Take facts about the cluster from the cluster of the kubeconfig
+    /// Read facts about the cluster from the cluster itself
     #[arg(long, conflicts_with = "facts")]
     pub cluster: bool,
 
-    /// The context of the kubeconfig
+    /// The kubeconfig context of --cluster
     #[arg(long, value_name = "CONTEXT", requires = "cluster")]
     pub context: Option<String>,
 
-    /// The namespace of objects that name none [default: the only one that is named around them,
-    /// else "default"]
+    /// The namespace of objects that name none [default: the only one around them, else "default"]
     #[arg(long, short, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
-    /// How to write what was found
+    /// The format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
 
-    /// Count the findings instead of listing them, in the formats for people
+    /// Print only the counts, in the formats for people
     #[arg(long)]
     pub summary: bool,
 
-    /// The mildest finding that fails the check
+    /// The mildest finding that makes the exit code 1
     #[arg(long, value_enum, default_value_t = FailOn::Deny)]
     pub fail_on: FailOn,
 
-    /// End with 0 whatever is found
+    /// Exit with 0 even if there are findings
     #[arg(long, conflicts_with = "fail_on")]
     pub exit_zero: bool,
 
-    /// End with 2 when there is nothing to judge
+    /// Exit with 2 if there is nothing to judge
     #[arg(long)]
     pub fail_if_no_objects: bool,
 
-    /// Repair the files in place; print a patch for kustomize where a document came from a template
-    /// or standard input
+    /// Edit the files in place; print a patch for what was rendered or piped
     #[arg(long)]
     pub fix: bool,
 
-    /// Print what --fix would change, and change nothing
+    /// Print what --fix would change
     #[arg(long, conflicts_with = "fix")]
     pub diff: bool,
 
-    /// The remedy that --fix and --diff take, in place of the one that the policy chooses: auto,
-    /// recreate, zero-surge, drop-leftover or colocate, which alone keeps several pods together
+    /// The remedy for --fix and --diff: auto, recreate, zero-surge, drop-leftover or colocate
     #[arg(long, value_name = "REMEDY", value_parser = remedy)]
     pub remedy: Option<RemedyChoice>,
 }
 
 fn remedy(name: &str) -> Result<RemedyChoice, String> {
     RemedyChoice::from_name(name).ok_or_else(|| {
-        let parsed_object = RemedyChoice::ALL.map(RemedyChoice::name);
-        format!(
-            "there is no such remedy; there are {}",
-            parsed_object.join(", ")
-        )
+        let names = RemedyChoice::ALL.map(RemedyChoice::name);
+        format!("there is no such remedy; there are {}", names.join(", "))
     })
 }
 
@@ -239,7 +231,7 @@ fn covers(paths: &[PathBuf], policy: &Path) -> bool {
     })
 }
 
-/// What is known of the cluster beside the manifests.
+/// Facts about the cluster that are not in the manifests.
 fn facts(options: &CheckOptions) -> Result<Snapshot, CheckError> {
     if options.cluster {
         return Ok(cluster::read(options.context.as_deref(), |_| true)?);

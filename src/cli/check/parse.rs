@@ -76,6 +76,10 @@ pub(super) fn parse(discovered: Discovered, facts: Snapshot, options: ReadOption
         let overlay = kustomizations.namespace_beside(source);
         namespaces.complete(known, source, overlay);
         bind(&mut known.object, &facts);
+        // The API server takes it off what it creates, so it excuses nothing.
+        if let Some(metadata) = known.object.metadata_mut() {
+            metadata.deleting = false;
+        }
     }
     summary.judged = objects.iter().filter(|known| known.is_judged()).count();
     summary.facts = objects.len() - summary.judged;

@@ -246,3 +246,64 @@ fn essence(diagnosis: &Diagnosis) -> Vec<String> {
     });
     cases.chain(diagnosis.open.iter().cloned()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn options(arguments: &[&str]) -> Result<DiagnoseOptions, clap::Error> {
+        let all = ["multi-attach-guard", "diagnose"].iter().chain(arguments);
+        match Cli::try_parse_from(all)?.command {
+            Command::Diagnose(options) => Ok(options),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_mean_what_they_mean_to_kubectl() {
+        for arguments in [
+            &["-o", "json"][..],
+            &["--output", "json"],
+            &["--format", "json"],
+        ] {
+            assert_eq!(options(arguments).unwrap().format, Format::Json);
+        }
+        let flags = ["--kubeconfig", "/k", "--context", "prod", "--as", "on-call"];
+        assert_eq!(
+            options(&flags).unwrap().cluster.kubectl(),
+            "kubectl --kubeconfig=/k --context=prod --as=on-call"
+        );
+        assert!(options(&["-A", "web"]).unwrap().all_namespaces);
+        assert!(options(&["-A", "-n", "shop"]).is_err());
+        assert!(options(&["--explain", "x", "web"]).is_err());
+    }
+
+    #[test]
+    fn pods_that_have_their_volumes_are_mentioned() {
+        let pod = |name: &str, reason: &str| {
+            let pod = serde_json::json!({
+                "metadata": {"name": name, "namespace": "shop"},
+                "spec": {"nodeName": "n1", "volumes": [
+                    {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+                "status": {"phase": "Pending", "containerStatuses": [
+                    {"state": {"waiting": {"reason": reason}}}]},
+            });
+            serde_json::from_value(pod).unwrap()
+        };
+        let observed = |pods| Observed {
+            pods,
+            ..Observed::default()
+        };
+        let two = vec![pod("a", "ContainerCreating"), pod("b", "ImagePullBackOff")];
+        assert_eq!(
+            held_up(&observed(two)),
+            ["Pod shop/b has its volumes, and does not run for another reason: ImagePullBackOff."]
+        );
+        let eight = (0..8).map(|it| pod(&it.to_string(), "ErrImagePull"));
+        let notes = held_up(&observed(eight.collect()));
+        assert_eq!(notes.last().unwrap(), "So do 3 more pods.");
+    }
+}

@@ -21,7 +21,7 @@ use every_cause::every_cause;
 const NOW: &str = "2026-03-01T12:00:00Z";
 
 /// A cluster of these objects, at [`NOW`].
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct World {
     objects: Vec<Value>,
 }

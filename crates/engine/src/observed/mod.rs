@@ -379,3 +379,42 @@ impl<'de> Deserialize<'de> for NodeState {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn events_are_about_one_pod_or_one_claim() {
+        let event = |kind: &str| {
+            let event = json!({"type": "Warning", "involvedObject":
+                {"kind": kind, "namespace": "shop", "name": "data"}});
+            serde_json::from_value::<Event>(event).unwrap()
+        };
+        let metadata = json!({"namespace": "shop", "name": "data"});
+        let claim: Metadata = serde_json::from_value(metadata.clone()).unwrap();
+        let pod: Pod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+        let of_claim = event("PersistentVolumeClaim");
+        assert!(of_claim.is_about_claim(&claim) && !of_claim.is_about(&pod));
+        assert!(of_claim.is_warning());
+        let of_pod = event("Pod");
+        assert!(of_pod.is_about(&pod) && !of_pod.is_about_claim(&claim));
+    }
+
+    #[test]
+    fn disks_are_known_by_driver_and_handle() {
+        let volume = json!({"metadata": {"name": "pv"},
+            "spec": {"csi": {"driver": "d", "volumeHandle": "h"}}});
+        let expected = Disk {
+            volume: "pv".into(),
+            driver: "d".into(),
+            handle: "h".into(),
+        };
+        assert_eq!(serde_json::from_value::<Disk>(volume).unwrap(), expected);
+        let volume = json!({"metadata": {"name": "pv"}, "spec": {"nfs": {}}});
+        let found = serde_json::from_value::<Disk>(volume).unwrap();
+        assert_eq!(found.handle, "");
+    }
+}

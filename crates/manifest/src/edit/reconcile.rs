@@ -90,37 +90,7 @@ impl Reconciler<'_, '_> {
         let tree = self.tree;
         let entries: Vec<(Id, Id)> = tree.written_entries(id).collect();
         let overlaid = matches!(tree.node(id).shape, Shape::Mapping { overlaid: true, .. });
-        // Mappings may have as many keys as a file has lines.
-        let effective: HashSet<(Id, Id)> = tree.entries(id).into_iter().collect();
-        let name_of = |key: Id| tree.key_text(key).unwrap_or_default().into_owned();
-
-        let mut gone = vec![false; entries.len()];
-        let mut written = Vec::with_capacity(entries.len());
-        for (at, (key, value)) in entries.iter().copied().enumerate() {
-            // A key that a later merge overrides says nothing.
-            if tree.is_merge_key(key) || !effective.contains(&(key, value)) {
-                written.push(String::new());
-                continue;
-            }
-            let name = name_of(key);
-            let Some(before) = old.get(&name) else {
-                return Err(EditError::Changed);
-            };
-            match new.get(&name) {
-                None => gone[at] = true,
-                Some(after) if after != before => {
-                    self.field.clone_from(&name);
-                    let slot = if flow {
-                        Slot::Inside
-                    } else {
-                        self.behind_key(key)?
-                    };
-                    self.node(&slot, value, before, after)?;
-                }
-                Some(_) => {}
-            }
-            written.push(name);
-        }
+        let (written, gone) = self.values(id, flow, &entries, old, new)?;
         let names: HashSet<&str> = written.iter().map(String::as_str).collect();
         for name in old.keys() {
             if !new.contains_key(name) && !names.contains(name.as_str()) {
@@ -157,6 +127,48 @@ impl Reconciler<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Changes the values of the keys that stay. The names of the `entries`, and which of
+    /// them are to go.
+    fn values(
+        &mut self,
+        id: Id,
+        flow: bool,
+        entries: &[(Id, Id)],
+        old: &Map<String, Value>,
+        new: &Map<String, Value>,
+    ) -> Result<(Vec<String>, Vec<bool>), EditError> {
+        let tree = self.tree;
+        // Mappings may have as many keys as a file has lines.
+        let effective: HashSet<(Id, Id)> = tree.entries(id).into_iter().collect();
+        let mut gone = vec![false; entries.len()];
+        let mut written = Vec::with_capacity(entries.len());
+        for (at, (key, value)) in entries.iter().copied().enumerate() {
+            // A key that a later merge overrides says nothing.
+            if tree.is_merge_key(key) || !effective.contains(&(key, value)) {
+                written.push(String::new());
+                continue;
+            }
+            let name = tree.key_text(key).unwrap_or_default().into_owned();
+            let Some(before) = old.get(&name) else {
+                return Err(EditError::Changed);
+            };
+            match new.get(&name) {
+                None => gone[at] = true,
+                Some(after) if after != before => {
+                    self.field.clone_from(&name);
+                    let slot = match flow {
+                        true => Slot::Inside,
+                        false => self.behind_key(key)?,
+                    };
+                    self.node(&slot, value, before, after)?;
+                }
+                Some(_) => {}
+            }
+            written.push(name);
+        }
+        Ok((written, gone))
     }
 
     /// Adds `name: value` to a block mapping, in front of the entry number `before`.
@@ -352,25 +364,17 @@ impl Reconciler<'_, '_> {
         }
         // An anchor stays in front of the new value; the check after the edit
         // sees whether somebody else depends on it.
-        let start = if node.anchored {
-            node.start
-        } else {
-            node.properties
-        } as usize;
-        let absent = node.start == node.end;
-        let (style, block) = match &node.shape {
-            Shape::Scalar(scalar) => (
-                scalar.style,
-                matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded),
-            ),
-            Shape::Sequence { flow } | Shape::Mapping { flow, .. } => (ScalarStyle::Plain, !flow),
-            Shape::Alias(_) => (ScalarStyle::Plain, false),
+        let start = match node.anchored {
+            true => node.start as usize,
+            false => node.properties as usize,
         };
+        let absent = node.start == node.end;
+        let block = is_block(&node.shape);
         let scalar = matches!(node.shape, Shape::Scalar(_)) && !block;
-        let inline = match new {
-            Value::Object(_) | Value::Array(_) => render::inline(new),
-            new if scalar && !absent => Some(render::scalar(new, style)),
-            new => Some(render::scalar(new, ScalarStyle::Plain)),
+        let inline = match (new, &node.shape) {
+            (Value::Object(_) | Value::Array(_), _) => render::inline(new),
+            (new, Shape::Scalar(old)) if scalar && !absent => Some(render::scalar(new, old.style)),
+            (new, _) => Some(render::scalar(new, ScalarStyle::Plain)),
         };
         match (slot, inline) {
             (Slot::Inside, _) if absent || block => return Err(self.unusual()),
@@ -393,7 +397,6 @@ impl Reconciler<'_, '_> {
                 self.edits.push(Edit::replace(start, end, text));
             }
             (Slot::Key { column, colon }, None) => {
-                let lines = self.style.below_key(new, *column);
                 let below = if block {
                     self.drop_below(id, *colon)?
                 } else {
@@ -402,7 +405,7 @@ impl Reconciler<'_, '_> {
                     }
                     self.layout.line_end(end.max(*colon))
                 };
-                self.insert_lines(below, lines);
+                self.insert_lines(below, self.style.below_key(new, *column));
             }
             (Slot::Dash { column }, None) if !absent => {
                 let lines = self.style.block(new, column + 2);
@@ -463,6 +466,17 @@ impl Reconciler<'_, '_> {
     fn unusual(&self) -> EditError {
         let field = self.field.clone();
         EditError::Unusual { field }
+    }
+}
+
+/// Whether the node is written over lines of its own.
+const fn is_block(shape: &Shape<'_>) -> bool {
+    match shape {
+        Shape::Scalar(scalar) => {
+            matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded)
+        }
+        Shape::Sequence { flow } | Shape::Mapping { flow, .. } => !*flow,
+        Shape::Alias(_) => false,
     }
 }
 

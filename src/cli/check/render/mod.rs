@@ -48,20 +48,19 @@ const MAX_VALUES: u64 = 4 << 20;
 /// How charts and kustomizations are rendered.
 #[derive(Args, Clone, Debug)]
 pub struct RenderOptions {
-    /// Render charts with `helm template` and kustomizations with `kustomize build` or `kubectl
-    /// kustomize`; nothing is fetched
+    /// Render charts and kustomizations, with the helm and kustomize (or kubectl) on the PATH
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Render::Auto)]
     pub render: Render,
 
-    /// Render charts with these values too; may be repeated
+    /// A values file for charts; may be repeated
     #[arg(long, value_name = "FILE")]
     pub values: Vec<PathBuf>,
 
-    /// Render charts with this value; may be repeated
+    /// A value for charts; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
-    /// How many seconds the rendering of one chart or kustomization may take
+    /// The time limit for one chart or kustomization; all of them may take ten times that
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub render_timeout: u64,
 }
@@ -69,11 +68,11 @@ pub struct RenderOptions {
 /// Whether charts and kustomizations are rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Render {
-    /// With the programs that are there; what cannot be rendered is told and does not fail
+    /// Render what can be rendered, and report the rest
     Auto,
-    /// Not at all; how many there are is told
+    /// Render nothing, and count what there is
     Never,
-    /// What cannot be rendered is an error
+    /// Fail if anything cannot be rendered
     Require,
 }
 

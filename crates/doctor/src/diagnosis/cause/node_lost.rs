@@ -168,6 +168,15 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         stuck.kubectl(&["taint", "node", name, &format!("{OUT_OF_SERVICE}-")]),
         "Nothing. When the machine has been restarted, pods may run there again.",
     );
+    let owner = stuck.owner_pod();
+    let owner = owner.filter(|owner| users(stuck, &node).any(|pod| pod.meta.name == **owner));
+    let owned = owner.map(|owner| {
+        SuggestedAction::note(&format!(
+            "Claim \"{}\" belongs to pod {owner} on {name}, whose ephemeral volume it backs: the taint deletes that pod, and the claim and its data with it.",
+            stuck.claim
+        ))
+    });
     let afterwards = delete(Purpose::Afterwards).chain([untaint]);
-    check.into_iter().chain([taint]).chain(afterwards).collect()
+    let before = check.into_iter().chain(owned);
+    before.chain([taint]).chain(afterwards).collect()
 }

@@ -65,14 +65,16 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
         ways.push(stop(stuck, other, &theirs, &cost));
     }
     let mut steps = changed::kept(stuck, ways);
-    steps.extend(owner.map(|owner| {
-        let loser = if owns(other) { &own } else { &theirs };
-        SuggestedAction::note(&format!(
-            "Claim \"{}\" belongs to pod {owner}, of whose ephemeral volume it is: when that pod goes, the claim and its data are deleted, and {} gets nothing. Data for several pods belongs in a claim of its own.",
-            stuck.claim, loser.shown
-        ))
-    }));
-    steps.push(another_storage(stuck));
+    steps.push(match owner {
+        Some(owner) => {
+            let loser = if owns(other) { &own } else { &theirs };
+            SuggestedAction::note(&format!(
+                "Claim \"{}\" belongs to pod {owner}, whose ephemeral volume it backs: when that pod goes, the claim and its data are deleted, and {} gets nothing. Data for several pods belongs in a claim of its own.",
+                stuck.claim, loser.shown
+            ))
+        }
+        None => another_storage(stuck),
+    });
     steps
 }
 

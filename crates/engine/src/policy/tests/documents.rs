@@ -61,7 +61,7 @@ fn every_yaml_block_of_the_reference_is_good() {
     let (metadata, policies): (Vec<_>, Vec<_>) = blocks(REFERENCE, "yaml")
         .into_iter()
         .partition(|block| block.starts_with("metadata:"));
-    assert_eq!(policies.len(), 6);
+    assert_eq!(policies.len(), 7);
     for block in policies {
         let provisioners = policy(block).provisioners().to_vec();
         let catalog = Catalog::embedded().unwrap();

@@ -1,0 +1,172 @@
+//! Pods that wait for a node or for a claim, and not for another pod.
+
+use serde_json::{Value, json};
+
+use crate::stage::{self, Stage, deployment, merged, workload};
+
+/// A claim `NAME` of that class, and what makes a pod template use it.
+fn claim(stage: &Stage, name: &str, class: &str) -> Value {
+    stage.apply(&json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class,
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }));
+    let volumes = [json!({"name": "data", "persistentVolumeClaim": {"claimName": name}})];
+    json!({"spec": {"template": {"spec": {"volumes": volumes}}}})
+}
+
+/// Another volume, of that class and with that handle.
+fn volume(stage: &Stage, name: &str, class: &str, handle: &str) {
+    stage.apply(&json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": format!("{}-{name}", stage.namespace)},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": class,
+            "csi": {"driver": crate::harness::fake_nodes::ATTACHING_DRIVER, "volumeHandle": handle},
+        },
+    }));
+}
+
+/// Uncordoned, the node takes the Job; without its pod, both go elsewhere.
+#[test]
+fn a_job_beside_a_pod_on_a_cordoned_node() {
+    let Some(stage) = Stage::new("follower") else {
+        return;
+    };
+    let beside_web = json!({"spec": {"template": {"spec": {"affinity": {"podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "labelSelector": {"matchLabels": {"app": "web"}},
+            "topologyKey": "kubernetes.io/hostname",
+        }],
+    }}}}}});
+    let job = workload("batch/v1", "Job", "dump", &beside_web);
+    stage.apply(&deployment("web", &json!({})));
+    for way in 0..2 {
+        stage.until_runs("web");
+        let node = stage.node_of("web");
+        stage.kubectl(&["cordon", &node]);
+        stage.apply(&job);
+        let case = stage.until("follower");
+        let ways = stage::ways_out(&case);
+        assert_eq!(ways.len(), 2, "{case:#}");
+        stage.run(&ways[way]);
+        stage.until_nothing_waits();
+        stage.until_runs("dump");
+        assert_eq!(stage.node_of("dump"), stage.node_of("web"));
+        assert_eq!(stage.node_of("web") == node, way == 0);
+        stage.uncordon();
+        stage.delete(&job);
+    }
+}
+
+#[test]
+fn a_volume_on_a_cordoned_node() {
+    let Some(stage) = Stage::new("pinned") else {
+        return;
+    };
+    let node = &stage.nodes[0];
+    let affinity = json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{
+        "matchExpressions": [
+            {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]},
+        ],
+    }]}}}});
+    let volume = format!("pv/{}", stage.volume);
+    stage.kubectl(&[
+        "patch",
+        &volume,
+        "--type=merge",
+        "-p",
+        &affinity.to_string(),
+    ]);
+    stage.kubectl(&["cordon", node]);
+    stage.apply(&deployment("web", &json!({})));
+    let case = stage.until("no-node-for-volume");
+    let because = case["because"].as_str().unwrap();
+    assert!(
+        because.contains(&format!("kubernetes.io/hostname is {node}")),
+        "{because}"
+    );
+    stage.run(&stage::commands(&case, "check")[0]);
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+}
+
+/// Whether the claim, the pod or the workload is named, the answer is the same.
+#[test]
+fn a_claim_that_nobody_provisions() {
+    let Some(stage) = Stage::new("unbound") else {
+        return;
+    };
+    let uses = claim(&stage, "media", "no-such-class");
+    stage.apply(&deployment("web", &uses));
+    let case = stage.until("unbound-claim");
+    let because = case["because"].as_str().unwrap();
+    assert!(because.contains("no-such-class"), "{because}");
+    let pod = format!("pod/{}", case["waiting"][0]["pod"].as_str().unwrap());
+    let whole = format!("{}/media", stage.namespace);
+    for name in ["pvc/media", &pod, "deploy/web", &whole] {
+        let (status, output) = stage.diagnose(&[name]);
+        assert_eq!(status, 1, "{name}: {output}");
+        assert!(output.contains("(unbound-claim)"), "{name}: {output}");
+    }
+    stage.run(&stage::commands(&case, "check")[0]);
+    // As advised: without a volume, the claim holds no data.
+    stage.kubectl(&["delete", "pvc/media", "--wait=false"]);
+    stage.kubectl(&["delete", "pod", "-l", "app=web", "--wait=false"]);
+    volume(
+        &stage,
+        "media",
+        "by-hand",
+        &format!("{}-media", stage.namespace),
+    );
+    crate::harness::wait_until("the claim to be gone", stage::PATIENCE, || {
+        let left = stage.kubectl(&["get", "pvc/media", "--ignore-not-found", "-o", "name"]);
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .unwrap();
+    claim(&stage, "media", "by-hand");
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+}
+
+#[test]
+fn one_disk_behind_two_volumes() {
+    let Some(stage) = Stage::new("twins") else {
+        return;
+    };
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    let class = format!("{}-twin", stage.namespace);
+    volume(&stage, "twin", &class, &stage.volume);
+    let uses = claim(&stage, "twin", &class);
+    let elsewhere = json!({"spec": {"template": {"spec": {
+        "nodeSelector": {"kubernetes.io/hostname": stage.other_node(&node)}}}}});
+    stage.apply(&merged(deployment("copy", &uses), &elsewhere));
+    let case = stage.until("same-disk");
+    let because = case["because"].as_str().unwrap();
+    assert!(
+        because.contains(&format!(
+            "{} of claim {}/data",
+            stage.volume, stage.namespace
+        )),
+        "{because}"
+    );
+    for purpose in ["check", "before"] {
+        for command in stage::commands(&case, purpose) {
+            stage.run(&command);
+        }
+    }
+    // One of the two is stopped.
+    stage.kubectl(&["scale", "deployment/copy", "--replicas=0"]);
+    stage.until_nothing_waits();
+}
