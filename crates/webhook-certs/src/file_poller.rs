@@ -69,7 +69,11 @@ impl<const N: usize> FilePoller<N> {
     pub fn unread(paths: [PathBuf; N], error: &ReadError) -> Self {
         let reported = Look::Unreadable(error.to_string());
         let last = reported.clone();
-        Self { paths, reported, last }
+        Self {
+            paths,
+            reported,
+            last,
+        }
     }
 
     /// Waits for the next change, looking once `every` so often.
