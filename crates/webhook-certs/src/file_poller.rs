@@ -1,9 +1,11 @@
-//! Polls files, and reports a change once it is complete.
+//! Files that are read again when they change, and only once they are whole.
 //!
-//! Polling compares the contents: Kubernetes changes a mounted Secret or ConfigMap by swapping
-//! the symlink `..data`, which a watch on the files themselves never sees. A change is reported
-//! once two polls in a row read the same, so that neither a half-written file nor one of two
-//! files counts as a change.
+//! The contents are polled: Kubernetes changes a mounted
+//! Secret or ConfigMap by swapping the symlink `..data`, which a watch on the
+//! files themselves never sees. A change counts once two looks in a row agree
+//! on it: a file that is being written, two files that are written one after
+//! the other, or a directory that is removed while it is opened would otherwise
+//! count as a change that nobody made.
 
 use std::fs::{self, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -13,8 +15,8 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-/// The most bytes of a file. A Secret or ConfigMap has at most 1 MiB (Kubernetes documentation,
-/// "Secrets").
+/// The most that is read of a file. A Secret or ConfigMap holds 1 MiB at most
+/// (Kubernetes documentation, "Secrets").
 const MAX_BYTES: u64 = 1024 * 1024;
 
 /// One of the files cannot be read, or is too large.
@@ -23,7 +25,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub struct ReadError {
     /// The file.
     pub path: PathBuf,
-    /// The operating system's error.
+    /// What the operating system says.
     pub source: io::Error,
 }
 
@@ -31,43 +33,41 @@ pub struct ReadError {
 #[derive(Debug)]
 pub struct FilePoller<const N: usize> {
     paths: [PathBuf; N],
-    /// What was last reported to the caller.
-    reported: Poll<N>,
-    /// What the last poll read.
-    last: Poll<N>,
+    /// What the caller knows.
+    reported: Look<N>,
+    /// What the last look found.
+    last: Look<N>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Poll<const N: usize> {
+enum Look<const N: usize> {
     Contents([Vec<u8>; N]),
-    /// The error message.
+    /// The error's sentence.
     Unreadable(String),
 }
 
 impl<const N: usize> FilePoller<N> {
-    /// Reads the files.
+    /// Reads the files as they are now.
     ///
     /// # Errors
     ///
-    /// When one cannot be read, or is larger than 1 MiB.
+    /// One cannot be read, or is larger than 1 MiB.
     pub fn open(paths: [PathBuf; N]) -> Result<(Self, [Vec<u8>; N]), ReadError> {
         let contents = read_all(&paths)?;
-        let reported = Poll::Contents(contents.clone());
+        let reported = Look::Contents(contents.clone());
         let last = reported.clone();
-        Ok((
-            Self {
-                paths,
-                reported,
-                last,
-            },
-            contents,
-        ))
+        let poller = Self {
+            paths,
+            reported,
+            last,
+        };
+        Ok((poller, contents))
     }
 
-    /// Polls files that could not be read, for this reason.
+    /// Follows files that could not be read, for this reason.
     #[must_use]
     pub fn unread(paths: [PathBuf; N], error: &ReadError) -> Self {
-        let reported = Poll::Unreadable(error.to_string());
+        let reported = Look::Unreadable(error.to_string());
         let last = reported.clone();
         Self {
             paths,
@@ -76,28 +76,28 @@ impl<const N: usize> FilePoller<N> {
         }
     }
 
-    /// Waits for the next change, polling once per `every`.
+    /// Waits for the next change, looking once `every` so often.
     ///
     /// # Errors
     ///
-    /// When the change is that a file can no longer be read.
+    /// The change is that a file cannot be read any more.
     pub async fn changed(&mut self, every: Duration) -> Result<[Vec<u8>; N], ReadError> {
         loop {
-            if let Some(change) = self.poll().await {
+            if let Some(change) = self.look().await {
                 return change;
             }
             sleep(every).await;
         }
     }
 
-    /// Polls once; the change, if the poll before read the same.
-    pub(crate) async fn poll(&mut self) -> Option<Result<[Vec<u8>; N], ReadError>> {
+    /// Looks once; says what changed if the look before found the same.
+    pub(crate) async fn look(&mut self) -> Option<Result<[Vec<u8>; N], ReadError>> {
         let paths = self.paths.clone();
-        // This fails only if the runtime shuts down.
+        // Only a runtime that shuts down fails to run the read.
         let found = spawn_blocking(move || read_all(&paths)).await.ok()?;
         let seen = match &found {
-            Ok(contents) => Poll::Contents(contents.clone()),
-            Err(error) => Poll::Unreadable(error.to_string()),
+            Ok(contents) => Look::Contents(contents.clone()),
+            Err(error) => Look::Unreadable(error.to_string()),
         };
         let settled = seen == self.last;
         self.last = seen;
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_change_is_reported_once_and_only_when_two_polls_agree() {
+    async fn a_change_is_reported_once_and_only_when_two_looks_agree() {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a", "b"].map(|name| folder.path().join(name));
         let write = |a: &str, b: &str| {
@@ -173,30 +173,30 @@ mod tests {
         write("1", "1");
         let (mut files, contents) = FilePoller::open(paths.clone()).unwrap();
         assert_eq!(contents, [b"1", b"1"]);
-        assert!(files.poll().await.is_none(), "nothing changed");
+        assert!(files.look().await.is_none(), "nothing changed");
 
         write("2", "1");
-        assert!(files.poll().await.is_none(), "not settled");
+        assert!(files.look().await.is_none(), "not settled");
         write("2", "2");
-        assert!(files.poll().await.is_none(), "not settled either");
-        assert_eq!(files.poll().await.unwrap().unwrap(), [b"2", b"2"]);
-        assert!(files.poll().await.is_none(), "reported");
+        assert!(files.look().await.is_none(), "not settled either");
+        assert_eq!(files.look().await.unwrap().unwrap(), [b"2", b"2"]);
+        assert!(files.look().await.is_none(), "reported");
 
         write("3", "2");
-        assert!(files.poll().await.is_none(), "not settled");
+        assert!(files.look().await.is_none(), "not settled");
         write("2", "2");
-        assert!(files.poll().await.is_none(), "as it was");
-        assert!(files.poll().await.is_none(), "nothing changed");
+        assert!(files.look().await.is_none(), "as it was");
+        assert!(files.look().await.is_none(), "nothing changed");
 
         fs::remove_file(&paths[1]).unwrap();
-        assert!(files.poll().await.is_none(), "not settled");
-        let gone = files.poll().await.unwrap().unwrap_err();
+        assert!(files.look().await.is_none(), "not settled");
+        let gone = files.look().await.unwrap().unwrap_err();
         assert_eq!(gone.path, paths[1]);
-        assert!(files.poll().await.is_none(), "reported");
+        assert!(files.look().await.is_none(), "reported");
 
         write("2", "2");
-        assert!(files.poll().await.is_none(), "not settled");
-        assert!(files.poll().await.unwrap().is_ok(), "there again");
+        assert!(files.look().await.is_none(), "not settled");
+        assert!(files.look().await.unwrap().is_ok(), "there again");
     }
 
     #[cfg(unix)]
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// A poll that waited for the FIFO would be the last one.
+    /// A look that waited for the FIFO would be the last one.
     #[cfg(unix)]
     #[tokio::test]
     async fn a_fifo_in_the_place_of_a_file_is_a_change() {
@@ -231,11 +231,11 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());
-        assert!(files.poll().await.is_none(), "not settled");
-        assert!(files.poll().await.unwrap().is_err());
+        assert!(files.look().await.is_none(), "not settled");
+        assert!(files.look().await.unwrap().is_err());
         fs::remove_file(&path).unwrap();
         fs::write(&path, "2").unwrap();
-        assert!(files.poll().await.is_none(), "not settled");
-        assert_eq!(files.poll().await.unwrap().unwrap(), [b"2"]);
+        assert!(files.look().await.is_none(), "not settled");
+        assert_eq!(files.look().await.unwrap().unwrap(), [b"2"]);
     }
 }
