@@ -278,12 +278,14 @@ impl Workload {
         if kind == WorkloadKind::Pod {
             return BarePod::deserialize(deserializer).map(BarePod::workload);
         }
-        let Wire {
-            metadata,
-            spec,
-            status,
-        } = Wire::deserialize(deserializer)?;
-        let finished = kind == WorkloadKind::Job && status.finished();
+        let (metadata, spec, finished, ready) = if kind == WorkloadKind::Job {
+            let job = Wire::<Status>::deserialize(deserializer)?;
+            (job.metadata, job.spec, job.status.finished(), false)
+        } else {
+            let workload = Wire::<Ready>::deserialize(deserializer)?;
+            let ready = workload.status.ready_replicas > 0;
+            (workload.metadata, workload.spec, false, ready)
+        };
         let (parallelism, completions, mode, template, suspended) = match kind {
             WorkloadKind::CronJob => {
                 let job = spec.job_template.spec;
@@ -350,19 +352,27 @@ impl Workload {
             suspended,
             indexed: mode.as_deref() == Some("Indexed"),
             finished,
-            ready: status.ready_replicas > 0,
+            ready,
         })
     }
 }
 
 #[derive(Deserialize)]
-struct Wire {
+#[serde(bound(deserialize = "S: Deserialize<'de> + Default"))]
+struct Wire<S> {
     #[serde(default, deserialize_with = "nullable")]
     metadata: Metadata,
     #[serde(default, deserialize_with = "nullable")]
     spec: Spec,
     #[serde(default, deserialize_with = "nullable")]
-    status: Status,
+    status: S,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Ready {
+    #[serde(deserialize_with = "nullable")]
+    ready_replicas: i64,
 }
 
 #[derive(Default, Deserialize)]
@@ -419,8 +429,6 @@ struct JobSpec {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status {
-    #[serde(deserialize_with = "nullable")]
-    ready_replicas: i64,
     #[serde(deserialize_with = "present")]
     completion_time: bool,
     #[serde(deserialize_with = "nullable")]
