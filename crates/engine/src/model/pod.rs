@@ -246,14 +246,14 @@ pub(super) struct PodSpec {
 
 /// Reads tolerations, the first of those that are equal.
 fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleration]>, D::Error> {
-    let all: Vec<Toleration> = nullable(deserializer)?;
     let mut known = HashSet::new();
-    let is_first: Vec<bool> = all.iter().map(|it| known.insert(it)).collect();
-    let first = all
-        .into_iter()
-        .zip(is_first)
-        .filter(|(_, is_first)| *is_first);
-    Ok(first.map(|(toleration, _)| toleration).collect())
+    let mut distinct = Vec::new();
+    for_each(deserializer, |toleration: Toleration| {
+        if known.insert(toleration.clone()) {
+            distinct.push(toleration);
+        }
+    })?;
+    Ok(distinct.into())
 }
 
 impl PodSpec {

@@ -23,26 +23,29 @@ impl Workload {
     ) -> Result<Self, D::Error> {
         Ok(match kind {
             WorkloadKind::Pod => BarePod::deserialize(deserializer)?.workload(),
+            WorkloadKind::Job => {
+                let job = Wire::<JobStatus>::deserialize(deserializer)?;
+                let finished = job.status.finished();
+                job.spec.workload(kind, job.metadata, finished, false)
+            }
             _ => {
-                let Wire {
-                    metadata,
-                    spec,
-                    status,
-                } = Wire::deserialize(deserializer)?;
-                spec.workload(kind, metadata, &status)
+                let wire = Wire::<Status>::deserialize(deserializer)?;
+                let ready = wire.status.ready_replicas > 0;
+                wire.spec.workload(kind, wire.metadata, false, ready)
             }
         })
     }
 }
 
 #[derive(Deserialize)]
-struct Wire {
+#[serde(bound(deserialize = "S: Deserialize<'de> + Default"))]
+struct Wire<S> {
     #[serde(default, deserialize_with = "nullable")]
     metadata: Metadata,
     #[serde(default, deserialize_with = "nullable")]
     spec: Spec,
     #[serde(default, deserialize_with = "nullable")]
-    status: Status,
+    status: S,
 }
 
 #[derive(Default, Deserialize)]
@@ -72,7 +75,13 @@ struct Spec {
 }
 
 impl Spec {
-    fn workload(mut self, kind: WorkloadKind, metadata: Metadata, status: &Status) -> Workload {
+    fn workload(
+        mut self,
+        kind: WorkloadKind,
+        metadata: Metadata,
+        finished: bool,
+        ready: bool,
+    ) -> Workload {
         // A controller other than the Job's own creates its pods, perhaps elsewhere.
         let is_foreign = kind == WorkloadKind::Job
             && !matches!(
@@ -127,8 +136,8 @@ impl Spec {
             paused: self.paused,
             suspended: is_job && (suspended || job.suspend),
             indexed: job.completion_mode.as_deref() == Some("Indexed"),
-            finished: kind == WorkloadKind::Job && status.finished(),
-            ready: status.ready_replicas > 0,
+            finished,
+            ready,
         }
     }
 }
@@ -163,13 +172,18 @@ struct JobSpec {
 struct Status {
     #[serde(deserialize_with = "nullable")]
     ready_replicas: i64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct JobStatus {
     #[serde(deserialize_with = "present")]
     completion_time: bool,
     #[serde(deserialize_with = "nullable")]
     conditions: Vec<JobCondition>,
 }
 
-impl Status {
+impl JobStatus {
     fn finished(&self) -> bool {
         self.completion_time
             || self.conditions.iter().any(|condition| {
