@@ -303,6 +303,8 @@ pub(crate) enum Start {
     Well,
     /// A rollout of the first workload hangs for good.
     Trapped,
+    /// Pods of the first workload wait for good, on other nodes than the one that has the volume.
+    Scattered,
 }
 
 /// The outcome of changing the first workload from what it is in `before` to what it is in `after`; `None` where there
@@ -317,6 +319,7 @@ pub(crate) fn change(
     let well = first.goal_states();
     let starts = match from {
         Start::Well => well,
+        Start::Scattered => first.trap_states(),
         Start::Trapped => {
             Exploration::to_goals(&Machine::rollout(before, before, 0), well).trap_states()
         }

@@ -184,7 +184,17 @@ fn the_engine_says_of_every_update_what_the_model_finds() {
     let seen = in_parallel(&moves, |some| {
         let mut engine = Engine::default();
         let compared = some.iter().filter_map(|(before, after)| {
-            let change = change(before, after, Start::Well)?;
+            let from_well = change(before, after, Start::Well)?;
+            // Affinity that is new leads pods to those that wait as well.
+            let is_led = before.workloads[0].affinity != after.workloads[0].affinity;
+            let scattered = is_led
+                .then(|| change(before, after, Start::Scattered))
+                .flatten();
+            let change = match scattered {
+                Some(Outcome::Deadlock) => Outcome::Deadlock,
+                // What waits already waits a little longer, which is no news.
+                _ => from_well,
+            };
             let (worst, said) = (explore(after), said(&engine.judge_update(before, after)));
             let agrees = agreement::agrees_about_update(&worst, change, &said);
             Some((!agrees).then(|| {
