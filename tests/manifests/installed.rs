@@ -168,6 +168,14 @@ fn rights_are_those_the_view_needs() {
             .map(|item| item.as_str().unwrap().to_owned())
             .collect()
     };
+    // Revisions are listed where an update would be denied, and not followed.
+    let (listed, rules): (Vec<Value>, Vec<Value>) = rules
+        .into_iter()
+        .partition(|rule| strings(&rule["verbs"]) == ["list".to_owned()].into());
+    let listed: BTreeSet<String> = (listed.iter())
+        .flat_map(|rule| strings(&rule["resources"]))
+        .collect();
+    assert_eq!(listed, ["controllerrevisions".to_owned()].into());
     for rule in &rules {
         let reading = ["get", "list", "watch"].map(str::to_owned).into();
         assert_eq!(strings(&rule["verbs"]), reading);

@@ -140,7 +140,13 @@ impl<'a> Stage<'a> {
         for volume in volumes {
             self.create(&volume.storage())?;
             if volume.claimed {
-                self.create(&volume.request())?;
+                let mut claim = volume.request();
+                // It was there before the guard, which may refuse such a claim today.
+                claim["metadata"]["annotations"] = json!({
+                    "multi-attach-guard.dev/action": "warn",
+                    "multi-attach-guard.dev/reason": "The claim is older than the guard.",
+                });
+                self.create(&claim)?;
             }
         }
         volumes.iter().try_for_each(|volume| {

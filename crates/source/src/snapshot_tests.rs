@@ -119,10 +119,14 @@ fn cluster() -> impl Strategy<Value = Vec<(ObjectKind, Value)>> {
     let source = proptest::sample::select(vec!["csi", "nfs", "local", "other"]);
     let volume = (pairs(), modes(), word(), nodes(), source, any::<bool>()).prop_map(
         |(labels, modes, word, nodes, source, free)| {
-            let claim = if free { Value::Null } else { json!({"namespace": word, "name": word}) };
+            let claim = if free {
+                Value::Null
+            } else {
+                json!({"namespace": word, "name": word})
+            };
             json!({"metadata": {"name": "volume", "labels": labels}, "spec": {"accessModes": modes,
                 "storageClassName": word, "volumeMode": "Block", "capacity": {"storage": "1.5Gi"},
-                "nodeAffinity": nodes, "claimRef": claim, source: {"driver": word, "volumeHandle": "secret"}}})
+                "nodeAffinity": nodes, "claimRef": claim, source: {"driver": word}}})
         },
     );
     let claim = (modes(), proptest::option::of(word()), expressions(), any::<bool>(), word()).prop_map(

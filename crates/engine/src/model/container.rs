@@ -1,22 +1,21 @@
 //! What is read of a pod's containers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Deserialize;
 use serde::de::Deserializer;
 
 use super::Text;
 use super::amount::Amount;
-use super::de::nullable;
+use super::de::{for_each, nullable};
 use super::node::ExtendedResources;
 use super::pod::PodVolume;
 
 /// What is read of a container.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Container {
-    #[serde(deserialize_with = "nullable")]
-    ports: Vec<Port>,
+struct Container {
+    ports: Ports,
     #[serde(deserialize_with = "nullable")]
     resources: Resources,
     /// Whether it is an init container that keeps running beside the others.
@@ -28,6 +27,31 @@ pub(super) struct Container {
     volume_devices: Vec<Use>,
     #[serde(deserialize_with = "nullable")]
     security_context: ContainerSecurity,
+}
+
+/// Whether there are ports, and whether one of them is one of the node.
+#[derive(Clone, Copy, Default)]
+struct Ports {
+    any: bool,
+    of_node: bool,
+}
+
+impl<'de> Deserialize<'de> for Ports {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut ports = Self::default();
+        for_each(deserializer, |port: Port| {
+            ports.any = true;
+            ports.of_node |= matches!(port.host_port, Some(Amount::Count(number)) if number != 0);
+        })?;
+        Ok(ports)
+    }
+}
+
+impl Ports {
+    fn add(&mut self, other: Self) {
+        self.any |= other.any;
+        self.of_node |= other.of_node;
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -58,8 +82,7 @@ struct Use {
 struct ContainerSecurity {
     #[serde(deserialize_with = "nullable")]
     privileged: bool,
-    /// Boxed, as few have any, and each container counts with its size.
-    se_linux_options: Option<Box<SeLinuxOptions>>,
+    se_linux_options: Option<SeLinuxOptions>,
 }
 
 fn always<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
@@ -70,7 +93,7 @@ fn always<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct PodSecurity {
-    se_linux_options: Option<Box<SeLinuxOptions>>,
+    se_linux_options: Option<SeLinuxOptions>,
     /// `Recursive` where volumes are relabelled file by file instead of mounted with a label.
     #[serde(deserialize_with = "nullable")]
     se_linux_change_policy: Text,
@@ -102,67 +125,117 @@ impl SeLinuxOptions {
     }
 }
 
+/// Whose SELinux label a container gives to the volumes it uses.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Label {
+    /// That of the pod.
+    OfPod,
+    /// Its own, where it is known.
+    Own(Option<Text>),
+    /// None: it is privileged.
+    Privileged,
+}
+
+/// What a list of containers decides. Containers that say the same take nothing more.
+#[derive(Default)]
+pub(super) struct ContainerList {
+    is_filled: bool,
+    ports: Ports,
+    /// The ports of those init containers that keep running beside the others.
+    ports_of_sidecars: Ports,
+    extended_resources: BTreeSet<Text>,
+    uses: HashSet<(Text, Label)>,
+}
+
+impl<'de> Deserialize<'de> for ContainerList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut list = Self::default();
+        for_each(deserializer, |container: Container| list.add(container))?;
+        Ok(list)
+    }
+}
+
+impl ContainerList {
+    fn add(&mut self, container: Container) {
+        self.is_filled = true;
+        self.ports.add(container.ports);
+        if container.keeps_running {
+            self.ports_of_sidecars.add(container.ports);
+        }
+        let Resources { limits, requests } = container.resources;
+        self.extended_resources.extend(limits.0);
+        self.extended_resources.extend(requests.0);
+        let security = &container.security_context;
+        let label = match &security.se_linux_options {
+            _ if security.privileged => Label::Privileged,
+            Some(options) => Label::Own(options.label()),
+            None => Label::OfPod,
+        };
+        let mounts = container.volume_mounts.into_iter();
+        for Use { name } in mounts.chain(container.volume_devices) {
+            self.uses.insert((name, label.clone()));
+        }
+    }
+}
+
 /// The containers of a pod, by kind.
 #[derive(Clone, Copy)]
 pub(super) struct Containers<'a> {
-    pub(super) main: &'a [Container],
-    pub(super) init: &'a [Container],
-    pub(super) ephemeral: &'a [Container],
+    pub(super) main: &'a ContainerList,
+    pub(super) init: &'a ContainerList,
+    pub(super) ephemeral: &'a ContainerList,
 }
 
 impl Containers<'_> {
     pub(super) fn take_host_port(self, host_network: bool) -> bool {
-        let always = |container: &&Container| container.keeps_running;
-        (self.main.iter())
-            .chain(self.init.iter().filter(always))
-            .flat_map(|container| &container.ports)
-            // With the node's own network, every port of a container is one of the node.
-            .any(|port| {
-                host_network || matches!(port.host_port, Some(Amount::Count(number)) if number != 0)
-            })
+        let mut ports = self.main.ports;
+        ports.add(self.init.ports_of_sidecars);
+        // With the node's own network, every port of a container is one of the node.
+        ports.of_node || (host_network && ports.any)
     }
 
     pub(super) fn extended_resources(self) -> Box<[Text]> {
-        let mut names: Vec<Text> = (self.main.iter().chain(self.init))
-            .flat_map(|container| [&container.resources.limits, &container.resources.requests])
-            .flat_map(|resources| resources.0.iter().cloned())
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        names.into_boxed_slice()
+        let names = self
+            .main
+            .extended_resources
+            .union(&self.init.extended_resources);
+        names.cloned().collect()
     }
 
     /// Marks each volume with whether, and under which SELinux label, containers use it.
     /// Without any container the template is a fragment, and nothing is known.
     pub(super) fn mark(self, volumes: &mut [PodVolume], pod: &PodSecurity) {
-        if volumes.is_empty() || self.main.is_empty() {
+        if volumes.is_empty() || !self.main.is_filled {
             return;
         }
         let by_label = pod.se_linux_change_policy != "Recursive";
+        let of_pod = pod
+            .se_linux_options
+            .as_ref()
+            .and_then(SeLinuxOptions::label);
         // A label that is not known, or not the same in all of them, is empty.
-        let mut uses: HashMap<&Text, Text> = HashMap::new();
-        for container in self.main.iter().chain(self.init).chain(self.ephemeral) {
-            let security = &container.security_context;
-            let own = security.se_linux_options.as_ref();
-            let label = (own.or(pod.se_linux_options.as_ref()))
-                .filter(|_| by_label && !security.privileged)
-                .and_then(|options| options.label())
-                .unwrap_or_default();
-            let used = container.volume_mounts.iter();
-            for Use { name } in used.chain(&container.volume_devices) {
-                uses.entry(name)
-                    .and_modify(|other| {
-                        if *other != label {
-                            *other = Text::default();
-                        }
-                    })
-                    .or_insert_with(|| label.clone());
-            }
+        let mut labels: HashMap<&Text, &str> = HashMap::new();
+        let lists = [self.main, self.init, self.ephemeral];
+        for (name, label) in lists.into_iter().flat_map(|list| &list.uses) {
+            let label = match label {
+                Label::OfPod if by_label => of_pod.as_deref(),
+                Label::Own(own) if by_label => own.as_deref(),
+                _ => None,
+            };
+            let label = label.unwrap_or_default();
+            labels
+                .entry(name)
+                .and_modify(|other| {
+                    if *other != label {
+                        *other = "";
+                    }
+                })
+                .or_insert(label);
         }
         for volume in volumes {
-            let label = uses.get(&volume.name);
+            let label = labels.get(&volume.name);
             volume.mounted = label.is_some();
-            volume.selinux_label = label.cloned().unwrap_or_default();
+            volume.selinux_label = label.copied().unwrap_or_default().into();
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::de::Deserializer;
 
 use super::Text;
 use super::claim::Claim;
-use super::container::{Container, Containers, PodSecurity};
+use super::container::{ContainerList, Containers, PodSecurity};
 use super::de::{for_each, name, nullable};
 use super::in_tree::InTreeType;
 use super::labels::Labels;
@@ -229,12 +229,9 @@ pub(super) struct PodSpec {
     topology_spread_constraints: Box<[TopologySpread]>,
     #[serde(deserialize_with = "nullable")]
     volumes: Volumes,
-    #[serde(deserialize_with = "nullable")]
-    containers: Vec<Container>,
-    #[serde(deserialize_with = "nullable")]
-    init_containers: Vec<Container>,
-    #[serde(deserialize_with = "nullable")]
-    ephemeral_containers: Vec<Container>,
+    containers: ContainerList,
+    init_containers: ContainerList,
+    ephemeral_containers: ContainerList,
     #[serde(deserialize_with = "nullable")]
     host_network: bool,
     restart_policy: Option<Text>,

@@ -163,8 +163,8 @@ impl Serialize for VolumeSpec {
         }
         match &self.source {
             VolumeSource::Csi(driver) => {
-                let csi = BTreeMap::from([("driver", driver), ("volumeHandle", &self.handle)]);
-                map.serialize_entry("csi", &csi)?;
+                // Without the handle: some drivers put addresses and accounts into it.
+                map.serialize_entry("csi", &of("driver", driver))?;
             }
             VolumeSource::InTree(in_tree) => {
                 map.serialize_entry(in_tree.field, &BTreeMap::<&str, &str>::new())?;

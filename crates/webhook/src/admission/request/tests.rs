@@ -107,7 +107,7 @@ fn what_cannot_be_read_is_said_with_the_uid() {
         );
     }
     // What nobody reads may be as deep as it likes.
-    assert_eq!(replicas(&object(&format!(r#"{{"status":{deep}}}"#))), 1);
+    assert_eq!(replicas(&object(&format!(r#"{{"unread":{deep}}}"#))), 1);
     let mut bytes = review(r#""name":"HERE","#).into_bytes();
     let at = bytes.windows(4).position(|it| it == b"HERE").unwrap();
     bytes[at] = 0xFF;
