@@ -31,7 +31,9 @@ pub(crate) fn a_node_is_held_while_it_is_alive(cluster: &Snapshot, nodes: &FakeN
             assert_ne!(refused.status, 0, "{request:?}");
             assert!(refused.stderr.contains("fencing-live-node"), "{refused:#?}");
             assert!(
-                refused.stderr.contains("its Lease was renewed"),
+                refused
+                    .stderr
+                    .contains("is alive and has 1 volume attached"),
                 "{refused:#?}"
             );
         }

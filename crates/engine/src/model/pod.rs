@@ -241,15 +241,22 @@ pub(super) struct PodSpec {
     security_context: PodSecurity,
 }
 
-/// Reads tolerations, the first of those that are equal.
+/// Tolerations that are kept. Nobody needs as many.
+const MAX_TOLERATIONS: usize = 1024;
+
+/// Reads tolerations, the first of those that are equal. A pod with more than
+/// [`MAX_TOLERATIONS`] counts as one that tolerates every taint.
 fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Toleration]>, D::Error> {
     let mut known = HashSet::new();
     let mut distinct = Vec::new();
     for_each(deserializer, |toleration: Toleration| {
-        if known.insert(toleration.clone()) {
+        if known.len() <= MAX_TOLERATIONS && known.insert(toleration.clone()) {
             distinct.push(toleration);
         }
     })?;
+    if distinct.len() > MAX_TOLERATIONS {
+        distinct = vec![Toleration::everything()];
+    }
     Ok(distinct.into())
 }
 

@@ -153,7 +153,13 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
              passes. {instead}"
         ),
         brief: match is_known {
-            true => format!("node {node} is alive with {number} attached: two writers damage data"),
+            true => format!(
+                "node {node} is alive and has {} attached: two writers damage data",
+                match volumes.len() {
+                    1 => "1 volume".to_owned(),
+                    more => format!("{more} volumes"),
+                }
+            ),
             false => format!("it is not known whether node {node} is off; {number} attached to it"),
         },
         volumes,
