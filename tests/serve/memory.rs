@@ -121,13 +121,13 @@ async fn four_reviews_that_are_all_facts_take_less_than_64_mib_more() {
         format!("[{}{entry}]", format!("{entry},").repeat(count))
     };
     let long = format!("\"{}\"", "x".repeat(BYTES));
-    let claim = format!(r#"[{{"name":"v","persistentVolumeClaim":{{"claimName":{long}}}}}]"#);
+    let claim = format!(r#"[{{"name":"data","persistentVolumeClaim":{{"claimName":{long}}}}}]"#);
     let rules = list("a").replace(['[', ']'], "\"");
     let cases = [
         // What decides nothing takes nothing, however much there is of it.
         (
             "/spec/template/spec/containers",
-            list("{}"),
+            list(r#"{"volumeMounts":[{"name":"data"}]}"#),
             "rolling-update-overlap: ",
         ),
         // Tolerations that are equal count once.

@@ -148,8 +148,10 @@ impl Running {
     /// The `response` of the answer to a review.
     pub(crate) async fn review(&self, path: &str, review: &Value) -> Value {
         let response = self.post(path, review.to_string()).await;
-        assert_eq!(response.status(), 200);
-        let mut answer: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        let status = response.status();
+        let body = response.bytes().await.unwrap();
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+        let mut answer: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(answer["apiVersion"], "admission.k8s.io/v1");
         assert_eq!(answer["kind"], "AdmissionReview");
         answer["response"].take()

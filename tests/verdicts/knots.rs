@@ -220,7 +220,7 @@ fn what_is_larger_than_any_honest_object_and_too_much_to_judge_is_denied() {
 fn lists_that_take_more_memory_than_is_read_are_denied() {
     let mut review = at_fault();
     let spec = &mut review["request"]["object"]["spec"]["template"]["spec"];
-    spec["topologySpreadConstraints"] = many(8_000, r#"{"topologyKey":"@"}"#);
+    spec["topologySpreadConstraints"] = many(5_000, r#"{"topologyKey":"@"}"#);
     let (decision, too_complex, said) = answered(&review, &cluster(0), "");
     assert_eq!(decision, Decision::Denied, "{said:.1000}");
     assert!(

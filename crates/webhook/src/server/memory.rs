@@ -122,6 +122,15 @@ impl MemoryLimit {
             drop(charge.small.split(small - REQUEST - length));
             return Ok(());
         }
+        // A denial may be longer than a short review. It must not depend on what larger
+        // bodies hold.
+        if length <= SMALL_BODY
+            && let Some(more) = try_acquire(&self.small, REQUEST + length - small)
+        {
+            charge.small.merge(more);
+            charge.larger = None;
+            return Ok(());
+        }
         match &mut charge.larger {
             Some(held) if held.num_permits() >= length => {
                 drop(held.split(held.num_permits() - length));
@@ -264,5 +273,13 @@ mod tests {
         assert_eq!(held(&memory), (REQUEST + 100, 0));
         drop(charge);
         assert_eq!(held(&memory), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_denial_longer_than_its_review_needs_nothing_of_larger_bodies() {
+        let memory = memory(1_000_000, 0, 0);
+        let mut charge = memory.admit(Some(1000), PATIENCE).await.unwrap();
+        assert_eq!(memory.hold_response(&mut charge, 3000), Ok(()));
+        assert_eq!(memory.small.available_permits(), 1_000_000 - REQUEST - 3000);
     }
 }

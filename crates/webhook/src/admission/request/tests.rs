@@ -131,7 +131,7 @@ fn what_is_large_is_read_within_bounds() {
     let spread = |count: usize, last: &str| {
         let list = "{},".repeat(count);
         format!(
-            r#""object":{{"spec":{{"template":{{"spec":{{"tolerations":[{list}{last}]}}}}}}}},"#
+            r#""object":{{"spec":{{"template":{{"spec":{{"topologySpreadConstraints":[{list}{last}]}}}}}}}},"#
         )
     };
     let (few, many) = (spread(100, "{}"), spread(1_000_000, "{}"));
