@@ -366,13 +366,13 @@ fn without_a_cluster_every_command_says_so() {
                 "no kubeconfig",
                 &absent,
                 command,
-                "No cluster is known: the kubeconfig gives none (",
+                "No cluster is known: the kubeconfig names none (",
             ),
             (
                 "a broken kubeconfig",
                 &broken,
                 command,
-                "No cluster is known: the kubeconfig gives none (",
+                "No cluster is known: the kubeconfig names none (",
             ),
             (
                 "a refused connection",

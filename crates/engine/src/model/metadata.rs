@@ -86,7 +86,7 @@ pub struct Metadata {
     )]
     pub controller: Option<Box<Controller>>,
     /// Whether a controller drains the node before the object is gone: it has one of the
-    /// finalizers in [`DRAINING`].
+    /// finalizers in `DRAINING`.
     #[serde(
         rename = "finalizers",
         deserialize_with = "any_that_drains",
