@@ -111,12 +111,7 @@ impl World {
 
     /// Why the API server refuses to create the object, where it does. Nothing is stored.
     fn policies_say(&self, object: &Value) -> Option<String> {
-        let kind = object["kind"].as_str().unwrap();
-        let (group, version) = object["apiVersion"]
-            .as_str()
-            .unwrap()
-            .split_once('/')
-            .unwrap();
+        let (group, version, kind) = kind_of(object);
         let path = format!(
             "/apis/{group}/{version}/namespaces/{}/{}s?dryRun=All",
             self.namespace,
@@ -144,14 +139,9 @@ impl World {
 
     /// Whether the guard's webhook would refuse to create the object.
     fn webhook_refuses(&self, object: &Value) -> Option<String> {
-        let kind = object["kind"].as_str().unwrap();
-        let (group, version) = object["apiVersion"]
-            .as_str()
-            .unwrap()
-            .split_once('/')
-            .unwrap();
-        let mut object = object.clone();
-        object["metadata"]["namespace"] = json!(self.namespace);
+        let (group, version, kind) = kind_of(object);
+        let mut named = object.clone();
+        named["metadata"]["namespace"] = json!(self.namespace);
         let review = json!({
             "apiVersion": "admission.k8s.io/v1",
             "kind": "AdmissionReview",
@@ -163,7 +153,7 @@ impl World {
                 "namespace": self.namespace,
                 "operation": "CREATE",
                 "userInfo": {"username": "alice"},
-                "object": object,
+                "object": named,
             },
         });
         let url = format!("{}/validate?timeout=10s", self.guard.url);
@@ -186,6 +176,13 @@ impl World {
                 .to_owned()
         })
     }
+}
+
+/// Group, version and kind of an object that has a group.
+fn kind_of(object: &Value) -> (&str, &str, &str) {
+    let text = |field: &str| object[field].as_str().unwrap();
+    let (group, version) = text("apiVersion").split_once('/').unwrap();
+    (group, version, text("kind"))
 }
 
 fn cluster() -> String {

@@ -28,6 +28,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use source::informer::{Fitness, Informer};
+use tokio::task::yield_now;
 use tokio::time::{Instant, interval, sleep};
 
 use webhook::server::Metrics;
@@ -98,7 +99,7 @@ impl FactsWriter {
             // What is not known yet is not withdrawn either.
             let changes = match live.fitness() {
                 Fitness::Incomplete(_) => Vec::new(),
-                Fitness::Current | Fitness::Stale(_) => self.changes(live, written),
+                Fitness::Current | Fitness::Stale(_) => self.changes(live, written).await,
             };
             let looked = began.elapsed();
             for change in changes {
@@ -119,13 +120,10 @@ impl FactsWriter {
         }
     }
 
-    /// What the cluster lacks of the facts as they are now, and what it has too much.
-    fn changes(&self, live: &Informer, written: &Written) -> Vec<Change> {
-        let written = written.lock();
-        let Some(written) = &*written else {
-            return Vec::new();
-        };
-        let effective = self.effective.load();
+    /// The objects that the cluster should have, by namespace. The look at a large cluster
+    /// takes a second, in which what runs beside it gets its turns.
+    async fn wanted(&self, live: &Informer) -> HashMap<String, Value> {
+        let effective = self.effective.load_full();
         let mut wanted = HashMap::new();
         for (namespace, (claims, workloads)) in live.look(members) {
             let facts = live
@@ -133,7 +131,21 @@ impl FactsWriter {
             if !facts.is_empty() {
                 wanted.insert(namespace.to_string(), object(&namespace, &facts));
             }
+            yield_now().await;
         }
+        wanted
+    }
+
+    /// What the cluster lacks of the facts as they are now, and what it has too much.
+    async fn changes(&self, live: &Informer, written: &Written) -> Vec<Change> {
+        if written.lock().is_none() {
+            return Vec::new();
+        }
+        let wanted = self.wanted(live).await;
+        let written = written.lock();
+        let Some(written) = &*written else {
+            return Vec::new();
+        };
         let too_large = wanted.values().filter(|it| is_left_out(it)).count();
         self.metrics.volume_facts.set_too_large(too_large);
         let gone = written.keys().filter(|it| !wanted.contains_key(*it));
