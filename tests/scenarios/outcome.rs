@@ -317,11 +317,11 @@ fn why<'a>(pod: &'a Value, all: &[Arc<Value>], multi_attach: &'a [String]) -> Op
     // The attach-detach controller says it once for a volume and a node: to the pods that
     // are there by then (`reportMultiAttachError` in its reconciler).
     let node = text(pod, "/spec/nodeName");
-    let mut overlay = all
+    let mut others = all
         .iter()
         .filter(|other| !node.is_empty() && text(other, "/spec/nodeName") == node);
     told(pod)
-        .or_else(|| overlay.find_map(|other| told(other)))
+        .or_else(|| others.find_map(|other| told(other)))
         .or_else(|| {
             let refused = condition(pod, "PodScheduled").filter(|it| it["status"] == "False")?;
             Some(text(refused, "/message"))

@@ -27,7 +27,7 @@ pub(crate) struct Scenario {
     /// The volumes that exist beforehand.
     pub(crate) volumes: Vec<Volume>,
     /// What else exists beforehand.
-    pub(crate) overlay: Vec<Value>,
+    pub(crate) existing: Vec<Value>,
     /// What the user does, one after the other; the scenario's outcome is the worst
     /// that any of it leads to.
     pub(crate) actions: Vec<Action>,
@@ -100,7 +100,7 @@ impl Scenario {
             resources: Vec::new(),
             class: None,
             volumes: Vec::new(),
-            overlay: Vec::new(),
+            existing: Vec::new(),
             actions: Vec::new(),
             expected: &[],
             recovery: Vec::new(),
@@ -146,8 +146,8 @@ impl Scenario {
     }
 
     /// Something else that exists.
-    pub(crate) fn overlay(mut self, object: Value) -> Self {
-        self.overlay.push(object);
+    pub(crate) fn existing(mut self, object: Value) -> Self {
+        self.existing.push(object);
         self
     }
 

@@ -134,7 +134,7 @@ impl<'a> Stage<'a> {
         if let Some(class) = scenario.class.clone().or(first) {
             self.create(&class.manifest())?;
         }
-        for object in &scenario.overlay {
+        for object in &scenario.existing {
             self.create(object)?;
         }
         for volume in volumes {

@@ -55,7 +55,7 @@ impl<'a> Namespaces<'a> {
         &self,
         known: &mut ParsedObject,
         source: &Source,
-        overlay: Option<&str>,
+        of_kustomization: Option<&str>,
     ) {
         if matches!(known.object, Object::Namespace(_)) {
             return;
@@ -64,7 +64,7 @@ impl<'a> Namespaces<'a> {
         if let Some(metadata) = known.object.metadata_mut()
             && metadata.namespace.is_empty()
         {
-            metadata.namespace = match overlay.or(self.given) {
+            metadata.namespace = match of_kustomization.or(self.given) {
                 Some(namespace) => namespace.into(),
                 None => self.inferred(number, source),
             };

@@ -73,8 +73,8 @@ pub(super) fn parse(discovered: Discovered, facts: Snapshot, options: ReadOption
     let namespaces = Namespaces::of(&objects, sources, options.namespace);
     for known in &mut objects {
         let source = &sources[known.place.source];
-        let overlay = kustomizations.namespace_beside(source);
-        namespaces.complete(known, source, overlay);
+        let of_kustomization = kustomizations.namespace_beside(source);
+        namespaces.complete(known, source, of_kustomization);
         bind(&mut known.object, &facts);
         // The API server takes it off what it creates, so it excuses nothing.
         if let Some(metadata) = known.object.metadata_mut() {

@@ -263,9 +263,9 @@ impl<'p> Scopes<'p> {
     /// What those of the objects stand for together that are nearest to the source `from`,
     /// of those in its folder, or above, or inside.
     fn nearest_beside(&self, from: usize, members: &[usize]) -> Answer {
-        let mut overlay = members.to_vec();
-        overlay.retain(|it| self.places.is_beside(from, self.source(*it)));
-        self.agreed(self.nearest(from, &overlay))
+        let mut nearby = members.to_vec();
+        nearby.retain(|it| self.places.is_beside(from, self.source(*it)));
+        self.agreed(self.nearest(from, &nearby))
     }
 
     /// Whether the class of a claim does not hang on which of `classes` is meant: the claim

@@ -123,7 +123,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "a RuntimeClass whose nodeSelector leaves one node",
             web().pod("runtimeClassName", json!("{run}")),
         )
-        .overlay(json!({
+        .existing(json!({
             "apiVersion": "node.k8s.io/v1",
             "kind": "RuntimeClass",
             "metadata": { "name": "{run}" },

@@ -104,7 +104,7 @@ impl<'p> Scopes<'p> {
         };
         // Of two with one name in a file, the last one counts.
         for number in numbers.iter().rev() {
-            walk.take(*number, Depth::JudgedObject);
+            walk.take(*number, Depth::Judged);
         }
         while let Some((number, depth)) = walk.waiting.pop() {
             walk.visit(number, depth);
@@ -136,9 +136,9 @@ impl<'p> Scopes<'p> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     /// It is one of them.
-    JudgedObject,
+    Judged,
     /// One of them names it, or it shares a claim with one of them.
-    Overlay,
+    Neighbor,
     /// It is a fact and no more.
     Fact,
 }
@@ -164,7 +164,7 @@ impl Walk<'_, '_> {
         if !known {
             self.taken.insert(key, number);
         }
-        if !known || depth == Depth::JudgedObject {
+        if !known || depth == Depth::Judged {
             self.waiting.push((number, depth));
         }
     }
@@ -189,7 +189,7 @@ impl Walk<'_, '_> {
                 self.workload(number, workload, depth);
             }
             Object::Claim(claim) => {
-                if depth == Depth::JudgedObject {
+                if depth == Depth::Judged {
                     let key = key(scopes.object(number));
                     self.users(number, &key, Some(number));
                 }
@@ -198,11 +198,11 @@ impl Walk<'_, '_> {
                     None => self.storage_elsewhere(source, claim),
                 }
             }
-            Object::Autoscaler(_) if depth == Depth::JudgedObject => {
+            Object::Autoscaler(_) if depth == Depth::Judged => {
                 let target = target(scopes.object(number));
                 let target = target.and_then(|target| scopes.one(source, &target));
                 if let Some(target) = target {
-                    self.take(target, Depth::Overlay);
+                    self.take(target, Depth::Neighbor);
                 }
             }
             _ => {}
@@ -238,7 +238,7 @@ impl Walk<'_, '_> {
         }
         if !self.has_volumes {
             self.has_volumes = true;
-            self.overlay(&scopes.volumes);
+            self.take_nearest(&scopes.volumes);
         }
     }
 
@@ -272,7 +272,7 @@ impl Walk<'_, '_> {
 
     /// Takes those that lie in the folder of this file, or above, or inside: of several
     /// with one name the nearest, where they agree. `numbers`: one for each name.
-    fn overlay(&mut self, numbers: &[usize]) {
+    fn take_nearest(&mut self, numbers: &[usize]) {
         let scopes = self.scopes;
         for number in numbers {
             let key = key(scopes.object(*number));
@@ -287,14 +287,14 @@ impl Walk<'_, '_> {
         let scopes = self.scopes;
         let namespace = &workload.metadata.namespace;
         let alone = scopes.parsed.objects[number].hook == Some(HelmHook::OutsideRelease);
-        let shares = depth == Depth::JudgedObject && !alone;
+        let shares = depth == Depth::Judged && !alone;
         for template in &workload.claim_templates {
             self.storage(template);
         }
         let ephemeral: Vec<_> = workload.ephemeral_claims().collect();
         for (claim, template) in ephemeral {
             self.storage(template);
-            if depth == Depth::JudgedObject {
+            if depth == Depth::Judged {
                 let key = (ObjectKind::Claim, namespace.clone(), claim.into());
                 self.users(number, &key, None);
             }
@@ -327,7 +327,7 @@ impl Walk<'_, '_> {
         {
             let others = scopes.workloads.get(namespace);
             let others = others.map_or(&[][..], Vec::as_slice);
-            self.overlay(scopes.around_in(others, self.from));
+            self.take_nearest(scopes.around_in(others, self.from));
         }
     }
 
@@ -363,18 +363,18 @@ impl Walk<'_, '_> {
             Answer::One(definition) => {
                 self.take(definition, Depth::Fact);
                 let defined = scopes.source(definition);
-                if depth == Depth::JudgedObject
+                if depth == Depth::Judged
                     && let Object::Claim(claim) = scopes.object(definition)
                 {
                     self.twins(number, claim);
                 }
-                if depth == Depth::JudgedObject && scopes.places.is_apart(source, defined) {
+                if depth == Depth::Judged && scopes.places.is_apart(source, defined) {
                     self.assumed.push(note(apart(claim, scopes.name(defined))));
                 }
                 Some(Some(definition))
             }
             Answer::Several(definitions) => {
-                if depth == Depth::JudgedObject {
+                if depth == Depth::Judged {
                     self.ambiguous.push(note(self.several(claim, &definitions)));
                 }
                 None
@@ -435,7 +435,7 @@ impl Walk<'_, '_> {
                 (&mut self.ambiguous, text)
             }
         };
-        if depth == Depth::JudgedObject {
+        if depth == Depth::Judged {
             let claim = claim.clone();
             notes.push((number, ClaimNote { claim, text }));
         }
@@ -471,7 +471,7 @@ impl Walk<'_, '_> {
         // The later of two is at fault, so one that is earlier than all is always there.
         users.extend(alike.first.filter(is_user));
         for user in users {
-            self.take(user, Depth::Overlay);
+            self.take(user, Depth::Neighbor);
         }
     }
 
