@@ -17,13 +17,17 @@ pub(super) fn is_new(hazard: &Hazard, before: &[Hazard]) -> bool {
 /// running pods alone start no rollout.
 pub(super) fn starts_a_rollout(new: &Workload, document: &dyn Document) -> bool {
     match new.kind {
-        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
-            document.changes_template()
-        }
+        WorkloadKind::Deployment
+        | WorkloadKind::StatefulSet
+        | WorkloadKind::DaemonSet
+        | WorkloadKind::Rollout
+        | WorkloadKind::DeploymentConfig
+        | WorkloadKind::CloneSet => document.changes_template(),
         WorkloadKind::ReplicaSet
         | WorkloadKind::Job
         | WorkloadKind::CronJob
         | WorkloadKind::ReplicationController
+        | WorkloadKind::ScaledJob
         | WorkloadKind::Pod => false,
     }
 }
