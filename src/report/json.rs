@@ -38,12 +38,22 @@ struct Finding<'a> {
     column: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     template: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    places: Vec<OverlayPlace<'a>>,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     is_new: Option<bool>,
     remedies: &'a [Proposal],
+}
+
+/// One of several places of a finding.
+#[derive(Serialize)]
+struct OverlayPlace<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    template: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -127,9 +137,25 @@ fn finding(located: &Located) -> Finding<'_> {
         line: place.map(|place| place.line),
         column: place.map(|place| place.column),
         template: place.and_then(|place| place.template.as_deref()),
+        places: places(located),
         message: &finding.message,
         reason: finding.suppressed.as_ref().map(ToString::to_string),
         is_new: located.is_new,
         remedies: &finding.remedies,
     }
+}
+
+/// Where the finding was made, if at several places.
+fn places(located: &Located) -> Vec<OverlayPlace<'_>> {
+    let Some(place) = located.place.as_ref().filter(|_| !located.also.is_empty()) else {
+        return Vec::new();
+    };
+    let also = located.also.iter().map(|(object, place)| (object, place));
+    std::iter::once((&located.finding.object, place))
+        .chain(also)
+        .map(|(object, place)| OverlayPlace {
+            namespace: object.namespace.as_deref(),
+            template: place.template.as_deref(),
+        })
+        .collect()
 }

@@ -6,6 +6,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use super::{Located, Place, Report, Severity, Style, words};
 use engine::remedy::REMEDIES;
+use engine::rules::SETTLE;
 
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if !style.summary {
@@ -39,8 +40,9 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     .term_width(style.width);
     let mut print = |group| writeln!(out, "{}\n", renderer.render(&[group]));
     let findings: Vec<(Severity, &Located)> = report.reported().collect();
+    let mut said = false;
     for together in findings.chunk_by(|(_, a), (_, b)| same_object(a, b)) {
-        print(block(together, style))?;
+        print(block(together, style, &mut said))?;
     }
     for (reason, located) in report.suppressed() {
         let finding = &located.finding;
@@ -62,7 +64,7 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
 }
 
 /// The findings on one object, of which there is at least one.
-fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
+fn block<'r>(together: &[(Severity, &'r Located)], style: Style, settled: &mut bool) -> Group<'r> {
     let (severity, first) = together[0];
     let finding = &first.finding;
     let title = format!("{}: {}", finding.object, finding.brief);
@@ -71,7 +73,11 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
         .id(finding.rule)
         .elements(first.place.as_ref().map(snippet));
     group = rendered_from(group, first.place.as_ref());
-    group = group.element(Level::NOTE.message(wrapped(message(first), style.width)));
+    if let Some(note) = elsewhere(first) {
+        group = group.element(Level::NOTE.message(wrapped(&note, style.width)));
+    }
+    let text = settled_once(message(first), settled);
+    group = group.element(Level::NOTE.message(wrapped(text, style.width)));
     for (number, (severity, other)) in together.iter().enumerate().skip(1) {
         let is_same = |(as_grave, earlier): &(Severity, &Located)| {
             as_grave == severity && say_the_same(earlier, other)
@@ -80,7 +86,8 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
             again(other)
         } else {
             let (severity, rule) = (severity.name(), other.finding.rule);
-            let also = format!("{severity}[{rule}] too: {}", message(other));
+            let text = settled_once(message(other), settled);
+            let also = format!("{severity}[{rule}] too: {text}");
             wrapped(&also, style.width)
         };
         group = group.element(Level::NOTE.message(note));
@@ -97,6 +104,41 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
 fn same_object(a: &Located, b: &Located) -> bool {
     let file = |located: &Located| located.place.as_ref().map(|place| place.file.clone());
     a.finding.object == b.finding.object && file(a) == file(b)
+}
+
+/// So many other places of a finding are named.
+const MOST_PLACES: usize = 3;
+
+/// The note on the other charts and kustomizations that take the line.
+fn elsewhere(located: &Located) -> Option<String> {
+    let templates = located
+        .also
+        .iter()
+        .filter_map(|(_, place)| place.template.as_deref());
+    let templates: Vec<&str> = templates.collect();
+    let (named, more) = templates.split_at(templates.len().min(MOST_PLACES));
+    if named.is_empty() {
+        return None;
+    }
+    let mut named: Vec<String> = named.iter().map(|it| (*it).to_owned()).collect();
+    if !more.is_empty() {
+        named.push(format!("{} more", more.len()));
+    }
+    Some(format!(
+        "the same in what is rendered from {}",
+        words::listed(&named)
+    ))
+}
+
+/// The message without what would settle an assumption, if that was said before.
+fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
+    let Some((before, _)) = message.split_once(SETTLE) else {
+        return message;
+    };
+    match std::mem::replace(settled, true) {
+        true => before.trim_end(),
+        false => message,
+    }
 }
 
 /// Whether two findings about one object say the same of it.

@@ -18,6 +18,7 @@ mod page;
     reason = "the control plane itself is not needed here"
 )]
 mod programs;
+mod quiet;
 #[cfg(unix)]
 mod rendering;
 mod repair;

@@ -28,6 +28,7 @@ pub(crate) const OVERLAYS: [(&str, &[&str]); 9] = [
     ),
     ("monitoring", &["monitoring.enabled=true"]),
     ("bare-pods", &["barePods=true"]),
+    ("custom-workloads", &["customWorkloads=true"]),
     ("events", &["events=true"]),
     ("fence-advice", &["fenceAdvice=true"]),
     ("cert-manager", &["certificates.source=cert-manager"]),

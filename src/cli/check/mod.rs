@@ -11,6 +11,7 @@
 
 mod discover;
 mod files;
+mod fold;
 mod hints;
 mod judge;
 mod merge_patch;

@@ -44,7 +44,7 @@ pub(super) fn parse(discovered: Discovered, facts: Snapshot, options: ReadOption
         rendered: discovered.rendered(),
         links: discovered.links,
         others: read.others,
-        templates: read.templates,
+        templates: read.templates + discovered.templates,
         skipped: read.skipped,
         unopened: discovered.counts.clone(),
         ..Summary::default()

@@ -152,6 +152,10 @@ impl Edits {
             return;
         }
         let Some(path) = source.path() else { return };
+        if source.is_utf16() {
+            let message = "this file is UTF-16 text, which is not edited; save it as UTF-8 first.";
+            return self.fail(source, message.to_owned());
+        }
         match replace(path, &after) {
             Ok(lost) => {
                 self.done.append(&mut done);

@@ -149,7 +149,9 @@ impl Autoscaler {
     /// # Errors
     ///
     /// When a field does not have the type that it has in the API.
-    pub fn read_scaled_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    pub fn read_scaled_object<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
         let object = ScaledObject::deserialize(deserializer)?;
         let spec = object.spec;
         let mut target = spec.scale_target_ref;
@@ -172,10 +174,13 @@ impl Autoscaler {
         })
     }
 
-    /// KEDA's ScaledObject that owns the autoscaler, and reverts changes to it
+    /// KEDA's ScaledObject that it is, or that owns the autoscaler and reverts changes to it
     /// (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
     #[must_use]
     pub fn scaled_object(&self) -> Option<&Text> {
+        if self.kind == AutoscalerKind::ScaledObject {
+            return Some(&self.metadata.name);
+        }
         let owner = self.metadata.controller.as_deref()?;
         let is_keda = owner.group == "keda.sh" && owner.kind == "ScaledObject";
         is_keda.then_some(&owner.name)

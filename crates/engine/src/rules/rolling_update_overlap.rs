@@ -9,6 +9,11 @@
 //! 0 and `maxSurge` to 1 or more; for several: unless all of them may be unavailable,
 //! as the last old one still keeps the volume), else `delay`.
 //!
+//! Likewise a Rollout of Argo Rollouts (`blueGreen`, and a canary with `trafficRouting`, start
+//! all new pods first; another canary has `maxSurge` and `maxUnavailable`), a
+//! DeploymentConfig of OpenShift with the strategy `Rolling`, and a CloneSet of OpenKruise
+//! (which has no surge by default).
+//!
 //! Also an update that moves pods which are otherwise kept on one node: a
 //! `nodeSelector`, `nodeName` or node affinity added or changed, a toleration
 //! dropped, affinity replaced by a node. The old pod is where the template before
@@ -50,13 +55,15 @@
 //! `maxSurge: 0` and `maxUnavailable: 1`, which does the same with a short wait. Or keep the
 //! pods on one node with required pod affinity to themselves on
 //! `kubernetes.io/hostname`, where nothing of their own keeps them apart. Or use a
-//! volume that many nodes can have.
+//! volume that many nodes can have. A Rollout has no `Recreate`: a canary without
+//! `trafficRouting` stops the old pod first with `maxSurge: 0` and `maxUnavailable: 1`.
 //!
 //! # Silent on
 //!
 //! Volumes with ReadWriteMany or ReadOnlyMany, drivers that do not attach
 //! (`attachRequired: false`), ReadWriteOncePod (see `single-pod-volume`), pods
-//! that cannot be on two nodes, and Deployments with no replicas.
+//! that cannot be on two nodes, Deployments with no replicas, and a DeploymentConfig
+//! with the strategy `Custom`.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages, strategies};
@@ -120,7 +127,10 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
                 true => ", or keep the pods on one node with required pod affinity",
                 false => "",
             };
-            format!("{}{or_together}.", strategies::stop_first(analysis.workload))
+            format!(
+                "{}{or_together}.",
+                strategies::stop_first(analysis.workload)
+            )
         },
         brief: format!(
             "{}: a rollout to another node never ends; {}",
@@ -164,13 +174,18 @@ fn of_move(
                 strategies::order(analysis.workload, room)
             ),
             match analysis.workload.kind {
-                WorkloadKind::StatefulSet => format!("{}.", strategies::stop_first(analysis.workload)),
+                WorkloadKind::StatefulSet => {
+                    format!("{}.", strategies::stop_first(analysis.workload))
+                }
                 _ => format!(
                     "{}, before the pods move or with the same update.",
                     strategies::stop_first(analysis.workload)
                 ),
             },
-            format!("{claim}: {moves}; {}", strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis))),
+            format!(
+                "{claim}: {moves}; {}",
+                strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis))
+            ),
         )
     } else {
         (

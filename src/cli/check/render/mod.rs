@@ -237,12 +237,11 @@ impl Renderer {
     }
 
     async fn kustomization(&self, root: &Root) -> Result<String, String> {
-        let (program, command) = match (&self.kustomize, &self.kubectl) {
-            (Some(kustomize), _) => (kustomize, "build"),
-            (None, Some(kubectl)) => (kubectl, "kustomize"),
-            (None, None) => {
-                return Err("there is neither kustomize nor kubectl on the PATH".to_owned());
-            }
+        let kustomize = self.kustomize.iter().map(|program| (program, "build"));
+        let kubectl = self.kubectl.iter().map(|program| (program, "kustomize"));
+        let mut programs = kustomize.chain(kubectl);
+        let Some(first) = programs.next() else {
+            return Err("there is neither kustomize nor kubectl on the PATH".to_owned());
         };
         let copy = self.copy(root)?;
         // A kustomization around the root asks for the origins.
@@ -258,8 +257,18 @@ impl Renderer {
         });
         fs::write(around.join("kustomization.yaml"), kustomization.to_string())
             .map_err(|error| Failure::Copy(error).to_string())?;
-        let arguments = [command.into(), around.into()];
-        let text = self.output(program, &arguments, &copy).await?;
+        let build = async |(program, command): (&PathBuf, &str)| {
+            let arguments = [command.into(), around.into()];
+            self.output(program, &arguments, &copy).await
+        };
+        let mut text = build(first).await;
+        // kubectl has a kustomize of its own, of another version.
+        if let (Err(_), Some(second)) = (&text, programs.next())
+            && let Ok(built) = build(second).await
+        {
+            text = Ok(built);
+        }
+        let text = text?;
         let file_of = |origin: &str| copy.original(&super::files::normal(&around.join(origin)));
         Ok(origin::of_kustomize(&text, file_of, &self.naming))
     }
