@@ -9,10 +9,21 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 const HOSTILE: &str =
     r"a\n::stop-commands::x\r::error::y\e[2J##[add-mask]z##vso[task.complete]\u202e\uFFFE";
+
+/// No line is a command, and nothing moves a cursor or hides.
+fn assert_safe(what: &str, text: &str, is_own: impl Fn(&str) -> bool) {
+    for line in text.lines().filter(|line| !is_own(line)) {
+        assert!(!line.trim_start().starts_with("::"), "{what}: {line:?}");
+    }
+    for forbidden in ["\u{1b}", "\r", "\u{202e}", "\u{fffe}", "##[", "##vso["] {
+        assert!(!text.contains(forbidden), "{what}, {forbidden:?}: {text:?}");
+    }
+}
 
 fn manifests() -> String {
     format!(
@@ -70,16 +81,88 @@ fn no_pull_request_commands_the_pipeline() {
                     .iter()
                     .any(|it| line.starts_with(&format!("::{it} ")))
         };
-        for line in out.lines().filter(|line| !ours(line)).chain(log.lines()) {
-            assert!(!line.trim_start().starts_with("::"), "{format}: {line:?}");
-        }
-        for text in [&out, &log] {
-            for forbidden in ["\u{1b}", "\r", "\u{202e}", "\u{fffe}", "##[", "##vso["] {
-                assert!(
-                    !text.contains(forbidden),
-                    "{format}, {forbidden:?}: {text:?}"
-                );
-            }
+        assert_safe(format, &out, ours);
+        assert_safe(format, &log, |_| false);
+    }
+}
+
+/// What `--diff` and `--fix` print, and the other commands that print what files say.
+#[test]
+fn no_command_repeats_what_commands_the_pipeline() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    // Beside the strategy, so that it is in the diff.
+    let raw = "::stop-commands::x ##[group]y \u{202e}";
+    let web = |claim: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  \
+             ::error::x: {raw}\n  strategy: {{type: RollingUpdate}}\n  \
+             ::warning::x: \"{HOSTILE}\"\n  \
+             template: {{spec: {{volumes: [{{name: v, persistentVolumeClaim: {{claimName: {claim}}}}}], \
+             containers: [{{name: c, volumeMounts: [{{name: v}}]}}]}}}}\n"
+        )
+    };
+    let claim = |name: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: {name}}}\nspec: {{accessModes: [ReadWriteOnce]}}\n"
+        )
+    };
+    write("web.yaml", &(web("data") + &claim("data")));
+    write(
+        "::error::\n::warning::x\u{1b}[2J.yaml",
+        &(web("more") + &claim("more")),
+    );
+    write(
+        "facts.yaml",
+        &format!(
+            "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: \"{HOSTILE}\"}}\nprovisioner: \"{HOSTILE}\"\nparameters: {{type: \"{HOSTILE}\"}}\n"
+        ),
+    );
+    let piped = web("data") + &claim("data");
+    for (arguments, expected, code) in [
+        (&["check", "--diff", "web.yaml"][..], "type: Recreate", 1),
+        (&["check", "--diff", "."], "cannot be applied", 1),
+        (&["check", "--diff", "-"], "type: Recreate", 1),
+        (&["check", "--fix", "-"], "type: Recreate", 1),
+        (&["check", "--summary", "."], "2", 1),
+        (
+            &["capabilities", "--facts", "facts.yaml"],
+            "stop-commands",
+            0,
+        ),
+        (
+            &["capabilities", "--facts", "facts.yaml", "--format", "json"],
+            "stop-commands",
+            0,
+        ),
+        (
+            &["check", "--config", "::error::\u{1b}[2J", "."],
+            "cannot be read",
+            2,
+        ),
+        (&["check", "--facts", "::error::\u{1b}[2J", "."], "error", 2),
+        (&["check", "--fix", "."], "repaired", 0),
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A command that does not read it may be gone.
+        let _ = child.stdin.take().unwrap().write_all(piped.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {output:?}"
+        );
+        let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        assert!(said.concat().contains(expected), "{arguments:?}: {said:?}");
+        for text in &said {
+            assert_safe(&format!("{arguments:?}"), text, |_| false);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
 use super::replace::replace;
 use super::scope::{Context, Scopes};
-use crate::report::Unread;
+use crate::report::{Unread, safe};
 use engine::analysis::volumes::claims;
 use engine::model::object::Object;
 use engine::verdict::{EffectivePolicy, Mode};
@@ -95,8 +95,9 @@ impl Repairable<'_> {
             format!(", rendered from {template}")
         });
         let patch = merge_patch::strategic(object, self.document.value(), &self.repaired());
-        let patch = edit::to_yaml(&patch);
-        format!("---\n# A patch for {object}{origin}.\n{patch}")
+        let patch = safe::yaml(edit::to_yaml(&patch), &patch);
+        let title = format!("A patch for {object}{origin}.");
+        format!("---\n# {}\n{patch}", safe::line(&title))
     }
 
     /// The object before and after, written anew.
@@ -215,11 +216,20 @@ impl Edits {
 
     fn diff(&mut self, source: &Source, before: &str, after: &str) {
         let diff = TextDiff::from_lines(before, after);
-        let name = source.name.trim_start_matches('/');
-        self.output += &diff
+        let name = safe::line(source.name.trim_start_matches('/'));
+        let diff = diff
             .unified_diff()
             .header(&format!("a/{name}"), &format!("b/{name}"))
             .to_string();
+        let safe = safe::patch(&diff);
+        if name != source.name.trim_start_matches('/') || matches!(safe, Cow::Owned(_)) {
+            self.done.push(format!(
+                "{}: the diff shows characters that are not safe to print as escapes, so it \
+                 cannot be applied. --fix edits the file.",
+                source.name
+            ));
+        }
+        self.output += &safe;
     }
 
     fn fail(&mut self, source: &Source, message: String) {

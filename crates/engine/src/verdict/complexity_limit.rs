@@ -13,7 +13,7 @@ use crate::rules::{Certainty, Hazard, Outcome, codes};
 pub(super) const WORK_BUDGET: usize = 400_000;
 
 /// Entries that no honest object has. Pod templates that people write have some tens of them.
-pub(super) const HONEST_SIZE: usize = 256;
+pub(super) const HONEST_SIZE: usize = 100;
 
 impl Evaluation<'_> {
     /// The verdict on an object whose judging came to no end.
@@ -100,8 +100,10 @@ impl Evaluation<'_> {
     }
 }
 
-/// How many entries of the object's lists decide what becomes of its pods.
-fn size(object: &Object) -> usize {
+/// How many entries of the object's lists decide what becomes of its pods: its volumes,
+/// tolerations and constraints, and the values in these.
+#[must_use]
+pub fn size(object: &Object) -> usize {
     let Object::Workload(workload) = object else {
         return 0;
     };
