@@ -4,6 +4,7 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::report::printed;
 use doctor::diagnosis::{CAUSES, DiagnosisInput, cases, explain, explanations};
 use engine::analysis::{self, NodeAssumption};
 use engine::model::object::{ObjectKind, ObjectRef};
@@ -136,6 +137,12 @@ impl World {
         let cases = cases(facts, |wanted| wanted.iter().map(document).collect());
         let found: Vec<&str> = cases.iter().map(|case| case.cause).collect();
         assert_eq!(found, causes);
+        let steps = cases.iter().flat_map(|case| &case.steps);
+        for step in steps {
+            let in_text = printed::between_backticks(&step.text);
+            let all = step.command.iter().chain(&in_text);
+            printed::assert_listed(all.map(String::as_str), "diagnose");
+        }
         Diagnosis {
             cases,
             ..Diagnosis::default()
