@@ -9,7 +9,8 @@ use crate::harness::wait_until;
 use crate::objects::{Claim, Object};
 use crate::said::Said;
 use crate::stored;
-use crate::world::{UNGUARDED, World};
+use crate::install::UNGUARDED;
+use crate::world::World;
 
 /// The autoscaler looks every 15 s.
 pub(crate) const WITHIN: Duration = Duration::from_secs(120);

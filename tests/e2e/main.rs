@@ -22,6 +22,8 @@ mod harness;
 mod install;
 mod objects;
 mod play;
+#[path = "../printed/mod.rs"]
+mod printed;
 mod said;
 mod stored;
 mod ways_out;

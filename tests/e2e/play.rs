@@ -11,7 +11,8 @@ use crate::harness::{Output, wait_until};
 use crate::objects::{Object, fill};
 use crate::said::Said;
 use crate::stored;
-use crate::world::{UNGUARDED, World};
+use crate::install::UNGUARDED;
+use crate::world::World;
 
 /// How long the guard may take to hear of what was stored before a step.
 const WITHIN: Duration = Duration::from_secs(120);
