@@ -19,6 +19,8 @@ mod page;
 mod programs;
 #[cfg(unix)]
 mod rendering;
+#[cfg(unix)]
+mod releases;
 mod repair;
 mod scopes;
 #[path = "../written/mod.rs"]

@@ -18,6 +18,8 @@ mod namespace;
 mod parse;
 mod parsed_object;
 mod progress;
+mod reason;
+mod releases;
 mod render;
 mod repair;
 mod replace;
@@ -44,6 +46,7 @@ use engine::verdict::{EffectivePolicy, Mode};
 use manifest::find::{Exclude, ExcludeError};
 use parse::{Parsed, parse};
 pub use render::{Render, RenderOptions};
+use render::Rendering;
 use repository::Repository;
 use scope::Scopes;
 use source::facts::{self, FactsError};
@@ -167,10 +170,12 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     }
     let effective = policy_file::effective(policy.as_deref())?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
+    let namespace = options.namespace.as_deref();
     let reading = ReadOptions {
         exclude: &exclude,
-        namespace: options.namespace.as_deref(),
+        namespace,
         render: &options.render,
+        rendering: &Rendering::new(&options.render, namespace, &repository),
         repository: &repository,
     };
     let facts = facts(options)?;
@@ -185,7 +190,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         complain(&format!("The policy is {}.", policy.display()));
     }
-    let mut parsed = parse(discovered, facts, reading);
+    let mut parsed = parse(discovered, facts, reading).map_err(CheckError::Render)?;
     if edits {
         let mode = Mode::Repair {
             remedy: options.remedy,
@@ -193,7 +198,8 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         let edits = repair::repair(&parsed, &effective, mode, options.diff);
         print_edits(options, &edits)?;
         let again = parsed.discovered.again(reading);
-        parsed = parse(again.map_err(CheckError::Render)?, parsed.facts, reading);
+        let again = again.map_err(CheckError::Render)?;
+        parsed = parse(again, parsed.facts, reading).map_err(CheckError::Render)?;
         parsed.refuse(edits.failed);
     }
     let mut report = judged(&parsed, &effective, &repository, options.format);

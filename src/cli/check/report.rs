@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::judge::{Judged, JudgedGroup};
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
+use super::releases::{self, Release};
 use super::render::origin;
 use super::render::roots::{Root, RootKind};
 use super::repository::Repository;
@@ -58,19 +59,20 @@ pub(super) fn place(
     group: JudgedGroup<'_>,
 ) -> Placed {
     let source = parsed.source(&parsed.objects[group.objects[0].number]);
-    let root = parsed
-        .discovered
-        .root(parsed.objects[group.objects[0].number].place.source);
+    let number = parsed.objects[group.objects[0].number].place.source;
+    let root = parsed.discovered.root(number);
+    let release = parsed.discovered.release(number);
     let text = source.text().unwrap_or_default();
     let file = FileText {
         parsed,
         repository,
         source,
         root,
+        release,
         path: source.real_path().map(|path| repository.path_of(path)),
         lines: Lines::of(&text),
-        parts: match root {
-            None if shows_fixes(format) => parts(&text),
+        parts: match (root, release) {
+            (None, None) if shows_fixes(format) => parts(&text),
             _ => Vec::new(),
         },
         text: &text,
@@ -110,6 +112,7 @@ struct FileText<'f> {
     repository: &'f Repository,
     source: &'f Source,
     root: Option<&'f Root>,
+    release: Option<&'f Release>,
     path: Option<String>,
     text: &'f str,
     lines: Lines<'f>,
@@ -133,6 +136,10 @@ impl FileText<'_> {
         let template = known.template.as_deref();
         if let Some(root) = self.root {
             return origin::place(root, template, &known.reference, field, self.repository);
+        }
+        if let Some(release) = self.release {
+            let owner = &self.parsed.discovered.sources[release.owner.place.source];
+            return releases::place(release, owner, self.repository);
         }
         let (line, column) = self.lines.line_and_column(spot.start);
         let (_, end_column) = self.lines.line_and_column(spot.end);

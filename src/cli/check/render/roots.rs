@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use super::super::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
+use super::super::reason::Reason;
 use super::super::repository::Repository;
-use super::program::nothing_is_fetched;
 use super::sandbox::leads_above;
 use manifest::kustomization::{FILE_NAMES, Kustomization};
 
@@ -44,8 +44,8 @@ pub(in crate::cli::check) struct Root {
     pub(in crate::cli::check) real: PathBuf,
     /// A name for a release of the chart: the chart's own.
     pub(super) release: String,
-    /// Why it is not even tried to render it, if so: the end of a sentence.
-    pub(super) refused: Option<String>,
+    /// Why it is not even tried to render it, if so.
+    pub(super) refused: Option<Reason>,
     /// What may be a URL, which is harmless where there is no network.
     pub(super) url: Option<String>,
     /// The folders, without links, that are read when it is rendered.
@@ -124,6 +124,29 @@ pub(in crate::cli::check) fn find(files: &[PathBuf], repository: &Repository) ->
     roots
 }
 
+/// The root of that kind in the folder, which is without links.
+pub(in crate::cli::check) fn at(
+    folder: &Path,
+    kind: RootKind,
+    repository: &Repository,
+) -> Option<Root> {
+    let file = match kind {
+        RootKind::Chart => folder.join(CHART),
+        RootKind::Kustomization => kustomization_in(folder)?,
+    };
+    let mut root = find(&[file], repository).pop()?;
+    root.folder = repository.name_of(folder);
+    Some(root)
+}
+
+/// Whether the folder is such a root.
+pub(in crate::cli::check) fn holds(folder: &Path, kind: RootKind) -> bool {
+    match kind {
+        RootKind::Chart => folder.join(CHART).is_file(),
+        RootKind::Kustomization => kustomization_in(folder).is_some(),
+    }
+}
+
 /// Whether `folder` lies in the `charts` folder of the chart `above`.
 fn in_charts(folder: &Path, above: &Path) -> bool {
     folder
@@ -137,7 +160,7 @@ fn chart(folder: &Path) -> Option<Root> {
         Ok(text) => (text, None),
         Err(error) => (
             String::new(),
-            Some(format!("its {CHART} cannot be read: {error}")),
+            Some(format!("its {CHART} cannot be read: {error}").into()),
         ),
     };
     // Helm decides what it can read: keys that stand there twice, for example.
@@ -186,7 +209,7 @@ struct Named {
     folders: BTreeSet<PathBuf>,
     /// Folders with kustomizations that any of its fields names.
     reached: BTreeSet<PathBuf>,
-    refused: Option<String>,
+    refused: Option<Reason>,
     url: Option<String>,
     /// It may change what decides about the volumes of the objects it takes.
     changes: bool,
@@ -206,7 +229,7 @@ impl Named {
             refused: read
                 .charts
                 .first()
-                .map(|chart| nothing_is_fetched(&format!("it inflates the chart {chart:?}"))),
+                .map(|chart| Reason::elsewhere(format!("it inflates the chart {chart:?}"))),
             changes: read.changes,
             moves: read.namespace.is_some(),
             ..Self::default()
@@ -216,8 +239,8 @@ impl Named {
                 Some(path) if path.is_dir() => drop(named.folders.insert(path)),
                 Some(path) => drop(named.files.insert(path)),
                 None if is_remote(name) => {
-                    let reason =
-                        nothing_is_fetched(&format!("it names {}", url_in(name).unwrap_or(name)));
+                    let url = url_in(name).unwrap_or(name);
+                    let reason = Reason::elsewhere(format!("it names {url}"));
                     named.refused.get_or_insert(reason);
                 }
                 // The program that renders will say what is wrong.
@@ -247,7 +270,7 @@ impl Named {
             let is_outside = found.as_deref().is_some_and(|it| !is_inside(top, it));
             if leads_above(top, real_folder, text) || is_folder && is_outside {
                 let reason = format!("it names {text}, which is outside of {}", top.display());
-                self.refused.get_or_insert(reason);
+                self.refused.get_or_insert(reason.into());
             } else if let Some(found) = found.filter(|_| !is_outside) {
                 if is_folder {
                     self.reached.insert(found);
@@ -312,15 +335,13 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root>
         }
         let top = repository.top_of(real);
         let read = reached_from(all, real, top, |part| &part.reached);
-        let first =
-            |of: fn(&Named) -> &Option<String>| read.iter().find_map(|(_, it)| of(it).clone());
         roots.push(Root {
             kind: RootKind::Kustomization,
             folder: it.folder.clone(),
             real: real.clone(),
             release: String::new(),
-            refused: first(|it| &it.refused),
-            url: first(|it| &it.url),
+            refused: read.iter().find_map(|(_, it)| it.refused.clone()),
+            url: read.iter().find_map(|(_, it)| it.url.clone()),
             folders: read.iter().map(|(folder, _)| folder.clone()).collect(),
             top: top.to_owned(),
             files,
@@ -360,7 +381,8 @@ fn reached_from<'a>(
 
 /// A folder that a kustomization names, and whose own cannot be understood here.
 fn unreadable(folder: &Path) -> Named {
-    let refused = kustomization_in(folder).map(|file| format!("{} cannot be read", file.display()));
+    let file = kustomization_in(folder);
+    let refused = file.map(|file| format!("{} cannot be read", file.display()).into());
     Named {
         folder: folder.to_owned(),
         refused,
