@@ -128,7 +128,10 @@ fn by_kind(all: &[&Unopened]) -> String {
     for unopened in all {
         *kinds.entry(&unopened.what).or_default() += 1;
     }
-    let kinds: Vec<String> = kinds.iter().map(|(kind, count)| amount(*count, kind)).collect();
+    let kinds: Vec<String> = kinds
+        .iter()
+        .map(|(kind, count)| amount(*count, kind))
+        .collect();
     let named: Vec<&str> = all.iter().take(NAMED).map(|it| it.path.as_str()).collect();
     let rest = if all.len() > NAMED { ", …" } else { "" };
     format!("{} ({}{rest})", listed(&kinds), named.join(", "))

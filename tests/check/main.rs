@@ -18,9 +18,9 @@ mod page;
 )]
 mod programs;
 #[cfg(unix)]
-mod rendering;
-#[cfg(unix)]
 mod releases;
+#[cfg(unix)]
+mod rendering;
 mod repair;
 mod scopes;
 #[path = "../written/mod.rs"]

@@ -69,11 +69,7 @@ impl Delivery {
         let text = |name: &str| tree.string(metadata, name);
         let is_kept = role != Role::Data && part.text.len() <= MAX_DOCUMENT;
         Some(Self {
-            place: Position {
-                source: 0,
-                part: 0,
-                items: Box::default(),
-            },
+            place: Position::start(),
             role,
             reference: ObjectRef {
                 api_version: manifest.api_version.into(),

@@ -133,11 +133,7 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
     let missing = fragment::missing(tree, id, kind, manifest.api_version);
     match decode(manifest, kind) {
         Ok(object) => Outcome::Item(Box::new(Item {
-            place: Position {
-                source: 0,
-                part: 0,
-                items: Box::default(),
-            },
+            place: Position::start(),
             start: part.start + tree.node(id).start as usize,
             reference: reference(manifest, &object),
             missing: missing.or_else(|| is_nameless(&object).then_some("metadata.name")),

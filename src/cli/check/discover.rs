@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::releases::Release;
 use super::render::roots::{self, Root, RootKind};
 use super::render::{Outcome, Render, RenderOptions, Rendering};
-use super::releases::Release;
 use super::repository::Repository;
 use crate::report::{Unopened, Unread};
 use manifest::error::ReadError;

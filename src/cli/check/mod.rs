@@ -45,8 +45,10 @@ use engine::snapshot::Snapshot;
 use engine::verdict::{EffectivePolicy, Mode};
 use manifest::find::{Exclude, ExcludeError};
 use parse::{Parsed, parse};
-pub use render::{Render, RenderOptions};
+use releases::cure::{self, Cures};
 use render::Rendering;
+pub use render::{Render, RenderOptions};
+use repair::Repair;
 use repository::Repository;
 use scope::Scopes;
 use source::facts::{self, FactsError};
@@ -195,14 +197,24 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         let mode = Mode::Repair {
             remedy: options.remedy,
         };
-        let edits = repair::repair(&parsed, &effective, mode, options.diff);
+        let cures = cure::find(&mut parsed, &effective, reading).map_err(CheckError::Render)?;
+        let repair = Repair {
+            parsed: &parsed,
+            effective: &effective,
+            mode,
+            cures: &cures,
+            repository: &repository,
+            dry: options.diff,
+        };
+        let edits = repair.edits();
         print_edits(options, &edits)?;
         let again = parsed.discovered.again(reading);
         let again = again.map_err(CheckError::Render)?;
         parsed = parse(again, parsed.facts, reading).map_err(CheckError::Render)?;
         parsed.refuse(edits.failed);
     }
-    let mut report = judged(&parsed, &effective, &repository, options.format);
+    let cures = cure::find(&mut parsed, &effective, reading).map_err(CheckError::Render)?;
+    let mut report = judged(&parsed, &effective, &repository, &cures, options.format);
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
         let unused_suppressions =
             unused_suppressions::in_policy(effective.policy(), &file, &report, &repository);
@@ -218,12 +230,13 @@ fn judged(
     parsed: &Parsed,
     effective: &EffectivePolicy,
     repository: &Repository,
+    cures: &Cures,
     format: Format,
 ) -> Report {
     let scopes = Scopes::of(parsed);
     let groups = scopes.groups().into_par_iter();
     let judged = groups.filter_map(|group| judge::judge(parsed, &scopes, effective, &group));
-    let placed = judged.map(|group| report::place(parsed, repository, format, group));
+    let placed = judged.map(|group| report::place(parsed, repository, format, cures, group));
     report::report(parsed, placed.collect(), format)
 }
 

@@ -11,6 +11,7 @@ use super::progress::Progress;
 use super::reason::Reason;
 use super::releases::{self, MAX_DEPTH, Wanted, World, remotes};
 use super::render::Render;
+use super::repository::Repository;
 use crate::report::{Summary, Unread};
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
@@ -34,6 +35,9 @@ pub(super) struct Parsed {
     pub(super) unread: Vec<Unread>,
     /// The numbers, but for the findings.
     pub(super) summary: Summary,
+    deliveries: Vec<Delivery>,
+    /// The URLs of the repository.
+    remotes: Vec<String>,
 }
 
 /// Reads the objects of all sources, and of what the releases among them deliver. `facts` are
@@ -53,6 +57,7 @@ pub(super) fn parse(
         discovered,
         objects: Vec::new(),
         deliveries: Vec::new(),
+        remotes: remotes(options.repository),
         summary: Summary::default(),
         options,
     };
@@ -70,6 +75,7 @@ struct Reading<'a> {
     discovered: Discovered,
     objects: Vec<ParsedObject>,
     deliveries: Vec<Delivery>,
+    remotes: Vec<String>,
     kustomizations: Kustomizations,
     /// What could not be read, but for what could not be opened or rendered.
     unread: Vec<Unread>,
@@ -87,7 +93,10 @@ impl Reading<'_> {
         let summary = &mut self.summary;
         summary.others += read.others;
         summary.templates += read.templates;
-        let counts = [(&mut summary.skipped, read.skipped), (&mut summary.unopened, read.unopened)];
+        let counts = [
+            (&mut summary.skipped, read.skipped),
+            (&mut summary.unopened, read.unopened),
+        ];
         for (all, counts) in counts {
             for (kind, count) in counts {
                 *all.entry(kind).or_default() += count;
@@ -120,7 +129,6 @@ impl Reading<'_> {
     /// Renders the releases, then those that these deliver.
     fn deliver(&mut self, namespaces: &Namespaces<'_>) -> io::Result<()> {
         let wish = self.options.render.render;
-        let remotes = remotes(self.options.repository);
         let mut first = 0;
         for _ in 0..MAX_DEPTH {
             let sources = &self.discovered.sources;
@@ -129,9 +137,13 @@ impl Reading<'_> {
                 repository: self.options.repository,
                 sources,
                 deliveries: &self.deliveries,
-                remotes: &remotes,
+                remotes: &self.remotes,
             };
-            let Wanted { releases, jobs, refused } = releases::wanted(&world, first, &from);
+            let Wanted {
+                releases,
+                jobs,
+                refused,
+            } = releases::wanted(&world, first, &from);
             first = sources.len();
             let texts = match wish {
                 Render::Never => {
@@ -165,7 +177,9 @@ impl Reading<'_> {
         let sources = self.discovered.sources.iter().enumerate().skip(first);
         let of = |(number, source): (usize, &Source)| {
             let of_kustomization = self.kustomizations.namespace_beside(source);
-            namespaces.around(number, source, of_kustomization).to_string()
+            namespaces
+                .around(number, source, of_kustomization)
+                .to_string()
         };
         sources.map(of).collect()
     }
@@ -178,24 +192,26 @@ impl Reading<'_> {
         let replaced: HashSet<usize> = folders
             .flat_map(|folder| self.discovered.rendered_from(folder))
             .collect();
-        self.objects.retain(|known| !replaced.contains(&known.place.source));
+        self.objects
+            .retain(|known| !replaced.contains(&known.place.source));
         let discovered = self.discovered;
         for known in &mut self.objects {
             let number = known.place.source;
             let source = &discovered.sources[number];
-            let release = discovered.release(number);
-            let namespace = match release.and_then(|it| it.namespace.as_deref()) {
-                Some(namespace) => Some(namespace),
-                None => self.kustomizations.namespace_beside(source),
-            };
-            namespaces.complete(known, source, namespace);
-            bind(&mut known.object, &facts);
-            // The API server takes it off what it creates, so it excuses nothing.
-            if let Some(metadata) = known.object.metadata_mut() {
-                metadata.deleting = false;
+            match discovered.release(number) {
+                Some(release) => release.complete(known),
+                None => {
+                    let beside = self.kustomizations.namespace_beside(source);
+                    namespaces.complete(known, source, beside);
+                }
             }
+            as_created(known, &facts);
         }
-        let judged = self.objects.iter().filter(|known| known.is_judged()).count();
+        let judged = self
+            .objects
+            .iter()
+            .filter(|known| known.is_judged())
+            .count();
         let mut summary = Summary {
             files: self.files,
             rendered: discovered.rendered() - replaced.len(),
@@ -218,7 +234,18 @@ impl Reading<'_> {
             facts,
             unread,
             summary,
+            deliveries: self.deliveries,
+            remotes: self.remotes,
         }
+    }
+}
+
+/// Makes the object what it is once the API server has it.
+fn as_created(known: &mut ParsedObject, facts: &Snapshot) {
+    bind(&mut known.object, facts);
+    // The API server takes it off what it creates, so it excuses nothing.
+    if let Some(metadata) = known.object.metadata_mut() {
+        metadata.deleting = false;
     }
 }
 
@@ -227,6 +254,42 @@ impl Parsed {
     pub(super) fn refuse(&mut self, failed: Vec<Unread>) {
         self.unread.extend(failed);
         self.summary.unreadable = self.unread.len();
+    }
+
+    /// What the releases refer to.
+    pub(super) fn world<'w>(&'w self, repository: &'w Repository) -> World<'w> {
+        World {
+            repository,
+            sources: &self.discovered.sources,
+            deliveries: &self.deliveries,
+            remotes: &self.remotes,
+        }
+    }
+
+    /// Puts other texts in the place of what releases were rendered to, and returns those.
+    pub(super) fn exchange(&mut self, texts: Vec<(usize, String)>) -> Vec<(usize, String)> {
+        let numbers: HashSet<usize> = texts.iter().map(|(number, _)| *number).collect();
+        let objects = &mut self.objects;
+        objects.retain(|known| !numbers.contains(&known.place.source));
+        let mut before = Vec::new();
+        for (number, text) in texts {
+            let source = &mut self.discovered.sources[number];
+            let name = source.name.clone();
+            let old = std::mem::replace(source, Source::rendered(&name, text));
+            before.push((number, old.text().unwrap_or_default().into_owned()));
+            let read = read_objects(&self.discovered.sources[number..=number], true, || {});
+            let items = read.items.into_iter().filter(|item| item.missing.is_none());
+            for mut known in items.filter_map(known) {
+                known.place.source = number;
+                if let Some(release) = self.discovered.release(number) {
+                    release.complete(&mut known);
+                }
+                as_created(&mut known, &self.facts);
+                self.objects.push(known);
+            }
+        }
+        self.objects.sort_by(|a, b| a.place.cmp(&b.place));
+        before
     }
 
     /// Whether several kustomizations take an object of its kind from the same file.

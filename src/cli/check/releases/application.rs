@@ -118,7 +118,13 @@ impl Application<'_> {
     fn fields(&self, source: &Value) -> Map<String, Value> {
         let mut fields = Map::new();
         let kustomize = source.get("kustomize").unwrap_or(&Value::Null);
-        let names = ["namePrefix", "nameSuffix", "namespace", "commonLabels", "commonAnnotations"];
+        let names = [
+            "namePrefix",
+            "nameSuffix",
+            "namespace",
+            "commonLabels",
+            "commonAnnotations",
+        ];
         for name in names.into_iter().chain(["images", "replicas", "patches"]) {
             if let Some(value) = at(kustomize, &[name]) {
                 fields.insert(name.to_owned(), value.clone());
@@ -132,12 +138,7 @@ impl Application<'_> {
         fields
     }
 
-    fn values_file(
-        &self,
-        source: &Value,
-        file: &str,
-        release: &mut Release,
-    ) -> Result<(), Reason> {
+    fn values_file(&self, source: &Value, file: &str, release: &mut Release) -> Result<(), Reason> {
         if file.contains("://") {
             release.unknown.push(format!("The values file {file}"));
             return Ok(());
@@ -158,7 +159,9 @@ impl Application<'_> {
             None => {
                 let Chart::Folder(_) = &release.chart else {
                     // The chart itself holds it.
-                    release.unknown.push(format!("The values file {file} in the chart"));
+                    release
+                        .unknown
+                        .push(format!("The values file {file} in the chart"));
                     return Ok(());
                 };
                 format!("{}/{file}", text(source, &["path"]).unwrap_or("."))
@@ -168,10 +171,14 @@ impl Application<'_> {
         match self.world.file(&path) {
             Ok((real, text)) if text.contains("\nsops:") => {
                 let file = self.world.shown(&real);
-                release.unknown.push(format!("The values file {file}, which is encrypted,"));
+                release
+                    .unknown
+                    .push(format!("The values file {file}, which is encrypted,"));
             }
             Ok((real, text)) => {
-                release.values.push(Layer::of_text(&path, &text, At::File(real))?);
+                release
+                    .values
+                    .push(Layer::of_text(&path, &text, At::File(real))?);
             }
             Err(_) if is_optional => {}
             Err(reason) => return Err(reason.into()),
@@ -180,12 +187,7 @@ impl Application<'_> {
     }
 
     /// The values in the object: as a text, or as a mapping, which wins.
-    fn values(
-        &self,
-        number: usize,
-        source: &Value,
-        release: &mut Release,
-    ) -> Result<(), Reason> {
+    fn values(&self, number: usize, source: &Value, release: &mut Release) -> Result<(), Reason> {
         let field = match items(self.document, &["spec", "sources"]) {
             [] => "spec.source.helm.valuesObject".to_owned(),
             _ => format!("spec.sources[{number}].helm.valuesObject"),

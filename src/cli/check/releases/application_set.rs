@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::values::merge;
 use super::world::World;
-use super::{MAX_GENERATED, Owner, Read, Reason, application, at, generators, items, template, text};
+use super::{
+    MAX_GENERATED, Owner, Read, Reason, application, at, generators, items, template, text,
+};
 
 pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     let document = &delivery.document;

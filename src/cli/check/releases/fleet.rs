@@ -20,10 +20,18 @@ pub(super) fn read(document: &Value, owner: &Owner, world: &World<'_>) -> Read {
     let default = folder.replace('/', "-");
     let name = text(helm, &["releaseName"]).unwrap_or(&default);
     let mut release = Release::new(owner, &cut(name), namespace, chart);
-    values(helm, &folder, world, &mut release, At::Field("helm.values".to_owned()))?;
+    values(
+        helm,
+        &folder,
+        world,
+        &mut release,
+        At::Field("helm.values".to_owned()),
+    )?;
     let mut releases = vec![release.clone()];
     for customization in items(document, &["targetCustomizations"]) {
-        let Some(helm) = at(customization, &["helm"]) else { continue };
+        let Some(helm) = at(customization, &["helm"]) else {
+            continue;
+        };
         let mut other = release.clone();
         let namespace = text(customization, &["namespace"]).map(str::to_owned);
         other.namespace = namespace.or(other.namespace);
@@ -64,12 +72,19 @@ fn values(
         value: value.clone(),
         at: at_own,
     }));
-    for file in items(helm, &["valuesFiles"]).iter().filter_map(Value::as_str) {
+    for file in items(helm, &["valuesFiles"])
+        .iter()
+        .filter_map(Value::as_str)
+    {
         let (real, text) = world.file(&format!("{folder}/{file}"))?;
-        release.values.push(Layer::of_text(file, &text, At::File(real))?);
+        release
+            .values
+            .push(Layer::of_text(file, &text, At::File(real))?);
     }
     if at(helm, &["valuesFrom"]).is_some() {
-        release.unknown.push("What is in helm.valuesFrom".to_owned());
+        release
+            .unknown
+            .push("What is in helm.valuesFrom".to_owned());
     }
     Ok(())
 }

@@ -19,7 +19,10 @@ const ASKING: [(&str, &str); 5] = [
     ("clusters", "asks the cluster for its clusters"),
     ("clusterDecisionResource", "asks the cluster for a decision"),
     ("scmProvider", "asks a Git hosting service for repositories"),
-    ("pullRequest", "asks a Git hosting service for pull requests"),
+    (
+        "pullRequest",
+        "asks a Git hosting service for pull requests",
+    ),
     ("plugin", "asks a plugin"),
 ];
 
@@ -154,7 +157,9 @@ fn of_path(
 ) -> Result<Vec<Value>, Reason> {
     let (folder, file) = match is_folder {
         true => (path, None),
-        false => path.rsplit_once('/').map_or(("", Some(path)), |(a, b)| (a, Some(b))),
+        false => path
+            .rsplit_once('/')
+            .map_or(("", Some(path)), |(a, b)| (a, Some(b))),
     };
     let segments: Vec<&str> = folder.split('/').collect();
     let basename = segments.last().copied().unwrap_or_default();
@@ -200,7 +205,13 @@ fn normalized(name: &str) -> String {
     let lower = name.to_lowercase();
     let letters = lower.chars();
     let name: String = letters
-        .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect();
     name.trim_matches(['-', '.']).to_owned()
 }
@@ -266,7 +277,8 @@ fn matches(pattern: &str, path: &str) -> bool {
 
 /// Whether a name fits a pattern with `*` and `?`.
 fn fits(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n) = (0, 0);
     // Where the last `*` is, and how much of the name it takes.
     let mut star = None;

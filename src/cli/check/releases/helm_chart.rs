@@ -43,7 +43,9 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
         });
     }
     if at(document, &["spec", "valuesSecrets"]).is_some() {
-        release.unknown.push("What is in spec.valuesSecrets".to_owned());
+        release
+            .unknown
+            .push("What is in spec.valuesSecrets".to_owned());
     }
     Ok(vec![release])
 }

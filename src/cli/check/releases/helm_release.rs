@@ -112,7 +112,9 @@ impl<'s> Sources<'s> {
     /// The files of a repository that take the place of the chart's own values.
     fn values_files(&self, spec: &Value, release: &mut Release) -> Result<(), Reason> {
         let one = text(spec, &["valuesFile"]).into_iter();
-        let files = items(spec, &["valuesFiles"]).iter().filter_map(Value::as_str);
+        let files = items(spec, &["valuesFiles"])
+            .iter()
+            .filter_map(Value::as_str);
         for file in one.chain(files) {
             let Chart::Folder(_) = &release.chart else {
                 let unknown = format!("The file {file} in the chart");
@@ -144,7 +146,9 @@ impl<'s> Sources<'s> {
         }
         match Layer::of_text(name, &found, At::Elsewhere) {
             Ok(layer) => merge(into, &layer.value),
-            Err(_) => release.unknown.push(format!("The {kind} {name}, which is not YAML,")),
+            Err(_) => release
+                .unknown
+                .push(format!("The {kind} {name}, which is not YAML,")),
         }
     }
 }
@@ -182,7 +186,9 @@ fn post_renderer(kustomize: &Value) -> Result<Map<String, Value>, Reason> {
         patches.push(json!({"patch": operations, "target": patch.get("target")}));
     }
     for patch in &mut patches {
-        let Some(fields) = patch.as_object_mut() else { continue };
+        let Some(fields) = patch.as_object_mut() else {
+            continue;
+        };
         fields.retain(|_, value| !value.is_null());
         if !fields.get("patch").is_some_and(Value::is_string) {
             return Err(foreign_patch());

@@ -40,7 +40,9 @@ fn release(
             }
             Value::String(file) => {
                 let (real, text) = world.file(&format!("{folder}/{file}"))?;
-                release.values.push(Layer::of_text(file, &text, At::File(real))?);
+                release
+                    .values
+                    .push(Layer::of_text(file, &text, At::File(real))?);
             }
             value => release.values.push(Layer {
                 value: value.clone(),
@@ -61,7 +63,9 @@ fn release(
         });
     }
     if at(entry, &["secrets"]).is_some() {
-        release.unknown.push(format!("The secrets of the release {name}"));
+        release
+            .unknown
+            .push(format!("The secrets of the release {name}"));
     }
     Ok(release)
 }

@@ -5,6 +5,7 @@
 
 mod application;
 mod application_set;
+pub(super) mod cure;
 mod fleet;
 mod generators;
 mod helm_chart;
@@ -19,15 +20,17 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::parsed_object::ParsedObject;
 use super::reason::Reason;
 use super::render::release::{ChartFiles, ChartJob, Job};
 use super::render::roots::{self, RootKind};
-use engine::model::object::ObjectRef;
 use crate::report::Unopened;
+use engine::model::object::{Object, ObjectRef};
 use manifest::delivery::{Delivery, Role, value_of};
 use manifest::read::Position;
 pub(super) use origin::place;
 use values::Layer;
+pub(super) use values::merge;
 pub(super) use world::{World, remotes};
 
 /// How deep an Application may lie in the charts of others.
@@ -229,6 +232,20 @@ impl Release {
         self.owner.reference.to_string()
     }
 
+    /// Puts an object of it that names no namespace into that of the release.
+    pub(super) fn complete(&self, known: &mut ParsedObject) {
+        let is_cluster_wide = matches!(known.object, Object::Namespace(_));
+        let metadata = known.object.metadata_mut();
+        let Some(metadata) = metadata.filter(|it| it.namespace.is_empty() && !is_cluster_wide)
+        else {
+            return;
+        };
+        if let Some(namespace) = &self.namespace {
+            metadata.namespace = namespace.as_str().into();
+            known.reference.namespace = Some(namespace.as_str().into());
+        }
+    }
+
     /// What is rendered for it.
     ///
     /// # Errors
@@ -244,13 +261,13 @@ impl Release {
                 let root = root(folder, RootKind::Kustomization)?;
                 return Ok(Job::Kustomization(Box::new(root), fields.clone()));
             }
-            Chart::Folder(folder) => {
-                ChartFiles::Folder(Box::new(root(folder, RootKind::Chart)?))
-            }
+            Chart::Folder(folder) => ChartFiles::Folder(Box::new(root(folder, RootKind::Chart)?)),
             Chart::Repository { url, name, .. } => {
                 return Err(Reason::elsewhere(format!("its chart {name} is at {url}")));
             }
-            Chart::Oci { url, .. } => return Err(Reason::elsewhere(format!("its chart is at {url}"))),
+            Chart::Oci { url, .. } => {
+                return Err(Reason::elsewhere(format!("its chart is at {url}")));
+            }
         };
         Ok(Job::Chart(ChartJob {
             chart,

@@ -15,7 +15,11 @@ pub(super) enum Syntax {
 ///
 /// # Errors
 /// It does more than naming parameters, or names one that is not there: the end of a sentence.
-pub(super) fn render(template: &Value, parameters: &Value, syntax: Syntax) -> Result<Value, String> {
+pub(super) fn render(
+    template: &Value,
+    parameters: &Value,
+    syntax: Syntax,
+) -> Result<Value, String> {
     Ok(match template {
         Value::String(text) => Value::String(fill(text, parameters, syntax)?),
         Value::Array(items) => {
@@ -86,10 +90,12 @@ fn evaluate(expression: &str, parameters: &Value) -> Option<String> {
         [path] => plain(field(path, parameters)?),
         ["index", path, ref keys @ ..] => {
             let start = field(path, parameters)?;
-            let found = keys.iter().try_fold(start, |here, key| match key.parse::<usize>() {
-                Ok(index) => here.get(index),
-                Err(_) => here.get(key.strip_prefix('"')?.strip_suffix('"')?),
-            });
+            let found = keys
+                .iter()
+                .try_fold(start, |here, key| match key.parse::<usize>() {
+                    Ok(index) => here.get(index),
+                    Err(_) => here.get(key.strip_prefix('"')?.strip_suffix('"')?),
+                });
             plain(found?)
         }
         [path, "|", "quote"] => Some(format!("{:?}", plain(field(path, parameters)?)?)),
@@ -105,7 +111,8 @@ fn evaluate(expression: &str, parameters: &Value) -> Option<String> {
 
 fn field<'p>(path: &str, parameters: &'p Value) -> Option<&'p Value> {
     let keys = path.strip_prefix('.')?;
-    keys.split('.').try_fold(parameters, |here, key| here.get(key))
+    keys.split('.')
+        .try_fold(parameters, |here, key| here.get(key))
 }
 
 fn plain(value: &Value) -> Option<String> {
@@ -129,16 +136,30 @@ mod tests {
             "cluster": {"name": "prod", "replicas": 3}, "a.b": "flat",
         });
         let table = [
-            (Syntax::Names, "{{path}}/{{ path.basename }}", Ok("apps/web/web")),
-            (Syntax::Names, "{{path[0]}} {{cluster.replicas}} {{a.b}}", Ok("apps 3 flat")),
+            (
+                Syntax::Names,
+                "{{path}}/{{ path.basename }}",
+                Ok("apps/web/web"),
+            ),
+            (
+                Syntax::Names,
+                "{{path[0]}} {{cluster.replicas}} {{a.b}}",
+                Ok("apps 3 flat"),
+            ),
             (Syntax::Names, "{{server}} {{", Ok("{{server}} {{")),
-            (Syntax::Go, "{{.path.path}}-{{- .cluster.name -}}", Ok("apps/web-prod")),
+            (
+                Syntax::Go,
+                "{{.path.path}}-{{- .cluster.name -}}",
+                Ok("apps/web-prod"),
+            ),
             (Syntax::Go, "{{ index .path.segments 1 }}", Ok("web")),
             (Syntax::Go, "{{ .cluster.zone | default \"a\" }}", Ok("a")),
             (
                 Syntax::Go,
                 "{{ range .path.segments }}x{{ end }}",
-                Err("its template holds {{ range .path.segments }}, which cannot be evaluated here"),
+                Err(
+                    "its template holds {{ range .path.segments }}, which cannot be evaluated here",
+                ),
             ),
             (
                 Syntax::Go,
@@ -147,7 +168,11 @@ mod tests {
             ),
         ];
         for (syntax, template, expected) in table {
-            let rendered = render(&json!({ "{{cluster.name}}": [template] }), &parameters, Syntax::Names);
+            let rendered = render(
+                &json!({ "{{cluster.name}}": [template] }),
+                &parameters,
+                Syntax::Names,
+            );
             if syntax == Syntax::Names {
                 let expected = expected.map(|text: &str| json!({"prod": [text]}));
                 assert_eq!(rendered, expected.map_err(str::to_owned), "{template}");

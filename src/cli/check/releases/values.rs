@@ -51,7 +51,11 @@ pub(in crate::cli::check) fn set(into: &mut Value, path: &[String], value: Value
     let Some(entries) = into.as_object_mut() else {
         return;
     };
-    set(entries.entry(key.clone()).or_insert(Value::Null), rest, value);
+    set(
+        entries.entry(key.clone()).or_insert(Value::Null),
+        rest,
+        value,
+    );
 }
 
 /// The keys of a path with dots between them.

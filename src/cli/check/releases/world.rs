@@ -120,7 +120,9 @@ impl<'w> World<'w> {
     fn real(&self, path: &str) -> Option<PathBuf> {
         let top = self.repository.root();
         let plain = normal(&top.join(path.trim_start_matches('/')));
-        let real = plain.starts_with(top).then(|| fs::canonicalize(plain).ok())??;
+        let real = plain
+            .starts_with(top)
+            .then(|| fs::canonicalize(plain).ok())??;
         is_inside(top, &real).then_some(real)
     }
 

@@ -164,6 +164,15 @@ impl<'o> Rendering<'o> {
         Ok(renderer.all(jobs, |job| renderer.job(job)))
     }
 
+    /// The values that the chart of a job brings along.
+    ///
+    /// # Errors
+    /// See [`Self::roots`].
+    pub(super) fn chart_values(&self, job: &Job) -> io::Result<Value> {
+        let renderer = self.renderer()?;
+        Ok(renderer.runtime.block_on(renderer.chart_values(job)))
+    }
+
     fn renderer(&self) -> io::Result<&Renderer> {
         if let Some(renderer) = self.renderer.get() {
             return Ok(renderer);
@@ -231,7 +240,11 @@ impl Renderer {
     }
 
     /// What `each` makes of all of them, some at once; the order stays.
-    fn all<'i, I, F>(&self, items: &'i [I], each: impl Fn(&'i I) -> F) -> Vec<Result<String, Reason>>
+    fn all<'i, I, F>(
+        &self,
+        items: &'i [I],
+        each: impl Fn(&'i I) -> F,
+    ) -> Vec<Result<String, Reason>>
     where
         F: Future<Output = Result<String, Reason>>,
     {
@@ -266,8 +279,9 @@ impl Renderer {
             _ => None,
         };
         let too_many = || {
-            (self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS)
-                .then(|| format!("one run renders {MAX_ROOTS} charts and kustomizations at most").into())
+            (self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS).then(|| {
+                format!("one run renders {MAX_ROOTS} charts and kustomizations at most").into()
+            })
         };
         root.refused.clone().or_else(url).or_else(too_many)
     }
@@ -329,7 +343,9 @@ impl Renderer {
         };
         fields.insert("resources".to_owned(), json!([inner]));
         fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
-        let text = self.kustomize(around, fields, &copy).await?;
+        let text = self
+            .kustomize(around, fields, root.has_charts, &copy)
+            .await?;
         let file_of = |origin: &str| copy.original(&super::files::normal(&around.join(origin)));
         Ok(origin::of_kustomize(&text, file_of, &self.naming))
     }
@@ -339,6 +355,7 @@ impl Renderer {
         &self,
         folder: &Path,
         fields: Map<String, Value>,
+        has_charts: bool,
         copy: &Copy,
     ) -> Result<String, Reason> {
         let (program, command) = match (&self.kustomize, &self.kubectl) {
@@ -351,8 +368,15 @@ impl Renderer {
         let kustomization = Value::Object(fields).to_string();
         fs::write(folder.join("kustomization.yaml"), kustomization)
             .map_err(|error| Failure::Copy(error).to_string())?;
-        self.output(program, &[command.into(), folder.into()], copy)
-            .await
+        let mut arguments: Vec<OsString> = vec![command.into(), folder.into()];
+        if has_charts {
+            let Some(helm) = &self.helm else {
+                return Err("there is no helm on the PATH".into());
+            };
+            let helm = ["--enable-helm".into(), "--helm-command".into(), helm.into()];
+            arguments.extend(helm);
+        }
+        self.output(program, &arguments, copy).await
     }
 
     fn copy(&self, root: &Root) -> Result<Copy, String> {

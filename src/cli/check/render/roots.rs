@@ -50,6 +50,8 @@ pub(in crate::cli::check) struct Root {
     pub(super) url: Option<String>,
     /// The folders, without links, that are read when it is rendered.
     pub(super) folders: BTreeSet<PathBuf>,
+    /// Whether kustomize inflates charts.
+    pub(super) has_charts: bool,
     /// The folder that all of them lie in: that of the repository, where there is one.
     pub(super) top: PathBuf,
     /// The files, without links, that are parts of it and no manifests by themselves,
@@ -115,6 +117,9 @@ pub(in crate::cli::check) fn find(files: &[PathBuf], repository: &Repository) ->
     for folder in inner {
         charts.remove(&folder);
     }
+    for folder in kustomizations.values().flat_map(|it| &it.charts) {
+        charts.remove(folder);
+    }
     kustomizations.retain(|folder, _| !folder.ancestors().any(|above| charts.contains_key(above)));
 
     let mut roots: Vec<Root> = charts.into_values().collect();
@@ -177,6 +182,7 @@ fn chart(folder: &Path) -> Option<Root> {
         refused,
         url: None,
         folders: BTreeSet::from([real.clone()]),
+        has_charts: false,
         top: real.clone(),
         real,
         files: BTreeMap::new(),
@@ -207,6 +213,8 @@ struct Named {
     files: BTreeSet<PathBuf>,
     /// Folders of other kustomizations that it takes.
     folders: BTreeSet<PathBuf>,
+    /// Folders of the charts that it inflates.
+    charts: BTreeSet<PathBuf>,
     /// Folders with kustomizations that any of its fields names.
     reached: BTreeSet<PathBuf>,
     refused: Option<Reason>,
@@ -226,10 +234,6 @@ impl Named {
             folder: shown(folder),
             is_component: read.is_component,
             files: BTreeSet::from([file]),
-            refused: read
-                .charts
-                .first()
-                .map(|chart| Reason::elsewhere(format!("it inflates the chart {chart:?}"))),
             changes: read.changes,
             moves: read.namespace.is_some(),
             ..Self::default()
@@ -250,6 +254,19 @@ impl Named {
         // A patch may stand in the kustomization itself, and is no name then.
         for name in read.patches.iter().filter(|name| !name.contains('\n')) {
             named.files.extend(real(&normal(&real_folder.join(name))));
+        }
+        for chart in &read.charts {
+            let home = read.chart_home.as_deref().unwrap_or("charts");
+            let folder = normal(&real_folder.join(home).join(chart.folder()));
+            match real(&folder).filter(|it| it.join(CHART).is_file() && is_inside(top, it)) {
+                Some(folder) => {
+                    named.charts.insert(folder);
+                }
+                None => {
+                    let reason = format!("it inflates the chart {:?}", chart.name);
+                    named.refused.get_or_insert(Reason::elsewhere(reason));
+                }
+            }
         }
         named.reach(&read, real_folder, top);
         Some(named)
@@ -335,6 +352,7 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root>
         }
         let top = repository.top_of(real);
         let read = reached_from(all, real, top, |part| &part.reached);
+        let charts: BTreeSet<PathBuf> = read.iter().flat_map(|(_, it)| it.charts.clone()).collect();
         roots.push(Root {
             kind: RootKind::Kustomization,
             folder: it.folder.clone(),
@@ -342,7 +360,12 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root>
             release: String::new(),
             refused: read.iter().find_map(|(_, it)| it.refused.clone()),
             url: read.iter().find_map(|(_, it)| it.url.clone()),
-            folders: read.iter().map(|(folder, _)| folder.clone()).collect(),
+            folders: read
+                .iter()
+                .map(|(folder, _)| folder.clone())
+                .chain(charts.clone())
+                .collect(),
+            has_charts: !charts.is_empty(),
             top: top.to_owned(),
             files,
         });
