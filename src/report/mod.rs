@@ -189,12 +189,14 @@ pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<User> {
 /// A chart, kustomization or opaque object that was not looked into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unopened {
-    /// `chart` or `kustomization`.
-    pub what: &'static str,
-    /// Its folder as the user named it.
+    /// `chart`, `kustomization`, `HelmRelease` and the like.
+    pub what: String,
+    /// Its folder or file as the user named it, or its name.
     pub path: String,
     /// Why: the end of a sentence.
     pub reason: String,
+    /// Whether `--fetch` gets what is missing.
+    pub is_elsewhere: bool,
 }
 
 /// A place in a manifest.

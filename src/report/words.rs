@@ -87,12 +87,54 @@ fn not(number: usize, what: &str, done: &str) -> String {
     format!("{} not {done}", amount(number, what))
 }
 
-/// Why something was not looked into.
-pub(super) fn unopened(unopened: &Unopened) -> String {
-    format!(
-        "The {} {} was not rendered: {}.",
-        unopened.what, unopened.path, unopened.reason
-    )
+/// What was not looked into and why, a sentence for each reason.
+pub(super) fn unopened(report: &Report) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&Unopened>)> = Vec::new();
+    let elsewhere = |it: &&Unopened| it.is_elsewhere;
+    let (elsewhere, rest): (Vec<&Unopened>, Vec<&Unopened>) =
+        report.unopened.iter().partition(elsewhere);
+    for unopened in rest {
+        let known = reasons.iter_mut().find(|(it, _)| *it == unopened.reason);
+        match known {
+            Some((_, all)) => all.push(unopened),
+            None => reasons.push((&unopened.reason, vec![unopened])),
+        }
+    }
+    let mut sentences: Vec<String> = reasons
+        .into_iter()
+        .map(|(reason, all)| match all[..] {
+            [one] => format!("The {} {} was not rendered: {reason}.", one.what, one.path),
+            _ => format!("{} were not rendered: {reason}.", by_kind(&all)),
+        })
+        .collect();
+    sentences.extend(match elsewhere[..] {
+        [] => None,
+        [one] => Some(format!(
+            "The {} {} was not rendered: {}; `--fetch` gets what is missing.",
+            one.what, one.path, one.reason
+        )),
+        _ => Some(format!(
+            "{} were not rendered, as they need what is not in this repository; `--fetch` gets it.",
+            by_kind(&elsewhere)
+        )),
+    });
+    sentences
+}
+
+/// How many there are of each kind, with the first few by name.
+fn by_kind(all: &[&Unopened]) -> String {
+    const NAMED: usize = 3;
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for unopened in all {
+        *kinds.entry(&unopened.what).or_default() += 1;
+    }
+    let kinds: Vec<String> = kinds
+        .iter()
+        .map(|(kind, count)| amount(*count, kind))
+        .collect();
+    let named: Vec<&str> = all.iter().take(NAMED).map(|it| it.path.as_str()).collect();
+    let rest = if all.len() > NAMED { ", …" } else { "" };
+    format!("{} ({}{rest})", listed(&kinds), named.join(", "))
 }
 
 /// For each rule, how many findings there are: the most frequent first.

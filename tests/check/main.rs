@@ -18,6 +18,8 @@ mod page;
 )]
 mod programs;
 #[cfg(unix)]
+mod releases;
+#[cfg(unix)]
 mod rendering;
 mod repair;
 mod scopes;

@@ -45,12 +45,12 @@ pub(super) fn check(folder: &TempDir, path: &Path, arguments: &[&str]) -> Output
         .unwrap()
 }
 
-fn report(output: &Output) -> Value {
+pub(super) fn report(output: &Output) -> Value {
     serde_json::from_str(out(output)).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
 /// A finding in short: its object, file and line.
-fn found(report: &Value) -> Vec<String> {
+pub(super) fn found(report: &Value) -> Vec<String> {
     let mut found: Vec<String> = report["findings"]
         .as_array()
         .unwrap()

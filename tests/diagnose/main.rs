@@ -81,7 +81,11 @@ impl State {
 }
 
 const STATES: &[State] = &[
-    state("A rollout that overlaps", "overlap", rollouts::a_rollout_that_overlaps),
+    state(
+        "A rollout that overlaps",
+        "overlap",
+        rollouts::a_rollout_that_overlaps,
+    ),
     state(
         "A rollout of a ReadWriteOncePod claim",
         "one-pod",
@@ -132,9 +136,13 @@ const STATES: &[State] = &[
     state("A node that is lost, of a Deployment", "lost", |stage| {
         nodes::a_node_that_is_lost(stage, &stage::deployment("web", &serde_json::json!({})));
     }),
-    state("A node that is lost, of a StatefulSet", "lost-set", |stage| {
-        nodes::a_node_that_is_lost(stage, &stage::stateful_set());
-    })
+    state(
+        "A node that is lost, of a StatefulSet",
+        "lost-set",
+        |stage| {
+            nodes::a_node_that_is_lost(stage, &stage::stateful_set());
+        },
+    )
     .once(),
     state(
         "A lost node whose object is deleted",
@@ -209,9 +217,24 @@ const STATES: &[State] = &[
         "two",
         rollbacks::of_two_rollouts,
     ),
-    state("A rollout whose Events are gone", "no-events", rollbacks::without_events).once(),
-    state("A rollback of a StatefulSet", "back-set", rollbacks::of_a_stateful_set).once(),
-    state("A rollback of a DaemonSet", "back-daemon", rollbacks::of_a_daemon_set).once(),
+    state(
+        "A rollout whose Events are gone",
+        "no-events",
+        rollbacks::without_events,
+    )
+    .once(),
+    state(
+        "A rollback of a StatefulSet",
+        "back-set",
+        rollbacks::of_a_stateful_set,
+    )
+    .once(),
+    state(
+        "A rollback of a DaemonSet",
+        "back-daemon",
+        rollbacks::of_a_daemon_set,
+    )
+    .once(),
     state(
         "A change to a Deployment that is at fault",
         "hotfix",
@@ -228,10 +251,19 @@ const STATES: &[State] = &[
         denials::what_is_done_to_a_node_that_is_alive,
     )
     .once(),
-    state("The pages, with the guard", "pages", documents::with_the_guard).once(),
-    state("The pages, while installing", "install", documents::while_installing)
-        .on(Setting::Own)
-        .once(),
+    state(
+        "The pages, with the guard",
+        "pages",
+        documents::with_the_guard,
+    )
+    .once(),
+    state(
+        "The pages, while installing",
+        "install",
+        documents::while_installing,
+    )
+    .on(Setting::Own)
+    .once(),
 ];
 
 fn main() {

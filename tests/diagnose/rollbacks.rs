@@ -10,7 +10,10 @@ use crate::stage::{self, PATIENCE, Stage, deployment, merged, stateful_set, work
 
 /// Whether the guard says that this is a rollback.
 fn is_known(output: &Output) -> bool {
-    output.status == 0 && output.stderr.contains("This is a rollback to ControllerRevision web-")
+    output.status == 0
+        && output
+            .stderr
+            .contains("This is a rollback to ControllerRevision web-")
 }
 
 /// A template that is no revision's is refused, and the one whose pod runs is not.
@@ -20,7 +23,12 @@ fn goes_back(stage: &Stage, object: &Value) {
     stage.apply(&merged(object.clone(), &apart()));
     stage.until("too-many-replicas");
     stage.kubectl(&["set", "image", &target, &image(2)]);
-    let waiting = ["get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}"];
+    let waiting = [
+        "get",
+        "pods",
+        "-o",
+        "jsonpath={.items[*].spec.containers[0].image}",
+    ];
     wait_until("both revisions to have a pod", PATIENCE, || {
         let images = stage.kubectl(&waiting);
         let both = images.contains("app:1") && images.contains("app:2");
@@ -28,8 +36,13 @@ fn goes_back(stage: &Stage, object: &Value) {
     })
     .unwrap();
     wait_until("the guard to refuse another template", PATIENCE, || {
-        let output = stage.user(&["set", "image", &target, &image(3), "--dry-run=server"], None);
-        let refused = output.stderr.contains("multi-attach-guard rules replicas-share-volume");
+        let output = stage.user(
+            &["set", "image", &target, &image(3), "--dry-run=server"],
+            None,
+        );
+        let refused = output
+            .stderr
+            .contains("multi-attach-guard rules replicas-share-volume");
         refused.then_some(()).ok_or_else(|| format!("{output:#?}"))
     })
     .unwrap();

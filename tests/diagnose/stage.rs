@@ -55,7 +55,12 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// `None` where there is no control plane.
-    pub(crate) fn new(state: &'static str, name: &str, setting: Setting, mode: Mode) -> Option<Self> {
+    pub(crate) fn new(
+        state: &'static str,
+        name: &str,
+        setting: Setting,
+        mode: Mode,
+    ) -> Option<Self> {
         static USUAL: OnceLock<World> = OnceLock::new();
         static QUIET: OnceLock<World> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
@@ -91,7 +96,11 @@ impl Stage {
             rows: Mutex::default(),
             folder: folder(),
         };
-        let specs: Vec<NodeSpec> = stage.nodes.iter().map(|node| stage.node(node, setting)).collect();
+        let specs: Vec<NodeSpec> = stage
+            .nodes
+            .iter()
+            .map(|node| stage.node(node, setting))
+            .collect();
         world.nodes.add(&specs);
         stage.furnish(access);
         Some(stage)
@@ -118,7 +127,13 @@ impl Stage {
     /// When a command was run and nothing was waited for.
     pub(crate) fn rows(self) -> Vec<Row> {
         self.world.nothing_panicked();
-        let open: Vec<String> = self.ran.into_inner().unwrap().into_iter().map(|it| it.command).collect();
+        let open: Vec<String> = self
+            .ran
+            .into_inner()
+            .unwrap()
+            .into_iter()
+            .map(|it| it.command)
+            .collect();
         assert!(open.is_empty(), "Nothing was waited for after {open:#?}");
         self.rows.into_inner().unwrap()
     }
@@ -182,7 +197,12 @@ impl Stage {
 
     fn unguarded(&self, arguments: &[&str], stdin: Option<&str>) -> String {
         let user = format!("--as={UNGUARDED}");
-        let always = ["--namespace", &self.namespace, &user, "--as-group=system:masters"];
+        let always = [
+            "--namespace",
+            &self.namespace,
+            &user,
+            "--as-group=system:masters",
+        ];
         let all = [&always, arguments].concat();
         self.world.plane.kubectl(&all, stdin).success().stdout
     }

@@ -41,9 +41,9 @@ type Lines = BTreeMap<(String, String), BTreeMap<Mode, f64>>;
 /// states that were played in all of their `modes` count.
 pub(crate) fn settle(modes: &BTreeMap<&'static str, &'static [Mode]>) -> bool {
     let played = PLAYED.lock().unwrap();
-    let whole = modes.iter().filter(|(state, modes)| {
-        modes.iter().all(|mode| played.contains(&(*state, *mode)))
-    });
+    let whole = modes
+        .iter()
+        .filter(|(state, modes)| modes.iter().all(|mode| played.contains(&(*state, *mode))));
     let whole: BTreeMap<&str, Lines> = whole.map(|(state, _)| (*state, lines(state))).collect();
     let list = std::fs::read_to_string(LIST).unwrap();
     if std::env::var_os("COMMANDS").is_some_and(|it| it == "write") {
@@ -54,7 +54,10 @@ pub(crate) fn settle(modes: &BTreeMap<&'static str, &'static [Mode]>) -> bool {
     for (state, lines) in whole {
         let section = section(&list, state);
         let listed: BTreeSet<String> = section.lines().filter_map(without_seconds).collect();
-        let ran: BTreeSet<String> = written(&lines).lines().filter_map(without_seconds).collect();
+        let ran: BTreeSet<String> = written(&lines)
+            .lines()
+            .filter_map(without_seconds)
+            .collect();
         if listed != ran {
             agree = false;
             println!(
@@ -69,7 +72,9 @@ pub(crate) fn settle(modes: &BTreeMap<&'static str, &'static [Mode]>) -> bool {
 fn lines(state: &str) -> Lines {
     let mut lines = Lines::new();
     for row in ROWS.lock().unwrap().iter().filter(|it| it.state == state) {
-        let line = lines.entry((row.command.clone(), row.end.clone())).or_default();
+        let line = lines
+            .entry((row.command.clone(), row.end.clone()))
+            .or_default();
         let seconds = line.entry(row.mode).or_default();
         *seconds = seconds.max(row.seconds);
     }
@@ -77,7 +82,8 @@ fn lines(state: &str) -> Lines {
 }
 
 fn written(lines: &Lines) -> String {
-    let mut text = "| command | then | deny | warn-only | absent |\n|---|---|---|---|---|\n".to_owned();
+    let mut text =
+        "| command | then | deny | warn-only | absent |\n|---|---|---|---|---|\n".to_owned();
     for ((command, end), seconds) in lines {
         let cell = |mode| {
             let seconds = seconds.get(&mode).copied();
@@ -103,7 +109,8 @@ fn without_seconds(line: &str) -> Option<String> {
 fn section<'a>(list: &'a str, title: &str) -> &'a str {
     let opening = format!("\n## {title}\n");
     let rest = list.split_once(&opening).map_or("", |(_, rest)| rest);
-    rest.split_once("\n## ").map_or(rest, |(section, _)| section)
+    rest.split_once("\n## ")
+        .map_or(rest, |(section, _)| section)
 }
 
 /// The list with the sections of what was played; others stay as long as there is such a state.

@@ -54,7 +54,7 @@ pub(super) enum Failure {
     Memory { program: String },
     #[error("{program} writes text that is not UTF-8")]
     NotUtf8 { program: String },
-    #[error("{}", nothing_is_fetched(&format!("it asks for {url}")))]
+    #[error("{}", no_network(&format!("it asks for {url}")))]
     Fetches { url: String },
     #[error("{program} says: {complaint}")]
     Refused { program: String, complaint: String },
@@ -62,10 +62,10 @@ pub(super) enum Failure {
     Silent { program: String, status: ExitStatus },
 }
 
-/// The reason not to render what is not all on this machine, and the way out.
-pub(super) fn nothing_is_fetched(needs: &str) -> String {
+/// The reason not to render what wants a network, and the way out.
+pub(super) fn no_network(wants: &str) -> String {
     format!(
-        "{needs}, and nothing is fetched; render it yourself and pipe the result into `check -`"
+        "{wants}, and rendering has no network; render it yourself and pipe the result into `check -`"
     )
 }
 

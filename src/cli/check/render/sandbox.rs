@@ -117,6 +117,11 @@ pub(super) struct Copy {
 }
 
 impl Copy {
+    /// A folder in `under` with nothing in it yet.
+    pub(super) fn empty(under: &Path) -> Result<Self, Failure> {
+        Self::of(&BTreeSet::new(), under, under)
+    }
+
     /// Copies `folders`, which are without links and lie in `top`, into a folder in `under`.
     pub(super) fn of(
         folders: &BTreeSet<PathBuf>,
