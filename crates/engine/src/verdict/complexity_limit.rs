@@ -24,44 +24,11 @@ impl Evaluation<'_> {
         let is_cut = self.review.document.is_cut();
         let size = size(self.review.object);
         let is_oversized = is_cut || size > HONEST_SIZE;
-        let why = match (is_cut, is_oversized) {
-            (true, _) => "its lists are longer than the guard reads".to_owned(),
-            (false, true) => format!(
-                "with {size} volumes, tolerations, constraints and values in them, judging it \
-                 takes more than {WORK_BUDGET} steps, which is where the guard stops"
-            ),
-            (false, false) => format!(
-                "it involves so many workloads, volumes and nodes that judging it takes more \
-                 than {WORK_BUDGET} steps, which is where the guard stops"
-            ),
-        };
-        let advice = match is_oversized {
-            true => {
-                "Give it fewer of them, or set `too-complex: warn` for its namespace in the \
-                 policy."
-            }
-            false => "Give each workload claims of its own, or simpler affinity.",
-        };
-        let hazard = Hazard {
-            rule: codes::UNRESOLVED_CLAIM,
-            outcome: Outcome::Unknown,
-            certainty: Certainty::Verified,
-            field_path: "metadata.name".to_owned(),
-            volumes: Vec::new(),
-            excess: 0,
-            what: format!("{why}, so it could not be verified that no pod gets stuck."),
-            advice: advice.to_owned(),
-            brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
-        };
+        let hazard = hazard(is_cut, size);
         let kind = &self.review.reference.kind;
         let controlled = self.owner_is_real(metadata);
         let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
-            let Hazard {
-                rule,
-                outcome,
-                certainty,
-                ..
-            } = hazard;
+            let (rule, outcome, certainty) = (hazard.rule, hazard.outcome, hazard.certainty);
             let decision = match is_oversized {
                 true => resolved.decide_oversized(rule, outcome, certainty),
                 false => resolved.decide(rule, outcome, certainty),
@@ -97,6 +64,40 @@ impl Evaluation<'_> {
             }
             _ => true,
         }
+    }
+}
+
+/// What is found in an object of that `size`, whose lists were cut or whose judging came to no
+/// end.
+fn hazard(is_cut: bool, size: usize) -> Hazard {
+    let why = match (is_cut, size > HONEST_SIZE) {
+        (true, _) => "its lists are longer than the guard reads".to_owned(),
+        (false, true) => format!(
+            "with {size} volumes, tolerations, constraints and values in them, judging it \
+             takes more than {WORK_BUDGET} steps, which is where the guard stops"
+        ),
+        (false, false) => format!(
+            "it involves so many workloads, volumes and nodes that judging it takes more \
+             than {WORK_BUDGET} steps, which is where the guard stops"
+        ),
+    };
+    let advice = match is_cut || size > HONEST_SIZE {
+        true => {
+            "Give it fewer of them, or set `too-complex: warn` for its namespace in the \
+             policy."
+        }
+        false => "Give each workload claims of its own, or simpler affinity.",
+    };
+    Hazard {
+        rule: codes::UNRESOLVED_CLAIM,
+        outcome: Outcome::Unknown,
+        certainty: Certainty::Verified,
+        field_path: "metadata.name".to_owned(),
+        volumes: Vec::new(),
+        excess: 0,
+        what: format!("{why}, so it could not be verified that no pod gets stuck."),
+        advice: advice.to_owned(),
+        brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
     }
 }
 
