@@ -1,4 +1,4 @@
-//! What is said of an object that is too much to judge.
+//! The verdict on an object that is too complex to judge.
 
 use super::{Evaluation, Finding, Verdict, existing_violations};
 use crate::model::node::NodeSelector;
@@ -8,15 +8,15 @@ use crate::model::selector::{LabelSelector, Requirement};
 use crate::policy::Action;
 use crate::rules::{Certainty, Hazard, Outcome, codes};
 
-/// The steps that one judgement may make. Ordinary ones make some tens, and the worst
-/// that were drawn by lot (`benches/knots.rs`) end within 50 ms.
+/// The steps that one judgement may take. An ordinary one takes tens of them; the worst random
+/// ones (`benches/knots.rs`) end within 50 ms.
 pub(super) const WORK_BUDGET: usize = 400_000;
 
-/// Entries that no honest object has. Pod templates that people write have some tens of them.
+/// More entries than any real object has. Pod templates in the wild have tens of them.
 pub(super) const HONEST_SIZE: usize = 256;
 
 impl Evaluation<'_> {
-    /// The verdict on an object whose judging came to no end.
+    /// The verdict on an object whose judgement exceeded a limit.
     pub(super) fn too_complex(&self) -> Verdict {
         let Some(metadata) = self.review.object.metadata() else {
             return Verdict::default();
@@ -54,7 +54,7 @@ impl Evaluation<'_> {
         verdict
     }
 
-    /// Whether the review may bring a hazard about: what leaves pods as they are does not.
+    /// Whether the request can cause a hazard. One that leaves the pods as they are cannot.
     fn is_to_blame(&self) -> bool {
         match (self.review.object, self.review.old) {
             (Object::Workload(new), Some(Object::Workload(old))) => {
@@ -67,8 +67,8 @@ impl Evaluation<'_> {
     }
 }
 
-/// What is found in an object of that `size`, whose lists were cut or whose judging came to no
-/// end.
+/// The hazard of an object with this `size` whose lists were cut or whose judgement exceeded the
+/// work budget.
 fn hazard(is_cut: bool, size: usize) -> Hazard {
     let why = match (is_cut, size > HONEST_SIZE) {
         (true, _) => "its lists are longer than the guard reads".to_owned(),

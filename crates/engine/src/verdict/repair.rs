@@ -1,5 +1,5 @@
-//! Trying remedies: a patch counts only if the patched object, judged again, is
-//! better off.
+//! Trying remedies: a remedy counts only if the patched object, judged again, has fewer or milder
+//! hazards.
 
 use std::borrow::Cow;
 
@@ -142,10 +142,10 @@ impl<'a> Judged<'a> {
         {
             return None;
         }
-        // What the request said beside the object counts for the patched one too.
+        // The request's own name and namespace apply to the patched object too.
         workload.metadata.namespace = self.workload.metadata.namespace.clone();
         workload.metadata.name = self.workload.metadata.name.clone();
-        // So do the containers, which no patch touches and a document may be without.
+        // So do the containers: no patch changes them, and the document may lack them.
         let (patched, whole) = (&mut workload.template, &self.workload.template);
         patched.takes_host_port = whole.takes_host_port;
         patched.extended_resources = whole.extended_resources.clone();
