@@ -198,6 +198,10 @@ fn of_move(
         moved.from,
         moved.to
     );
+    let when = match analysis.workload.kind {
+        WorkloadKind::StatefulSet => "",
+        _ => ", before the pods move or with the same update",
+    };
     let claim = messages::first_of(analysis.exclusive());
     let (outcome, what, advice, brief) = if deadlocks {
         (
@@ -206,13 +210,7 @@ fn of_move(
                 "{seen}; RollingUpdate {}, so the rollout can never finish.",
                 order(room)
             ),
-            match analysis.workload.kind {
-                WorkloadKind::StatefulSet => format!("{}.", way_out(analysis)),
-                _ => format!(
-                    "{}, before the pods move or with the same update.",
-                    way_out(analysis)
-                ),
-            },
+            format!("{}{when}.", way_out(analysis)),
             format!("{claim}: {moves}; {}", brief_way_out(analysis)),
         )
     } else {
