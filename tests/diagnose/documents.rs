@@ -36,10 +36,8 @@ pub(crate) fn printed(name: &str, is_meant: impl Fn(&str) -> bool) -> String {
 }
 
 pub(crate) fn every_command_is_listed() {
-    for name in PAGES {
-        let commands = commands(&page(name));
-        assert_listed(commands.iter().map(String::as_str), &format!("docs/{name}.md"));
-    }
+    let commands: Vec<String> = PAGES.iter().flat_map(|name| commands(&page(name))).collect();
+    assert_listed(commands.iter().map(String::as_str), "docs/");
 }
 
 /// The ways past a denial that the policy's page names.
@@ -58,6 +56,11 @@ pub(crate) fn with_the_guard(stage: &Stage) {
     let label = printed("policy", |it| it.contains("label namespace"));
     stage.run(&label.replace(" shop ", &format!(" {} ", stage.namespace)));
     denials::until_warned(stage);
+    let look = printed("runbook", |it| it.starts_with("multi-attach-guard diagnose -n"));
+    stage.look(&in_its_namespace(look));
+    let explain = printed("runbook", |it| it.contains("--explain '"));
+    let explained = stage.look(&explain.replace("LINE", "Multi-Attach error for volume \"pv-1\""));
+    assert!(explained.contains("rollout undo"), "{explained}");
     let migrate = printed("migrate", |it| it.contains("migrate -n shop"));
     stage.shell(&format!("{} --class by-hand; test $? -lt 3", in_its_namespace(migrate)));
 }
@@ -74,12 +77,16 @@ pub(crate) fn while_installing(stage: &Stage) {
         "multi-attach-guard audit --format html",
         "multi-attach-guard audit --format json",
         "multi-attach-guard audit --compare",
+        "multi-attach-guard audit --config",
         "multi-attach-guard capabilities",
         "multi-attach-guard check --cluster manifests-of-your-own/",
     ] {
         run("install", beginning, "it is shown");
     }
-    stage.look("multi-attach-guard audit");
+    for name in ["install", "runbook"] {
+        let shortest = |it: &str| ["multi-attach-guard audit", "multi-attach-guard diagnose"].contains(&it);
+        stage.look(&printed(name, shortest));
+    }
 
     run("install", "kubectl apply -k", "it is installed");
     let there = installed(stage);

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::documents;
 use crate::harness::{Output, wait_until};
 use crate::rollouts::{roll_out, set_image};
 use crate::sharing::apart;
@@ -65,14 +66,9 @@ pub(crate) fn of_two_rollouts(stage: &Stage) {
         let target = format!("deployment/{name}");
         stage.kubectl(&["set", "image", &target, "app=example.com/app:2"]);
     }
-    let mut undone = 0;
-    while undone < both.len() {
-        let case = stage.until("rollout-overlap");
+    let cases = stage.until_all(&["rollout-overlap", "rollout-overlap"]);
+    for case in cases {
         stage.run(&stage::ways_out(&case)[0]);
-        undone += 1;
-        if undone < both.len() {
-            stage.end("the other one is left");
-        }
     }
     stage.until_nothing_waits();
 }
@@ -85,6 +81,12 @@ pub(crate) fn without_events(stage: &Stage) {
     stage.until("rollout-overlap");
     set_image(stage, 3);
     stage.kubectl(&["delete", "events", "--all"]);
+    // The page says where the number of the revision that runs is seen.
+    let look = documents::printed("runbook", |it| it.contains("describe replicaset"));
+    let runs = "jsonpath={.items[?(@.status.readyReplicas==1)].metadata.name}";
+    let runs = stage.kubectl(&["get", "replicaset", "-o", runs]);
+    let look = look.replace("shop", &stage.namespace).replace("web-old", &runs);
+    assert!(stage.look(&look).contains("deployment.kubernetes.io/revision: 1"));
     let case = stage.until("rollout-overlap");
     stage.run(&stage::ways_out(&case)[0]);
     stage.until_nothing_waits();

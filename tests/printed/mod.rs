@@ -56,7 +56,8 @@ pub(crate) fn shape(command: &str) -> String {
             "-l" if !word.contains("multi-attach-guard") => "LABELS".to_owned(),
             _ if word.starts_with('-') => option(&word),
             _ if names_follow && is_name(&word) => "NAME".to_owned(),
-            _ => argument(&word),
+            _ if command.starts_with("kubectl") => argument(&word),
+            _ => word,
         };
         names_follow = match shape.as_str() {
             "NAME" => true,
@@ -189,14 +190,10 @@ pub(crate) fn between_backticks(text: &str) -> Vec<String> {
 
 /// Whether it is a command that can be run as it is, and not only the name of one.
 fn is_command(text: &str) -> bool {
-    let mut words = text.split(' ');
-    match words.next() {
-        Some("kubectl") => words.any(|word| word.starts_with("--") || word.contains('/'))
-            || text.split(' ').count() > 3,
-        Some("multi-attach-guard") => words.next().is_some_and(|it| it != "…"),
-        Some("helm" | "flux" | "argocd" | "sed" | "docker" | "make" | "cargo") => {
-            words.next().is_some()
-        }
+    let words: Vec<&str> = text.split(' ').collect();
+    match words.first() {
+        Some(&"kubectl") => words.len() > 3 || text.contains('/'),
+        Some(&("multi-attach-guard" | "helm" | "flux" | "argocd" | "docker")) => words.len() > 2,
         _ => false,
     }
 }
@@ -216,10 +213,11 @@ pub(crate) fn of_block(block: &str) -> Vec<String> {
         if line.contains("<<'YAML'") {
             ends_with = Some("YAML");
         }
+        let (line, _) = line.split_once(" # ").unwrap_or((line, ""));
         let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
         match commands.last_mut() {
-            // A quote that is open goes on.
-            Some(last) if last.matches('\'').count() % 2 == 1 => {
+            // A quote or a pipe that is open goes on.
+            Some(last) if last.matches('\'').count() % 2 == 1 || last.ends_with('|') => {
                 last.push(' ');
                 last.push_str(&line);
             }
