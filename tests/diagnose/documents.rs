@@ -40,6 +40,15 @@ pub(crate) fn every_command_is_listed() {
     assert_listed(commands.iter().map(String::as_str), "docs/");
 }
 
+/// The titles of the lines that the runbook explains.
+pub(crate) fn explained_lines() -> Vec<String> {
+    let runbook = page("runbook");
+    let words = runbook.split_once("## By the words of the error\n").unwrap().1;
+    let words = words.split_once("\n## ").unwrap().0;
+    let titles = words.lines().filter_map(|line| line.strip_prefix("### "));
+    titles.map(str::to_owned).collect()
+}
+
 /// The ways past a denial that the policy's page names.
 pub(crate) fn with_the_guard(stage: &Stage) {
     let in_its_namespace = |command: String| {
@@ -130,7 +139,7 @@ fn installed(stage: &Stage) -> BTreeMap<&'static str, usize> {
     ];
     let count = |kind| {
         let named = stage.kubectl(&["get", kind, "-o", "name"]);
-        named.lines().filter(|it| it.contains("/multi-attach-guard")).count()
+        named.lines().filter(|it| it.contains("multi-attach-guard")).count()
     };
     kinds.map(|kind| (kind, count(kind))).into_iter().collect()
 }

@@ -1,6 +1,8 @@
 //! Ways back that the guard must not stand in: of every kind that has revisions, and of
 //! rollouts that keep each other from ending.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::documents;
@@ -73,12 +75,45 @@ pub(crate) fn of_two_rollouts(stage: &Stage) {
     stage.until_nothing_waits();
 }
 
+/// With nothing but the line of an Event, `diagnose` says where to look.
+fn look_where_the_line_says(stage: &Stage) {
+    let waiting = wait_until("the Event", PATIENCE, || {
+        let waiting = stage.until("rollout-overlap")["waiting"][0].clone();
+        match waiting["message"].is_string() {
+            true => Ok(waiting),
+            false => Err(waiting.to_string()),
+        }
+    })
+    .unwrap();
+    let [line, pod] = ["message", "pod"].map(|field| waiting[field].as_str().unwrap());
+    let mut lines = documents::explained_lines();
+    lines.push(line.to_owned());
+    let mut seen = BTreeSet::new();
+    for line in lines {
+        let line = line.replace('\'', "'\\''");
+        let explained = stage.shell(&format!("multi-attach-guard diagnose --explain '{line}' -o json"));
+        let explained: Value = serde_json::from_str(&explained).unwrap();
+        for command in explained["look"].as_array().unwrap() {
+            let filled = [("NAMESPACE", &*stage.namespace), ("POD", pod), ("CLAIM", "data")];
+            let command = command.as_str().unwrap().to_owned();
+            let command = filled.iter().fold(command, |it, (place, name)| {
+                it.replace(&format!(" {place} "), &format!(" {name} "))
+                    .replace(&format!("/{place}"), &format!("/{name}"))
+            });
+            let command = command.replace(" VOLUME", &format!(" {}", stage.volume));
+            if seen.insert(command.clone()) {
+                stage.look(&command);
+            }
+        }
+    }
+}
+
 /// Hours later, nothing but the objects says what happened.
 pub(crate) fn without_events(stage: &Stage) {
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");
     roll_out(stage, 2);
-    stage.until("rollout-overlap");
+    look_where_the_line_says(stage);
     set_image(stage, 3);
     stage.kubectl(&["delete", "events", "--all"]);
     // The page says where the number of the revision that runs is seen.

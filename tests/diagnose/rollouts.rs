@@ -140,7 +140,7 @@ pub(crate) fn an_update_that_moves_the_pod(stage: &Stage) {
 pub(crate) fn a_volume_on_its_way(stage: &Stage) {
     let slow = json!({"spec": {
         "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-        "template": {"spec": {"terminationGracePeriodSeconds": 20}},
+        "template": {"spec": {"terminationGracePeriodSeconds": 40}},
     }});
     stage.apply(&deployment("web", &slow));
     stage.until_runs("web");

@@ -423,7 +423,10 @@ impl Stage {
             .current_dir(self.folder.path())
             .output()
             .unwrap();
-        assert!(output.status.success(), "{command}\n{output:#?}");
+        // That something waits is what `diagnose` says, and no failure.
+        let finds = command.starts_with("multi-attach-guard diagnose");
+        let finds = finds && output.status.code() == Some(1);
+        assert!(output.status.success() || finds, "{command}\n{output:#?}");
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     }
 }

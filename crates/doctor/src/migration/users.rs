@@ -94,15 +94,16 @@ impl<'a> User<'a> {
     /// The arguments of kubectl that have the guard let it pass: on the old claim it may be at
     /// fault, as it was before.
     pub(super) fn warned_of_until(&self, day: &str) -> Vec<String> {
-        let [action, until] = [(keys::ACTION, "warn"), (keys::UNTIL, day)]
-            .map(|(key, value)| format!("{key}={value}"));
-        vec![
-            "annotate".to_owned(),
-            self.target(),
-            action,
-            until,
-            "--overwrite".to_owned(),
-        ]
+        let annotations = [
+            (keys::ACTION, "warn"),
+            (keys::UNTIL, day),
+            (keys::REASON, "back to the claim it had"),
+        ];
+        let annotations = annotations.map(|(key, value)| format!("{key}={value}"));
+        let mut arguments = vec!["annotate".to_owned(), self.target()];
+        arguments.extend(annotations);
+        arguments.push("--overwrite".to_owned());
+        arguments
     }
 
     /// The arguments of kubectl that put one claim in the place of another.
