@@ -16,6 +16,7 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+mod delivered;
 mod denials;
 mod documents;
 #[path = "../harness/mod.rs"]
@@ -185,6 +186,13 @@ const STATES: &[State] = &[
         "full",
         unscheduled::nodes_that_attach_no_more_volumes,
     ),
+    state(
+        "A rollout of what Argo CD or Flux delivers",
+        "synced",
+        delivered::by_argo_cd_or_flux,
+    ),
+    state("What KEDA scales", "keda", delivered::by_keda),
+    state("A Rollout of Argo", "argo", delivered::by_argo_rollouts),
     state(
         "A migration, there and back",
         "migrate",

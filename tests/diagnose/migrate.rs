@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::delivered::define;
 use crate::harness::fake_nodes::{ATTACHING_DRIVER, ENDS_AFTER, SHARED_DRIVER};
 use crate::stage::{Stage, deployment, merged, workload};
 
@@ -253,22 +254,6 @@ pub(crate) fn the_way_there_and_back_is_run_as_it_is_printed(stage: &Stage) {
     );
 }
 
-/// A kind of the snapshot controller; the API server need not know more of it.
-fn definition(kind: &str, scope: &str) -> Value {
-    let plural = match kind {
-        "VolumeSnapshotClass" => "volumesnapshotclasses",
-        _ => "volumesnapshots",
-    };
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.snapshot.storage.k8s.io"), "annotations":
-            {"api-approved.kubernetes.io": "unapproved, for a test"}},
-        "spec": {"group": "snapshot.storage.k8s.io", "scope": scope,
-            "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema":
-                {"openAPIV3Schema": {"type": "object",
-                    "x-kubernetes-preserve-unknown-fields": true}}}]}})
-}
-
 pub(crate) fn a_snapshot_is_taken_where_the_driver_has_a_class_for_it(stage: &Stage) {
     let shared = format!("{}-shared", stage.namespace);
     stage.apply(&class(&shared, ATTACHING_DRIVER));
@@ -280,10 +265,12 @@ pub(crate) fn a_snapshot_is_taken_where_the_driver_has_a_class_for_it(stage: &St
         "{output}"
     );
 
-    stage.apply(&definition("VolumeSnapshotClass", "Cluster"));
-    stage.apply(&definition("VolumeSnapshot", "Namespaced"));
-    let established = "--for=condition=Established";
-    stage.kubectl(&["wait", established, "crd", "--all", "--timeout=60s"]);
+    for (kind, plural, scope) in [
+        ("VolumeSnapshotClass", "volumesnapshotclasses", "Cluster"),
+        ("VolumeSnapshot", "volumesnapshots", "Namespaced"),
+    ] {
+        define(stage, kind, plural, "snapshot.storage.k8s.io", "v1", scope);
+    }
     stage.apply(&json!({"apiVersion": "snapshot.storage.k8s.io/v1",
         "kind": "VolumeSnapshotClass", "metadata": {"name": "by-disk"},
         "driver": ATTACHING_DRIVER, "deletionPolicy": "Delete"}));

@@ -1,8 +1,11 @@
 //! Ways back that the guard must not stand in: of every kind that has revisions, and of
 //! rollouts that keep each other from ending.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
+use crate::documents;
 use crate::harness::{Output, wait_until};
 use crate::rollouts::{roll_out, set_image};
 use crate::sharing::apart;
@@ -78,16 +81,44 @@ pub(crate) fn of_two_rollouts(stage: &Stage) {
         let target = format!("deployment/{name}");
         stage.kubectl(&["set", "image", &target, "app=example.com/app:2"]);
     }
-    let mut undone = 0;
-    while undone < both.len() {
-        let case = stage.until("rollout-overlap");
+    let cases = stage.until_all(&["rollout-overlap", "rollout-overlap"]);
+    for case in cases {
         stage.run(&stage::ways_out(&case)[0]);
-        undone += 1;
-        if undone < both.len() {
-            stage.end("the other one is left");
-        }
     }
     stage.until_nothing_waits();
+}
+
+/// With nothing but the line of an Event, `diagnose` says where to look.
+fn look_where_the_line_says(stage: &Stage) {
+    let waiting = wait_until("the Event", PATIENCE, || {
+        let waiting = stage.until("rollout-overlap")["waiting"][0].clone();
+        match waiting["message"].is_string() {
+            true => Ok(waiting),
+            false => Err(waiting.to_string()),
+        }
+    })
+    .unwrap();
+    let [line, pod] = ["message", "pod"].map(|field| waiting[field].as_str().unwrap());
+    let mut lines = documents::explained_lines();
+    lines.push(line.to_owned());
+    let mut seen = BTreeSet::new();
+    for line in lines {
+        let line = line.replace('\'', "'\\''");
+        let explained = stage.shell(&format!("multi-attach-guard diagnose --explain '{line}' -o json"));
+        let explained: Value = serde_json::from_str(&explained).unwrap();
+        for command in explained["look"].as_array().unwrap() {
+            let filled = [("NAMESPACE", &*stage.namespace), ("POD", pod), ("CLAIM", "data")];
+            let command = command.as_str().unwrap().to_owned();
+            let command = filled.iter().fold(command, |it, (place, name)| {
+                it.replace(&format!(" {place} "), &format!(" {name} "))
+                    .replace(&format!("/{place}"), &format!("/{name}"))
+            });
+            let command = command.replace(" VOLUME", &format!(" {}", stage.volume));
+            if seen.insert(command.clone()) {
+                stage.look(&command);
+            }
+        }
+    }
 }
 
 /// Hours later, nothing but the objects says what happened.
@@ -95,9 +126,15 @@ pub(crate) fn without_events(stage: &Stage) {
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");
     roll_out(stage, 2);
-    stage.until("rollout-overlap");
+    look_where_the_line_says(stage);
     set_image(stage, 3);
     stage.kubectl(&["delete", "events", "--all"]);
+    // The page says where the number of the revision that runs is seen.
+    let look = documents::printed("runbook", |it| it.contains("describe replicaset"));
+    let runs = "jsonpath={.items[?(@.status.readyReplicas==1)].metadata.name}";
+    let runs = stage.kubectl(&["get", "replicaset", "-o", runs]);
+    let look = look.replace("shop", &stage.namespace).replace("web-old", &runs);
+    assert!(stage.look(&look).contains("deployment.kubernetes.io/revision: 1"));
     let case = stage.until("rollout-overlap");
     stage.run(&stage::ways_out(&case)[0]);
     stage.until_nothing_waits();

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::documents;
 use crate::harness;
 use crate::stage::{self, Stage, deployment};
 
@@ -99,6 +100,15 @@ pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
             .is_some_and(|message| message.contains("ReadWriteOncePod")),
         "{case:#}"
     );
+    // What the words of the error lead to, and then the strategy.
+    let undo = documents::printed("runbook", |it| {
+        it.ends_with("rollout undo deployment/NAME")
+    });
+    let undo = undo.replace("NAMESPACE", &stage.namespace);
+    stage.run(&undo.replace("NAME", "web"));
+    stage.until_nothing_waits();
+    stage.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
+    let case = stage.until("rollout-overlap");
     stage.run(&stage::ways_out(&case)[1]);
     stage.until_nothing_waits();
     stage.kubectl(&["rollout", "status", "deployment/web", "--timeout=120s"]);
@@ -130,7 +140,7 @@ pub(crate) fn an_update_that_moves_the_pod(stage: &Stage) {
 pub(crate) fn a_volume_on_its_way(stage: &Stage) {
     let slow = json!({"spec": {
         "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-        "template": {"spec": {"terminationGracePeriodSeconds": 20}},
+        "template": {"spec": {"terminationGracePeriodSeconds": 40}},
     }});
     stage.apply(&deployment("web", &slow));
     stage.until_runs("web");

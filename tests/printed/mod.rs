@@ -41,12 +41,7 @@ const BEFORE_NAMES: [&str; 20] = [
 ];
 
 /// JSON keys whose values are names.
-const NAMED: [&str; 4] = [
-    "kubernetes.io/hostname",
-    "claimName",
-    "matchLabels",
-    "value",
-];
+const NAMED: [&str; 4] = ["kubernetes.io/hostname", "claimName", "matchLabels", "value"];
 
 /// The command without the names of the objects that it is about, so that the same command
 /// about two objects is one entry of the list.
@@ -61,7 +56,8 @@ pub(crate) fn shape(command: &str) -> String {
             "-l" if !word.contains("multi-attach-guard") => "LABELS".to_owned(),
             _ if word.starts_with('-') => option(&word),
             _ if names_follow && is_name(&word) => "NAME".to_owned(),
-            _ => argument(&word),
+            _ if command.starts_with("kubectl") => argument(&word),
+            _ => word,
         };
         names_follow = match shape.as_str() {
             "NAME" => true,
@@ -79,16 +75,11 @@ pub(crate) fn shape(command: &str) -> String {
 /// The word before `-n`, as in `migrate -n shop data`.
 fn before_namespace(shaped: &[String]) -> &str {
     let before = shaped.len().checked_sub(2);
-    before
-        .and_then(|it| shaped.get(it))
-        .map_or("", String::as_str)
+    before.and_then(|it| shaped.get(it)).map_or("", String::as_str)
 }
 
 fn is_of_the_repository(word: &str) -> bool {
-    word == "-"
-        || ["manifests/", "examples/"]
-            .iter()
-            .any(|it| word.starts_with(it))
+    word == "-" || ["manifests/", "examples/"].iter().any(|it| word.starts_with(it))
 }
 
 fn is_name(word: &str) -> bool {
@@ -97,13 +88,7 @@ fn is_name(word: &str) -> bool {
 }
 
 fn option(word: &str) -> String {
-    for named in [
-        "--to-revision=",
-        "--kubeconfig=",
-        "--as=",
-        "--context=",
-        "--class=",
-    ] {
+    for named in ["--to-revision=", "--kubeconfig=", "--as=", "--context=", "--class="] {
         if word.starts_with(named) {
             return format!("{named}…");
         }
@@ -125,11 +110,7 @@ fn argument(word: &str) -> String {
         return format!("{key}=…");
     }
     match word.split_once('/') {
-        Some((kind, name))
-            if is_kind(kind) && !name.contains(['=', ':']) && !name.ends_with('-') =>
-        {
-            format!("{kind}/NAME")
-        }
+        Some((kind, name)) if is_kind(kind) && !name.contains(['=', ':']) && !name.ends_with('-') => format!("{kind}/NAME"),
         _ => word.to_owned(),
     }
 }
@@ -189,10 +170,7 @@ pub(crate) fn commands(text: &str) -> Vec<String> {
     for (number, part) in text.split("```").enumerate() {
         if number % 2 == 0 {
             found.extend(between_backticks(part));
-        } else if let Some(block) = ["sh\n", "console\n"]
-            .iter()
-            .find_map(|it| part.strip_prefix(it))
-        {
+        } else if let Some(block) = ["sh\n", "console\n"].iter().find_map(|it| part.strip_prefix(it)) {
             found.extend(of_block(block));
         }
     }
@@ -212,16 +190,10 @@ pub(crate) fn between_backticks(text: &str) -> Vec<String> {
 
 /// Whether it is a command that can be run as it is, and not only the name of one.
 fn is_command(text: &str) -> bool {
-    let mut words = text.split(' ');
-    match words.next() {
-        Some("kubectl") => {
-            words.any(|word| word.starts_with("--") || word.contains('/'))
-                || text.split(' ').count() > 3
-        }
-        Some("multi-attach-guard") => words.next().is_some_and(|it| it != "…"),
-        Some("helm" | "flux" | "argocd" | "sed" | "docker" | "make" | "cargo") => {
-            words.next().is_some()
-        }
+    let words: Vec<&str> = text.split(' ').collect();
+    match words.first() {
+        Some(&"kubectl") => words.len() > 3 || text.contains('/'),
+        Some(&("multi-attach-guard" | "helm" | "flux" | "argocd" | "docker")) => words.len() > 2,
         _ => false,
     }
 }
@@ -241,10 +213,11 @@ pub(crate) fn of_block(block: &str) -> Vec<String> {
         if line.contains("<<'YAML'") {
             ends_with = Some("YAML");
         }
+        let (line, _) = line.split_once(" # ").unwrap_or((line, ""));
         let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
         match commands.last_mut() {
-            // A quote that is open goes on.
-            Some(last) if last.matches('\'').count() % 2 == 1 => {
+            // A quote or a pipe that is open goes on.
+            Some(last) if last.matches('\'').count() % 2 == 1 || last.ends_with('|') => {
                 last.push(' ');
                 last.push_str(&line);
             }
@@ -260,9 +233,7 @@ pub(crate) fn listed() -> BTreeSet<String> {
     let list = std::fs::read_to_string(LIST).unwrap_or_else(|error| panic!("{LIST}: {error}"));
     let rows = list.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.filter_map(|row| row.split_once("` |"));
-    cells
-        .map(|(command, _)| command.replace("\\|", "|"))
-        .collect()
+    cells.map(|(command, _)| command.replace("\\|", "|")).collect()
 }
 
 /// Whoever prints a command that no test has run must say so here.

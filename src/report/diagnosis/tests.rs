@@ -348,6 +348,9 @@ fn says_what_is_explained(words: &str) {
     assert_eq!(titles, searched);
     for ((title, section), known) in sections.iter().zip(explanations()) {
         let section = one_line(section);
+        let in_text = printed::between_backticks(known.fix);
+        let commands = known.look.iter().chain(&in_text);
+        printed::assert_listed(commands.map(String::as_str), "diagnose --explain");
         for sentence in [known.meaning, known.fix] {
             assert!(section.contains(&one_line(sentence)), "{title}: {sentence}");
         }
