@@ -74,15 +74,16 @@ pub(super) enum Installed {
     Otherwise(String),
 }
 
-/// Compares the policies in the API server, and their bindings, with those of this version.
-/// The repair is optional, as are the namespaces that are exempt.
+/// Compares the policies in the API server, their bindings and the definition of their
+/// parameters with those of this version. The repair is optional, and any namespaces may be
+/// exempt.
 ///
 /// # Errors
 /// The API server does not give them.
 pub(super) async fn installed(client: &Client) -> Result<Installed, kube::Error> {
     let mut faults = Vec::new();
     let mut is_installed = false;
-    for (text, is_optional) in [(POLICIES, false), (REPAIR, true)] {
+    for (text, is_optional) in [(DEFINITION, false), (POLICIES, false), (REPAIR, true)] {
         let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_default();
         for ours in documents {
             let text = |pointer| {
@@ -91,7 +92,8 @@ pub(super) async fn installed(client: &Client) -> Result<Installed, kube::Error>
                     .unwrap_or_default()
             };
             let (kind, name) = (text("/kind"), text("/metadata/name"));
-            let kind_of = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
+            let group = text("/apiVersion").split('/').next().unwrap_or_default();
+            let kind_of = GroupVersionKind::gvk(group, "v1", kind);
             let objects: Api<DynamicObject> =
                 Api::all_with(client.clone(), &ApiResource::from_gvk(&kind_of));
             match objects.get_opt(name).await? {

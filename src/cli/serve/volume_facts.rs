@@ -436,3 +436,51 @@ fn put(specs: &mut Specs, object: DynamicObject) {
         specs.insert(namespace, (spec, version));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Facts about so many claims with names as provisioners make them.
+    fn facts(claims: usize) -> VolumeFacts {
+        let claim = |at: usize| {
+            let name = format!("data-2f1c8f0e-7a52-4f5b-9d0e-{at:012}");
+            (name.into(), "OneNode:zone".to_owned())
+        };
+        VolumeFacts {
+            claims: (0..claims).map(claim).collect(),
+            denied: vec!["rolling-update-overlap"],
+            ..VolumeFacts::default()
+        }
+    }
+
+    #[test]
+    fn a_namespace_of_many_claims_is_left_out_and_its_object_says_so() {
+        let of_many = object("shop", &facts(15_000));
+        assert!(!is_left_out(&of_many));
+        assert_eq!(
+            of_many["spec"]["claims"].as_object().map(|it| it.len()),
+            Some(15_000)
+        );
+        let of_too_many = object("shop", &facts(20_000));
+        assert!(is_left_out(&of_too_many));
+        assert_eq!(of_too_many["spec"], json!({}));
+        let message = of_too_many["status"]["message"].as_str().unwrap();
+        assert!(message.contains("refuses nothing here"), "{message}");
+    }
+
+    #[test]
+    fn an_event_that_comes_late_undoes_no_write() {
+        let stored = |version: &str, spec: Value| -> DynamicObject {
+            serde_json::from_value(json!({
+                "metadata": {"namespace": "shop", "resourceVersion": version}, "spec": spec,
+            }))
+            .unwrap()
+        };
+        let mut specs = Specs::new();
+        put(&mut specs, stored("9", json!({"a": 1})));
+        put(&mut specs, stored("10", json!({"a": 2})));
+        put(&mut specs, stored("9", json!({"a": 1})));
+        assert_eq!(specs["shop"], (json!({"a": 2}), 10));
+    }
+}

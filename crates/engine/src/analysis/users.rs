@@ -100,11 +100,14 @@ pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> 
         return apart;
     }
     let mut later = all.clone();
+    // The others are compared only with those that have affinity: of many workloads on one
+    // claim, most have none.
     later.retain(|other| {
-        let rest: Vec<_> = all.iter().copied().filter(|it| !same(it, other)).collect();
-        view.workload_turn(other) == Turn::Later
+        let rest = || -> Vec<_> { all.iter().copied().filter(|it| !same(it, other)).collect() };
+        !other.template.affinity.is_empty()
+            && view.workload_turn(other) == Turn::Later
             && !comes_and_goes(other)
-            && holds_together(other, &rest, situation.facts)
+            && holds_together(other, &rest(), situation.facts)
     });
     apart.extend(apart_of(situation, later, volume));
     apart
