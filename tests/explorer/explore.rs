@@ -1,5 +1,6 @@
 //! Exhaustive exploration, and the worst outcome it finds.
 
+use serde::Deserialize;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -297,7 +298,7 @@ impl Worst {
 }
 
 /// From which states a change is made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 pub(crate) enum Start {
     /// Everything runs.
     Well,
