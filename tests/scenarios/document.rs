@@ -33,7 +33,7 @@ pub(crate) fn check() -> Result<(), String> {
         None if old == new => Ok(()),
         _ => Err(format!(
             "docs/ground-truth.md is not what tests/ground-truth.yaml says, first here: \
-             {differing:?}. Run GROUND_TRUTH=write cargo test --test scenarios -- document"
+             {differing:?}. Run GROUND_TRUTH=write cargo test --test scenarios -- tables"
         )),
     }
 }
