@@ -246,7 +246,7 @@ fn row_of(row: &str, minors: usize) -> String {
 /// The gates of `kube_features.go` with their defaults. Until 1.32 each has one line; since
 /// then, a line for each minor that has changed it.
 fn gates(source: &str, minor: &str) -> Vec<(String, &'static str)> {
-    let number = |text: &str| text.trim_start_matches("1.").parse::<u32>().unwrap();
+    let number = |text: &str| text.trim_start_matches("1.").parse::<u32>().ok();
     let default = |line: &str| match line.contains("Default: true") {
         true => "on",
         false => "off",

@@ -12,7 +12,8 @@ use crate::state::State;
 /// The outcomes, in the project's words, from harmless to worst.
 ///
 /// `Stuck` and `Deadlock` say that a state can be reached from which no sequence of steps leads to the goal.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
     None,
     /// A pod may be scheduled to a node while another pod still holds the volume elsewhere; it always heals.

@@ -23,8 +23,8 @@ pub(crate) struct Row {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Seen {
-    One(String),
-    Some(Vec<String>),
+    One(Outcome),
+    Some(Vec<Outcome>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,7 +52,7 @@ struct Model {
     becomes: Option<Pods>,
     from: Start,
     /// What the model finds where that is not what was seen.
-    seen: Option<String>,
+    seen: Option<Outcome>,
 }
 
 impl Default for Model {
@@ -72,11 +72,21 @@ impl Default for Model {
     }
 }
 
+/// What makes the pods.
+#[derive(Clone, Copy, Debug, Deserialize)]
+enum Controller {
+    Deployment,
+    StatefulSet,
+    DaemonSet,
+    ReplicaSet,
+    Job,
+}
+
 /// A workload.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Pods {
-    kind: String,
+    kind: Controller,
     replicas: u8,
     completions: u8,
     recreate: bool,
@@ -103,7 +113,7 @@ struct Pods {
 impl Default for Pods {
     fn default() -> Self {
         Self {
-            kind: "Deployment".to_owned(),
+            kind: Controller::Deployment,
             replicas: 1,
             completions: 1,
             recreate: false,
@@ -179,21 +189,21 @@ impl Model {
             (Some(seen), _) | (None, Seen::One(seen)) => std::slice::from_ref(seen),
             (None, Seen::Some(seen)) => seen,
         };
-        let first = self.pods.iter().map(Pods::workload).collect();
+        let first: Vec<Workload> = self.pods.iter().map(Pods::workload).collect();
         let change = self.becomes.as_ref().map(|pods| {
             let others = self.pods.iter().skip(1).map(Pods::workload);
-            let after = std::iter::once(pods.workload()).chain(others).collect();
-            (self.configuration(after), self.from)
+            let after: Vec<Workload> = std::iter::once(pods.workload()).chain(others).collect();
+            (self.configuration(&after), self.from)
         });
         Case {
             name: format!("{} {}", row.id, row.what),
-            configuration: self.configuration(first),
+            configuration: self.configuration(&first),
             change,
-            seen: seen.iter().map(|it| outcome(it)).collect(),
+            seen: seen.to_vec(),
         }
     }
 
-    fn configuration(&self, workloads: Vec<Workload>) -> Configuration {
+    fn configuration(&self, workloads: &[Workload]) -> Configuration {
         let modes: Vec<&str> = self.modes.iter().map(String::as_str).collect();
         let mut volume = Volume::with_modes(&modes);
         volume.attach_required = self.attaches;
@@ -201,7 +211,7 @@ impl Model {
         if let Some(nodes) = &self.reach {
             volume.nodes = NodeSet::of(nodes);
         }
-        let mut world = Configuration::new(3, volume, &workloads);
+        let mut world = Configuration::new(3, volume, workloads);
         world.zones.clone_from(&self.zones);
         world.capacity = self.capacity;
         world
@@ -221,7 +231,10 @@ impl Pods {
             workload.affinity = Affinity::Preferred;
         } else if !self.near.is_empty() {
             workload.affinity = Affinity::Required {
-                workloads: self.near.iter().fold(0, |mask, number| mask | (1 << number)),
+                workloads: self
+                    .near
+                    .iter()
+                    .fold(0, |mask, number| mask | (1 << number)),
                 own_revision: self.within_revision,
             };
         }
@@ -238,22 +251,21 @@ impl Pods {
     }
 
     fn kind(&self) -> Kind {
-        match self.kind.as_str() {
-            "Deployment" if self.recreate => Kind::Deployment(Strategy::Recreate),
-            "Deployment" => Kind::Deployment(match &self.rolling {
+        match self.kind {
+            Controller::Deployment if self.recreate => Kind::Deployment(Strategy::Recreate),
+            Controller::Deployment => Kind::Deployment(match &self.rolling {
                 None => Strategy::DEFAULT,
                 Some((surge, unavailable)) => Strategy::RollingUpdate {
                     surge: amount(surge),
                     unavailable: amount(unavailable),
                 },
             }),
-            "StatefulSet" => Kind::StatefulSet,
-            "DaemonSet" => Kind::DaemonSet,
-            "ReplicaSet" => Kind::ReplicaSet,
-            "Job" => Kind::Job {
+            Controller::StatefulSet => Kind::StatefulSet,
+            Controller::DaemonSet => Kind::DaemonSet,
+            Controller::ReplicaSet => Kind::ReplicaSet,
+            Controller::Job => Kind::Job {
                 completions: self.completions,
             },
-            other => panic!("the model has no {other}"),
         }
     }
 }
@@ -262,15 +274,5 @@ fn amount(written: &Value) -> Amount {
     match written.as_str() {
         Some(percent) => Amount::Percent(percent.trim_end_matches('%').parse().unwrap()),
         None => Amount::Number(u8::try_from(written.as_u64().unwrap()).unwrap()),
-    }
-}
-
-fn outcome(word: &str) -> Outcome {
-    match word {
-        "none" => Outcome::None,
-        "delay" => Outcome::Delay,
-        "stuck" => Outcome::Stuck,
-        "deadlock" => Outcome::Deadlock,
-        other => panic!("there is no outcome {other}"),
     }
 }

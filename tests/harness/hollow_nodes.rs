@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -76,17 +76,18 @@ impl HollowNodes<'_> {
             let program = self
                 .start(node, kubelet)
                 .map_err(|error| format!("hollow-node cannot be started: {error}."))?;
-            let mut running = self.running.lock().unwrap();
-            running.insert(node.name.clone(), program);
+            self.running().insert(node.name.clone(), program);
         }
         nodes.iter().try_for_each(|node| {
             let ready = || self.is_ready(node, kubelet);
             let what = format!("node {} to be ready", node.name);
-            wait_until(&what, READY_WITHIN, ready).map_err(|reason| {
-                let running = self.running.lock().unwrap();
-                format!("{reason}. {}", running[&node.name].log_tail())
-            })
+            wait_until(&what, READY_WITHIN, ready)
+                .map_err(|reason| format!("{reason}. {}", self.running()[&node.name].log_tail()))
         })
+    }
+
+    fn running(&self) -> MutexGuard<'_, BTreeMap<String, Program>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn start(&self, node: &NodeSpec, kubelet: &Kubelet) -> std::io::Result<Program> {
@@ -161,14 +162,14 @@ impl HollowNodes<'_> {
 
     /// The node's process is killed: no lease, no status, no pod ends on it.
     pub(crate) fn die(&self, node: &str) -> bool {
-        let running = self.running.lock().unwrap();
+        let running = self.running();
         let program = running.get(node);
         program.inspect(|it| it.signal("KILL")).is_some()
     }
 
     /// Ends the processes of nodes; the objects stay.
     pub(crate) fn remove(&self, nodes: &[String]) {
-        let mut running = self.running.lock().unwrap();
+        let mut running = self.running();
         let gone: Vec<_> = nodes.iter().filter_map(|it| running.remove(it)).collect();
         drop(running);
         drop(gone);
@@ -196,7 +197,10 @@ fn specification(node: &NodeSpec, kubelet: &Kubelet) -> Value {
 
 fn drivers_of(node: &NodeSpec, kubelet: &Kubelet) -> Vec<Value> {
     let common = [ATTACHING_DRIVER, SHARED_DRIVER].map(str::to_owned);
-    let further = kubelet.drivers.iter().filter(|it| !common.contains(it) && *it != ZONAL_DRIVER);
+    let further = kubelet
+        .drivers
+        .iter()
+        .filter(|it| !common.contains(it) && *it != ZONAL_DRIVER);
     let all = common.iter().chain(further);
     let plain = all.map(|name| json!({ "name": name, "limit": kubelet.attach_limit }));
     let zonal = json!({

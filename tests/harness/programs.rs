@@ -35,12 +35,6 @@ pub(crate) fn minor() -> String {
     std::env::var("MINOR").unwrap_or_else(|_| minors()[0].to_owned())
 }
 
-/// Whether the tested minor is this one or newer, as `1.30`.
-pub(crate) fn is_at_least(minor: &str) -> bool {
-    let number = |minor: &str| -> u32 { minor.trim_start_matches("1.").parse().unwrap() };
-    number(&self::minor()) >= number(minor)
-}
-
 /// Runs `tests/control-plane/build` once per test binary. The first run on a machine
 /// compiles for minutes, and its progress goes to this process's stderr.
 pub(crate) fn locate() -> Located {

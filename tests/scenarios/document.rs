@@ -23,7 +23,9 @@ pub(crate) fn check() -> Result<(), String> {
     }
     let releases = minors().join(", ");
     if !new.contains(&format!("on Kubernetes {releases}")) {
-        return Err(format!("docs/ground-truth.md must say: on Kubernetes {releases}"));
+        return Err(format!(
+            "docs/ground-truth.md must say: on Kubernetes {releases}"
+        ));
     }
     if std::env::var("GROUND_TRUTH").is_ok_and(|it| it == "write") {
         return std::fs::write(document, new).map_err(|error| error.to_string());

@@ -30,7 +30,7 @@ const BUSY: usize = 4;
 /// The wrong answers.
 pub(crate) fn play(world: &World) -> Result<(), String> {
     let guard = world.plane.guard("hurry", &GuardOptions::default());
-    let scenario = Scenario::new("hurry", vec!["zone-1".to_owned()], BTreeMap::new());
+    let scenario = Scenario::new("hurry", &["zone-1".to_owned()], BTreeMap::new());
     let stage = Stage::build(world, &scenario, None, Nodes::Simulated)?;
     let webhooks = WebhookOptions::new(&guard.url, &[stage.name()]);
     let registration = world.plane.register_webhooks(stage.name(), &webhooks);
@@ -106,7 +106,10 @@ fn free(modes: &[&str]) -> Claim {
 /// refusal of the last.
 fn in_one_breath(stage: &Stage<'_>, name: &str, claim: &Claim) -> Result<Option<String>, String> {
     let class = format!("{{run}}-{name}");
-    let storage = Storage { class: &class, ..STORAGE };
+    let storage = Storage {
+        class: &class,
+        ..STORAGE
+    };
     stage.create(&json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",

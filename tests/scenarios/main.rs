@@ -45,8 +45,8 @@ use harness::webhooks::Registration;
 use harness::{Guard, Needs};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use outcome::Outcome;
-use run::{Played, play};
 use proptest::strategy::{Strategy, ValueTree};
+use run::{Played, play};
 use scenario::{Nodes, Said, Scenario, sections};
 use stage::World;
 
@@ -71,18 +71,22 @@ fn main() {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
     let results = Results::default();
-    let document = Trial::test("docs/ground-truth.md has the tables of ground truth", || {
-        Ok(document::check()?)
-    });
-    let played = drawn().into_iter().enumerate().map(|(place, (scenario, nodes))| {
-        let results = Arc::clone(&results);
-        let with = match nodes {
-            Nodes::Simulated => "",
-            Nodes::Kubelets => " with kubelets",
-        };
-        let name = format!("{}{with} {}", scenario.id, scenario.what);
-        Trial::ignorable_test(name, move || trial(place, scenario, nodes, &results))
-    });
+    let document = Trial::test(
+        "docs/ground-truth.md has the tables of ground truth",
+        || Ok(document::check()?),
+    );
+    let played = drawn()
+        .into_iter()
+        .enumerate()
+        .map(|(place, (scenario, nodes))| {
+            let results = Arc::clone(&results);
+            let with = match nodes {
+                Nodes::Simulated => "",
+                Nodes::Kubelets => " with kubelets",
+            };
+            let name = format!("{}{with} {}", scenario.id, scenario.what);
+            Trial::ignorable_test(name, move || trial(place, scenario, nodes, &results))
+        });
     let trials = std::iter::once(document).chain(played);
     let lots = worlds::lots().into_iter().map(|lot| {
         Trial::ignorable_test(lot.name.clone(), move || {
@@ -132,7 +136,9 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
     let rows = sections().iter().rev().flat_map(|section| &section.rows);
     let both = rows.flat_map(|row| [Nodes::Simulated, Nodes::Kubelets].map(|nodes| (row, nodes)));
     let suitable = both.filter(|(row, nodes)| row.suits(*nodes));
-    suitable.filter(|(row, nodes)| is_drawn(*nodes, row)).collect()
+    suitable
+        .filter(|(row, nodes)| is_drawn(*nodes, row))
+        .collect()
 }
 
 /// What scenarios share.

@@ -223,7 +223,10 @@ impl Seen {
 
 /// How the attach-detach controller's Multi-Attach events begin: until Kubernetes 1.36, and
 /// since 1.37.
-const MULTI_ATTACH: [&str; 2] = ["Multi-Attach error for volume", "Waiting for detach for volume"];
+const MULTI_ATTACH: [&str; 2] = [
+    "Multi-Attach error for volume",
+    "Waiting for detach for volume",
+];
 
 /// The texts of the attach-detach controller's Multi-Attach events.
 fn multi_attach_events(observer: &Observer, namespace: &str) -> Vec<String> {

@@ -21,7 +21,10 @@ static GROUND_TRUTH: LazyLock<GroundTruth> = LazyLock::new(|| {
     let text = include_str!("../ground-truth.yaml");
     let document: Value = serde_saphyr::from_str_with_options(text, options).unwrap();
     let mut read: GroundTruth = serde_json::from_value(document).unwrap();
-    let rows = read.sections.iter_mut().flat_map(|section| &mut section.rows);
+    let rows = read
+        .sections
+        .iter_mut()
+        .flat_map(|section| &mut section.rows);
     for row in rows {
         for claim in row.claims.values_mut() {
             claim.volume.get_or_insert_with(|| claim.modes.clone());
@@ -183,7 +186,7 @@ pub(crate) const STORAGE: Storage<'_> = Storage {
 
 impl Scenario {
     /// A world in which nothing happens yet.
-    pub(crate) fn new(name: &str, zones: Vec<String>, claims: BTreeMap<String, Claim>) -> Self {
+    pub(crate) fn new(name: &str, zones: &[String], claims: BTreeMap<String, Claim>) -> Self {
         let row = json!({ "id": name, "what": "", "zones": zones, "steps": [], "seen": [] });
         Self {
             claims,
@@ -254,6 +257,9 @@ impl Scenario {
             Some(reason) => elsewhere.push(format!("not with kubelets: {reason}")),
         }
         let (id, what, seen) = (&self.id, &self.what, self.seen.words());
-        format!("| {id} | {what} | {seen} | {} | {engine} |", elsewhere.join("; "))
+        format!(
+            "| {id} | {what} | {seen} | {} | {engine} |",
+            elsewhere.join("; ")
+        )
     }
 }

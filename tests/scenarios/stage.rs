@@ -209,7 +209,10 @@ impl<'a> Stage<'a> {
             labels.insert(SCENARIO.to_owned(), self.run.clone());
             Api::all_with(client, &resource)
         };
-        let created = self.world.plane.block_on(api.create(&PostParams::default(), &object));
+        let created = self
+            .world
+            .plane
+            .block_on(api.create(&PostParams::default(), &object));
         match created {
             // A CSIDriver is of all scenarios that use it.
             Err(kube::Error::Api(it)) if it.is_already_exists() => Ok(()),

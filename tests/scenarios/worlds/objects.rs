@@ -26,8 +26,9 @@ impl World {
     /// The nodes and the volume, before any workload.
     pub(crate) fn scenario(&self) -> Scenario {
         let zones = self.nodes.iter().map(|node| zone(node.zone).to_owned());
+        let zones: Vec<String> = zones.collect();
         let claims = [("data".to_owned(), self.claim())];
-        let mut scenario = Scenario::new("world", zones.collect(), claims.into());
+        let mut scenario = Scenario::new("world", &zones, claims.into());
         let nodes = self.nodes.iter().enumerate();
         let tainted = nodes.filter(|(_, node)| node.tainted);
         scenario.tainted = tainted.map(|(at, _)| at).collect();
@@ -50,8 +51,7 @@ impl World {
         }
         match (disk.reach, disk.by_labels) {
             (Place::Zone(number), true) => {
-                volume["metadata"]["labels"] =
-                    json!({ ZONE: zone(number.min(self.zones() - 1)) });
+                volume["metadata"]["labels"] = json!({ ZONE: zone(number.min(self.zones() - 1)) });
             }
             (reach, _) => {
                 if let Some(expression) = self.expression(reach) {
@@ -114,7 +114,8 @@ impl World {
             pod["affinity"]["podAffinity"][strength] = json!([term]);
         }
         if let Some(topology) = pods.apart {
-            pod["affinity"]["podAntiAffinity"][REQUIRED] = json!([over(key(topology), own.clone())]);
+            pod["affinity"]["podAntiAffinity"][REQUIRED] =
+                json!([over(key(topology), own.clone())]);
         }
         if let Some(topology) = pods.spread {
             let mut spread = over(key(topology), own);
