@@ -94,7 +94,7 @@ advisories: ## Fail on known vulnerabilities in the dependencies, if the databas
 msrv: ## Compile with the oldest Rust that Cargo.toml promises, if it can be installed
 	@.ci/msrv
 
-# The Kubernetes minors that are tested, newest first, as 1.37.
+# The Kubernetes minors that can be tested, as 1.37; all suites run on the first.
 MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
 
 # Exit code 3 means that there is no Go to build with. The tests that need the

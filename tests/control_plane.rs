@@ -203,7 +203,7 @@ const TOUCHING: [&str; 23] = [
 fn the_table_of_feature_gates_is_what_each_minor_has() {
     let mut actual: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let mut oldest_first = minors();
-    oldest_first.reverse();
+    oldest_first.sort_unstable();
     for (place, minor) in oldest_first.iter().enumerate() {
         let Some(module) = harness::require_module(minor, "k8s.io/kubernetes") else {
             return;

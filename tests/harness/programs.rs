@@ -19,8 +19,7 @@ pub(crate) enum Located {
     Failed(String),
 }
 
-/// The Kubernetes minors that can be tested, newest first: the lines of
-/// `tests/control-plane/minors`.
+/// The Kubernetes minors that can be tested: the lines of `tests/control-plane/minors`.
 pub(crate) fn minors() -> Vec<&'static str> {
     let releases = include_str!("../control-plane/minors").lines();
     let minors = releases.map(|release| {
@@ -30,9 +29,15 @@ pub(crate) fn minors() -> Vec<&'static str> {
     minors.collect()
 }
 
-/// The minor that this process tests: `MINOR`, or the newest.
+/// The minor that this process tests: `MINOR`, or the first.
 pub(crate) fn minor() -> String {
     std::env::var("MINOR").unwrap_or_else(|_| minors()[0].to_owned())
+}
+
+/// Whether this process plays scenarios on nodes with kubelets, which take minutes more to
+/// compile: `PLAY` is `all` or `third`.
+pub(crate) fn with_kubelets() -> bool {
+    std::env::var("PLAY").is_ok_and(|play| play == "all" || play == "third")
 }
 
 /// Runs `tests/control-plane/build` once per test binary. The first run on a machine
@@ -42,7 +47,8 @@ pub(crate) fn locate() -> Located {
     let answer = ANSWER.get_or_init(|| {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane/build");
         let run = Command::new(script)
-            .args(std::env::var_os("MINOR"))
+            .arg(minor())
+            .args(with_kubelets().then_some("kubelets"))
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()

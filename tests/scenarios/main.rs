@@ -1,10 +1,9 @@
 //! Every row of `tests/ground-truth.yaml`, played on a real API server, controller manager
 //! and scheduler, with simulated nodes and with kubelets.
 //!
-//! `MINOR` says on which Kubernetes (the newest), and `PLAY` how much: with `all`, every row
-//! on both kinds of node; with `third`, a third of each, drawn by lot; otherwise all rows on
-//! simulated nodes, and with kubelets those that need them and a third of the rest. `SEED`
-//! draws again what was drawn.
+//! `MINOR` says on which Kubernetes (the first of `tests/control-plane/minors`), and `PLAY` how
+//! much: with `all`, every row on both kinds of node; with `third`, a third of each, drawn by
+//! lot; otherwise every row that simulated nodes can play. `SEED` draws again what was drawn.
 //!
 //! Scenarios mostly wait, so many run at once, each in a namespace and on nodes of
 //! its own. The nodes are tainted and the pods tolerate the taint, which keeps
@@ -128,10 +127,10 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
     println!("Kubernetes {}, SEED={seed}", harness::programs::minor());
     let mut runner = worlds::runner(seed, u64::MAX);
     let mut one_of_three = || proptest::bool::weighted(1.0 / 3.0).new_tree(&mut runner);
-    let mut is_drawn = |nodes: Nodes, scenario: &Scenario| match (play.as_str(), nodes) {
+    let mut is_drawn = |nodes: Nodes| match (play.as_str(), nodes) {
         ("all", _) | ("", Nodes::Simulated) => true,
-        ("", Nodes::Kubelets) if !scenario.suits(Nodes::Simulated) => true,
-        _ => one_of_three().is_ok_and(|it| it.current()),
+        ("third", _) => one_of_three().is_ok_and(|it| it.current()),
+        _ => false,
     };
     let rows = sections().iter().rev().flat_map(|section| &section.rows);
     let both = rows.flat_map(|row| [Nodes::Simulated, Nodes::Kubelets].map(|nodes| (row, nodes)));

@@ -22,6 +22,15 @@ type containers struct {
 	spans sync.Map
 }
 
+func newContainers() *containers {
+	runtime := apitest.NewFakeRuntimeService()
+	runtime.FakeStatus = &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+		{Type: runtimeapi.RuntimeReady, Status: true},
+		{Type: runtimeapi.NetworkReady, Status: true},
+	}}
+	return &containers{FakeRuntimeService: runtime}
+}
+
 func (c *containers) CreateContainer(ctx context.Context, sandbox string, config *runtimeapi.ContainerConfig, sandboxConfig *runtimeapi.PodSandboxConfig) (string, error) {
 	id, err := c.FakeRuntimeService.CreateContainer(ctx, sandbox, config, sandboxConfig)
 	if err != nil {

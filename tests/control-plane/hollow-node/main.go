@@ -107,7 +107,7 @@ func run(n node, kubeconfig, root, disks string) error {
 		flags, configuration, client, client,
 		&cadvisortest.Fake{NodeName: n.Name},
 		apitest.NewFakeImageService(),
-		&containers{FakeRuntimeService: apitest.NewFakeRuntimeService()},
+		newContainers(),
 		cm.NewStubContainerManagerWithDevicePluginResource(resources),
 	)
 	// kubemark's prober calls every container ready, started or not, and its recorder
