@@ -43,7 +43,6 @@ pub fn others_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> 
         .filter(|other| {
             other.has_pods()
                 && !same(other, workload)
-                && !other.owner_is_judged()
                 && !adopts(workload, other)
                 && !adopts(other, workload)
                 && match view.workload_turn(other) {
@@ -60,14 +59,17 @@ pub fn others_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> 
 fn adopts(owner: &Workload, orphan: &Workload) -> bool {
     let takes = match owner.kind {
         // Pods are chosen by the hash of their template as well.
-        WorkloadKind::Deployment => WorkloadKind::ReplicaSet,
+        WorkloadKind::Deployment | WorkloadKind::Rollout => WorkloadKind::ReplicaSet,
+        WorkloadKind::DeploymentConfig => WorkloadKind::ReplicationController,
         WorkloadKind::ReplicaSet
         | WorkloadKind::ReplicationController
-        | WorkloadKind::DaemonSet => WorkloadKind::Pod,
+        | WorkloadKind::DaemonSet
+        | WorkloadKind::CloneSet => WorkloadKind::Pod,
         // Those of a StatefulSet are chosen by their names, those of a Job by its uid.
         WorkloadKind::StatefulSet
         | WorkloadKind::Job
         | WorkloadKind::CronJob
+        | WorkloadKind::ScaledJob
         | WorkloadKind::Pod => return false,
     };
     let labels = &owner.template.labels;
