@@ -6,6 +6,8 @@
 #[cfg(unix)]
 mod attacks;
 mod bad_input;
+#[cfg(unix)]
+mod fetching;
 mod findings;
 mod others;
 #[cfg(unix)]
