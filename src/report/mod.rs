@@ -195,8 +195,17 @@ pub struct Unopened {
     pub path: String,
     /// Why: the end of a sentence.
     pub reason: String,
-    /// Whether `--fetch` gets what is missing.
-    pub is_elsewhere: bool,
+    /// What is missing that is elsewhere.
+    pub missing: Option<Missing>,
+}
+
+/// What is missing where something was not looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Missing {
+    /// Charts, which `--fetch` gets.
+    Charts,
+    /// Files of a URL, which nothing here gets.
+    Files,
 }
 
 /// A place in a manifest.

@@ -134,7 +134,7 @@ fn report() -> Report {
             what: "chart".to_owned(),
             path: "charts/db".to_owned(),
             reason: "there is no helm on the PATH".to_owned(),
-            is_elsewhere: false,
+            missing: None,
         }],
         hints: vec!["`check --fix` repairs 1 object.".to_owned()],
         judged: vec![JudgedObject {

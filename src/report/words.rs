@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Report, Severity, Summary, Unopened};
+use super::{Missing, Report, Severity, Summary, Unopened};
 
 /// The summary in words.
 pub(super) fn summary(summary: &Summary) -> String {
@@ -89,36 +89,39 @@ fn not(number: usize, what: &str, done: &str) -> String {
 
 /// What was not looked into and why, a sentence for each reason.
 pub(super) fn unopened(report: &Report) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<&Unopened>)> = Vec::new();
-    let elsewhere = |it: &&Unopened| it.is_elsewhere;
-    let (elsewhere, rest): (Vec<&Unopened>, Vec<&Unopened>) =
-        report.unopened.iter().partition(elsewhere);
-    for unopened in rest {
-        let known = reasons.iter_mut().find(|(it, _)| *it == unopened.reason);
-        match known {
+    let mut reasons: Vec<((Option<Missing>, &str), Vec<&Unopened>)> = Vec::new();
+    for unopened in &report.unopened {
+        let reason = match unopened.missing {
+            Some(missing) => (Some(missing), ""),
+            None => (None, unopened.reason.as_str()),
+        };
+        match reasons.iter_mut().find(|(it, _)| *it == reason) {
             Some((_, all)) => all.push(unopened),
-            None => reasons.push((&unopened.reason, vec![unopened])),
+            None => reasons.push((reason, vec![unopened])),
         }
     }
-    let mut sentences: Vec<String> = reasons
-        .into_iter()
-        .map(|(reason, all)| match all[..] {
-            [one] => format!("The {} {} was not rendered: {reason}.", one.what, one.path),
-            _ => format!("{} were not rendered: {reason}.", by_kind(&all)),
-        })
-        .collect();
-    sentences.extend(match elsewhere[..] {
-        [] => None,
-        [one] => Some(format!(
-            "The {} {} was not rendered: {}; `--fetch` gets what is missing.",
-            one.what, one.path, one.reason
-        )),
-        _ => Some(format!(
-            "{} were not rendered, as they need what is not in this repository; `--fetch` gets it.",
-            by_kind(&elsewhere)
-        )),
+    reasons.sort_by_key(|((missing, _), _)| *missing);
+    let sentences = reasons.into_iter().map(|((missing, reason), all)| {
+        let way_out = match missing {
+            None => "",
+            Some(Missing::Charts) => "; `--fetch` gets what is missing",
+            Some(Missing::Files) => {
+                ", and rendering has no network; render it yourself and pipe the result into `check -`"
+            }
+        };
+        match (&all[..], missing) {
+            ([one], _) => format!(
+                "The {} {} was not rendered: {}{way_out}.",
+                one.what, one.path, one.reason
+            ),
+            (_, None) => format!("{} were not rendered: {reason}.", by_kind(&all)),
+            _ => format!(
+                "{} were not rendered: they need what is not in this repository{way_out}.",
+                by_kind(&all)
+            ),
+        }
     });
-    sentences
+    sentences.collect()
 }
 
 /// How many there are of each kind, with the first few by name.

@@ -7,6 +7,8 @@
 mod attacks;
 mod bad_input;
 mod custom_kinds;
+#[cfg(unix)]
+mod fetching;
 mod findings;
 mod others;
 #[cfg(unix)]

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::fetch::Fetcher;
 use super::releases::Release;
+use super::render::dependencies;
 use super::render::roots::{self, Root, RootKind};
 use super::render::{Outcome, Render, RenderOptions, Rendering};
 use super::repository::Repository;
@@ -21,6 +23,7 @@ pub(super) struct ReadOptions<'a> {
     pub(super) namespace: Option<&'a str>,
     pub(super) render: &'a RenderOptions,
     pub(super) rendering: &'a Rendering<'a>,
+    pub(super) fetcher: &'a Fetcher<'a>,
     pub(super) repository: &'a Repository,
 }
 
@@ -193,7 +196,13 @@ fn open(
         .iter()
         .filter_map(|source| source.path().map(Path::to_owned))
         .collect();
-    let wanted = roots::find(&files, options.repository);
+    let mut wanted = roots::find(&files, options.repository);
+    let charts = wanted.iter().filter(|root| root.kind == RootKind::Chart);
+    let remotes = charts.flat_map(|root| dependencies::remote(&root.real));
+    options.fetcher.fetch(remotes.collect())?;
+    for root in &mut wanted {
+        dependencies::add(root, options.fetcher, options.repository);
+    }
     let outcomes = match options.render.render {
         Render::Never => {
             let skipped = |root| Outcome {
@@ -241,7 +250,7 @@ impl Sorted {
                 Unopened {
                     what: kind.to_owned(),
                     path: folder,
-                    is_elsewhere: reason.is_elsewhere,
+                    missing: reason.missing,
                     reason: reason.text,
                 },
                 wish,

@@ -10,6 +10,7 @@
 //! ```
 
 mod discover;
+mod fetch;
 mod files;
 mod hints;
 mod judge;
@@ -31,6 +32,7 @@ mod unused_suppressions;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use rayon::prelude::*;
@@ -43,6 +45,8 @@ use discover::{Kustomizations, ReadOptions, discover};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
 use engine::verdict::{EffectivePolicy, Mode};
+use fetch::Fetcher;
+pub use fetch::{Fetch, FetchOptions};
 use manifest::find::{Exclude, ExcludeError};
 use parse::{Parsed, parse};
 use releases::cure::{self, Cures};
@@ -67,6 +71,10 @@ pub struct CheckOptions {
     /// How charts and kustomizations are rendered.
     #[command(flatten)]
     pub render: RenderOptions,
+
+    /// Whether charts that are elsewhere are fetched.
+    #[command(flatten)]
+    pub fetch: FetchOptions,
 
     /// The policy file [default: the nearest .multi-attach-guard.yaml up to the repository's root]
     #[arg(long, value_name = "FILE")]
@@ -177,6 +185,10 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         exclude: &exclude,
         namespace,
         render: &options.render,
+        fetcher: &Fetcher::new(
+            &options.fetch,
+            Duration::from_secs(options.render.render_timeout),
+        ),
         rendering: &Rendering::new(&options.render, namespace, &repository),
         repository: &repository,
     };

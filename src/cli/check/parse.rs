@@ -11,7 +11,6 @@ use super::progress::Progress;
 use super::reason::Reason;
 use super::releases::{self, MAX_DEPTH, Wanted, World, remotes};
 use super::render::Render;
-use super::repository::Repository;
 use crate::report::{Summary, Unread};
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
@@ -128,7 +127,10 @@ impl Reading<'_> {
 
     /// Renders the releases, then those that these deliver.
     fn deliver(&mut self, namespaces: &Namespaces<'_>) -> io::Result<()> {
-        let wish = self.options.render.render;
+        let wish = match self.options.fetcher.is_required() {
+            true => Render::Require,
+            false => self.options.render.render,
+        };
         let mut first = 0;
         for _ in 0..MAX_DEPTH {
             let sources = &self.discovered.sources;
@@ -137,13 +139,14 @@ impl Reading<'_> {
                 repository: self.options.repository,
                 sources,
                 deliveries: &self.deliveries,
+                fetcher: self.options.fetcher,
                 remotes: &self.remotes,
             };
             let Wanted {
                 releases,
                 jobs,
                 refused,
-            } = releases::wanted(&world, first, &from);
+            } = releases::wanted(&world, first, &from)?;
             first = sources.len();
             let texts = match wish {
                 Render::Never => {
@@ -257,9 +260,10 @@ impl Parsed {
     }
 
     /// What the releases refer to.
-    pub(super) fn world<'w>(&'w self, repository: &'w Repository) -> World<'w> {
+    pub(super) fn world<'w>(&'w self, options: ReadOptions<'w>) -> World<'w> {
         World {
-            repository,
+            repository: options.repository,
+            fetcher: options.fetcher,
             sources: &self.discovered.sources,
             deliveries: &self.deliveries,
             remotes: &self.remotes,

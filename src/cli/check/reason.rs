@@ -1,20 +1,30 @@
 //! Why something is not rendered.
 
+use crate::report::Missing;
+
 /// Why something is not rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reason {
     /// The end of a sentence.
     pub(super) text: String,
-    /// Whether `--fetch` gets what is missing.
-    pub(super) is_elsewhere: bool,
+    /// What is missing that is elsewhere.
+    pub(super) missing: Option<Missing>,
 }
 
 impl Reason {
-    /// Something is missing that `--fetch` gets.
+    /// Charts are missing, which `--fetch` gets.
     pub(super) fn elsewhere(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            is_elsewhere: true,
+            missing: Some(Missing::Charts),
+        }
+    }
+
+    /// Something is missing that only a network has.
+    pub(super) fn network(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            missing: Some(Missing::Files),
         }
     }
 }
@@ -23,7 +33,7 @@ impl From<String> for Reason {
     fn from(text: String) -> Self {
         Self {
             text,
-            is_elsewhere: false,
+            missing: None,
         }
     }
 }

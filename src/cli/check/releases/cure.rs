@@ -241,7 +241,7 @@ pub(in crate::cli::check) fn find(
         let Some(release) = parsed.discovered.release(source) else {
             continue;
         };
-        let Ok(job) = release.job(&parsed.world(options.repository)) else {
+        let Ok(job) = release.job(&parsed.world(options)) else {
             continue;
         };
         let values = options.rendering.chart_values(&job)?;
@@ -273,9 +273,7 @@ fn round(
         }
         let release = parsed.discovered.release(patient.source);
         if let (Some(release), Some(cure)) = (release, patient.trials.next())
-            && let Ok(job) = cure
-                .given_to(release)
-                .job(&parsed.world(options.repository))
+            && let Ok(job) = cure.given_to(release).job(&parsed.world(options))
         {
             tried.push((number, cure));
             jobs.push(job);

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::values::{At, Layer, keys, merge, set};
 use super::world::World;
 use super::{Chart, Owner, Read, Reason, Release, at, cut, items, text};
+use crate::cli::check::fetch::Remote;
 
 pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     let document = &delivery.document;
@@ -158,18 +159,18 @@ pub(super) fn repository(url: &str, name: &str, version: Option<&str>) -> Chart 
     if url.starts_with("oci://") {
         return oci(&format!("{}/{name}", url.trim_end_matches('/')), version);
     }
-    Chart::Repository {
+    Chart::Remote(Remote::Repository {
         url: url.to_owned(),
         name: name.to_owned(),
         version: version.unwrap_or("*").to_owned(),
-    }
+    })
 }
 
 pub(super) fn oci(url: &str, version: Option<&str>) -> Chart {
-    Chart::Oci {
+    Chart::Remote(Remote::Oci {
         url: url.to_owned(),
         version: version.unwrap_or("*").to_owned(),
-    }
+    })
 }
 
 /// The fields of the kustomization that a post-renderer is. No file and no URL is among them.

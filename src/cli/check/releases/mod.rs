@@ -16,12 +16,15 @@ mod template;
 mod values;
 mod world;
 
+use std::io;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::fetch::Remote;
 use super::parsed_object::ParsedObject;
 use super::reason::Reason;
+use super::render::dependencies;
 use super::render::release::{ChartFiles, ChartJob, Job};
 use super::render::roots::{self, RootKind};
 use crate::report::Unopened;
@@ -76,14 +79,8 @@ pub(super) enum Chart {
     Folder(PathBuf),
     /// A kustomization in a folder of this repository, with fields of one around it.
     Kustomization(PathBuf, Map<String, Value>),
-    /// In a repository of charts.
-    Repository {
-        url: String,
-        name: String,
-        version: String,
-    },
-    /// In a registry: `oci://registry/path`.
-    Oci { url: String, version: String },
+    /// In a repository of charts, or in a registry.
+    Remote(Remote),
 }
 
 /// What a format makes of an object. Without a release, its files are read where they stand.
@@ -115,13 +112,24 @@ pub(super) struct Wanted {
 }
 
 /// The releases of the sources from the number `first` on; `namespaces` are those around them.
-pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> Wanted {
+///
+/// # Errors
+/// Nothing can be fetched on this machine.
+pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> io::Result<Wanted> {
     let objects = world.deliveries.iter();
     let objects = objects.filter(|it| it.role == Role::Release && it.place.source >= first);
     let objects = objects.map(|it| (Owner::of(it), of_object(it, world)));
     let files = (first..world.sources.len()).filter_map(|source| of_file(source, world));
+    let read: Vec<(Owner, Read)> = objects.chain(files).collect();
+    let releases = read.iter().filter_map(|(_, read)| read.as_ref().ok());
+    let remotes = releases.flatten().flat_map(|it| match &it.chart {
+        Chart::Remote(remote) => vec![remote.clone()],
+        Chart::Folder(folder) => dependencies::remote(folder),
+        Chart::Kustomization(..) => Vec::new(),
+    });
+    world.fetcher.fetch(remotes.collect())?;
     let mut wanted = Wanted::default();
-    for (owner, read) in objects.chain(files) {
+    for (owner, read) in read {
         let releases = match read {
             Ok(releases) => releases,
             Err(reason) => {
@@ -141,7 +149,7 @@ pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> 
             }
         }
     }
-    wanted
+    Ok(wanted)
 }
 
 /// Why an object is not looked into.
@@ -155,7 +163,7 @@ pub(super) fn unopened(owner: &Owner, reason: Reason) -> Unopened {
         what: reference.kind.to_string(),
         path,
         reason: reason.text,
-        is_elsewhere: reason.is_elsewhere,
+        missing: reason.missing,
     }
 }
 
@@ -262,12 +270,13 @@ impl Release {
                 return Ok(Job::Kustomization(Box::new(root), fields.clone()));
             }
             Chart::Folder(folder) => ChartFiles::Folder(Box::new(root(folder, RootKind::Chart)?)),
-            Chart::Repository { url, name, .. } => {
-                return Err(Reason::elsewhere(format!("its chart {name} is at {url}")));
-            }
-            Chart::Oci { url, .. } => {
-                return Err(Reason::elsewhere(format!("its chart is at {url}")));
-            }
+            Chart::Remote(remote) => match world.fetcher.file(remote) {
+                Some(file) => ChartFiles::Archive(file?),
+                None => {
+                    let (Remote::Repository { url, .. } | Remote::Oci { url, .. }) = remote;
+                    return Err(Reason::elsewhere(format!("its chart is at {url}")));
+                }
+            },
         };
         Ok(Job::Chart(ChartJob {
             chart,

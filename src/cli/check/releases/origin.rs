@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::cure::Cure;
 use super::values::At;
 use super::{Chart, Release};
+use crate::cli::check::fetch::Remote;
 use crate::cli::check::files::text_inside;
 use crate::cli::check::render::origin::shown;
 use crate::cli::check::repository::Repository;
@@ -125,10 +126,10 @@ impl Chart {
     pub(in crate::cli::check) fn shown(&self, repository: &Repository) -> String {
         match self {
             Self::Folder(folder) | Self::Kustomization(folder, _) => repository.path_of(folder),
-            Self::Repository { url, name, version } => {
+            Self::Remote(Remote::Repository { url, name, version }) => {
                 format!("{}/{name} {version}", url.trim_end_matches('/'))
             }
-            Self::Oci { url, version } => format!("{url} {version}"),
+            Self::Remote(Remote::Oci { url, version }) => format!("{url} {version}"),
         }
     }
 
@@ -136,7 +137,7 @@ impl Chart {
     pub(in crate::cli::check) const fn folder(&self) -> Option<&PathBuf> {
         match self {
             Self::Folder(folder) | Self::Kustomization(folder, _) => Some(folder),
-            Self::Repository { .. } | Self::Oci { .. } => None,
+            Self::Remote(_) => None,
         }
     }
 }

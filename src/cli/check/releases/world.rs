@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::Reason;
+use crate::cli::check::fetch::Fetcher;
 use crate::cli::check::files::{is_inside, normal, text_inside};
 use crate::cli::check::repository::Repository;
 use manifest::delivery::{Delivery, Role, decoded, document_at};
@@ -19,6 +20,7 @@ pub(in crate::cli::check) struct World<'w> {
     pub(in crate::cli::check) repository: &'w Repository,
     pub(in crate::cli::check) sources: &'w [Source],
     pub(in crate::cli::check) deliveries: &'w [Delivery],
+    pub(in crate::cli::check) fetcher: &'w Fetcher<'w>,
     /// The URLs of this repository.
     pub(in crate::cli::check) remotes: &'w [String],
 }

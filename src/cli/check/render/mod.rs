@@ -5,6 +5,7 @@
 //! object, a line `# Source: FILE` names the file it came from, and
 //! [`origin::place`] finds the line in that file.
 
+pub(super) mod dependencies;
 mod group;
 pub(super) mod origin;
 mod program;
@@ -32,7 +33,7 @@ use super::reason::Reason;
 use super::repository::Repository;
 use group::Groups;
 use origin::Naming;
-use program::{Failure, no_network, on_path, output};
+use program::{Failure, on_path, output};
 use release::Job;
 use roots::{Root, RootKind};
 use sandbox::{Copy, Sandbox};
@@ -274,7 +275,7 @@ impl Renderer {
     fn refusal(&self, root: &Root) -> Option<Reason> {
         let url = || match &root.url {
             Some(url) if !self.sandbox.is_offline() => {
-                Some(no_network(&format!("it names {url}")).into())
+                Some(Reason::network(format!("it names {url}")))
             }
             _ => None,
         };
@@ -383,7 +384,13 @@ impl Renderer {
         if Instant::now() >= self.end {
             return Err(self.out_of_time());
         }
-        Copy::of(&root.folders, &root.top, &self.sandbox.folder).map_err(|it| it.to_string())
+        let copy = Copy::of(&root.folders, &root.top, &self.sandbox.folder);
+        let copy = copy.map_err(|it| it.to_string())?;
+        for (chart, name) in &root.additions {
+            let added = copy.add(chart, &root.real.join("charts"), name);
+            added.map_err(|error| Failure::Copy(error).to_string())?;
+        }
+        Ok(copy)
     }
 
     async fn output(
@@ -399,7 +406,10 @@ impl Renderer {
         let limit = self.limit.min(left);
         output(&self.sandbox, program, arguments, &self.groups, limit)
             .await
-            .map_err(|failure| copy.with_originals(&failure.to_string()).into())
+            .map_err(|failure| match failure {
+                Failure::Fetches { url } => Reason::network(format!("it asks for {url}")),
+                failure => copy.with_originals(&failure.to_string()).into(),
+            })
     }
 
     fn out_of_time(&self) -> String {

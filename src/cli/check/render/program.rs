@@ -54,19 +54,12 @@ pub(super) enum Failure {
     Memory { program: String },
     #[error("{program} writes text that is not UTF-8")]
     NotUtf8 { program: String },
-    #[error("{}", no_network(&format!("it asks for {url}")))]
+    #[error("it asks for {url}")]
     Fetches { url: String },
     #[error("{program} says: {complaint}")]
     Refused { program: String, complaint: String },
     #[error("{program} ended with {status} and said nothing")]
     Silent { program: String, status: ExitStatus },
-}
-
-/// The reason not to render what wants a network, and the way out.
-pub(super) fn no_network(wants: &str) -> String {
-    format!(
-        "{wants}, and rendering has no network; render it yourself and pipe the result into `check -`"
-    )
 }
 
 /// The program `name`, where the variable PATH finds it.

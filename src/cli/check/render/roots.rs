@@ -14,7 +14,7 @@ use super::sandbox::leads_above;
 use manifest::kustomization::{FILE_NAMES, Kustomization};
 
 /// The file that makes a folder a chart.
-const CHART: &str = "Chart.yaml";
+pub(super) const CHART: &str = "Chart.yaml";
 
 /// What renders a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub(in crate::cli::check) struct Root {
     pub(super) folders: BTreeSet<PathBuf>,
     /// Whether kustomize inflates charts.
     pub(super) has_charts: bool,
+    /// Charts that are put into its `charts` folder, and under which names.
+    pub(super) additions: Vec<(PathBuf, String)>,
     /// The folder that all of them lie in: that of the repository, where there is one.
     pub(super) top: PathBuf,
     /// The files, without links, that are parts of it and no manifests by themselves,
@@ -183,6 +185,7 @@ fn chart(folder: &Path) -> Option<Root> {
         url: None,
         folders: BTreeSet::from([real.clone()]),
         has_charts: false,
+        additions: Vec::new(),
         top: real.clone(),
         real,
         files: BTreeMap::new(),
@@ -244,7 +247,7 @@ impl Named {
                 Some(path) => drop(named.files.insert(path)),
                 None if is_remote(name) => {
                     let url = url_in(name).unwrap_or(name);
-                    let reason = Reason::elsewhere(format!("it names {url}"));
+                    let reason = Reason::network(format!("it names {url}"));
                     named.refused.get_or_insert(reason);
                 }
                 // The program that renders will say what is wrong.
@@ -263,8 +266,11 @@ impl Named {
                     named.charts.insert(folder);
                 }
                 None => {
-                    let reason = format!("it inflates the chart {:?}", chart.name);
-                    named.refused.get_or_insert(Reason::elsewhere(reason));
+                    let name = &chart.name;
+                    let reason = format!(
+                        "it inflates the chart {name:?}, which is not in its charts folder; pull it there first"
+                    );
+                    named.refused.get_or_insert(reason.into());
                 }
             }
         }
@@ -366,6 +372,7 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root>
                 .chain(charts.clone())
                 .collect(),
             has_charts: !charts.is_empty(),
+            additions: Vec::new(),
             top: top.to_owned(),
             files,
         });

@@ -147,6 +147,18 @@ impl Copy {
         Ok(copy)
     }
 
+    /// Puts the packed chart `chart`, or a link to the copy of the folder `chart`, into the copy
+    /// of `folder`.
+    pub(super) fn add(&self, chart: &Path, folder: &Path, name: &str) -> io::Result<()> {
+        let folder = self.of_original(folder);
+        fs::create_dir_all(&folder)?;
+        let at = folder.join(name);
+        match chart.is_dir() {
+            true => link(&self.of_original(chart), &at),
+            false => fs::copy(chart, at).map(drop),
+        }
+    }
+
     /// The folder that holds the copy, for a file beside it.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
