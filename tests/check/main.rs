@@ -7,6 +7,8 @@
 mod attacks;
 mod bad_input;
 mod custom_kinds;
+#[cfg(unix)]
+mod fetching;
 mod findings;
 mod others;
 #[cfg(unix)]
@@ -19,6 +21,8 @@ mod page;
 )]
 mod programs;
 mod quiet;
+#[cfg(unix)]
+mod releases;
 #[cfg(unix)]
 mod rendering;
 mod repair;

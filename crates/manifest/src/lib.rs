@@ -8,6 +8,7 @@
 
 mod builder;
 pub mod decode;
+pub mod delivery;
 pub mod edit;
 pub mod error;
 pub mod field_index;

@@ -26,6 +26,18 @@ pub struct Position {
     pub items: Box<[usize]>,
 }
 
+impl Position {
+    /// The first document of the first source.
+    #[must_use]
+    pub fn start() -> Self {
+        Self {
+            source: 0,
+            part: 0,
+            items: Box::default(),
+        }
+    }
+}
+
 /// What came of reading.
 #[derive(Debug)]
 pub struct ParsedFile<T> {

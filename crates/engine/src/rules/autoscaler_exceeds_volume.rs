@@ -132,7 +132,6 @@ fn find(
     who: &str,
     fewer: &str,
 ) -> Option<Hazard> {
-    let pods = analysis.pods();
     if analysis.workload.replicas <= before.max(1) {
         return None;
     }
@@ -142,48 +141,61 @@ fn find(
         certainty: Certainty::Verified,
         field_path: field.to_owned(),
         volumes: Vec::new(),
-        excess: pods,
+        excess: analysis.pods(),
         what: String::new(),
         advice: String::new(),
         brief: String::new(),
     };
     if analysis.replicas_share_exclusive() {
-        return Some(Hazard {
-            volumes: messages::names(analysis.exclusive()),
-            what: format!(
-                "{who}, but {} and {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
-                messages::volumes(analysis.exclusive()),
-                analysis.placement.eligible,
-            ),
-            advice: format!(
-                "{fewer}{}, or use a volume that many nodes can have.{}",
-                messages::or_together(analysis),
-                messages::shared_class(analysis)
-            ),
-            brief: format!(
-                "{} serves one node, but {pods} pods may be on several; the others never start",
-                messages::first_of(analysis.exclusive())
-            ),
-            ..blank
-        });
+        return Some(on_several_nodes(analysis, blank, who, fewer));
     }
     if analysis.replicas_share_single_pod() {
-        return Some(Hazard {
-            volumes: messages::names(analysis.single_pod()),
-            what: format!(
-                "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
-                messages::volumes(analysis.single_pod()),
-            ),
-            advice: format!(
-                "{fewer}, or use another access mode if several pods must have the data."
-            ),
-            brief: format!(
-                "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
-                messages::first_of(analysis.single_pod())
-            ),
-            ..blank
-        });
+        return Some(of_single_pod(analysis, blank, who, fewer));
     }
+    kept_apart(analysis, blank, who, fewer)
+}
+
+fn on_several_nodes(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) -> Hazard {
+    let pods = analysis.pods();
+    Hazard {
+        volumes: messages::names(analysis.exclusive()),
+        what: format!(
+            "{who}, but {} and {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
+            messages::volumes(analysis.exclusive()),
+            analysis.placement.eligible,
+        ),
+        advice: format!(
+            "{fewer}{}, or use a volume that many nodes can have.{}",
+            messages::or_together(analysis),
+            messages::shared_class(analysis)
+        ),
+        brief: format!(
+            "{} serves one node, but {pods} pods may be on several; the others never start",
+            messages::first_of(analysis.exclusive())
+        ),
+        ..blank
+    }
+}
+
+fn of_single_pod(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) -> Hazard {
+    let pods = analysis.pods();
+    Hazard {
+        volumes: messages::names(analysis.single_pod()),
+        what: format!(
+            "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
+            messages::volumes(analysis.single_pod()),
+        ),
+        advice: format!("{fewer}, or use another access mode if several pods must have the data."),
+        brief: format!(
+            "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
+            messages::first_of(analysis.single_pod())
+        ),
+        ..blank
+    }
+}
+
+fn kept_apart(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) -> Option<Hazard> {
+    let pods = analysis.pods();
     let Contradiction {
         pods: Together::Replicas(_),
         constraint,

@@ -165,6 +165,10 @@ fn of_move(
         moved.from,
         moved.to
     );
+    let when = match analysis.workload.kind {
+        WorkloadKind::StatefulSet => "",
+        _ => ", before the pods move or with the same update",
+    };
     let claim = messages::first_of(analysis.exclusive());
     let (outcome, what, advice, brief) = if deadlocks {
         (
@@ -173,15 +177,7 @@ fn of_move(
                 "{seen}; {}, so the rollout can never finish.",
                 strategies::order(analysis.workload, room)
             ),
-            match analysis.workload.kind {
-                WorkloadKind::StatefulSet => {
-                    format!("{}.", strategies::stop_first(analysis.workload))
-                }
-                _ => format!(
-                    "{}, before the pods move or with the same update.",
-                    strategies::stop_first(analysis.workload)
-                ),
-            },
+            format!("{}{when}.", strategies::stop_first(analysis.workload)),
             format!(
                 "{claim}: {moves}; {}",
                 strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis))

@@ -290,29 +290,31 @@ impl Scene {
                 advice: "Use one pod, or a volume of its own for each",
                 brief: "use one pod",
             },
-            Clash::Others(others) => {
-                let passing = workload.ends() && others.iter().all(|it| it.ends());
-                let name = |it: &&Workload| it.shown();
-                let mut names: Vec<String> = others.iter().map(name).collect();
-                names.sort_unstable();
-                names.dedup();
-                Self {
-                    outcome: if passing {
-                        Outcome::Delay
-                    } else {
-                        Outcome::Stuck
-                    },
-                    field: analysis.volume_path(volume),
-                    excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
-                    seen: format!("{} uses it too", messages::some(names)),
-                    refused: match passing {
-                        true => "the later one waits until the first has ended",
-                        false => "the later one stays in ContainerCreating",
-                    },
-                    advice: "Give each workload a claim of its own",
-                    brief: "others use it too",
-                }
-            }
+            Clash::Others(others) => Self::of_others(analysis, volume, others),
+        }
+    }
+
+    fn of_others(analysis: &Analysis<'_>, volume: &UsedVolume, others: &[&Workload]) -> Self {
+        let passing = analysis.workload.ends() && others.iter().all(|it| it.ends());
+        let name = |it: &&Workload| it.shown();
+        let mut names: Vec<String> = others.iter().map(name).collect();
+        names.sort_unstable();
+        names.dedup();
+        Self {
+            outcome: if passing {
+                Outcome::Delay
+            } else {
+                Outcome::Stuck
+            },
+            field: analysis.volume_path(volume),
+            excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
+            seen: format!("{} uses it too", messages::some(names)),
+            refused: match passing {
+                true => "the later one waits until the first has ended",
+                false => "the later one stays in ContainerCreating",
+            },
+            advice: "Give each workload a claim of its own",
+            brief: "others use it too",
         }
     }
 }

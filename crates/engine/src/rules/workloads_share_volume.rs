@@ -66,6 +66,7 @@ use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::affinity::{self, POD_NAME, Strays};
 use crate::analysis::{Analysis, AttachConstraint, Facts, UsedVolume, users, volumes};
+use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
 use crate::model::workload::{Workload, WorkloadKind};
 
@@ -237,19 +238,20 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     let mut others: Vec<String> = apart.iter().map(shown).collect();
     others.sort_unstable();
     others.dedup();
-    let count = others.len();
-    let (consequence, brief) = if single_pod {
+    let (outcome, consequence, brief) = if single_pod {
         (
+            Outcome::Stuck,
             "one pod in the whole cluster may use it, so the later one stays Pending",
             "one of them never starts",
         )
     } else if passing {
         (
+            Outcome::Delay,
             WAITS_FOR_THE_END,
             "on different nodes, one waits for the other",
         )
     } else {
-        (WAITS, ONE_RUNS)
+        (Outcome::Stuck, WAITS, ONE_RUNS)
     };
     let (led_astray, way) = match pair(workload, &apart) {
         Some((follower, leader)) if !single_pod => follow(follower, leader, claim, analysis.facts),
@@ -257,15 +259,11 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     };
     Some(Hazard {
         rule: RULE.code,
-        outcome: if passing {
-            Outcome::Delay
-        } else {
-            Outcome::Stuck
-        },
+        outcome,
         certainty: Certainty::Verified,
         field_path: analysis.volume_path(volume),
         volumes: vec![claim.into()],
-        excess: i64::try_from(count).unwrap_or(i64::MAX),
+        excess: i64::try_from(others.len()).unwrap_or(i64::MAX),
         what: format!(
             "{} and is also used by {}; {led_astray}{consequence}.",
             messages::volumes(std::iter::once(volume)),
@@ -374,10 +372,23 @@ fn follow(
         }
         Some(_) => (String::new(), Vec::new()),
     };
-    let found_too = std::iter::once(follower).chain(strays);
-    let found_too: Vec<String> = found_too
+    let way = keep_beside(follower, leader, &marks, &strays);
+    (led_astray, way)
+}
+
+/// The label by which the pods of `follower` find those of `leader`, which have `marks`; those of
+/// `strays` have them too.
+fn keep_beside(
+    follower: &Workload,
+    leader: &Workload,
+    marks: &Labels,
+    strays: &[&Workload],
+) -> String {
+    let (they, leading) = (pods_of(follower), pods_of(leader));
+    let found_too: Vec<String> = std::iter::once(&follower)
+        .chain(strays)
         .filter(|it| marks.is_subset(&it.template.labels))
-        .map(pods_of)
+        .map(|it| pods_of(it))
         .collect();
     let few = (1..=MOST_LABELS).contains(&marks.iter().count());
     let labels = marks.iter().map(|(key, value)| format!("{key}={value}"));
@@ -387,7 +398,7 @@ fn follow(
         _ => "they run",
     };
     let to = format!("{they} required pod affinity on kubernetes.io/hostname to pods with");
-    let way = if few && found_too.is_empty() {
+    if few && found_too.is_empty() {
         format!("Give {to} {labels}, so that {run} where the volume is")
     } else {
         let why = match few {
@@ -397,8 +408,7 @@ fn follow(
         format!(
             "Give {leading} a label that no other pods have{why}, and {to} that label, so that {run} where the volume is"
         )
-    };
-    (led_astray, way)
+    }
 }
 
 /// `the pods of Job fill`, or `Pod shell`.

@@ -1,4 +1,4 @@
-//! Judging what sets a workload's replicas from outside.
+//! Judging autoscalers and requests to scale.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
 use crate::rules::{Hazard, Outcome, Scaling, judge_scaling, judge_workload};
 
-/// The workload as its autoscaler leaves it: one that asks for more replicas
-/// than that allows is brought down at once.
+/// The workload with at most the replicas that its autoscaler allows: a larger number is scaled
+/// down at once.
 pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'a, Workload> {
     if workload.replicas <= 1 || workload.template.volumes.is_empty() {
         return workload;
