@@ -185,10 +185,7 @@ async fn a_rollout_is_refused_and_repaired() {
         .await;
     let message = refused["status"]["message"].as_str().unwrap();
     assert!(message.contains("Rollout shop/web"), "{message}");
-    assert!(
-        message.contains("blueGreen starts all new pods"),
-        "{message}"
-    );
+    assert!(message.contains("A Rollout has no Recreate"), "{message}");
 
     let server = serve(&["--config", "examples/repair.yaml"]).await;
     let mut canary = rollout(json!({"canary": {"steps": [{"setWeight": 20}]}}));

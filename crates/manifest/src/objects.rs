@@ -357,20 +357,10 @@ mod tests {
         use std::fs;
         let folder = tempfile::tempdir().unwrap();
         let manifest = b"apiVersion: v1\nkind: Pod\nmetadata: {name: caf\xe9}\n".to_vec();
-        let wide: Vec<u8> = [0xff, 0xfe]
-            .into_iter()
-            .chain(
-                "kind: Pod\napiVersion: v1\n"
-                    .encode_utf16()
-                    .flat_map(u16::to_le_bytes),
-            )
-            .collect();
         for (name, bytes, is_manifest) in [
             ("binary.yaml", b"a: \0\x01".to_vec(), false),
             ("latin1.yaml", b"a: caf\xe9\n".to_vec(), false),
             ("pod.yaml", manifest, true),
-            ("wide.yaml", wide, true),
-            ("utf16.yaml", b"\xff\xfea\0:\0".to_vec(), false),
         ] {
             let file = folder.path().join(name);
             fs::write(&file, bytes).unwrap();

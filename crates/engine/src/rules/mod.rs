@@ -245,6 +245,11 @@ fn gravest_first(judge: impl Fn(&On, &mut Vec<Hazard>)) -> Vec<Hazard> {
             judge(on, &mut found);
         }
     }
+    for hazard in &mut found {
+        if hazard.outcome == Outcome::Unknown {
+            hazard.certainty = hazard.certainty.max(Certainty::Assumed);
+        }
+    }
     found.sort_by_key(|hazard| hazard.outcome);
     found.truncate(MOST_HAZARDS);
     found

@@ -176,7 +176,7 @@ fn unresolved(
     Some(Hazard {
         rule: RULE.code,
         outcome: Outcome::Unknown,
-        certainty: Certainty::Assumed,
+        certainty: Certainty::Verified,
         field_path: field.unwrap_or_else(|| analysis.volume_path(first)),
         volumes: open
             .iter()
