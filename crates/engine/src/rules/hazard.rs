@@ -42,7 +42,7 @@ impl Hazard {
     /// Whether this hazard was there before in full: the same rule, on volumes
     /// that were concerned then too, no graver and no larger.
     #[must_use]
-    pub fn is_covered_by(&self, old: &Self) -> bool {
+    pub(crate) fn is_covered_by(&self, old: &Self) -> bool {
         self.rule == old.rule
             && self.outcome >= old.outcome
             && self.excess <= old.excess

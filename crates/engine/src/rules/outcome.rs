@@ -27,7 +27,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, the gravest first.
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::DataLoss,
         Self::Deadlock,
         Self::Stuck,
