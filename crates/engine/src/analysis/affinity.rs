@@ -76,7 +76,11 @@ pub(crate) fn self_affinity(
 /// Which of the others' pods required affinity keeps in one place with those of
 /// `workload`, whatever happens to either.
 #[must_use]
-pub(crate) fn in_one_place(workload: &Workload, others: &[&Workload], facts: Facts<'_>) -> Vec<bool> {
+pub(crate) fn in_one_place(
+    workload: &Workload,
+    others: &[&Workload],
+    facts: Facts<'_>,
+) -> Vec<bool> {
     let mut found = vec![false; others.len()];
     if !others.is_empty() {
         any_group(workload, facts, &mut |group| {
@@ -123,7 +127,12 @@ pub fn strays<'a>(follower: &Workload, leader: &Workload, facts: Facts<'a>) -> O
 /// Whether the affinity of `follower` selects the StatefulSet's pod of that name by its label, so
 /// that its pods go to that pod's node and no other.
 #[must_use]
-pub(crate) fn follows_pod(follower: &Workload, set: &Workload, pod: &str, facts: Facts<'_>) -> bool {
+pub(crate) fn follows_pod(
+    follower: &Workload,
+    set: &Workload,
+    pod: &str,
+    facts: Facts<'_>,
+) -> bool {
     let labels = set.template.labels.with(POD_NAME, pod);
     let terms = &follower.template.affinity;
     let names_it = terms.iter().any(|term| {
@@ -211,7 +220,12 @@ fn matches_own(
 /// Whether a term of required anti-affinity of `old`'s pods keeps those of `new`, the same
 /// workload after an update, off their nodes.
 #[must_use]
-pub(crate) fn keeps_off(term: &PodAffinityTerm, old: &Workload, new: &Workload, facts: Facts<'_>) -> bool {
+pub(crate) fn keeps_off(
+    term: &PodAffinityTerm,
+    old: &Workload,
+    new: &Workload,
+    facts: Facts<'_>,
+) -> bool {
     matches_other_revision(term, old, &new.template.labels, facts)
         && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, new, facts))
 }

@@ -69,7 +69,11 @@ impl<'a> Analysis<'a> {
     /// Analyses `workload`. `previous` is the same workload before the update, if there is one:
     /// its pods are still running.
     #[must_use]
-    pub(crate) fn of(workload: &'a Workload, previous: Option<&Workload>, facts: Facts<'a>) -> Self {
+    pub(crate) fn of(
+        workload: &'a Workload,
+        previous: Option<&Workload>,
+        facts: Facts<'a>,
+    ) -> Self {
         let volumes = volumes::of(workload, facts);
         let placement = if volumes.iter().any(UsedVolume::may_hold_a_node) {
             Placement::of(workload, previous, &volumes, facts)

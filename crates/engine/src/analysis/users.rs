@@ -35,7 +35,11 @@ pub fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
 
 /// The same of a claim in some namespace.
 #[must_use]
-pub(crate) fn others_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> Vec<&'a Workload> {
+pub(crate) fn others_of<'a>(
+    situation: &Analysis<'a>,
+    namespace: &str,
+    claim: &str,
+) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let view = situation.facts.view;
     view.workloads_using(namespace, claim)

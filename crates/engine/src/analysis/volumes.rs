@@ -140,7 +140,12 @@ pub fn of_claim(name: &str, namespace: &str, facts: Facts<'_>) -> UsedVolume {
 
 /// The claim `name`, which `template` of a StatefulSet makes for one of its pods.
 #[must_use]
-pub(crate) fn of_template(name: &str, template: &Claim, namespace: &str, facts: Facts<'_>) -> UsedVolume {
+pub(crate) fn of_template(
+    name: &str,
+    template: &Claim,
+    namespace: &str,
+    facts: Facts<'_>,
+) -> UsedVolume {
     let found = UsedVolume {
         name: template.metadata.name.clone(),
         ..of_claim(name, namespace, facts)

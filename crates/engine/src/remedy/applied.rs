@@ -70,7 +70,8 @@ impl Applied {
 }
 
 /// The patch that makes a live Deployment Recreate, however it is applied.
-pub(crate) const RECREATE_ONCE: &str = r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
+pub(crate) const RECREATE_ONCE: &str =
+    r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
 
 /// The command with that patch.
 #[must_use]

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use super::{Certainty, Outcome};
 use crate::model::Text;
 
-/// What a rule finds: facts, what comes of them, and what to do.
+/// What a rule finds: facts, their consequence, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hazard {
     /// The rule's public name.
     pub rule: &'static str,
-    /// What comes of it when nobody steps in.
+    /// What happens if nobody intervenes.
     pub outcome: Outcome,
     /// How sure it is: as sure as the surest of the volumes that bring it about.
     pub certainty: Certainty,

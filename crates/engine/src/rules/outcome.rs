@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What comes of a hazard when nobody steps in.
+/// What happens if nobody intervenes.
 ///
 /// Ordered by severity: the gravest is the smallest, so that sorting findings
 /// puts it first.
