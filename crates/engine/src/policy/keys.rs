@@ -11,4 +11,4 @@ pub const IGNORE: &str = "multi-attach-guard.dev/ignore";
 /// Until when the other keys count: a date or a time, as RFC 3339 has them.
 pub const UNTIL: &str = "multi-attach-guard.dev/until";
 /// What stands for a reason in the commands that are printed, and is none.
-pub const PLACEHOLDER: &str = "why it cannot wait";
+pub(crate) const PLACEHOLDER: &str = "why it cannot wait";
