@@ -17,7 +17,7 @@ fn denial(stage: &Stage, change: &[&str]) -> String {
     if stage.mode == Mode::Deny {
         return refused(stage, change);
     }
-    let twin = Stage::new("", "twin", Setting::Usual, Mode::Deny).unwrap();
+    let twin = Stage::new("twin", Setting::Usual, Mode::Deny).unwrap();
     twin.apply(&deployment("web", &json!({})));
     twin.until_runs("web");
     refused(&twin, change).replace(&twin.namespace, &stage.namespace)
@@ -75,8 +75,10 @@ pub(crate) fn recreate_by_server_side_apply(stage: &Stage) {
         let command = documents::printed(page, |it| it.contains("\"rollingUpdate\":null"));
         // The page of the rules names neither the Deployment nor a namespace.
         let command = match name {
-            "NAME" => command.replacen("patch deployment NAME", "patch deployment web", 1)
-                + &format!(" -n {}", stage.namespace),
+            "NAME" => {
+                command.replacen("patch deployment NAME", "patch deployment web", 1)
+                    + &format!(" -n {}", stage.namespace)
+            }
             _ => command.replace("-n shop", &format!("-n {}", stage.namespace)),
         };
         stage.run(&command);
@@ -96,7 +98,10 @@ pub(crate) fn what_is_done_to_a_node_that_is_alive(stage: &Stage) {
 
     let program = "multi-attach-guard rules fencing-live-node";
     let drain = between_backticks(&stage.look(program));
-    let drain = drain.iter().find(|it| it.starts_with("kubectl drain")).unwrap();
+    let drain = drain
+        .iter()
+        .find(|it| it.starts_with("kubectl drain"))
+        .unwrap();
     stage.run(&drain.replace("NODE", &node));
     until_passes(stage, &taint);
     stage.end("the taint passes");
@@ -124,7 +129,8 @@ pub(crate) fn until_warned(stage: &Stage) {
     let dry: Vec<&str> = [&CHANGE[..], &["--dry-run=server"]].concat();
     wait_until("the guard to warn", PATIENCE, || {
         let output = stage.user(&dry, None);
-        let warned = output.status == 0 && output.stderr.contains("Warning: rolling-update-overlap");
+        let warned =
+            output.status == 0 && output.stderr.contains("Warning: rolling-update-overlap");
         warned.then_some(()).ok_or_else(|| format!("{output:#?}"))
     })
     .unwrap();

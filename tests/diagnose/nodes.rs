@@ -130,4 +130,3 @@ pub(crate) fn a_driver_that_cannot_detach(stage: &Stage) {
     stage.until_nothing_waits();
     stage.uncordon();
 }
-

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::stage::{self, Stage, deployment};
 use crate::rollouts::{image, roll_out};
+use crate::stage::{self, Stage, deployment};
 
 /// The role of docs/runbook.md sees everything, and may list nothing that is not read.
 pub(crate) fn the_role_of_the_runbook_sees_everything(stage: &Stage) {

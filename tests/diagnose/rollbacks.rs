@@ -13,7 +13,10 @@ use crate::stage::{self, PATIENCE, Stage, deployment, merged, stateful_set, work
 
 /// Whether the guard says that this is a rollback.
 fn is_known(output: &Output) -> bool {
-    output.status == 0 && output.stderr.contains("This is a rollback to ControllerRevision web-")
+    output.status == 0
+        && output
+            .stderr
+            .contains("This is a rollback to ControllerRevision web-")
 }
 
 /// A template that is no revision's is refused, and the one whose pod runs is not.
@@ -23,7 +26,12 @@ fn goes_back(stage: &Stage, object: &Value) {
     stage.apply(&merged(object.clone(), &apart()));
     stage.until("too-many-replicas");
     stage.kubectl(&["set", "image", &target, &image(2)]);
-    let waiting = ["get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}"];
+    let waiting = [
+        "get",
+        "pods",
+        "-o",
+        "jsonpath={.items[*].spec.containers[0].image}",
+    ];
     wait_until("both revisions to have a pod", PATIENCE, || {
         let images = stage.kubectl(&waiting);
         let both = images.contains("app:1") && images.contains("app:2");
@@ -31,8 +39,13 @@ fn goes_back(stage: &Stage, object: &Value) {
     })
     .unwrap();
     wait_until("the guard to refuse another template", PATIENCE, || {
-        let output = stage.user(&["set", "image", &target, &image(3), "--dry-run=server"], None);
-        let refused = output.stderr.contains("multi-attach-guard rules replicas-share-volume");
+        let output = stage.user(
+            &["set", "image", &target, &image(3), "--dry-run=server"],
+            None,
+        );
+        let refused = output
+            .stderr
+            .contains("multi-attach-guard rules replicas-share-volume");
         refused.then_some(()).ok_or_else(|| format!("{output:#?}"))
     })
     .unwrap();
@@ -91,10 +104,16 @@ fn look_where_the_line_says(stage: &Stage) {
     let mut seen = BTreeSet::new();
     for line in lines {
         let line = line.replace('\'', "'\\''");
-        let explained = stage.shell(&format!("multi-attach-guard diagnose --explain '{line}' -o json"));
+        let explained = stage.shell(&format!(
+            "multi-attach-guard diagnose --explain '{line}' -o json"
+        ));
         let explained: Value = serde_json::from_str(&explained).unwrap();
         for command in explained["look"].as_array().unwrap() {
-            let filled = [("NAMESPACE", &*stage.namespace), ("POD", pod), ("CLAIM", "data")];
+            let filled = [
+                ("NAMESPACE", &*stage.namespace),
+                ("POD", pod),
+                ("CLAIM", "data"),
+            ];
             let command = command.as_str().unwrap().to_owned();
             let command = filled.iter().fold(command, |it, (place, name)| {
                 it.replace(&format!(" {place} "), &format!(" {name} "))
@@ -120,8 +139,14 @@ pub(crate) fn without_events(stage: &Stage) {
     let look = documents::printed("runbook", |it| it.contains("describe replicaset"));
     let runs = "jsonpath={.items[?(@.status.readyReplicas==1)].metadata.name}";
     let runs = stage.kubectl(&["get", "replicaset", "-o", runs]);
-    let look = look.replace("shop", &stage.namespace).replace("web-old", &runs);
-    assert!(stage.look(&look).contains("deployment.kubernetes.io/revision: 1"));
+    let look = look
+        .replace("shop", &stage.namespace)
+        .replace("web-old", &runs);
+    assert!(
+        stage
+            .look(&look)
+            .contains("deployment.kubernetes.io/revision: 1")
+    );
     let case = stage.until("rollout-overlap");
     stage.run(&stage::ways_out(&case)[0]);
     stage.until_nothing_waits();

@@ -145,4 +145,3 @@ pub(crate) fn a_claim_that_is_shared_with_what_keeps_its_pods(stage: &Stage) {
         stage.delete(&object);
     }
 }
-

@@ -42,7 +42,6 @@ struct Ran {
 pub(crate) struct Stage {
     pub(crate) world: &'static World,
     pub(crate) mode: Mode,
-    state: &'static str,
     ran: Mutex<Vec<Ran>>,
     rows: Mutex<Vec<Row>>,
     /// Where commands are run: what the repository has, and what a reader would have.
@@ -55,7 +54,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// `None` where there is no control plane.
-    pub(crate) fn new(state: &'static str, name: &str, setting: Setting, mode: Mode) -> Option<Self> {
+    pub(crate) fn new(name: &str, setting: Setting, mode: Mode) -> Option<Self> {
         static USUAL: OnceLock<World> = OnceLock::new();
         static QUIET: OnceLock<World> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
@@ -82,7 +81,6 @@ impl Stage {
             .collect();
         let stage = Self {
             world,
-            state,
             mode,
             volume: format!("{namespace}-data"),
             namespace,
@@ -91,7 +89,11 @@ impl Stage {
             rows: Mutex::default(),
             folder: folder(),
         };
-        let specs: Vec<NodeSpec> = stage.nodes.iter().map(|node| stage.node(node, setting)).collect();
+        let specs: Vec<NodeSpec> = stage
+            .nodes
+            .iter()
+            .map(|node| stage.node(node, setting))
+            .collect();
         world.nodes.add(&specs);
         stage.furnish(access);
         Some(stage)
@@ -118,7 +120,13 @@ impl Stage {
     /// When a command was run and nothing was waited for.
     pub(crate) fn rows(self) -> Vec<Row> {
         self.world.nothing_panicked();
-        let open: Vec<String> = self.ran.into_inner().unwrap().into_iter().map(|it| it.command).collect();
+        let open: Vec<String> = self
+            .ran
+            .into_inner()
+            .unwrap()
+            .into_iter()
+            .map(|it| it.command)
+            .collect();
         assert!(open.is_empty(), "Nothing was waited for after {open:#?}");
         self.rows.into_inner().unwrap()
     }
@@ -182,7 +190,12 @@ impl Stage {
 
     fn unguarded(&self, arguments: &[&str], stdin: Option<&str>) -> String {
         let user = format!("--as={UNGUARDED}");
-        let always = ["--namespace", &self.namespace, &user, "--as-group=system:masters"];
+        let always = [
+            "--namespace",
+            &self.namespace,
+            &user,
+            "--as-group=system:masters",
+        ];
         let all = [&always, arguments].concat();
         self.world.plane.kubectl(&all, stdin).success().stdout
     }
@@ -327,8 +340,6 @@ impl Stage {
     pub(crate) fn end(&self, what: &str) {
         let ran = std::mem::take(&mut *self.ran.lock().unwrap());
         let rows = ran.into_iter().map(|it| Row {
-            state: self.state,
-            mode: self.mode,
             command: shape(&it.command),
             end: what.to_owned(),
             seconds: it.at.elapsed().as_secs_f64(),

@@ -106,7 +106,8 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
         crate::harness::wait_until("the same answer", stage::PATIENCE, || {
             let (status, output) = stage.diagnose(&[name]);
             let same = status == 1 && output.contains("(unbound-claim)");
-            same.then_some(()).ok_or_else(|| format!("{name}: {output}"))
+            same.then_some(())
+                .ok_or_else(|| format!("{name}: {output}"))
         })
         .unwrap();
     }
@@ -197,15 +198,22 @@ pub(crate) fn nodes_that_attach_no_more_volumes(stage: &Stage) {
             driver["allocatable"] = json!({"count": 1});
         }
         stage.kubectl(&["delete", "csinode", node]);
-        stage.apply(&json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
-            "metadata": {"name": node}, "spec": {"drivers": drivers}}));
+        stage.apply(
+            &json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
+            "metadata": {"name": node}, "spec": {"drivers": drivers}}),
+        );
     }
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");
     let node = stage.node_of("web");
     let there = json!({"spec": {"template": {"spec": {
         "nodeSelector": {"kubernetes.io/hostname": node}}}}});
-    volume(stage, "more", "by-hand", &format!("{}-more", stage.namespace));
+    volume(
+        stage,
+        "more",
+        "by-hand",
+        &format!("{}-more", stage.namespace),
+    );
     let uses = claim(stage, "more", "by-hand");
     stage.apply(&merged(deployment("more", &uses), &there));
     let case = stage.until("attach-limit");

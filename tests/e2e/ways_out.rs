@@ -265,7 +265,10 @@ fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
     };
     let plane: &'static ControlPlane = Box::leak(Box::new(plane));
     let world = World::new(plane);
-    let role = plane.kubectl(&["get", "clusterrole", "multi-attach-guard", "-o", "json"], None);
+    let role = plane.kubectl(
+        &["get", "clusterrole", "multi-attach-guard", "-o", "json"],
+        None,
+    );
     let mut role: Value = serde_json::from_str(&role.success().stdout).unwrap();
     let revisions = [json!("replicasets"), json!("controllerrevisions")];
     for rule in role["rules"].as_array_mut().unwrap() {
@@ -277,7 +280,11 @@ fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
     let replace = plane.kubectl(&["replace", "-f", "-"], Some(&role.to_string()));
     replace.done()?;
     for (object, resource, rule) in [
-        (json!({ "kind": "Deployment" }), "replicasets", "rolling-update-overlap"),
+        (
+            json!({ "kind": "Deployment" }),
+            "replicasets",
+            "rolling-update-overlap",
+        ),
         (
             json!({ "kind": "StatefulSet", "replicas": 2 }),
             "controllerrevisions",
@@ -286,16 +293,27 @@ fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
     ] {
         let stage = Stage::new(&world, &object)?;
         let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
-        let image = ["set", "image", &target, "main=example.com/app:2", "--dry-run=server"];
+        let image = [
+            "set",
+            "image",
+            &target,
+            "main=example.com/app:2",
+            "--dry-run=server",
+        ];
         wait_until("the guard to say what it lacks", WITHIN, || {
             let output = stage.kubectl(&image);
             let reported = output.status == 0
-                && output.stderr.contains("Warning: Not denied, as it may be a rollback: ")
+                && output
+                    .stderr
+                    .contains("Warning: Not denied, as it may be a rollback: ")
                 && output.stderr.contains(resource)
                 && output.stderr.contains(&format!("Warning: {rule}"));
             reported.then_some(()).ok_or_else(|| format!("{output:#?}"))
         })?;
-        stage.until_refused(&["scale", &target, "--replicas=3"], "autoscaler-exceeds-volume")?;
+        stage.until_refused(
+            &["scale", &target, "--replicas=3"],
+            "autoscaler-exceeds-volume",
+        )?;
     }
     Ok(())
 }

@@ -140,7 +140,10 @@ fn bound(cluster: &Snapshot) -> BTreeSet<(&str, &str)> {
 /// The claims that a pod mentions, by namespace and name.
 fn claims_of(pod: &Pod) -> impl Iterator<Item = (&str, &str)> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let volumes = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.volumes.iter().flatten());
     volumes.filter_map(move |volume| {
         let claim = volume.persistent_volume_claim.as_ref()?;
         Some((namespace, claim.claim_name.as_str()))
