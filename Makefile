@@ -44,7 +44,7 @@ test: lint control-plane ## Lints, documentation and all tests, on a real contro
 # tests/. Some wait for Kubernetes most of the time and others compute, so several run at
 # once; those that take longest begin. What one of them says stays together. The last is
 # the documentation itself: cargo lets no other begin while it is written.
-LONG_SUITES := scenarios faults manifests diagnose e2e explorer
+LONG_SUITES := scenarios applying faults manifests diagnose e2e explorer
 SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
 	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
 SUITES_AT_ONCE ?= 4
@@ -90,6 +90,7 @@ msrv: ## Compile with the oldest Rust that Cargo.toml promises, if it can be ins
 .PHONY: control-plane
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
+	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
 
 .PHONY: scenarios
 scenarios: control-plane ## Play the scenarios of docs/ground-truth.md on a real control plane
