@@ -48,7 +48,7 @@ lint-and-compile: lint
 # tests/. Some wait for Kubernetes most of the time and others compute, so several run at
 # once; those that take longest begin. What one of them says stays together. The last is
 # the documentation itself: cargo lets no other begin while it is written.
-LONG_SUITES := scenarios oldest faults manifests diagnose e2e explorer
+LONG_SUITES := scenarios oldest applying faults manifests diagnose e2e explorer
 SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
 	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
 SUITES_AT_ONCE ?= 4
@@ -103,6 +103,7 @@ MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
 	@tests/control-plane/build $(lastword $(MINORS)) >/dev/null || [ $$? -eq 3 ]
+	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
 
 .PHONY: scenarios
 scenarios: control-plane ## Play the scenarios of docs/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)

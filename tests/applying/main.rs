@@ -19,7 +19,6 @@ mod remedies;
 mod ways;
 mod world;
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -55,14 +54,14 @@ fn play<C: Sync, R: Send>(
     });
     let mut played = played.into_inner().unwrap();
     played.sort_by_key(|(at, _)| *at);
-    let mut failed = String::new();
+    let mut failed = Vec::new();
     let mut results = Vec::new();
     for (at, result) in played {
         match result {
             Ok(result) => results.push(result),
-            Err(error) => drop(writeln!(failed, "Cell {at}: {error}")),
+            Err(error) => failed.push(format!("Cell {at}: {error}")),
         }
     }
-    assert!(failed.is_empty(), "{failed}");
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
     results
 }

@@ -22,6 +22,7 @@ mod installed;
 mod managed_certificates;
 mod monitoring;
 mod release;
+mod removed;
 mod rendered;
 mod replicas;
 mod requests;

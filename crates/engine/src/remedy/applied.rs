@@ -75,10 +75,11 @@ pub(crate) const RECREATE_ONCE: &str =
 
 /// The command with that patch.
 #[must_use]
-pub(crate) fn recreate_once(object: &ObjectRef, patch: &str) -> String {
+pub fn recreate_once(object: &ObjectRef, patch: &str) -> String {
+    let namespace = object.namespace.iter().map(|it| format!("-n {it} "));
     format!(
-        "`kubectl -n {} patch deploy {} --type=merge -p '{patch}'`",
-        object.namespace.as_deref().unwrap_or_default(),
+        "`kubectl {}patch deploy {} --type=merge -p '{patch}'`",
+        namespace.collect::<String>(),
         object.name,
     )
 }
