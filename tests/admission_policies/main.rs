@@ -48,13 +48,23 @@ struct World {
 
 fn world() -> Option<&'static World> {
     static WORLD: OnceLock<Option<World>> = OnceLock::new();
-    WORLD
-        .get_or_init(|| harness::require_control_plane(Needs::ApiServer).map(World::new))
-        .as_ref()
+    WORLD.get_or_init(|| World::of("policies")).as_ref()
+}
+
+/// The same for tests that store workloads, which share claims with those of other tests.
+fn world_of_workloads() -> Option<&'static World> {
+    static WORLD: OnceLock<Option<World>> = OnceLock::new();
+    WORLD.get_or_init(|| World::of("workloads")).as_ref()
 }
 
 impl World {
-    fn new(plane: &'static ControlPlane) -> Self {
+    /// A namespace whose name begins so, on the control plane that all tests share.
+    fn of(name: &str) -> Option<Self> {
+        let plane = harness::require_control_plane(Needs::ApiServer)?;
+        Some(Self::new(plane, name))
+    }
+
+    fn new(plane: &'static ControlPlane, name: &str) -> Self {
         let component = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/components");
         for file in [
             "admission-policies/crd.yaml",
@@ -66,7 +76,7 @@ impl World {
             let text = text.replace("failurePolicy: Ignore", "failurePolicy: Fail");
             plane.kubectl(&["apply", "-f", "-"], Some(&text)).success();
         }
-        let namespace = plane.namespace("policies");
+        let namespace = plane.namespace(name);
         plane.apply(&namespace, &cluster());
         let options = GuardOptions {
             // A busy API server may not confirm a denial in time.
@@ -75,7 +85,7 @@ impl World {
                 .into(),
             ..GuardOptions::default()
         };
-        let guard = plane.guard("policies", &options);
+        let guard = plane.guard(name, &options);
         let world = Self {
             plane,
             guard,
@@ -309,7 +319,9 @@ fn a_policy_refuses_nothing_that_the_webhook_allows() {
 /// The same for updates: what was stored before, and the object that is to take its place.
 #[test]
 fn a_policy_refuses_no_update_that_the_webhook_allows() {
-    let Some(world) = world() else { return };
+    let Some(world) = world_of_workloads() else {
+        return;
+    };
     let mut lot = Lot::new(23);
     let (mut refused, mut by_webhook, mut wrong) = (0, 0, Vec::new());
     for number in 0..250 {
@@ -357,7 +369,9 @@ fn a_policy_refuses_no_update_that_the_webhook_allows() {
 /// A way back to a revision whose pods run is left to the webhook, which knows revisions.
 #[test]
 fn a_changed_template_is_refused_where_it_is_no_way_back() {
-    let Some(world) = world() else { return };
+    let Some(world) = world_of_workloads() else {
+        return;
+    };
     let namespace = world.namespace.as_str();
     let mut object = objects::deployment(&json!({}), &["data"]);
     object["metadata"]["name"] = json!("rolled");
@@ -549,7 +563,9 @@ fn the_api_server_drops_a_leftover_by_itself() {
 /// change of the pod template, which may be the way back.
 #[test]
 fn updates_are_judged_by_what_they_change() {
-    let Some(world) = world() else { return };
+    let Some(world) = world_of_workloads() else {
+        return;
+    };
     let namespace = world.namespace.as_str();
     let mut object = objects::deployment(&json!({"strategy": {"type": "Recreate"}}), &["data"]);
     object["metadata"]["name"] = json!("updated");
@@ -587,7 +603,9 @@ fn updates_are_judged_by_what_they_change() {
 
 #[test]
 fn scales_and_autoscalers_keep_to_the_limit() {
-    let Some(world) = world() else { return };
+    let Some(world) = world_of_workloads() else {
+        return;
+    };
     let namespace = world.namespace.as_str();
     let mut object = objects::deployment(&json!({"strategy": {"type": "Recreate"}}), &["logs"]);
     object["metadata"]["name"] = json!("scaled");
