@@ -48,7 +48,7 @@ lint-and-compile: lint
 # tests/. Some wait for Kubernetes most of the time and others compute, so several run at
 # once; those that take longest begin. What one of them says stays together. The last is
 # the documentation itself: cargo lets no other begin while it is written.
-LONG_SUITES := scenarios oldest applying faults manifests diagnose e2e explorer
+LONG_SUITES := scenarios applying faults manifests diagnose e2e explorer
 SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
 	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
 SUITES_AT_ONCE ?= 4
@@ -56,18 +56,13 @@ SUITES_AT_ONCE ?= 4
 .PHONY: suites $(SUITES:%=suite-%)
 suites: $(SUITES:%=suite-%)
 
-# A third of the scenarios once more, on the oldest Kubernetes that is tested.
-suite-oldest: command = test --no-fail-fast --test scenarios
-suite-oldest: filter = -- --skip "world " --skip fifty
-suite-oldest: export MINOR = $(lastword $(MINORS))
-suite-oldest: export PLAY = third
 suite-unit: command = test --workspace --no-fail-fast --lib --bins
 suite-doc: command = test --workspace --no-fail-fast --doc
 suite-rustdoc: command = doc --workspace --no-deps
 suite-rustdoc: export RUSTDOCFLAGS = -D warnings
 suite-%: command = test --no-fail-fast --test $*
 $(SUITES:%=suite-%): suite-%:
-	@mkdir -p $(TEST_LOGS); $(CARGO) $(command) --locked $(filter) >$(TEST_LOGS)/$* 2>&1; \
+	@mkdir -p $(TEST_LOGS); $(CARGO) $(command) --locked >$(TEST_LOGS)/$* 2>&1; \
 		status=$$?; cat $(TEST_LOGS)/$*; exit $$status
 
 .PHONY: lint
@@ -102,12 +97,15 @@ MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
 .PHONY: control-plane
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
-	@tests/control-plane/build $(lastword $(MINORS)) >/dev/null || [ $$? -eq 3 ]
 	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
 
 .PHONY: scenarios
 scenarios: control-plane ## Play the scenarios of docs/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)
 	$(CARGO) test --locked --test scenarios
+
+.PHONY: oldest
+oldest: ## Play a third of them on the oldest Kubernetes, with and without kubelets (SEED=)
+	MINOR=$(lastword $(MINORS)) PLAY=third $(CARGO) test --locked --test scenarios -- --skip "world " --skip fifty
 
 .PHONY: minors
 minors: ## Play all scenarios on all minors of Kubernetes, with and without kubelets (hours)
