@@ -9,6 +9,9 @@ use tempfile::TempDir;
 use super::rendering::{check, found, report, tools};
 use super::{CLAIM, CLASS, err, out, repository};
 
+/// The name of a file and its text.
+type File<'f> = (&'f str, &'f str);
+
 /// A chart whose strategy and access mode hang on its values.
 const CHART: [(&str, &str); 3] = [
     (
@@ -179,7 +182,7 @@ fn an_application_is_rendered_with_all_its_values() {
         ),
         ("base/web.yaml", &*base),
     ];
-    let table: [(&str, String, &[(&str, &str)], Vec<String>); 12] = [
+    let table: [(&str, String, &[File<'_>], Vec<String>); 12] = [
         ("the chart's own values", application(chart), &[], vec![]),
         ("a text of values", application(&format!("{chart}    helm:\n      values: |\n        {ROLLING}\n")), &[], vec![found()]),
         ("an object of values", application(&format!("{chart}    helm:\n      valuesObject: {{{ROLLING}}}\n")), &[], vec![found()]),
@@ -295,7 +298,7 @@ fn the_other_formats_are_rendered_too() {
     let parent = "{{- range .Values.apps }}\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: '{{ . }}'}\nspec:\n  destination: {namespace: prod}\n  source:\n    repoURL: https://example.com/org/gitops\n    path: charts/web\n    helm: {valuesObject: {strategy: {type: RollingUpdate}}}\n---\n{{- end }}\n";
     let overlay = release("").replace("  namespace: prod\n", "");
     let patch = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop}\nspec: {values: {strategy: {type: RollingUpdate}}}\n";
-    let table: [(&str, Vec<(&str, &str)>, Vec<&str>); 4] = [
+    let table: [(&str, Vec<File<'_>>, Vec<&str>); 4] = [
         (
             "fleet",
             vec![("envs/a/fleet.yaml", &fleet)],

@@ -13,7 +13,7 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     if at(document, &["spec", "chartContent"]).is_some() {
         return Err("it holds its chart packed, in spec.chartContent".into());
     }
-    let chart = text(document, &["spec", "chart"]).ok_or_else(|| "it names no chart")?;
+    let chart = text(document, &["spec", "chart"]).ok_or("it names no chart")?;
     let version = text(document, &["spec", "version"]);
     let chart = match text(document, &["spec", "repo"]) {
         Some(repo) => repository(repo, chart, version),
