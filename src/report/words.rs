@@ -89,19 +89,21 @@ fn not(number: usize, what: &str, done: &str) -> String {
 
 /// What was not looked into and why, a sentence for each reason.
 pub(super) fn unopened(report: &Report) -> Vec<String> {
-    let mut reasons: Vec<((Option<Missing>, &str), Vec<&Unopened>)> = Vec::new();
+    let same = |a: &Unopened, b: &Unopened| {
+        a.missing == b.missing && (a.missing.is_some() || a.reason == b.reason)
+    };
+    let mut reasons: Vec<Vec<&Unopened>> = Vec::new();
     for unopened in &report.unopened {
-        let reason = match unopened.missing {
-            Some(missing) => (Some(missing), ""),
-            None => (None, unopened.reason.as_str()),
-        };
-        match reasons.iter_mut().find(|(it, _)| *it == reason) {
-            Some((_, all)) => all.push(unopened),
-            None => reasons.push((reason, vec![unopened])),
+        match reasons.iter_mut().find(|all| same(all[0], unopened)) {
+            Some(all) => all.push(unopened),
+            None => reasons.push(vec![unopened]),
         }
     }
-    reasons.sort_by_key(|((missing, _), _)| *missing);
-    let sentences = reasons.into_iter().map(|((missing, reason), all)| {
+    reasons.sort_by_key(|all| all[0].missing);
+    let sentences = reasons.into_iter().map(|all| {
+        let Unopened {
+            missing, reason, ..
+        } = all[0];
         let way_out = match missing {
             None => "",
             Some(Missing::Charts) => "; `--fetch` gets what is missing",
