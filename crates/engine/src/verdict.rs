@@ -27,6 +27,7 @@ use jiff::Timestamp;
 use json_patch::Patch;
 use serde_json::Value;
 
+pub use complexity_limit::size;
 pub use denial::DENIAL_LENGTH;
 pub use finding::shortened;
 pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};

@@ -22,6 +22,7 @@ pub(super) fn kinds() -> Vec<&'static str> {
     let others = [
         ObjectKind::Claim,
         ObjectKind::Autoscaler,
+        ObjectKind::ScaledObject,
         ObjectKind::Scale,
         ObjectKind::Node,
         ObjectKind::VolumeAttachment,

@@ -47,7 +47,6 @@ pub(crate) fn others_of<'a>(
         .filter(|other| {
             other.has_pods()
                 && !same(other, workload)
-                && !other.owner_is_judged()
                 && !adopts(workload, other)
                 && !adopts(other, workload)
                 && match view.workload_turn(other) {
@@ -64,14 +63,17 @@ pub(crate) fn others_of<'a>(
 fn adopts(owner: &Workload, orphan: &Workload) -> bool {
     let takes = match owner.kind {
         // Pods are chosen by the hash of their template as well.
-        WorkloadKind::Deployment => WorkloadKind::ReplicaSet,
+        WorkloadKind::Deployment | WorkloadKind::Rollout => WorkloadKind::ReplicaSet,
+        WorkloadKind::DeploymentConfig => WorkloadKind::ReplicationController,
         WorkloadKind::ReplicaSet
         | WorkloadKind::ReplicationController
-        | WorkloadKind::DaemonSet => WorkloadKind::Pod,
+        | WorkloadKind::DaemonSet
+        | WorkloadKind::CloneSet => WorkloadKind::Pod,
         // Those of a StatefulSet are chosen by their names, those of a Job by its uid.
         WorkloadKind::StatefulSet
         | WorkloadKind::Job
         | WorkloadKind::CronJob
+        | WorkloadKind::ScaledJob
         | WorkloadKind::Pod => return false,
     };
     let labels = &owner.template.labels;
@@ -104,11 +106,14 @@ pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> 
         return apart;
     }
     let mut later = all.clone();
+    // The others are compared only with those that have affinity: of many workloads on one
+    // claim, most have none.
     later.retain(|other| {
-        let rest: Vec<_> = all.iter().copied().filter(|it| !same(it, other)).collect();
-        view.workload_turn(other) == Turn::Later
+        let rest = || -> Vec<_> { all.iter().copied().filter(|it| !same(it, other)).collect() };
+        !other.template.affinity.is_empty()
+            && view.workload_turn(other) == Turn::Later
             && !comes_and_goes(other)
-            && holds_together(other, &rest, situation.facts)
+            && holds_together(other, &rest(), situation.facts)
     });
     apart.extend(apart_of(situation, later, volume));
     apart

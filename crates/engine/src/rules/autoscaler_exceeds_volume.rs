@@ -2,7 +2,8 @@
 //!
 //! # Fires on
 //!
-//! A HorizontalPodAutoscaler whose `maxReplicas`, or a request to scale whose
+//! A HorizontalPodAutoscaler whose `maxReplicas`, a KEDA ScaledObject whose
+//! `maxReplicaCount` (100 where it does not say), or a request to scale whose
 //! `replicas`, is higher than the workload's own number and would bring about
 //! `replicas-share-volume` or the `stuck` of `single-pod-volume` or of
 //! `co-location-impossible`. It is reported on the autoscaler or the request; a
@@ -34,13 +35,15 @@
 //! # Silent on
 //!
 //! Scaling down, workloads that are not there, workloads that have the same
-//! hazard without the autoscaler or have no replicas, which an autoscaler leaves
-//! alone, and autoscalers that never scale up (`selectPolicy: Disabled`).
+//! hazard without the autoscaler or have no replicas, which a
+//! HorizontalPodAutoscaler leaves alone, autoscalers that never scale up
+//! (`selectPolicy: Disabled`), and a ScaledObject that is paused.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Contradiction, Together, contradiction};
+use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::Workload;
 
 pub(super) const RULE: Rule = Rule {
@@ -56,15 +59,12 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
         Some(autoscaler) => find(
             analysis,
             scaling.before,
-            "spec.maxReplicas",
+            &format!("spec.{}", autoscaler.kind.fields()[1]),
             &format!(
                 "it may scale {} {} to {pods} pods",
                 workload.kind, workload.metadata.name
             ),
-            match autoscaler.fewest() {
-                ..=1 => "Set spec.maxReplicas to 1",
-                _ => "Set spec.minReplicas and spec.maxReplicas to 1",
-            },
+            &set_to_one(autoscaler, "spec.", ""),
         ),
         None => find(
             analysis,
@@ -100,14 +100,27 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         workload.replicas,
         messages::pods_field(workload.kind),
         &format!(
-            "HorizontalPodAutoscaler {} may scale it to {} pods",
-            autoscaler.metadata.name, scaled.replicas
+            "{} {} may scale it to {} pods",
+            autoscaler.kind.name(),
+            autoscaler.metadata.name,
+            scaled.replicas
         ),
-        match autoscaler.fewest() {
-            ..=1 => "Set maxReplicas of the HorizontalPodAutoscaler to 1",
-            _ => "Set minReplicas and maxReplicas of the HorizontalPodAutoscaler to 1",
-        },
+        &set_to_one(
+            autoscaler,
+            "",
+            &format!(" of the {}", autoscaler.kind.name()),
+        ),
     ));
+}
+
+/// How the autoscaler is kept at one replica, as the beginning of a sentence. The fields have
+/// `before` before them and `after` behind them.
+fn set_to_one(autoscaler: &Autoscaler, before: &str, after: &str) -> String {
+    let [fewest, most] = autoscaler.kind.fields();
+    match autoscaler.fewest() {
+        ..=1 => format!("Set {before}{most}{after} to 1"),
+        _ => format!("Set {before}{fewest} and {before}{most}{after} to 1"),
+    }
 }
 
 /// The hazard of the replicas in `analysis` that `before` did not have. `who` says what sets them,

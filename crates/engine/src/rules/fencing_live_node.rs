@@ -40,9 +40,9 @@
 //! state, at the cloud provider or its management controller. A minute after its last
 //! sign of life the same request passes.
 //!
-//! To take a node that is alive out of service, drain it (`kubectl drain`): its volumes
-//! are unmounted, then detached, and then the Node can be deleted. To get a volume off
-//! it, delete the pod that uses it.
+//! To take a node that is alive out of service, drain it (`kubectl drain NODE
+//! --ignore-daemonsets --delete-emptydir-data`): its volumes are unmounted, then detached,
+//! and then the Node can be deleted. To get a volume off it, delete the pod that uses it.
 //!
 //! If you know better, say so on the object that you change, the Node or the
 //! VolumeAttachment:
@@ -122,7 +122,7 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         advice: format!(
             "First make sure that the machine is off, by its power state at the cloud provider or \
              its management controller; what Kubernetes knows of it is its last sign of life \
-             (kubectl get lease -n kube-node-lease {node} -o yaml), and once that is too old this \
+             (`kubectl get lease -n kube-node-lease {node} -o yaml`), and once that is too old this \
              passes. {instead}"
         ),
         brief: match is_known {
@@ -167,8 +167,8 @@ fn instead(review: &FencingReview<'_>) -> String {
     let node = review.node_name;
     match review.fencing {
         Fencing::Taint(_) | Fencing::DeleteNode(_) => format!(
-            "To take a machine that is on out of service, drain it: kubectl drain {node} \
-             --ignore-daemonsets --delete-emptydir-data; a node without attached volumes can be \
+            "To take a machine that is on out of service, drain it: `kubectl drain {node} \
+             --ignore-daemonsets --delete-emptydir-data`; a node without attached volumes can be \
              deleted."
         ),
         Fencing::DeleteAttachment(_) => "To get the volume off a machine that is on, delete the \

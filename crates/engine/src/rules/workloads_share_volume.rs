@@ -182,7 +182,7 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         Some((twin, named, *apart.first()?))
     })?;
     let passing = workload.ends() && other.ends();
-    let (kind, other) = (other.kind, other.metadata.shown_name());
+    let other = other.shown();
     Some(Hazard {
         rule: RULE.code,
         outcome: match passing {
@@ -194,7 +194,7 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         volumes: vec![claim.into()],
         excess: 1,
         what: format!(
-            "claim \"{claim}\" and claim \"{}\" of {kind} {other} are one disk, as the volumes \"{}\" and \"{}\" have one handle, \"{}\" ({}); {}.",
+            "claim \"{claim}\" and claim \"{}\" of {other} are one disk, as the volumes \"{}\" and \"{}\" have one handle, \"{}\" ({}); {}.",
             named.name,
             own.metadata.name,
             twin.metadata.name,
@@ -233,7 +233,7 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     if passing && single_pod {
         return None;
     }
-    let shown = |other: &&Workload| format!("{} {}", other.kind, other.metadata.shown_name());
+    let shown = |other: &&Workload| other.shown();
     let first = shown(apart.first()?);
     let mut others: Vec<String> = apart.iter().map(shown).collect();
     others.sort_unstable();
@@ -283,18 +283,17 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
 /// others lack.
 fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String {
     let (workload, facts) = (analysis.workload, analysis.facts);
-    let name = |it: &Workload| format!("{} {}", it.kind, it.metadata.shown_name());
     if users::holds_together(workload, &users::all_others(analysis, claim), facts) {
-        let names = messages::some(apart.iter().map(|it| name(it)).collect());
+        let names = messages::some(apart.iter().map(|it| it.shown()).collect());
         return format!(
             "Give {names} the pod labels and the required pod affinity that {} has",
-            name(workload)
+            workload.shown()
         );
     }
     match apart {
         [first, rest @ ..] if users::holds_together(first, rest, facts) => format!(
             "Give it the pod labels and the required pod affinity that {} has",
-            name(first)
+            first.shown()
         ),
         _ => PIN.to_owned(),
     }
@@ -330,7 +329,7 @@ fn follow(
     if follower.template.node_name.is_some() {
         return (String::new(), PIN.to_owned());
     }
-    let name = format!("{} {}", follower.kind, follower.metadata.shown_name());
+    let name = follower.shown();
     let (they, leading) = (pods_of(follower), pods_of(leader));
     let marks = users::marks(leader, claim);
     let terms = &follower.template.affinity;
@@ -414,9 +413,9 @@ fn keep_beside(
 
 /// `the pods of Job fill`, or `Pod shell`.
 fn pods_of(workload: &Workload) -> String {
-    let (kind, name) = (workload.kind, workload.metadata.shown_name());
-    match kind {
-        WorkloadKind::Pod => format!("{kind} {name}"),
-        _ => format!("the pods of {kind} {name}"),
+    let name = workload.shown();
+    match (workload.kind, &workload.metadata.controller) {
+        (WorkloadKind::Pod, None) => name,
+        _ => format!("the pods of {name}"),
     }
 }

@@ -13,7 +13,7 @@ use crate::rules::{Certainty, Hazard, Outcome, codes};
 pub(super) const WORK_BUDGET: usize = 400_000;
 
 /// More entries than any real object has. Pod templates in the wild have tens of them.
-pub(super) const HONEST_SIZE: usize = 256;
+pub(super) const HONEST_SIZE: usize = 100;
 
 impl Evaluation<'_> {
     /// The verdict on an object whose judgement exceeded a limit.
@@ -101,8 +101,10 @@ fn hazard(is_cut: bool, size: usize) -> Hazard {
     }
 }
 
-/// How many entries of the object's lists decide what becomes of its pods.
-fn size(object: &Object) -> usize {
+/// The number of entries in the object's lists that affect its pods: its volumes, tolerations and
+/// constraints, and the values in these.
+#[must_use]
+pub fn size(object: &Object) -> usize {
     let Object::Workload(workload) = object else {
         return 0;
     };

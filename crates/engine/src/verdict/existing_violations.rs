@@ -16,13 +16,17 @@ pub(super) fn is_new(hazard: &Hazard, before: &[Hazard]) -> bool {
 /// that hangs. Kinds that do not replace running pods start no rollout.
 pub(super) fn starts_a_rollout(new: &Workload, document: &dyn Document) -> bool {
     match new.kind {
-        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
-            document.changes_template()
-        }
+        WorkloadKind::Deployment
+        | WorkloadKind::StatefulSet
+        | WorkloadKind::DaemonSet
+        | WorkloadKind::Rollout
+        | WorkloadKind::DeploymentConfig
+        | WorkloadKind::CloneSet => document.changes_template(),
         WorkloadKind::ReplicaSet
         | WorkloadKind::Job
         | WorkloadKind::CronJob
         | WorkloadKind::ReplicationController
+        | WorkloadKind::ScaledJob
         | WorkloadKind::Pod => false,
     }
 }

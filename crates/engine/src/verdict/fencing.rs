@@ -104,7 +104,7 @@ impl Evaluation<'_> {
 /// The command that gets past a denial of the rule.
 fn way_past(object: &ObjectRef) -> String {
     format!(
-        "kubectl annotate {} {} {}={} {}=\"powered off by hand\".",
+        "`kubectl annotate {} {} {}={} {}=\"powered off by hand\"`.",
         object.kind.to_lowercase(),
         object.name,
         keys::IGNORE,

@@ -150,6 +150,9 @@ impl<'a> Judged<'a> {
         patched.takes_host_port = whole.takes_host_port;
         patched.extended_resources = whole.extended_resources.clone();
         patched.volumes.clone_from(&whole.volumes);
+        if workload.template_source.is_some() {
+            workload.template = self.workload.template.clone();
+        }
         workload.ready = self.workload.ready;
         Some((document, workload))
     }

@@ -19,14 +19,19 @@ use crate::rules::{Hazard, RECREATE_OR_ZERO_SURGE, judge_workload};
 
 impl Evaluation<'_> {
     pub(super) fn workload(&self, workload: &Workload) -> Verdict {
-        if workload.owner_is_judged() && self.owner_is_real(&workload.metadata) {
+        let view = self.facts.view;
+        if view.owner_is_judged(workload) && self.owner_is_real(&workload.metadata) {
             return Verdict::default();
         }
-        let capped = capped(Cow::Borrowed(workload), self.facts);
+        let Some(whole) = view.with_template(workload) else {
+            return Verdict::default();
+        };
+        let capped = capped(whole, self.facts);
         let previous = match self.review.old {
-            Some(Object::Workload(old)) => Some(old),
+            Some(Object::Workload(old)) => view.with_template(old),
             _ => None,
         };
+        let previous = previous.as_deref();
         let hazards = judge_workload(&Analysis::of(&capped, previous, self.facts));
         if hazards.is_empty() {
             return Verdict::default();
