@@ -27,8 +27,8 @@ mod workloads_share_volume;
 
 pub use documentation::Documentation;
 pub use hazard::Hazard;
-pub use strategies::RECREATE_OR_ZERO_SURGE;
 pub use outcome::Outcome;
+pub use strategies::RECREATE_OR_ZERO_SURGE;
 
 use std::collections::HashMap;
 
@@ -118,7 +118,7 @@ impl Rule {
 macro_rules! rules {
     ($($CODE:ident: $file:ident,)+) => {
         /// Every rule, in the order in which the documentation lists them.
-        pub(crate) const RULES: [Rule; codes::ALL.len()] = [$($file::RULE),+];
+        pub const RULES: [Rule; codes::ALL.len()] = [$($file::RULE),+];
 
         /// The public names of the rules.
         ///
@@ -130,11 +130,11 @@ macro_rules! rules {
             )+
 
             /// Every code, in the order the documentation lists them.
-            pub(crate) const ALL: [&str; [$(stringify!($file)),+].len()] = [$($CODE),+];
+            pub const ALL: [&str; [$(stringify!($file)),+].len()] = [$($CODE),+];
 
             /// The entry of [`ALL`] that equals `code`; `None` where there is no such rule.
             #[must_use]
-            pub(crate) fn find(code: &str) -> Option<&'static str> {
+            pub fn find(code: &str) -> Option<&'static str> {
                 ALL.into_iter().find(|known| *known == code)
             }
         }
@@ -162,7 +162,7 @@ rules! {
 
 /// Everything the rules find in a workload, the gravest first.
 #[must_use]
-pub(crate) fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
+pub fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
     let found = gravest_first(|on, found| {
         if let On::Workload(judge) = on {
             judge(analysis, found);
@@ -173,7 +173,7 @@ pub(crate) fn judge_workload(analysis: &Analysis<'_>) -> Vec<Hazard> {
 
 /// Everything the rules find in a claim, the gravest first.
 #[must_use]
-pub(crate) fn judge_claim(review: &ClaimReview<'_>) -> Vec<Hazard> {
+pub fn judge_claim(review: &ClaimReview<'_>) -> Vec<Hazard> {
     gravest_first(|on, found| {
         if let On::Claim(judge) = on {
             judge(review, found);
@@ -183,7 +183,7 @@ pub(crate) fn judge_claim(review: &ClaimReview<'_>) -> Vec<Hazard> {
 
 /// Everything the rules find in scaling a workload, the gravest first.
 #[must_use]
-pub(crate) fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
+pub fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
     let found = gravest_first(|on, found| {
         if let On::Scaled(judge) = on {
             judge(scaling, found);
@@ -194,7 +194,7 @@ pub(crate) fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
 
 /// Everything the rules find in a request that may take volumes from a node.
 #[must_use]
-pub(crate) fn judge_fencing(review: &FencingReview<'_>) -> Vec<Hazard> {
+pub fn judge_fencing(review: &FencingReview<'_>) -> Vec<Hazard> {
     gravest_first(|on, found| {
         if let On::Fencing(judge) = on {
             judge(review, found);
