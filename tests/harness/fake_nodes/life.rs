@@ -151,6 +151,9 @@ fn claims_of(pod: &Pod) -> impl Iterator<Item = (&str, &str)> {
 }
 
 fn attacher(attachment: &VolumeAttachment, cluster: &Snapshot) -> Option<Action> {
+    if attachment.spec.attacher == super::SIDECAR_DRIVER {
+        return None;
+    }
     let volume = attachment.spec.source.persistent_volume_name.as_ref();
     let object = Object::of(attachment);
     match (

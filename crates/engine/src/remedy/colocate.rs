@@ -3,7 +3,7 @@
 use json_patch::Patch;
 use serde_json::{Value, json};
 
-use super::{Remedy, Subject, edit};
+use super::{Remedy, Subject, edit, recreate};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::contradiction;
 use crate::model::pod::HOSTNAME;
@@ -26,6 +26,9 @@ pub(super) const REMEDY: Remedy = Remedy {
         WorkloadKind::ReplicaSet,
         WorkloadKind::StatefulSet,
         WorkloadKind::Job,
+        WorkloadKind::Rollout,
+        WorkloadKind::DeploymentConfig,
+        WorkloadKind::CloneSet,
     ],
     works,
     patch,
@@ -47,19 +50,25 @@ fn works(analysis: &Analysis<'_>) -> bool {
 
 fn patch(subject: &Subject<'_>) -> Option<Patch> {
     let Subject { workload, raw, .. } = *subject;
+    if workload.template_source.is_some() {
+        return None;
+    }
     let is_made = workload.kind == WorkloadKind::Job
         && raw.pointer("/spec/manualSelector") != Some(&Value::Bool(true));
-    let selector = match is_made {
-        true => job_selector(workload)?,
-        false => raw
-            .pointer("/spec/selector")
-            .filter(|selector| selector.as_object().is_some_and(|it| !it.is_empty()))?
-            .clone(),
+    let written = || {
+        raw.pointer("/spec/selector")
+            .filter(|selector| selector.as_object().is_some_and(|it| !it.is_empty()))
+            .cloned()
+    };
+    let selector = match workload.kind {
+        _ if is_made => job_selector(workload)?,
+        WorkloadKind::DeploymentConfig => json!({"matchLabels": written()?}),
+        _ => written()?,
     };
     let term = json!({"labelSelector": selector, "topologyKey": HOSTNAME});
     let mut patch = edit::append(raw, &PATH, term);
     // A new pod may go to the node of any old one, also of one that waits for the volume.
-    if subject.pods_there > 1 && workload.kind == WorkloadKind::Deployment && !patch.0.is_empty() {
+    if subject.pods_there > 1 && recreate::suits(workload.kind) && !patch.0.is_empty() {
         let recreate = edit::set(raw, &["spec", "strategy"], json!({"type": "Recreate"}));
         patch.0.extend(recreate.0);
     }

@@ -106,35 +106,8 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         true => format!("is alive ({heartbeat})"),
         false => format!("may be alive, and there is no way to tell ({heartbeat})"),
     };
-    let named = named(&volumes);
-    let what = match review.fencing {
-        Fencing::Taint(_) => format!(
-            "it {signs}, and {number} attached to it: {named}. The taint {OUT_OF_SERVICE} says \
-             that the machine is off, so the volumes are detached even while pods on it write to \
-             them, and attached to other nodes. Two nodes that write to one volume damage its data."
-        ),
-        Fencing::DeleteNode(_) => format!(
-            "it {signs}, and {number} attached to it: {named}. Without the Node object its pods \
-             are replaced and its volumes attached to other nodes, while the pods on the machine \
-             go on writing. Two nodes that write to one volume damage its data."
-        ),
-        Fencing::DeleteAttachment(_) => format!(
-            "node \"{node}\" {signs}, and volume {named} is attached to it. Without this object \
-             the volume is detached even while a pod writes to it, and attached to another node. \
-             Two nodes that write to one volume damage its data."
-        ),
-    };
-    let instead = match review.fencing {
-        Fencing::Taint(_) | Fencing::DeleteNode(_) => format!(
-            "To take a machine that is on out of service, drain it: `kubectl drain {node} \
-             --ignore-daemonsets --delete-emptydir-data`; a node without attached volumes can be \
-             deleted."
-        ),
-        Fencing::DeleteAttachment(_) => "To get the volume off a machine that is on, delete the \
-             pod that uses it: once it is unmounted, Kubernetes removes the VolumeAttachment \
-             itself."
-            .to_owned(),
-    };
+    let what = what(review, &volumes, &signs);
+    let instead = instead(review);
     found.push(Hazard {
         rule: RULE.code,
         outcome,
@@ -164,6 +137,45 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         },
         volumes,
     });
+}
+
+/// The fact seen and its consequence.
+fn what(review: &FencingReview<'_>, volumes: &[Text], signs: &str) -> String {
+    let node = review.node_name;
+    let (number, named) = (count(volumes.len()), named(volumes));
+    match review.fencing {
+        Fencing::Taint(_) => format!(
+            "it {signs}, and {number} attached to it: {named}. The taint {OUT_OF_SERVICE} says \
+             that the machine is off, so the volumes are detached even while pods on it write to \
+             them, and attached to other nodes. Two nodes that write to one volume damage its data."
+        ),
+        Fencing::DeleteNode(_) => format!(
+            "it {signs}, and {number} attached to it: {named}. Without the Node object its pods \
+             are replaced and its volumes attached to other nodes, while the pods on the machine \
+             go on writing. Two nodes that write to one volume damage its data."
+        ),
+        Fencing::DeleteAttachment(_) => format!(
+            "node \"{node}\" {signs}, and volume {named} is attached to it. Without this object \
+             the volume is detached even while a pod writes to it, and attached to another node. \
+             Two nodes that write to one volume damage its data."
+        ),
+    }
+}
+
+/// What to do where the machine is on.
+fn instead(review: &FencingReview<'_>) -> String {
+    let node = review.node_name;
+    match review.fencing {
+        Fencing::Taint(_) | Fencing::DeleteNode(_) => format!(
+            "To take a machine that is on out of service, drain it: `kubectl drain {node} \
+             --ignore-daemonsets --delete-emptydir-data`; a node without attached volumes can be \
+             deleted."
+        ),
+        Fencing::DeleteAttachment(_) => "To get the volume off a machine that is on, delete the \
+             pod that uses it: once it is unmounted, Kubernetes removes the VolumeAttachment \
+             itself."
+            .to_owned(),
+    }
 }
 
 /// The volumes attached to a node, as far as their names are of use to people.
