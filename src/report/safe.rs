@@ -251,6 +251,7 @@ impl Report {
             clean(&mut unread.message);
         }
         for unopened in &mut report.unopened {
+            clean(&mut unopened.what);
             clean(&mut unopened.path);
             clean(&mut unopened.reason);
         }

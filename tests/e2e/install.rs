@@ -7,7 +7,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::harness::ControlPlane;
-use crate::world::{AWAY, UNGUARDED};
+
+/// Someone whose requests the API server does not show to the guard: what they make
+/// is as if it had been there before the guard.
+pub(crate) const UNGUARDED: &str = "before-the-guard";
+
+/// Someone whose requests the API server does not show to the guard either, but to its own
+/// policies: what they do is done while the guard is away.
+pub(crate) const AWAY: &str = "while-the-guard-is-away";
 
 /// The account of `manifests/base/rbac.yaml`, and the groups Kubernetes puts it in.
 const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";

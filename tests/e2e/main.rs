@@ -23,6 +23,8 @@ mod harness;
 mod install;
 mod objects;
 mod play;
+#[path = "../printed/mod.rs"]
+mod printed;
 mod said;
 mod stored;
 mod ways_out;

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use crate::case::{Case, Command, Step};
 use crate::harness::shorthand::merge;
 use crate::harness::{Output, wait_until};
+use crate::install::UNGUARDED;
 use crate::objects::{Object, fill};
 use crate::said::Said;
 use crate::stored;
-use crate::world::{UNGUARDED, World};
+use crate::world::World;
 
 /// How long the guard may take to hear of what was stored before a step.
 const WITHIN: Duration = Duration::from_secs(120);

@@ -10,17 +10,9 @@ use serde_json::{Value, json};
 
 use crate::harness::webhooks::Registration;
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
-use crate::install;
+use crate::install::{self, AWAY, UNGUARDED};
 use crate::objects::{DISK, SHARE};
 use crate::stored;
-
-/// Someone whose requests the API server does not show to the guard: what they make
-/// is as if it had been there before the guard.
-pub(crate) const UNGUARDED: &str = "before-the-guard";
-
-/// Someone whose requests the API server does not show to the guard either, but to its own
-/// policies: what they do is done while the guard is away.
-pub(crate) const AWAY: &str = "while-the-guard-is-away";
 
 /// The policies, by the beginning of a namespace's name. Where nothing is said, as
 /// for `deny`, the built-in one holds.
@@ -118,7 +110,7 @@ pub(crate) fn nothing_panicked() {
 }
 
 impl World {
-    fn new(plane: &'static ControlPlane) -> Self {
+    pub(crate) fn new(plane: &'static ControlPlane) -> Self {
         Self::of(plane, &[])
     }
 

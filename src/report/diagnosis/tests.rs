@@ -4,6 +4,7 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::report::printed;
 use crate::report::safe::hostile;
 use doctor::diagnosis::{CAUSES, DiagnosisInput, cases, explain, explanations};
 use engine::analysis::{self, NodeAssumption};
@@ -89,6 +90,12 @@ impl World {
         let diagnosis = self.diagnose();
         let found: Vec<&str> = diagnosis.cases.iter().map(|case| case.cause).collect();
         assert_eq!(found, causes);
+        let steps = diagnosis.cases.iter().flat_map(|case| &case.steps);
+        for step in steps {
+            let in_text = printed::between_backticks(&step.text);
+            let all = step.command.iter().chain(&in_text);
+            printed::assert_listed(all.map(String::as_str), "diagnose");
+        }
         diagnosis
     }
 
@@ -341,6 +348,9 @@ fn says_what_is_explained(words: &str) {
     assert_eq!(titles, searched);
     for ((title, section), known) in sections.iter().zip(explanations()) {
         let section = one_line(section);
+        let in_text = printed::between_backticks(known.fix);
+        let commands = known.look.iter().chain(&in_text);
+        printed::assert_listed(commands.map(String::as_str), "diagnose --explain");
         for sentence in [known.meaning, known.fix] {
             assert!(section.contains(&one_line(sentence)), "{title}: {sentence}");
         }

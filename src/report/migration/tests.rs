@@ -4,6 +4,7 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::report::printed;
 use crate::report::safe::hostile;
 use doctor::diagnosis::{self};
 use doctor::migration::{CopyBy, DEFAULT_IMAGE, MigrationBlocked, MigrationInput, Wanted, plan};
@@ -185,7 +186,10 @@ fn words(text: &str) -> String {
 fn text(plan: &MigrationPlan, objects: Objects<'_>) -> String {
     let mut out = Vec::new();
     write(plan, objects, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    let text = String::from_utf8(out).unwrap();
+    let commands = printed::commands(&text);
+    printed::assert_listed(commands.iter().map(String::as_str), "migrate");
+    text
 }
 
 const WANTED: Wanted<'static> = Wanted {
