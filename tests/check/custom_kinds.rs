@@ -82,7 +82,11 @@ spec:
   strategy: {blueGreen: {activeService: web}}
 ";
     assert_eq!(
-        told(&[("claim.yaml", CLAIM), ("web.yaml", &deployment), ("rollout.yaml", rollout)]),
+        told(&[
+            ("claim.yaml", CLAIM),
+            ("web.yaml", &deployment),
+            ("rollout.yaml", rollout)
+        ]),
         ["rolling-update-overlap Rollout web 6"]
     );
 }
@@ -99,7 +103,11 @@ spec:
   triggers: []
 ";
     assert_eq!(
-        told(&[("claim.yaml", CLAIM), ("web.yaml", &deployment), ("scaled.yaml", scaled)]),
+        told(&[
+            ("claim.yaml", CLAIM),
+            ("web.yaml", &deployment),
+            ("scaled.yaml", scaled)
+        ]),
         ["autoscaler-exceeds-volume ScaledObject web 4"]
     );
 }

@@ -12,15 +12,34 @@ use crate::stage::{self, Stage, deployment, merged, workload};
 const KINDS: [(&str, &str, &str, &str); 5] = [
     ("argoproj.io", "v1alpha1", "Application", "applications"),
     ("argoproj.io", "v1alpha1", "Rollout", "rollouts"),
-    ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations"),
-    ("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases"),
+    (
+        "kustomize.toolkit.fluxcd.io",
+        "v1",
+        "Kustomization",
+        "kustomizations",
+    ),
+    (
+        "helm.toolkit.fluxcd.io",
+        "v2",
+        "HelmRelease",
+        "helmreleases",
+    ),
     ("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects"),
 ];
 
 /// A kind of somebody else; the API server need not know more of it.
-pub(crate) fn define(stage: &Stage, kind: &str, plural: &str, group: &str, version: &str, scope: &str) {
-    let scale = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
-    stage.apply(&json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+pub(crate) fn define(
+    stage: &Stage,
+    kind: &str,
+    plural: &str,
+    group: &str,
+    version: &str,
+    scope: &str,
+) {
+    let scale =
+        json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+    stage.apply(
+        &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{group}"), "annotations":
             {"api-approved.kubernetes.io": "unapproved, for a test"}},
         "spec": {"group": group, "scope": scope,
@@ -28,9 +47,15 @@ pub(crate) fn define(stage: &Stage, kind: &str, plural: &str, group: &str, versi
             "versions": [{"name": version, "served": true, "storage": true,
                 "subresources": {"status": {}, "scale": scale},
                 "schema": {"openAPIV3Schema": {"type": "object",
-                    "x-kubernetes-preserve-unknown-fields": true}}}]}}));
+                    "x-kubernetes-preserve-unknown-fields": true}}}]}}),
+    );
     let name = format!("crd/{plural}.{group}");
-    stage.kubectl(&["wait", "--for=condition=Established", &name, "--timeout=60s"]);
+    stage.kubectl(&[
+        "wait",
+        "--for=condition=Established",
+        &name,
+        "--timeout=60s",
+    ]);
 }
 
 /// An object of such a kind, called `web`.
@@ -52,7 +77,10 @@ pub(crate) fn by_argo_cd_or_flux(stage: &Stage) {
         json!({"metadata": {"labels": {
             format!("{group}/name"): "web", format!("{group}/namespace"): stage.namespace}}})
     };
-    let tracked = format!("{}_web:apps/Deployment:{}/web", stage.namespace, stage.namespace);
+    let tracked = format!(
+        "{}_web:apps/Deployment:{}/web",
+        stage.namespace, stage.namespace
+    );
     for (kind, mark) in [
         (
             "Application",
@@ -109,7 +137,10 @@ pub(crate) fn by_keda(stage: &Stage) {
     let case = stage.until("autoscaler");
     stage.run(&stage::ways_out(&case)[0]);
     let most = "jsonpath={.spec.minReplicaCount}-{.spec.maxReplicaCount}";
-    assert_eq!(stage.kubectl(&["get", "scaledobject/web", "-o", most]), "1-1");
+    assert_eq!(
+        stage.kubectl(&["get", "scaledobject/web", "-o", most]),
+        "1-1"
+    );
     stage.end("the ScaledObject says so");
     let one = r#"{"spec":{"minReplicas":1,"maxReplicas":1}}"#;
     stage.kubectl(&["patch", "hpa/web", "--type=merge", "-p", one]);
@@ -122,13 +153,19 @@ pub(crate) fn by_keda(stage: &Stage) {
     let stop = stage::ways_out(&case).pop().unwrap();
     stage.run(&stop);
     let paused = r"jsonpath={.metadata.annotations.autoscaling\.keda\.sh/paused-replicas}";
-    assert_eq!(stage.kubectl(&["get", "scaledobject/web", "-o", paused]), "0");
+    assert_eq!(
+        stage.kubectl(&["get", "scaledobject/web", "-o", paused]),
+        "0"
+    );
     stage.end("the ScaledObject says so");
     stage.kubectl(&["scale", "deployment/web", "--replicas=0"]);
     stage.until_nothing_waits();
     let resume = stage::in_texts(&case, "paused-replicas-");
     stage.run(&resume);
-    assert_eq!(stage.kubectl(&["get", "scaledobject/web", "-o", paused]), "");
+    assert_eq!(
+        stage.kubectl(&["get", "scaledobject/web", "-o", paused]),
+        ""
+    );
     stage.end("the ScaledObject says so");
     stage.uncordon();
 }
@@ -137,7 +174,12 @@ pub(crate) fn by_keda(stage: &Stage) {
 pub(crate) fn by_argo_rollouts(stage: &Stage) {
     let owner = make(stage, "Rollout");
     let set = |name: &str| {
-        let mut set = workload("apps/v1", "ReplicaSet", name, &json!({"spec": {"replicas": 1}}));
+        let mut set = workload(
+            "apps/v1",
+            "ReplicaSet",
+            name,
+            &json!({"spec": {"replicas": 1}}),
+        );
         set["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("app:{name}"));
         merged(set, &owner)
     };
@@ -154,7 +196,10 @@ pub(crate) fn by_argo_rollouts(stage: &Stage) {
     stage.until_nothing_waits();
     stage.uncordon();
 
-    let two = merged(set("web-old"), &merged(json!({"spec": {"replicas": 2}}), &apart_from("web-old")));
+    let two = merged(
+        set("web-old"),
+        &merged(json!({"spec": {"replicas": 2}}), &apart_from("web-old")),
+    );
     stage.apply(&two);
     stage.kubectl(&["delete", "pod", "-l", "app=web-old", "--wait=false"]);
     let case = stage.until("too-many-replicas");
@@ -167,6 +212,8 @@ pub(crate) fn by_argo_rollouts(stage: &Stage) {
 }
 
 fn apart_from(app: &str) -> Value {
-    let text = apart().to_string().replace("\"web\"", &format!("\"{app}\""));
+    let text = apart()
+        .to_string()
+        .replace("\"web\"", &format!("\"{app}\""));
     serde_json::from_str(&text).unwrap()
 }

@@ -36,14 +36,20 @@ pub(crate) fn printed(name: &str, is_meant: impl Fn(&str) -> bool) -> String {
 }
 
 pub(crate) fn every_command_is_listed() {
-    let commands: Vec<String> = PAGES.iter().flat_map(|name| commands(&page(name))).collect();
+    let commands: Vec<String> = PAGES
+        .iter()
+        .flat_map(|name| commands(&page(name)))
+        .collect();
     assert_listed(commands.iter().map(String::as_str), "docs/");
 }
 
 /// The titles of the lines that the runbook explains.
 pub(crate) fn explained_lines() -> Vec<String> {
     let runbook = page("runbook");
-    let words = runbook.split_once("## By the words of the error\n").unwrap().1;
+    let words = runbook
+        .split_once("## By the words of the error\n")
+        .unwrap()
+        .1;
     let words = words.split_once("\n## ").unwrap().0;
     let titles = words.lines().filter_map(|line| line.strip_prefix("### "));
     titles.map(str::to_owned).collect()
@@ -51,9 +57,8 @@ pub(crate) fn explained_lines() -> Vec<String> {
 
 /// The ways past a denial that the policy's page names.
 pub(crate) fn with_the_guard(stage: &Stage) {
-    let in_its_namespace = |command: String| {
-        command.replace("-n shop", &format!("-n {}", stage.namespace))
-    };
+    let in_its_namespace =
+        |command: String| command.replace("-n shop", &format!("-n {}", stage.namespace));
     denials::at_fault(stage);
     let annotate = printed("policy", |it| it.contains("annotate deployment"));
     stage.run(&in_its_namespace(annotate).replace("DAY", "2999-12-31"));
@@ -65,13 +70,18 @@ pub(crate) fn with_the_guard(stage: &Stage) {
     let label = printed("policy", |it| it.contains("label namespace"));
     stage.run(&label.replace(" shop ", &format!(" {} ", stage.namespace)));
     denials::until_warned(stage);
-    let look = printed("runbook", |it| it.starts_with("multi-attach-guard diagnose -n"));
+    let look = printed("runbook", |it| {
+        it.starts_with("multi-attach-guard diagnose -n")
+    });
     stage.look(&in_its_namespace(look));
     let explain = printed("runbook", |it| it.contains("--explain '"));
     let explained = stage.look(&explain.replace("LINE", "Multi-Attach error for volume \"pv-1\""));
     assert!(explained.contains("rollout undo"), "{explained}");
     let migrate = printed("migrate", |it| it.contains("migrate -n shop"));
-    stage.shell(&format!("{} --class by-hand; test $? -lt 3", in_its_namespace(migrate)));
+    stage.shell(&format!(
+        "{} --class by-hand; test $? -lt 3",
+        in_its_namespace(migrate)
+    ));
 }
 
 /// From a look at the cluster to the last object that is removed.
@@ -93,23 +103,40 @@ pub(crate) fn while_installing(stage: &Stage) {
         run("install", beginning, "it is shown");
     }
     for name in ["install", "runbook"] {
-        let shortest = |it: &str| ["multi-attach-guard audit", "multi-attach-guard diagnose"].contains(&it);
+        let shortest =
+            |it: &str| ["multi-attach-guard audit", "multi-attach-guard diagnose"].contains(&it);
         stage.look(&printed(name, shortest));
     }
 
     run("install", "kubectl apply -k", "it is installed");
     let there = installed(stage);
     assert_eq!(there["validatingwebhookconfiguration"], 1, "{there:?}");
-    run("operations", "kubectl -n multi-attach-guard get pods", "it is shown");
-    run("operations", "kubectl get validatingwebhookconfiguration", "it is shown");
-    let smoke = run("install", "kubectl apply --dry-run=server", "the guard answers");
+    run(
+        "operations",
+        "kubectl -n multi-attach-guard get pods",
+        "it is shown",
+    );
+    run(
+        "operations",
+        "kubectl get validatingwebhookconfiguration",
+        "it is shown",
+    );
+    let smoke = run(
+        "install",
+        "kubectl apply --dry-run=server",
+        "the guard answers",
+    );
     for rule in ["leftover-rolling-update", "unresolved-claim"] {
         assert!(smoke.contains(&format!("Warning: {rule}")), "{smoke}");
     }
     let smoke = run("install", "sed ", "the guard answers");
     assert_eq!(smoke.matches("Warning: ").count(), 1, "{smoke}");
 
-    run("always-there", "multi-attach-guard policies |", "the policies are there");
+    run(
+        "always-there",
+        "multi-attach-guard policies |",
+        "the policies are there",
+    );
     assert_ne!(installed(stage)["validatingadmissionpolicybinding"], 0);
     run(
         "always-there",
@@ -119,11 +146,23 @@ pub(crate) fn while_installing(stage: &Stage) {
     assert_eq!(installed(stage)["validatingadmissionpolicybinding"], 0);
 
     let off = "the API server asks no more";
-    run("operations", "kubectl delete mutatingwebhookconfiguration", off);
+    run(
+        "operations",
+        "kubectl delete mutatingwebhookconfiguration",
+        off,
+    );
     run("install", "kubectl apply -k", "it is installed");
-    run("install", "kubectl delete mutatingwebhookconfiguration", off);
+    run(
+        "install",
+        "kubectl delete mutatingwebhookconfiguration",
+        off,
+    );
     assert_eq!(installed(stage)["mutatingwebhookconfiguration"], 0);
-    run("install", "kubectl delete --ignore-not-found", "nothing is left");
+    run(
+        "install",
+        "kubectl delete --ignore-not-found",
+        "nothing is left",
+    );
     let left = installed(stage);
     assert!(left.values().all(|count| *count == 0), "{left:?}");
 }
@@ -139,7 +178,10 @@ fn installed(stage: &Stage) -> BTreeMap<&'static str, usize> {
     ];
     let count = |kind| {
         let named = stage.kubectl(&["get", kind, "-o", "name"]);
-        named.lines().filter(|it| it.contains("multi-attach-guard")).count()
+        named
+            .lines()
+            .filter(|it| it.contains("multi-attach-guard"))
+            .count()
     };
     kinds.map(|kind| (kind, count(kind))).into_iter().collect()
 }

@@ -104,10 +104,16 @@ fn look_where_the_line_says(stage: &Stage) {
     let mut seen = BTreeSet::new();
     for line in lines {
         let line = line.replace('\'', "'\\''");
-        let explained = stage.shell(&format!("multi-attach-guard diagnose --explain '{line}' -o json"));
+        let explained = stage.shell(&format!(
+            "multi-attach-guard diagnose --explain '{line}' -o json"
+        ));
         let explained: Value = serde_json::from_str(&explained).unwrap();
         for command in explained["look"].as_array().unwrap() {
-            let filled = [("NAMESPACE", &*stage.namespace), ("POD", pod), ("CLAIM", "data")];
+            let filled = [
+                ("NAMESPACE", &*stage.namespace),
+                ("POD", pod),
+                ("CLAIM", "data"),
+            ];
             let command = command.as_str().unwrap().to_owned();
             let command = filled.iter().fold(command, |it, (place, name)| {
                 it.replace(&format!(" {place} "), &format!(" {name} "))
@@ -133,8 +139,14 @@ pub(crate) fn without_events(stage: &Stage) {
     let look = documents::printed("runbook", |it| it.contains("describe replicaset"));
     let runs = "jsonpath={.items[?(@.status.readyReplicas==1)].metadata.name}";
     let runs = stage.kubectl(&["get", "replicaset", "-o", runs]);
-    let look = look.replace("shop", &stage.namespace).replace("web-old", &runs);
-    assert!(stage.look(&look).contains("deployment.kubernetes.io/revision: 1"));
+    let look = look
+        .replace("shop", &stage.namespace)
+        .replace("web-old", &runs);
+    assert!(
+        stage
+            .look(&look)
+            .contains("deployment.kubernetes.io/revision: 1")
+    );
     let case = stage.until("rollout-overlap");
     stage.run(&stage::ways_out(&case)[0]);
     stage.until_nothing_waits();

@@ -101,9 +101,7 @@ pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
         "{case:#}"
     );
     // What the words of the error lead to, and then the strategy.
-    let undo = documents::printed("runbook", |it| {
-        it.ends_with("rollout undo deployment/NAME")
-    });
+    let undo = documents::printed("runbook", |it| it.ends_with("rollout undo deployment/NAME"));
     let undo = undo.replace("NAMESPACE", &stage.namespace);
     stage.run(&undo.replace("NAME", "web"));
     stage.until_nothing_waits();

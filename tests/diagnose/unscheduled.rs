@@ -106,7 +106,8 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
         crate::harness::wait_until("the same answer", stage::PATIENCE, || {
             let (status, output) = stage.diagnose(&[name]);
             let same = status == 1 && output.contains("(unbound-claim)");
-            same.then_some(()).ok_or_else(|| format!("{name}: {output}"))
+            same.then_some(())
+                .ok_or_else(|| format!("{name}: {output}"))
         })
         .unwrap();
     }

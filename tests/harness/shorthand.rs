@@ -202,10 +202,12 @@ impl Shorthand {
             spec
         };
         Some(match self.kind.as_str() {
-            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Rollout" | "CloneSet" => replicas(
-                json!({ "selector": { "matchLabels": labels }, "template": template }),
-                "replicas",
-            ),
+            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Rollout" | "CloneSet" => {
+                replicas(
+                    json!({ "selector": { "matchLabels": labels }, "template": template }),
+                    "replicas",
+                )
+            }
             "ReplicationController" | "DeploymentConfig" => replicas(
                 json!({ "selector": labels, "template": template }),
                 "replicas",

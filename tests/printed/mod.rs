@@ -41,7 +41,12 @@ const BEFORE_NAMES: [&str; 20] = [
 ];
 
 /// JSON keys whose values are names.
-const NAMED: [&str; 4] = ["kubernetes.io/hostname", "claimName", "matchLabels", "value"];
+const NAMED: [&str; 4] = [
+    "kubernetes.io/hostname",
+    "claimName",
+    "matchLabels",
+    "value",
+];
 
 /// The command without the names of the objects that it is about, so that the same command
 /// about two objects is one entry of the list.
@@ -75,11 +80,16 @@ pub(crate) fn shape(command: &str) -> String {
 /// The word before `-n`, as in `migrate -n shop data`.
 fn before_namespace(shaped: &[String]) -> &str {
     let before = shaped.len().checked_sub(2);
-    before.and_then(|it| shaped.get(it)).map_or("", String::as_str)
+    before
+        .and_then(|it| shaped.get(it))
+        .map_or("", String::as_str)
 }
 
 fn is_of_the_repository(word: &str) -> bool {
-    word == "-" || ["manifests/", "examples/"].iter().any(|it| word.starts_with(it))
+    word == "-"
+        || ["manifests/", "examples/"]
+            .iter()
+            .any(|it| word.starts_with(it))
 }
 
 fn is_name(word: &str) -> bool {
@@ -88,7 +98,13 @@ fn is_name(word: &str) -> bool {
 }
 
 fn option(word: &str) -> String {
-    for named in ["--to-revision=", "--kubeconfig=", "--as=", "--context=", "--class="] {
+    for named in [
+        "--to-revision=",
+        "--kubeconfig=",
+        "--as=",
+        "--context=",
+        "--class=",
+    ] {
         if word.starts_with(named) {
             return format!("{named}…");
         }
@@ -110,7 +126,11 @@ fn argument(word: &str) -> String {
         return format!("{key}=…");
     }
     match word.split_once('/') {
-        Some((kind, name)) if is_kind(kind) && !name.contains(['=', ':']) && !name.ends_with('-') => format!("{kind}/NAME"),
+        Some((kind, name))
+            if is_kind(kind) && !name.contains(['=', ':']) && !name.ends_with('-') =>
+        {
+            format!("{kind}/NAME")
+        }
         _ => word.to_owned(),
     }
 }
@@ -170,7 +190,10 @@ pub(crate) fn commands(text: &str) -> Vec<String> {
     for (number, part) in text.split("```").enumerate() {
         if number % 2 == 0 {
             found.extend(between_backticks(part));
-        } else if let Some(block) = ["sh\n", "console\n"].iter().find_map(|it| part.strip_prefix(it)) {
+        } else if let Some(block) = ["sh\n", "console\n"]
+            .iter()
+            .find_map(|it| part.strip_prefix(it))
+        {
             found.extend(of_block(block));
         }
     }
@@ -233,7 +256,9 @@ pub(crate) fn listed() -> BTreeSet<String> {
     let list = std::fs::read_to_string(LIST).unwrap_or_else(|error| panic!("{LIST}: {error}"));
     let rows = list.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.filter_map(|row| row.split_once("` |"));
-    cells.map(|(command, _)| command.replace("\\|", "|")).collect()
+    cells
+        .map(|(command, _)| command.replace("\\|", "|"))
+        .collect()
 }
 
 /// Whoever prints a command that no test has run must say so here.

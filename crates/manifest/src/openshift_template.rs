@@ -36,7 +36,12 @@ pub(super) fn fill_in(tree: &mut Tree<'_>) {
     let objects = tree.target(objects);
     let mut left = tree.text().len().saturating_mul(MAX_GROWTH);
     let end = tree.node(objects).after;
-    for node in tree.nodes.iter_mut().take(end as usize).skip(objects as usize) {
+    for node in tree
+        .nodes
+        .iter_mut()
+        .take(end as usize)
+        .skip(objects as usize)
+    {
         let Shape::Scalar(scalar) = &mut node.shape else {
             continue;
         };
@@ -80,7 +85,9 @@ fn parameters(tree: &Tree<'_>) -> HashMap<String, String> {
 /// `text` with values in the place of parameters, and whether it was one in double braces
 /// and nothing else; `None` if nothing is filled in or it would grow beyond `most`.
 fn filled(text: &str, values: &HashMap<String, String>, most: usize) -> Option<(String, bool)> {
-    let whole = text.strip_prefix("${{").and_then(|it| it.strip_suffix("}}"));
+    let whole = text
+        .strip_prefix("${{")
+        .and_then(|it| it.strip_suffix("}}"));
     if let Some(value) = whole.and_then(|name| values.get(name)) {
         return (value.len() <= most).then(|| (value.clone(), true));
     }
@@ -141,7 +148,11 @@ parameters:
     #[test]
     fn other_kinds_are_left_alone() {
         let other = TEMPLATE.replace("kind: Template", "kind: Other");
-        assert!(objects(&other).contains("${NAME}-web"), "{}", objects(&other));
+        assert!(
+            objects(&other).contains("${NAME}-web"),
+            "{}",
+            objects(&other)
+        );
     }
 
     #[test]

@@ -149,7 +149,9 @@ impl Autoscaler {
     /// # Errors
     ///
     /// When a field does not have the type that it has in the API.
-    pub fn read_scaled_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    pub fn read_scaled_object<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Self, D::Error> {
         let object = ScaledObject::deserialize(deserializer)?;
         let spec = object.spec;
         let mut target = spec.scale_target_ref;

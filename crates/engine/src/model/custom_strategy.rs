@@ -38,9 +38,7 @@ impl From<OfRollout> for Strategy {
         match strategy.canary {
             _ if strategy.blue_green => Self::SideBySide(SideBySide::BlueGreen),
             // The stable pods stay (`CalculateReplicaCountsForTrafficRoutedCanary`).
-            Some(canary) if canary.traffic_routing => {
-                Self::SideBySide(SideBySide::TrafficRouting)
-            }
+            Some(canary) if canary.traffic_routing => Self::SideBySide(SideBySide::TrafficRouting),
             Some(Canary { bounds, .. }) => bounds.into(),
             // The controller leaves such a Rollout alone (`InvalidSpec`).
             None => Self::Other(Text::default()),
@@ -113,10 +111,7 @@ impl Bounds {
             Some(other) if !is_zero(other) => Amount::Count(0),
             _ => Amount::Percent(25),
         };
-        let (surge, unavailable) = (
-            beside(&self.max_unavailable),
-            beside(&self.max_surge),
-        );
+        let (surge, unavailable) = (beside(&self.max_unavailable), beside(&self.max_surge));
         Self {
             max_surge: self.max_surge.or(Some(surge)),
             max_unavailable: self.max_unavailable.or(Some(unavailable)),
@@ -140,7 +135,10 @@ mod tests {
         for (text, expected) in [
             ("{}", None),
             (r#"{"canary":{}}"#, Some((1, 0))),
-            (r#"{"canary":{"maxSurge":0,"maxUnavailable":1}}"#, Some((0, 1))),
+            (
+                r#"{"canary":{"maxSurge":0,"maxUnavailable":1}}"#,
+                Some((0, 1)),
+            ),
             (
                 r#"{"canary":{"maxSurge":0,"maxUnavailable":1,"trafficRouting":{}}}"#,
                 Some((2, 0)),

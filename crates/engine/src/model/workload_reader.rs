@@ -31,9 +31,7 @@ impl Workload {
                 job.spec.workload(kind, job.metadata, finished, false)
             }
             WorkloadKind::Rollout => lasting::<OfRollout, D>(kind, deserializer)?,
-            WorkloadKind::DeploymentConfig => {
-                lasting::<OfDeploymentConfig, D>(kind, deserializer)?
-            }
+            WorkloadKind::DeploymentConfig => lasting::<OfDeploymentConfig, D>(kind, deserializer)?,
             WorkloadKind::CloneSet => lasting::<OfCloneSet, D>(kind, deserializer)?,
             _ => lasting::<Strategy, D>(kind, deserializer)?,
         })

@@ -101,9 +101,15 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         messages::pods_field(workload.kind),
         &format!(
             "{} {} may scale it to {} pods",
-            autoscaler.kind.name(), autoscaler.metadata.name, scaled.replicas
+            autoscaler.kind.name(),
+            autoscaler.metadata.name,
+            scaled.replicas
         ),
-        &set_to_one(autoscaler, "", &format!(" of the {}", autoscaler.kind.name())),
+        &set_to_one(
+            autoscaler,
+            "",
+            &format!(" of the {}", autoscaler.kind.name()),
+        ),
     ));
 }
 

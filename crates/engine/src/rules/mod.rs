@@ -27,8 +27,8 @@ mod workloads_share_volume;
 
 pub use documentation::Documentation;
 pub use hazard::Hazard;
-pub use strategies::RECREATE_OR_ZERO_SURGE;
 pub use outcome::Outcome;
+pub use strategies::RECREATE_OR_ZERO_SURGE;
 
 use std::collections::HashMap;
 

@@ -120,7 +120,10 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
                 true => ", or keep the pods on one node with required pod affinity",
                 false => "",
             };
-            format!("{}{or_together}.", strategies::stop_first(analysis.workload))
+            format!(
+                "{}{or_together}.",
+                strategies::stop_first(analysis.workload)
+            )
         },
         brief: format!(
             "{}: a rollout to another node never ends; {}",
@@ -168,7 +171,10 @@ fn of_move(
                 strategies::order(analysis.workload, room)
             ),
             format!("{}{when}.", strategies::stop_first(analysis.workload)),
-            format!("{claim}: {moves}; {}", strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis))),
+            format!(
+                "{claim}: {moves}; {}",
+                strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis))
+            ),
         )
     } else {
         (

@@ -58,9 +58,7 @@ pub(super) fn order(workload: &Workload, room: Room) -> String {
 pub(super) const fn stop_first(workload: &Workload) -> &'static str {
     match (workload.kind, &workload.strategy, workload.replicas) {
         (WorkloadKind::StatefulSet | WorkloadKind::CloneSet, _, 2..)
-        | (WorkloadKind::StatefulSet, ..) => {
-            "Scale to 0 before the update, and up again after it"
-        }
+        | (WorkloadKind::StatefulSet, ..) => "Scale to 0 before the update, and up again after it",
         (WorkloadKind::CloneSet, ..) => "Set maxSurge to 0 in spec.updateStrategy",
         (WorkloadKind::DaemonSet, ..) => {
             "Set maxSurge to 0 and maxUnavailable to 1 in spec.updateStrategy"

@@ -364,8 +364,8 @@ impl<'a> View<'a> {
         let Some(source) = &workload.template_source else {
             return Some(Cow::Borrowed(workload));
         };
-        let kind = WorkloadKind::from_name(&source.kind)
-            .filter(|kind| kind.group() == source.group())?;
+        let kind =
+            WorkloadKind::from_name(&source.kind).filter(|kind| kind.group() == source.group())?;
         let source = self.workload(kind, &workload.metadata.namespace, &source.name);
         let template = &source.found()?.template;
         Some(Cow::Owned(Workload {

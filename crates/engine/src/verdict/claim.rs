@@ -59,9 +59,7 @@ impl Evaluation<'_> {
         };
         let mut reported = HashSet::new();
         for workload in waiting {
-            if !workload.has_pods()
-                || self.facts.view.workload_turn(workload) != Turn::Never
-            {
+            if !workload.has_pods() || self.facts.view.workload_turn(workload) != Turn::Never {
                 continue;
             }
             let hazards: Vec<Hazard> = judge_workload(&Analysis::of(workload, None, facts))

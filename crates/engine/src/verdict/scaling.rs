@@ -84,7 +84,12 @@ impl Evaluation<'_> {
     }
 
     /// The workload that is scaled, with its pod template.
-    fn scalable(&self, kind: WorkloadKind, namespace: &str, name: &str) -> Option<Cow<'_, Workload>> {
+    fn scalable(
+        &self,
+        kind: WorkloadKind,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Cow<'_, Workload>> {
         let view = self.facts.view;
         view.with_template(view.workload(kind, namespace, name).found()?)
     }

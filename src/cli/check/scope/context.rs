@@ -337,7 +337,11 @@ impl<'p> Walk<'_, 'p> {
         let scopes = self.scopes;
         let source = workload.template_source.as_ref()?;
         let kind = ObjectKind::Workload(WorkloadKind::from_name(&source.kind)?);
-        let key = (kind, workload.metadata.namespace.clone(), source.name.clone());
+        let key = (
+            kind,
+            workload.metadata.namespace.clone(),
+            source.name.clone(),
+        );
         let definition = scopes.one(scopes.source(number), &key)?;
         self.take(definition, Depth::Fact);
         match scopes.object(definition) {
