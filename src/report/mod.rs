@@ -411,4 +411,7 @@ impl Report {
 }
 
 #[cfg(test)]
+#[path = "../../tests/printed/mod.rs"]
+mod printed;
+#[cfg(test)]
 mod tests;

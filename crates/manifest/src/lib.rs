@@ -34,6 +34,7 @@ mod lenient;
 pub mod locate;
 pub mod objects;
 mod opaque_kinds;
+mod openshift_template;
 pub mod position;
 pub mod read;
 pub mod scalar;

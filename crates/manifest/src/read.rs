@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::error::{Fault, Problem, ReadError};
+use super::openshift_template;
 use super::position::Lines;
 use super::source::Source;
 use super::split::{Part, parts};
@@ -151,7 +152,7 @@ fn read_part<T>(
     if part.is_blank() {
         return reading;
     }
-    let tree = match Tree::parse(part.text) {
+    let mut tree = match Tree::parse(part.text) {
         Ok(Some(tree)) => tree,
         Ok(None) => return reading,
         Err(fault) => {
@@ -168,6 +169,7 @@ fn read_part<T>(
             return reading;
         }
     };
+    openshift_template::fill_in(&mut tree);
     reading.others = visit(&tree, part, &mut |manifest, items| {
         let place = Position {
             source: at,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use json_patch::Patch;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use super::releases::cure::{Cure, Cures};
 use super::replace::replace;
 use super::repository::Repository;
 use super::scope::{Context, Scopes};
-use crate::report::Unread;
+use crate::report::{Unread, safe};
 use engine::analysis::volumes::claims;
 use engine::model::object::Object;
 use engine::verdict::{EffectivePolicy, Mode};
@@ -138,8 +138,9 @@ impl Repairable<'_> {
             format!(", rendered from {template}")
         });
         let patch = merge_patch::strategic(object, self.document.value(), &self.repaired());
-        let patch = edit::to_yaml(&patch);
-        format!("---\n# A patch for {object}{origin}.\n{patch}")
+        let patch = safe::yaml(edit::to_yaml(&patch), &patch);
+        let title = format!("A patch for {object}{origin}.");
+        format!("---\n# {}\n{patch}", safe::line(&title))
     }
 
     fn repaired(&self) -> Value {
@@ -294,7 +295,7 @@ impl Edits {
             Some(Cure::PostRenderer(fields)) => {
                 let renderer = json!({"spec": {"postRenderers": [{"kustomize": fields}]}});
                 self.output += &format!("---\n# A post-renderer for {name}.\n");
-                self.output += &edit::to_yaml(&renderer);
+                self.output += &safe::yaml(edit::to_yaml(&renderer), &renderer);
                 self.done.push(format!(
                     "{object} has no value in {name} that was found: add the post-renderer."
                 ));
@@ -319,7 +320,7 @@ impl Edits {
                 continue;
             }
             if repair.dry {
-                self.output += &diff(repair.repository, &path, &edited);
+                self.diff(&repair.repository.path_of(&path), &edited);
                 continue;
             }
             let name = &edited.name;
@@ -335,6 +336,24 @@ impl Edits {
         }
     }
 
+    /// Prints the change as `git apply` takes it: `path` starts at the top of the repository.
+    fn diff(&mut self, path: &str, edited: &Edited) {
+        let diff = TextDiff::from_lines(&edited.before, &edited.after);
+        let name = safe::line(path);
+        let diff = diff
+            .unified_diff()
+            .header(&format!("a/{name}"), &format!("b/{name}"))
+            .to_string();
+        let safe = safe::patch(&diff);
+        if name != path || matches!(safe, Cow::Owned(_)) {
+            self.done.push(format!(
+                "{path}: the diff shows characters that are not safe to print as escapes, so it \
+                 cannot be applied. --fix edits the file.",
+            ));
+        }
+        self.output += &format!("diff --git a/{name} b/{name}\n{safe}");
+    }
+
     fn fail(&mut self, file: &str, message: String) {
         self.failed.push(Unread {
             file: file.to_owned(),
@@ -347,14 +366,3 @@ impl Edits {
 
 /// Remedies that a value about the strategy stands for.
 const STRATEGIES: [&str; 2] = ["recreate", "drop-leftover"];
-
-/// The change as `git apply` takes it: with the path from the top of the repository.
-fn diff(repository: &Repository, path: &Path, edited: &Edited) -> String {
-    let name = repository.path_of(path);
-    let diff = TextDiff::from_lines(&edited.before, &edited.after);
-    let diff = diff
-        .unified_diff()
-        .header(&format!("a/{name}"), &format!("b/{name}"))
-        .to_string();
-    format!("diff --git a/{name} b/{name}\n{diff}")
-}
