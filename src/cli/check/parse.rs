@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+
 use super::discover::{Discovered, ReadOptions, unread};
 use super::namespace::Namespaces;
 use super::parsed_object::ParsedObject;
@@ -29,6 +31,8 @@ pub(super) struct Parsed {
     pub(super) unread: Vec<Unread>,
     /// The numbers, but for the findings.
     pub(super) summary: Summary,
+    /// When they are judged, by which overrides end.
+    pub(super) now: Timestamp,
 }
 
 /// Reads the objects of all sources. `facts` are known beside them.
@@ -91,6 +95,7 @@ pub(super) fn parse(discovered: Discovered, facts: Snapshot, options: ReadOption
         facts,
         unread: unread_files,
         summary,
+        now: Timestamp::now(),
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn repair(parsed: &Parsed, effective: &EffectivePolicy, mode: Mode, d
             .filter(|number| !rests_on_an_assumption(&context, parsed, **number));
         repairable.extend(sure.filter_map(|number| {
             let known = &parsed.objects[*number];
-            let document = FileDocument::of(known);
+            let document = FileDocument::of(known, parsed.now);
             let verdict = verdict(parsed, *number, &context, effective, &document, mode);
             let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
             let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();

@@ -236,7 +236,7 @@ impl Evaluation<'_> {
     /// How the object is applied. One that somebody asks to make does not live yet.
     fn applied(&self) -> Applied {
         let Review { old, document, .. } = self.review;
-        match old.is_none() && document.moment().is_some() {
+        match old.is_none() && document.requester().is_some() {
             true => Applied::Unsaid,
             false => Applied::of(document.object(), old.is_some()),
         }
