@@ -13,6 +13,7 @@ mod junit;
 pub mod live;
 mod markdown;
 pub mod migration;
+pub mod openreports;
 mod page;
 pub mod safe;
 mod sarif;
@@ -52,11 +53,13 @@ pub enum Format {
     Markdown,
     /// A page that needs nothing else.
     Html,
+    /// `Report` objects of openreports.io.
+    Openreports,
 }
 
 impl Format {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Text,
         Self::Concise,
         Self::Json,
@@ -65,6 +68,7 @@ impl Format {
         Self::Github,
         Self::Markdown,
         Self::Html,
+        Self::Openreports,
     ];
 
     /// The name under which a format is chosen, and what it is for.
@@ -85,6 +89,10 @@ impl Format {
                 "A comment for a pull request, to be updated in place",
             ),
             Self::Html => ("html", "A page with a picture of each volume at risk"),
+            Self::Openreports => (
+                "openreports",
+                "Report objects of openreports.io, one a namespace, to apply",
+            ),
         }
     }
 }
@@ -412,6 +420,7 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
         Format::Github => github::write(&safe(), out),
         Format::Markdown => markdown::write(&safe(), out),
         Format::Html => html::write(&safe(), out),
+        Format::Openreports => openreports::write(report, out),
     }
 }
 

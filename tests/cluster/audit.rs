@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::deployment;
 use crate::world::{World, err, out};
+use crate::{deployment, harness};
 
 const CLAIM: &str = "\
 apiVersion: v1
@@ -277,11 +277,15 @@ fn one_namespace_is_audited_with_its_own_rights() {
         let arguments = [&["-n", &namespace], arguments].concat();
         world.plane.kubectl(&arguments, None).success();
     };
+    let resources = "--resource=pods,persistentvolumeclaims,events,namespaces,replicationcontrollers,\
+        deployments.apps,statefulsets.apps,daemonsets.apps,replicasets.apps,jobs.batch,cronjobs.batch,\
+        horizontalpodautoscalers.autoscaling";
+    kubectl(&["create", "role", "team", "--verb=get,list", resources]);
     kubectl(&[
         "create",
         "rolebinding",
         "team",
-        "--clusterrole=view",
+        "--role=team",
         "--user=developer",
     ]);
     let as_developer = ["-n", &namespace, "--as=developer"];
@@ -393,4 +397,60 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     let (again, code) = report(&world, &["-n", &namespace, "--compare", "before.json"]);
     assert_eq!(code, 0, "{again:#}");
     assert_eq!(again["stuck"][0]["isNew"], false);
+}
+
+/// By the definition of openreports.io itself, which a real API server holds objects against.
+#[test]
+fn reports_are_objects_that_an_api_server_takes() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let Some(module) = harness::require_module("github.com/openreports/reports-api@v0.2.1") else {
+        return;
+    };
+    let definition = module.join("config/crd/openreports.io_reports.yaml");
+    let definition = definition.display().to_string();
+    let kubectl =
+        |arguments: &[&str], input: Option<&str>| world.plane.kubectl(arguments, input).success();
+    kubectl(&["apply", "--server-side", "-f", &definition], None);
+    kubectl(
+        &[
+            "wait",
+            "--for=condition=Established",
+            "crd/reports.openreports.io",
+        ],
+        None,
+    );
+    let namespace = audited(&world, "objects", "replicas: 2");
+    let audit = world.run(&[
+        "audit",
+        "-n",
+        &namespace,
+        "-o",
+        "openreports",
+        "--exit-zero",
+    ]);
+    // Strict: a field that the definition lacks is an error.
+    let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
+    kubectl(&apply, Some(out(&audit)));
+    let get = [
+        "-n",
+        &namespace,
+        "get",
+        "reports.openreports.io/multi-attach-guard",
+        "-o",
+        "json",
+    ];
+    let stored: Value = serde_json::from_str(&kubectl(&get, None).stdout).unwrap();
+    let sent: Value = serde_json::from_slice(&audit.stdout).unwrap();
+    for field in ["source", "summary", "results", "configuration"] {
+        assert_eq!(stored[field], sent["items"][0][field], "{field}");
+    }
+    assert_eq!(
+        stored["summary"],
+        json!({"pass": 0, "fail": 2, "warn": 0, "error": 0, "skip": 0})
+    );
+    let wrong = out(&audit).replace("\"result\": \"fail\"", "\"result\": \"failed\"");
+    let refused = world.plane.kubectl(&apply, Some(&wrong));
+    assert!(refused.stderr.contains("Unsupported value"), "{refused:#?}");
 }

@@ -1,5 +1,5 @@
 //! The commands that read a live cluster, against a real API server: `check
-//! --cluster`, `capabilities --cluster` and `snapshot` say the same, and the same as
+//! --cluster`, `capabilities` and `snapshot` say the same, and the same as
 //! the webhook.
 
 #![allow(

@@ -3,7 +3,7 @@
 use engine::observed::Observed;
 
 /// What each resource is read for, as the end of "It is not known ", and what comes of that.
-const FACTS: [(&str, &str, &str); 14] = [
+const FACTS: [(&str, &str, &str); 12] = [
     (
         "persistentvolumes",
         "what access modes bound volumes have, and where they are",
@@ -64,23 +64,10 @@ const FACTS: [(&str, &str, &str); 14] = [
         "what autoscalers ask for",
         "They are not judged.",
     ),
-    (
-        "deployments",
-        "which Deployments there are",
-        "They are not judged, nor seen as users of a volume.",
-    ),
-    (
-        "statefulsets",
-        "which StatefulSets there are",
-        "They are not judged, nor seen as users of a volume.",
-    ),
 ];
 
-/// Any other kind of workload.
-const WORKLOADS: (&str, &str) = (
-    "which there are",
-    "They are not judged, nor seen as users of a volume.",
-);
+/// What comes of it where a kind of workload could not be read.
+const WORKLOADS: &str = "They are not judged, nor seen as users of a volume.";
 
 /// The resources without which an audit has not looked.
 const JUDGED: [&str; 9] = [
@@ -102,8 +89,13 @@ pub(super) fn open(observed: &Observed) -> Vec<String> {
         .iter()
         .map(|unread| {
             let known = FACTS.iter().find(|(name, ..)| unread.resource == *name);
-            let (question, cost) = known.map_or(WORKLOADS, |(_, question, cost)| (question, cost));
-            format!("{} {cost}", unread.leaves_open(question))
+            match known {
+                Some((_, question, cost)) => format!("{} {cost}", unread.leaves_open(question)),
+                None => {
+                    let question = format!("which {} there are", unread.resource);
+                    format!("{} {WORKLOADS}", unread.leaves_open(&question))
+                }
+            }
         })
         .collect()
 }

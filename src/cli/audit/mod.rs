@@ -152,9 +152,7 @@ impl Look<'_> {
     fn report(&self, one_shot: &OneShot) -> Result<Report, AuditError> {
         let format = self.options.report.format;
         let audited = Audited::new(&one_shot.cluster, self.now, |reference| {
-            let of_it =
-                self.namespace.is_none() || reference.namespace.as_deref() == self.namespace;
-            of_it && self.asked.is_none_or(|asked| asked.is_object(reference))
+            self.asked.is_none_or(|asked| asked.is_object(reference))
         });
         if let Some(asked) = self.asked.filter(|_| audited.is_empty()) {
             return Err(AskedError::Nothing(asked.name().to_owned()).into());
@@ -215,7 +213,7 @@ impl Look<'_> {
     /// Objects with an override, and who wrote it.
     fn overrides(&self, one_shot: &OneShot) -> Result<Vec<Override>, AuditError> {
         let policy = self.effective.policy();
-        let mut all = overrides::all(&one_shot.cluster, self.namespace, policy, self.now);
+        let mut all = overrides::all(&one_shot.cluster, policy, self.now);
         if let Some(asked) = self.asked {
             all.retain(|(_, it)| asked.is_object(&it.object));
         }

@@ -11,7 +11,7 @@ use crate::report::{self, Format, JudgedObject, Located, Notice, Report};
 use doctor::diagnosis::command;
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::policy::Action;
-use engine::snapshot::{BatchOrder, Overlay, Snapshot, StoredObject, View};
+use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, StoredObject, View};
 use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
 use manifest::split::parts;
 
@@ -35,8 +35,12 @@ struct Member {
 pub(super) struct Audited<'c> {
     cluster: &'c Snapshot,
     now: Timestamp,
+    /// Whether the classes could not be read, so that their names have to do.
+    partial: bool,
     members: Vec<Member>,
     order: BatchOrder,
+    /// The numbers of those that are reported.
+    meant: Vec<usize>,
 }
 
 /// An object at fault, by its number.
@@ -47,17 +51,14 @@ pub(super) struct AuditEntry {
 }
 
 impl<'c> Audited<'c> {
-    /// Those that `are_meant`.
+    /// All objects, of which those that are meant are reported: whether one is to blame also
+    /// depends on its turn among the others.
     pub(super) fn new(
         cluster: &'c Snapshot,
         now: Timestamp,
-        are_meant: impl Fn(&ObjectRef) -> bool,
+        is_meant: impl Fn(&ObjectRef) -> bool,
     ) -> Self {
-        let mut members: Vec<Member> = cluster
-            .objects()
-            .filter_map(Member::of)
-            .filter(|member| are_meant(&member.reference))
-            .collect();
+        let mut members: Vec<Member> = cluster.objects().filter_map(Member::of).collect();
         members.sort_by_cached_key(|member| {
             let reference = &member.reference;
             (
@@ -67,16 +68,21 @@ impl<'c> Audited<'c> {
             )
         });
         let order = BatchOrder::of(members.iter().map(|member| &member.object).enumerate());
+        let numbers = 0..members.len();
         Self {
             cluster,
             now,
-            members,
+            partial: cluster.view().default_storage_class() == Lookup::NotSynced,
             order,
+            meant: numbers
+                .filter(|it| is_meant(&members[*it].reference))
+                .collect(),
+            members,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.members.is_empty()
+        self.meant.is_empty()
     }
 
     fn verdict(
@@ -98,6 +104,7 @@ impl<'c> Audited<'c> {
             mode: Mode::Propose,
         };
         let overlay = Overlay {
+            partial: self.partial,
             batch: Some((&self.order, number)),
             ..Overlay::NOTHING
         };
@@ -106,9 +113,9 @@ impl<'c> Audited<'c> {
 
     /// The findings without remedies: patches need whole objects.
     pub(super) fn judge(&self, effective: &EffectivePolicy) -> Vec<AuditEntry> {
-        (0..self.members.len())
-            .into_par_iter()
-            .map(|number| AuditEntry {
+        self.meant
+            .par_iter()
+            .map(|&number| AuditEntry {
                 number,
                 verdict: self.verdict(number, None, effective),
                 document: None,
@@ -153,7 +160,7 @@ impl<'c> Audited<'c> {
     ) -> Report {
         let mut report = Report::default();
         report.summary.cluster = true;
-        report.summary.judged = self.members.len();
+        report.summary.judged = self.meant.len();
         report.summary.facts = self.cluster.objects().count() - self.members.len();
         for entry in entries {
             let member = &self.members[entry.number];
@@ -189,7 +196,11 @@ impl<'c> Audited<'c> {
         }
         report.summary.notices = report.notices.len();
         if format == Format::Junit {
-            report.judged = self.members.iter().map(Member::judged).collect();
+            report.judged = self
+                .meant
+                .iter()
+                .map(|it| self.members[*it].judged())
+                .collect();
         }
         report
     }

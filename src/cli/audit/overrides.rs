@@ -18,24 +18,15 @@ const SETTINGS: [(&str, &str); 3] = [
     ("remedy", keys::REMEDY),
 ];
 
-/// The overrides of the cluster, in the order of their objects' names; of `namespace` only
-/// where one is given.
+/// The overrides of the cluster, in the order of their objects' names.
 pub(super) fn all(
     cluster: &Snapshot,
-    namespace: Option<&str>,
     policy: &Policy,
     now: Timestamp,
 ) -> Vec<(ObjectKind, Override)> {
     let mut all: Vec<(ObjectKind, Override)> = cluster
         .objects()
         .filter_map(|stored| Some((stored.kind(), of(stored, policy, now)?)))
-        .filter(|(kind, it)| {
-            let of_it = match kind {
-                ObjectKind::Namespace => Some(it.object.name.as_str()),
-                _ => it.object.namespace.as_deref(),
-            };
-            namespace.is_none() || of_it == namespace
-        })
         .collect();
     all.sort_by_cached_key(|(_, it)| (it.object.namespace.clone(), it.object.to_string()));
     all

@@ -110,7 +110,7 @@ fn a_shared_claim_is_reported_for_the_one_that_comes_and_goes() {
 }
 
 #[test]
-fn one_namespace_is_judged_by_what_the_whole_cluster_knows() {
+fn what_is_not_meant_counts_and_is_not_reported() {
     let objects = [
         claim("a"),
         claim("b"),
@@ -182,12 +182,7 @@ fn overrides_end_by_the_clock_of_the_cluster() {
         expected.map(|(name, action)| (name.to_owned(), action))
     );
 
-    let all = overrides::all(
-        &cluster(&objects),
-        None,
-        &Policy::default(),
-        NOW.parse().unwrap(),
-    );
+    let all = overrides::all(&cluster(&objects), &Policy::default(), NOW.parse().unwrap());
     let all: Vec<String> = all.iter().map(|(_, it)| it.to_string()).collect();
     let unknown = "it is not known since when and by whom";
     assert_eq!(
