@@ -56,7 +56,7 @@ impl ReportArgs {
             FailOn::Deny => summary.deny + summary.fix,
             FailOn::Warn => summary.reported(),
         };
-        failing > 0 && !self.exit_zero
+        failing + summary.stuck > 0 && !self.exit_zero
     }
 }
 

@@ -380,7 +380,7 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     );
 
     let (audited, code) = report(&world, &["-n", &namespace]);
-    assert_eq!(code, 1);
+    assert_eq!((code, &audited["summary"]["stuck"]), (1, &json!(1)));
     let diagnosed = world.run(&["diagnose", "-n", &namespace, "-o", "json"]);
     let diagnosed: Value = serde_json::from_slice(&diagnosed.stdout).unwrap();
     let (stuck, case) = (&audited["stuck"][0], &diagnosed["cases"][0]);

@@ -7,12 +7,12 @@ const FACTS: [(&str, &str, &str); 12] = [
     (
         "persistentvolumes",
         "what access modes bound volumes have, and where they are",
-        "Bound claims are judged by their status and their own modes.",
+        "Bound claims are judged by their status and their class.",
     ),
     (
         "storageclasses",
         "what the classes can give",
-        "Findings rest on the access modes of claims, and are warnings at most.",
+        "Classes are judged by their names, so that findings are likely or assumed.",
     ),
     (
         "csidrivers",
@@ -22,7 +22,7 @@ const FACTS: [(&str, &str, &str); 12] = [
     (
         "nodes",
         "which nodes there are",
-        "Nothing counts as pinned to one node, and no finding as impossible to place.",
+        "Several nodes are assumed.",
     ),
     (
         "namespaces",
