@@ -49,8 +49,8 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         for open in &report.open {
             writeln!(out, "warning {open}")?;
         }
-        for unopened in &report.unopened {
-            writeln!(out, "{}", words::unopened(unopened))?;
+        for sentence in words::unopened(report) {
+            writeln!(out, "{sentence}")?;
         }
     }
     writeln!(out, "{}", words::summary(&report.summary))

@@ -7,6 +7,9 @@
 mod attacks;
 mod bad_input;
 mod compare;
+mod custom_kinds;
+#[cfg(unix)]
+mod fetching;
 mod findings;
 mod others;
 #[cfg(unix)]
@@ -18,6 +21,8 @@ mod page;
     reason = "the control plane itself is not needed here"
 )]
 mod programs;
+#[cfg(unix)]
+mod releases;
 #[cfg(unix)]
 mod rendering;
 mod repair;

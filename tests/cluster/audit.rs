@@ -405,7 +405,10 @@ fn reports_are_objects_that_an_api_server_takes() {
     let Some(world) = World::new() else {
         return;
     };
-    let Some(module) = harness::require_module("github.com/openreports/reports-api@v0.2.1") else {
+    let Some(module) = harness::require_module(
+        harness::programs::minors()[0],
+        "github.com/openreports/reports-api@v0.2.1",
+    ) else {
         return;
     };
     let definition = module.join("config/crd/openreports.io_reports.yaml");

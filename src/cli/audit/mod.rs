@@ -23,9 +23,10 @@ use super::cluster::{ClusterArgs, ClusterError, Connection, ScopeArgs};
 use super::diagnose::{Asked, AskedError};
 use super::earlier::EarlierError;
 use super::output::{ReportArgs, exit_code, print_report};
+use super::policies::Installed;
 use super::policy_file::{self, PolicyFileError};
 use crate::report::live::{Origin, Override, Stuck};
-use crate::report::{Report, by_namespace};
+use crate::report::{Notice, Report, by_namespace};
 use doctor::diagnosis::{CaseEntry, DiagnosisInput, cases};
 use engine::analysis;
 use engine::model::object::{ObjectKind, ObjectRef};
@@ -120,6 +121,14 @@ fn audit(options: &AuditOptions) -> Result<u8, AuditError> {
         namespace,
     };
     let mut report = look.report(&one_shot)?;
+    if let Some(Installed::Otherwise(text)) = connection.installed_policies() {
+        report.notices.push(Notice {
+            object: None,
+            place: None,
+            text,
+        });
+        report.summary.notices += 1;
+    }
     report.count();
     if let Some(earlier) = earlier {
         earlier.compare(&mut report);
