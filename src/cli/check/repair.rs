@@ -98,7 +98,7 @@ impl Repair<'_> {
                 .filter(|number| !rests_on_an_assumption(&context, parsed, **number));
             repairable.extend(sure.filter_map(|number| {
                 let known = &parsed.objects[*number];
-                let document = FileDocument::of(known);
+                let document = FileDocument::of(known, parsed.now);
                 let mode = self.mode;
                 let verdict = verdict(parsed, *number, &context, self.effective, &document, mode);
                 let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);

@@ -116,7 +116,7 @@ pub(super) static LINES: &[Line] = &[
         phrase: Phrase(&["unbound immediate persistentvolumeclaims"]),
         meaning: "A claim of the pod has no volume, and its class makes volumes at once: its provisioner has refused, is not running, or there is no such class.",
         look: &[DESCRIBE_CLAIM, "kubectl get storageclass", DIAGNOSE],
-        fix: "The claim's Events hold the provisioner's words. A claim without a volume holds no data: delete it and create it with a class and an access mode that go together (`multi-attach-guard capabilities --cluster` lists them).",
+        fix: "The claim's Events hold the provisioner's words. A claim without a volume holds no data: delete it and create it with a class and an access mode that go together (`multi-attach-guard capabilities` lists them).",
         causes: &["unbound-claim"],
     },
     Line {

@@ -240,7 +240,7 @@ impl Evaluation<'_> {
     /// How the object is applied. An object that is being created does not exist yet.
     fn applied(&self) -> Applied {
         let Review { old, document, .. } = self.review;
-        match old.is_none() && document.moment().is_some() {
+        match old.is_none() && document.requester().is_some() {
             true => Applied::Unsaid,
             false => Applied::of(document.object(), old.is_some()),
         }
