@@ -32,19 +32,23 @@ run: ## Serve the webhook on this machine with the facts in examples/facts
 		--self-signed --write-ca $(RUN)/ca.pem --shutdown-delay 0s
 
 .PHONY: test
-test: lint control-plane ## Lints, documentation and all tests, on a real control plane
-	$(CARGO) test --workspace --locked --no-run
+test: ## Lints, documentation and all tests, on a real control plane
+	@$(MAKE) --no-print-directory --jobs=2 lint-and-compile control-plane
 	@rm -rf $(TEST_LOGS)
 	@$(MAKE) --no-print-directory --keep-going --jobs=$(SUITES_AT_ONCE) suites; status=$$?; \
 		cat $(SUITES:%=$(TEST_LOGS)/%) >$(TEST_LOG); \
 		test $$status -eq 0 || { \
 			echo "These tests failed; $(TEST_LOG) says why:"; cd $(TEST_LOGS) && grep -E ' \.\.\. FAILED$$|^error: ' *; exit 1; }
 
+.PHONY: lint-and-compile
+lint-and-compile: lint
+	$(CARGO) test --workspace --locked --no-run
+
 # A suite is a program of tests: the unit tests, the documentation's examples, and each of
 # tests/. Some wait for Kubernetes most of the time and others compute, so several run at
 # once; those that take longest begin. What one of them says stays together. The last is
 # the documentation itself: cargo lets no other begin while it is written.
-LONG_SUITES := scenarios applying faults manifests diagnose e2e explorer
+LONG_SUITES := scenarios oldest applying faults manifests diagnose e2e explorer
 SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
 	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
 SUITES_AT_ONCE ?= 4
@@ -52,13 +56,18 @@ SUITES_AT_ONCE ?= 4
 .PHONY: suites $(SUITES:%=suite-%)
 suites: $(SUITES:%=suite-%)
 
+# A third of the scenarios once more, on the oldest Kubernetes that is tested.
+suite-oldest: command = test --no-fail-fast --test scenarios
+suite-oldest: filter = -- --skip "world " --skip fifty
+suite-oldest: export MINOR = $(lastword $(MINORS))
+suite-oldest: export PLAY = third
 suite-unit: command = test --workspace --no-fail-fast --lib --bins
 suite-doc: command = test --workspace --no-fail-fast --doc
 suite-rustdoc: command = doc --workspace --no-deps
 suite-rustdoc: export RUSTDOCFLAGS = -D warnings
 suite-%: command = test --no-fail-fast --test $*
 $(SUITES:%=suite-%): suite-%:
-	@mkdir -p $(TEST_LOGS); $(CARGO) $(command) --locked >$(TEST_LOGS)/$* 2>&1; \
+	@mkdir -p $(TEST_LOGS); $(CARGO) $(command) --locked $(filter) >$(TEST_LOGS)/$* 2>&1; \
 		status=$$?; cat $(TEST_LOGS)/$*; exit $$status
 
 .PHONY: lint
@@ -85,16 +94,26 @@ advisories: ## Fail on known vulnerabilities in the dependencies, if the databas
 msrv: ## Compile with the oldest Rust that Cargo.toml promises, if it can be installed
 	@.ci/msrv
 
+# The Kubernetes minors that can be tested, as 1.37; all suites run on the first.
+MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
+
 # Exit code 3 means that there is no Go to build with. The tests that need the
 # control plane then say that they are skipped, and fail with CI set.
 .PHONY: control-plane
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
+	@tests/control-plane/build $(lastword $(MINORS)) >/dev/null || [ $$? -eq 3 ]
 	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
 
 .PHONY: scenarios
-scenarios: control-plane ## Play the scenarios of docs/ground-truth.md on a real control plane
+scenarios: control-plane ## Play the scenarios of docs/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)
 	$(CARGO) test --locked --test scenarios
+
+.PHONY: minors
+minors: ## Play all scenarios on all minors of Kubernetes, with and without kubelets (hours)
+	@for minor in $(MINORS); do \
+		MINOR=$$minor PLAY=all $(CARGO) test --locked --test scenarios -- --skip "world " --skip fifty || failed="$$failed $$minor"; \
+	done; test -z "$$failed" || { echo "Scenarios failed on$$failed."; exit 1; }
 
 .PHONY: explore
 explore: control-plane ## Play 500 random worlds on a real control plane (WORLDS=, SEED=)

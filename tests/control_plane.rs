@@ -2,10 +2,12 @@
 
 mod harness;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
 use harness::process::Program;
+use harness::programs::minors;
 use harness::{Needs, NodeSpec, WebhookOptions};
 
 #[test]
@@ -167,3 +169,107 @@ spec:
   containers: [{name: app, image: example.com/app, volumeMounts: [{name: data, mountPath: /data}]}]
   volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
 ";
+
+/// Parts of the names of the feature gates that the table must have.
+const TOUCHING: [&str; 23] = [
+    "PVNode",
+    "Volume",
+    "PVC",
+    "CSI",
+    "SELinux",
+    "NodeOutOfService",
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "HPA",
+    "ScaleDown",
+    "Schedul",
+    "PodTopology",
+    "PodAffinity",
+    "Toleration",
+    "Taint",
+    "ExtendedResource",
+    "ReadWriteOncePod",
+    "Preemption",
+    "PodReplacement",
+    "JobManagedBy",
+    "Workload",
+    "StorageCapacity",
+];
+
+/// A gate that a new minor brings, or turns on, has to be thought about before that minor is
+/// called tested.
+#[test]
+fn the_table_of_feature_gates_is_what_each_minor_has() {
+    let mut actual: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut oldest_first = minors();
+    oldest_first.sort_unstable();
+    for (place, minor) in oldest_first.iter().enumerate() {
+        let Some(module) = harness::require_module(minor, "k8s.io/kubernetes") else {
+            return;
+        };
+        let file = module.join("pkg/features/kube_features.go");
+        let source = std::fs::read_to_string(file).unwrap();
+        for (gate, default) in gates(&source, minor) {
+            if TOUCHING.iter().any(|part| gate.contains(part)) {
+                let states = actual.entry(gate).or_insert_with(|| vec!["-"; place]);
+                states.push(default);
+            }
+        }
+        for states in actual.values_mut() {
+            states.resize(place + 1, "-");
+        }
+    }
+    let table = include_str!("control-plane/feature-gates").lines();
+    let mut rows = table.filter(|line| !line.starts_with('#'));
+    let heads: Vec<&str> = rows.next().unwrap().split_whitespace().collect();
+    assert_eq!(heads[1..=oldest_first.len()], oldest_first[..]);
+    let written: BTreeSet<String> = rows.map(|row| row_of(row, oldest_first.len())).collect();
+    let actual: BTreeSet<String> = actual
+        .into_iter()
+        .map(|(gate, states)| format!("{gate} {}", states.join(" ")))
+        .collect();
+    let wrong: Vec<_> = actual.symmetric_difference(&written).collect();
+    assert!(
+        wrong.is_empty(),
+        "tests/control-plane/feature-gates is not what the minors have: {wrong:#?}"
+    );
+}
+
+/// A row's gate and defaults, which a meaning must follow.
+fn row_of(row: &str, minors: usize) -> String {
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert!(words.len() > minors + 1, "{row} says no meaning");
+    words[..=minors].join(" ")
+}
+
+/// The gates of `kube_features.go` with their defaults. Until 1.32 each has one line; since
+/// then, a line for each minor that has changed it.
+fn gates(source: &str, minor: &str) -> Vec<(String, &'static str)> {
+    let number = |text: &str| text.trim_start_matches("1.").parse::<u32>().ok();
+    let default = |line: &str| match line.contains("Default: true") {
+        true => "on",
+        false => "off",
+    };
+    let name = |key: &str| key.rsplit('.').next().unwrap_or(key).to_owned();
+    let mut found = Vec::new();
+    let mut lines = source.lines();
+    while let Some(line) = lines.next() {
+        let Some((key, spec)) = line.strip_prefix('\t').and_then(|it| it.split_once(':')) else {
+            continue;
+        };
+        if spec.trim_start().starts_with("{Default:") {
+            found.push((name(key), default(spec)));
+        } else if spec.trim() == "{" {
+            let versions = lines.by_ref().take_while(|line| line.trim() != "},");
+            let reached = versions.filter(|line| {
+                let version = line.split('"').nth(1).unwrap_or("1.0");
+                line.contains("MustParse") && number(version) <= number(minor)
+            });
+            if let Some(last) = reached.last() {
+                found.push((name(key), default(last)));
+            }
+        }
+    }
+    found
+}

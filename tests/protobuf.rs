@@ -111,7 +111,8 @@ impl Sample {
 }
 
 fn samples() -> Option<Vec<Sample>> {
-    let folder = harness::require_module("k8s.io/api")?.join("testdata/HEAD");
+    let folder = harness::require_module(harness::programs::minors()[0], "k8s.io/api")?
+        .join("testdata/HEAD");
     Some(OBJECTS.map(|name| Sample::read(&folder, name)).into())
 }
 

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+
 /// The most nodes a configuration may have.
 pub(crate) const NODES: usize = 4;
 /// The most workloads a configuration may have.
@@ -203,18 +205,6 @@ impl Workload {
         }
     }
 
-    pub(crate) fn deployment(strategy: Strategy, replicas: u8) -> Self {
-        Self::new(Kind::Deployment(strategy), replicas)
-    }
-
-    pub(crate) fn affinity(mut self, workloads: u8) -> Self {
-        self.affinity = Affinity::Required {
-            workloads,
-            own_revision: false,
-        };
-        self
-    }
-
     pub(crate) fn on(mut self, nodes: &[usize]) -> Self {
         self.selected = NodeSet::of(nodes);
         self
@@ -295,7 +285,7 @@ pub(crate) struct Volume {
 }
 
 /// How far claim and volume have come. What the claim itself asks for decides nothing in any case.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Deserialize)]
 pub(crate) enum Binding {
     Bound,
     /// The PV names the claim, and the controller has not bound them yet, as it will.

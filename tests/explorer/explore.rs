@@ -1,5 +1,6 @@
 //! Exhaustive exploration, and the worst outcome it finds.
 
+use serde::Deserialize;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,7 +12,8 @@ use crate::state::State;
 /// The outcomes, in the project's words, from harmless to worst.
 ///
 /// `Stuck` and `Deadlock` say that a state can be reached from which no sequence of steps leads to the goal.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
     None,
     /// A pod may be scheduled to a node while another pod still holds the volume elsewhere; it always heals.
@@ -297,7 +299,7 @@ impl Worst {
 }
 
 /// From which states a change is made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 pub(crate) enum Start {
     /// Everything runs.
     Well,

@@ -14,9 +14,9 @@ mod controllers;
 mod engine;
 mod explore;
 mod grid;
-mod ground_truth;
 mod machine;
 mod manifests;
+mod model;
 mod reading;
 mod remedies;
 mod scheduler;
@@ -31,6 +31,7 @@ use agreement::{Comparison, Table, said};
 use configuration::{Configuration, Kind};
 use engine::Engine;
 use explore::{Outcome, Start, Worst, change, explore};
+use model::Case;
 use remedies::Trial;
 use survey::{Survey, in_parallel};
 
@@ -52,61 +53,29 @@ const NORMAL_FORMS_TRIED: usize = 401;
 #[test]
 fn the_model_agrees_with_the_scenarios_seen_on_a_real_control_plane() {
     let (mut states, mut wrong) = (0, Vec::new());
-    let rows = ground_truth::rows();
-    for (name, configuration, expected) in &rows {
-        let worst = explore(configuration);
-        println!("{name:44} {:9} {} states", worst.outcome(), worst.states);
-        states += worst.states;
-        if worst.outcome() != *expected {
-            wrong.push(format!(
-                "{name}: expected {expected}, the model says {worst:?}"
-            ));
+    let cases = model::cases();
+    for case in &cases {
+        let found = match &case.change {
+            None => {
+                let worst = explore(&case.configuration);
+                states += worst.states;
+                Some(worst.outcome())
+            }
+            Some((after, start)) => change(&case.configuration, after, *start),
+        };
+        if found.is_none_or(|it| !case.seen.contains(&it)) {
+            let Case { name, seen, .. } = case;
+            wrong.push(format!("{name}: seen {seen:?}, the model says {found:?}"));
         }
     }
-    let agreed = rows.len() - wrong.len();
     tell(&format!(
-        "{agreed} of {} rows of the ground truth agree with the model, {states} states",
-        rows.len()
+        "{} cases of the ground truth, {} of them wrong, {states} states; the model has no words for {} rows",
+        cases.len(),
+        wrong.len(),
+        model::beyond(),
     ));
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn every_scenario_of_the_document_has_its_row_with_the_same_outcome() {
-    let mut told: Vec<(&str, Outcome)> = Vec::new();
-    let rows = ground_truth::rows();
-    told.extend(rows.iter().map(|(name, _, outcome)| (*name, *outcome)));
-    let changes = ground_truth::changes();
-    told.extend(changes.iter().map(|(name, .., outcome)| (*name, *outcome)));
-    let mut wrong = Vec::new();
-    let documented = ground_truth::documented();
-    for (scenario, outcomes) in &documented {
-        let own = told
-            .iter()
-            .filter(|(name, _)| name.split(' ').next() == Some(scenario));
-        let own: Vec<String> = own.map(|(_, outcome)| outcome.to_string()).collect();
-        let is_beyond = ground_truth::BEYOND_THE_MODEL.contains(scenario);
-        if own.is_empty() != is_beyond || own.iter().any(|it| !outcomes.contains(&it.as_str())) {
-            wrong.push(format!(
-                "{scenario}: {outcomes:?} in the document, {own:?} here"
-            ));
-        }
-    }
-    tell(&format!("{} scenarios of the document", documented.len()));
-    assert!(documented.len() > ground_truth::BEYOND_THE_MODEL.len());
+    assert!(cases.len() > model::beyond());
     expect_none(&wrong);
-}
-
-#[test]
-fn the_model_agrees_with_the_changes_seen_on_a_real_control_plane() {
-    let changes = ground_truth::changes();
-    for (name, before, after, start, expected) in &changes {
-        assert_eq!(change(before, after, *start), Some(*expected), "{name}");
-    }
-    tell(&format!(
-        "{} changes of the ground truth agree with the model",
-        changes.len()
-    ));
 }
 
 #[test]
@@ -156,7 +125,8 @@ fn broken(configuration: &Configuration, worst: &Worst) -> Option<&'static str> 
 
 #[test]
 fn the_engine_says_what_the_model_finds_in_every_configuration() {
-    let scenarios = ground_truth::rows().into_iter().map(|(_, it, _)| it);
+    let cases = model::cases().into_iter();
+    let scenarios = cases.filter_map(|it| it.change.is_none().then_some(it.configuration));
     // How full nodes are is nothing the engine knows of.
     let scenarios = scenarios.filter(|it| it.capacity.is_none() && it.volume.is_guarded());
     let all: Vec<Configuration> = scenarios.chain(guarded()).collect();

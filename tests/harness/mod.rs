@@ -29,6 +29,7 @@
 pub(crate) mod control_plane;
 pub(crate) mod fake_nodes;
 pub(crate) mod guard;
+pub(crate) mod hollow_nodes;
 pub(crate) mod kubectl;
 pub(crate) mod pki;
 pub(crate) mod process;
@@ -46,6 +47,7 @@ use std::time::{Duration, Instant};
 pub(crate) use control_plane::{ControlPlane, Options};
 pub(crate) use fake_nodes::{FakeNodes, NodeSpec};
 pub(crate) use guard::{Guard, GuardOptions};
+pub(crate) use hollow_nodes::HollowNodes;
 pub(crate) use kubectl::Output;
 pub(crate) use webhooks::WebhookOptions;
 
@@ -107,17 +109,21 @@ pub(crate) fn require_programs(needs: Needs) -> Option<&'static programs::Progra
         programs::Located::Missing(reason) => return skip(&reason),
         programs::Located::Failed(reason) => panic!("{reason}"),
     };
-    match (needs, programs.controllers()) {
-        (Needs::Controllers, Err(reason)) => skip(&reason),
-        _ => Some(programs),
+    let more: &[&str] = match needs {
+        Needs::ApiServer => &[],
+        Needs::Controllers => &["kube-controller-manager", "kube-scheduler"],
+    };
+    match programs.have(more) {
+        Ok(()) => Some(programs),
+        Err(reason) => skip(&reason),
     }
 }
 
-/// The folder of a Go module that the control plane is compiled from, for what its own
-/// tests are given. Without Go the calling test is skipped.
+/// The folder of a Go module that the control plane of a minor is compiled from, for what
+/// its own tests are given. Without Go the calling test is skipped.
 #[track_caller]
-pub(crate) fn require_module(name: &str) -> Option<PathBuf> {
-    programs::module(name).map_or_else(|reason| skip(&reason), Some)
+pub(crate) fn require_module(minor: &str, name: &str) -> Option<PathBuf> {
+    programs::module(minor, name).map_or_else(|reason| skip(&reason), Some)
 }
 
 /// Names the current test as skipped, or fails it when `CI` is set.

@@ -19,6 +19,27 @@ pub(crate) enum Located {
     Failed(String),
 }
 
+/// The Kubernetes minors that can be tested: the lines of `tests/control-plane/minors`.
+pub(crate) fn minors() -> Vec<&'static str> {
+    let releases = include_str!("../control-plane/minors").lines();
+    let minors = releases.map(|release| {
+        let number = release.trim_start_matches('v');
+        number.rsplit_once('.').map_or(number, |(minor, _)| minor)
+    });
+    minors.collect()
+}
+
+/// The minor that this process tests: `MINOR`, or the first.
+pub(crate) fn minor() -> String {
+    std::env::var("MINOR").unwrap_or_else(|_| minors()[0].to_owned())
+}
+
+/// Whether this process plays scenarios on nodes with kubelets, which take minutes more to
+/// compile: `PLAY` is `all` or `third`.
+pub(crate) fn with_kubelets() -> bool {
+    std::env::var("PLAY").is_ok_and(|play| play == "all" || play == "third")
+}
+
 /// Runs `tests/control-plane/build` once per test binary. The first run on a machine
 /// compiles for minutes, and its progress goes to this process's stderr.
 pub(crate) fn locate() -> Located {
@@ -26,6 +47,8 @@ pub(crate) fn locate() -> Located {
     let answer = ANSWER.get_or_init(|| {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane/build");
         let run = Command::new(script)
+            .arg(minor())
+            .args(with_kubelets().then_some("kubelets"))
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
@@ -50,15 +73,23 @@ pub(crate) fn locate() -> Located {
     }
 }
 
-/// The folder of a Go module that the control plane is compiled from.
+/// The folder of a Go module that the control plane of a minor is compiled from.
 ///
 /// # Errors
 ///
 /// A sentence that says what is missing.
-pub(crate) fn module(name: &str) -> Result<PathBuf, String> {
+pub(crate) fn module(minor: &str, name: &str) -> Result<PathBuf, String> {
+    let release = include_str!("../control-plane/minors")
+        .lines()
+        .find(|release| release.starts_with(&format!("v{minor}.")))
+        .ok_or_else(|| format!("tests/control-plane/minors has no Kubernetes {minor}."))?;
+    let version = match name {
+        "k8s.io/kubernetes" => release.to_owned(),
+        _ => release.replacen("v1.", "v0.", 1),
+    };
     let run = Command::new("go")
-        .args(["mod", "download", "-json", name])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane"))
+        .args(["mod", "download", "-json", &format!("{name}@{version}")])
+        .current_dir(std::env::temp_dir())
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("There is no Go to find the module {name} with: {error}."))?;
@@ -79,20 +110,17 @@ impl Programs {
         self.0.join(name)
     }
 
-    /// Whether the two programs of the control plane that KUBEBUILDER_ASSETS may
-    /// lack are there.
+    /// Whether the programs of this name are there, which KUBEBUILDER_ASSETS may lack.
     ///
     /// # Errors
     ///
     /// A sentence that names the first one missing.
-    pub(crate) fn controllers(&self) -> Result<(), String> {
-        for name in ["kube-controller-manager", "kube-scheduler"] {
-            if !self.path(name).exists() {
-                return Err(format!(
-                    "KUBEBUILDER_ASSETS holds no {name} and there is no Go to compile it with."
-                ));
-            }
+    pub(crate) fn have(&self, names: &[&str]) -> Result<(), String> {
+        match names.iter().find(|name| !self.path(name).exists()) {
+            None => Ok(()),
+            Some(name) => Err(format!(
+                "KUBEBUILDER_ASSETS holds no {name} and there is no Go to compile it with."
+            )),
         }
-        Ok(())
     }
 }

@@ -1,7 +1,92 @@
-//! The objects of test cases, in few words.
+//! The objects of test cases, in few words: workloads, claims and their volumes.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// A claim and its volume in few words.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Claim {
+    /// The access modes it asks for.
+    pub(crate) modes: Vec<String>,
+    /// The access modes of its volume; there is none without.
+    pub(crate) volume: Option<Vec<String>>,
+    /// Merged into the volume's manifest.
+    pub(crate) volume_with: Value,
+    /// The class, where it is another than [`Storage::class`].
+    pub(crate) class: Option<String>,
+    /// Merged into the claim's manifest.
+    pub(crate) with: Value,
+    /// Whether it is made later than its volume, by somebody.
+    pub(crate) later: bool,
+}
+
+impl Default for Claim {
+    fn default() -> Self {
+        Self {
+            modes: vec!["ReadWriteOnce".to_owned()],
+            volume: None,
+            volume_with: Value::Null,
+            class: None,
+            with: Value::Null,
+            later: false,
+        }
+    }
+}
+
+/// What the claims of a cluster have in common.
+pub(crate) struct Storage<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) class: &'a str,
+    pub(crate) driver: &'a str,
+    /// What the names of volumes begin with; the claim's name follows.
+    pub(crate) volumes: &'a str,
+    /// The same for the handles of volumes.
+    pub(crate) handles: &'a str,
+}
+
+impl Claim {
+    fn class<'a>(&'a self, storage: &Storage<'a>) -> &'a str {
+        self.class.as_deref().unwrap_or(storage.class)
+    }
+
+    /// The claim as its user wrote it.
+    pub(crate) fn manifest(&self, name: &str, storage: &Storage<'_>) -> Value {
+        let mut claim = json!({
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": { "name": name, "namespace": storage.namespace },
+            "spec": {
+                "accessModes": self.modes,
+                "storageClassName": self.class(storage),
+                "resources": { "requests": { "storage": "1Gi" } },
+            },
+        });
+        merge(&mut claim, &self.with);
+        claim
+    }
+
+    /// The volume, which names the claim as a provisioner has it.
+    pub(crate) fn volume(&self, name: &str, storage: &Storage<'_>) -> Option<Value> {
+        let mut volume = json!({
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": { "name": format!("{}{name}", storage.volumes) },
+            "spec": {
+                "accessModes": self.volume.as_ref()?,
+                "capacity": { "storage": "1Gi" },
+                "storageClassName": self.class(storage),
+                "csi": {
+                    "driver": storage.driver,
+                    "volumeHandle": format!("{}{name}", storage.handles),
+                },
+                "claimRef": { "namespace": storage.namespace, "name": name },
+            },
+        });
+        merge(&mut volume, &self.volume_with);
+        Some(volume)
+    }
+}
 
 /// An object in few words: its kind, the claims its pods use, and whatever else is
 /// merged in.
@@ -40,6 +125,9 @@ pub(crate) struct Shorthand {
     /// Merged into the pods' spec.
     #[serde(default)]
     pod: Value,
+    /// Merged into the pods' container.
+    #[serde(default)]
+    container: Value,
     /// Merged into the object.
     #[serde(default)]
     with: Value,
@@ -97,6 +185,10 @@ impl Shorthand {
             "StorageClass" | "CSIDriver" | "VolumeAttachment" => "storage.k8s.io/v1",
             "Lease" => "coordination.k8s.io/v1",
             "RuntimeClass" => "node.k8s.io/v1",
+            "Rollout" => "argoproj.io/v1alpha1",
+            "ScaledObject" | "ScaledJob" => "keda.sh/v1alpha1",
+            "DeploymentConfig" => "apps.openshift.io/v1",
+            "CloneSet" => "apps.kruise.io/v1alpha1",
             _ => "v1",
         }
     }
@@ -110,11 +202,13 @@ impl Shorthand {
             spec
         };
         Some(match self.kind.as_str() {
-            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => replicas(
-                json!({ "selector": { "matchLabels": labels }, "template": template }),
-                "replicas",
-            ),
-            "ReplicationController" => replicas(
+            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Rollout" | "CloneSet" => {
+                replicas(
+                    json!({ "selector": { "matchLabels": labels }, "template": template }),
+                    "replicas",
+                )
+            }
+            "ReplicationController" | "DeploymentConfig" => replicas(
                 json!({ "selector": labels, "template": template }),
                 "replicas",
             ),
@@ -126,7 +220,12 @@ impl Shorthand {
                     _ => json!({ "schedule": "0 3 * * *", "jobTemplate": { "spec": job } }),
                 }
             }
+            "ScaledJob" => {
+                template["spec"]["restartPolicy"] = json!("Never");
+                json!({ "jobTargetRef": { "template": template } })
+            }
             "Pod" => template["spec"].take(),
+            "ScaledObject" => json!({ "scaleTargetRef": { "name": "web" } }),
             "HorizontalPodAutoscaler" => json!({
                 "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
                 "maxReplicas": 5,
@@ -147,7 +246,9 @@ impl Shorthand {
             .flatten()
             .map(|claim| json!({ "name": claim, "persistentVolumeClaim": { "claimName": claim } }))
             .collect();
-        let mut spec = json!({ "containers": [{ "name": "main", "image": "example.com/app:1" }] });
+        let mut container = json!({ "name": "main", "image": "example.com/app:1" });
+        merge(&mut container, &self.container);
+        let mut spec = json!({ "containers": [container] });
         if !volumes.is_empty() {
             spec["volumes"] = Value::Array(volumes);
         }

@@ -1,46 +1,54 @@
-//! `docs/ground-truth.md` has a row for each scenario and none besides.
+//! The tables of `docs/ground-truth.md` are the rows of `tests/ground-truth.yaml`.
 
-use crate::scenario::{Engine, Scenario};
+use std::path::Path;
 
-const DOCUMENT: &str = include_str!("../../docs/ground-truth.md");
+use crate::harness::programs::minors;
+use crate::scenario::{Section, sections};
 
-/// Compares the document's rows with the scenarios.
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/ground-truth.md");
+
+const HEAD: &str = "| scenario | set-up | what happens | elsewhere | the engine says |";
+
+/// Writes the tables when `GROUND_TRUTH` is `write`, and compares them otherwise.
 ///
 /// # Errors
 ///
-/// The rows that are missing and those that are too many.
-pub(crate) fn check(scenarios: &[Scenario]) -> Result<(), String> {
-    let rows: Vec<String> = scenarios.iter().map(row).collect();
-    let missing = rows
-        .iter()
-        .filter(|row| !DOCUMENT.lines().any(|line| line == *row));
-    let written = DOCUMENT.lines().filter(|line| {
-        ["| S", "| X", "| Y"]
-            .iter()
-            .any(|start| line.starts_with(start))
-    });
-    let extra = written.filter(|line| !rows.iter().any(|row| row == line));
-    let missing = missing.map(|row| format!("missing: {row}"));
-    let extra = extra.map(|line| format!("no such scenario: {line}"));
-    let faults: Vec<String> = missing.chain(extra).collect();
-    if faults.is_empty() {
-        return Ok(());
+/// The first line that differs, or a section that the document lacks.
+pub(crate) fn check() -> Result<(), String> {
+    let document = Path::new(DOCUMENT);
+    let old = std::fs::read_to_string(document).map_err(|error| error.to_string())?;
+    let mut new = old.clone();
+    for section in sections() {
+        new = with_table(&new, section)?;
     }
-    Err(format!(
-        "docs/ground-truth.md is not what the scenarios say.\n{}",
-        faults.join("\n")
-    ))
+    let releases = minors().join(", ");
+    if !new.contains(&format!("on Kubernetes {releases}")) {
+        return Err(format!(
+            "docs/ground-truth.md must say: on Kubernetes {releases}"
+        ));
+    }
+    if std::env::var("GROUND_TRUTH").is_ok_and(|it| it == "write") {
+        return std::fs::write(document, new).map_err(|error| error.to_string());
+    }
+    let differing = old.lines().zip(new.lines()).find(|(old, new)| old != new);
+    match differing {
+        None if old == new => Ok(()),
+        _ => Err(format!(
+            "docs/ground-truth.md is not what tests/ground-truth.yaml says, first here: \
+             {differing:?}. Run GROUND_TRUTH=write cargo test --test scenarios -- tables"
+        )),
+    }
 }
 
-fn row(scenario: &Scenario) -> String {
-    let outcomes: Vec<String> = scenario.expected.iter().map(ToString::to_string).collect();
-    let engine = match scenario.engine {
-        Engine::Observation => "the same".to_owned(),
-        Engine::Not { verdict, because } => format!("{verdict}: {because}"),
-    };
-    let Scenario { name, title, .. } = scenario;
-    format!(
-        "| {name} | {title} | {} | {engine} |",
-        outcomes.join(" or ")
-    )
+/// The document with the section's table replaced.
+fn with_table(document: &str, section: &Section) -> Result<String, String> {
+    let title = format!("\n## {}\n", section.title);
+    let lacking = || format!("docs/ground-truth.md has no table under {}", title.trim());
+    let (before, rest) = document.split_once(&title).ok_or_else(lacking)?;
+    let (between, table) = rest.split_once("| scenario |").ok_or_else(lacking)?;
+    let after = table.split_once("\n\n").map_or("", |(_, after)| after);
+    let rows: String = section.rows.iter().map(|row| row.row() + "\n").collect();
+    Ok(format!(
+        "{before}{title}{between}{HEAD}\n|---|---|---|---|---|\n{rows}\n{after}"
+    ))
 }

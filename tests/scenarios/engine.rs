@@ -179,6 +179,7 @@ fn outcome(finding: &Finding) -> Result<Outcome, String> {
         rules::Outcome::Deadlock => Ok(Outcome::Deadlock),
         rules::Outcome::Stuck => Ok(Outcome::Stuck),
         rules::Outcome::Delay => Ok(Outcome::Delay),
+        rules::Outcome::DataLoss => Ok(Outcome::DataLoss),
         other => Err(format!("The engine says {other}: {}", finding.message)),
     }
 }

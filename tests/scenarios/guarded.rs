@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::webhooks::Registration;
 use crate::harness::{ControlPlane, Guard, GuardOptions, Output, WebhookOptions};
 use crate::outcome::Outcome;
-use crate::scenario::{Action, Scenario};
+use crate::scenario::{Action, Nodes, Scenario};
 use crate::stage::{Stage, World};
 
 /// What the guard does about what it finds.
@@ -110,7 +110,7 @@ pub(crate) fn play_guarded(
     scenario: &Scenario,
     mode: Mode,
 ) -> Result<Guarded, String> {
-    let mut stage = Stage::build(world, scenario, Some(mode))?;
+    let mut stage = Stage::build(world, scenario, Some(mode), Nodes::Simulated)?;
     // What a guard says that has not heard of them yet is another test's: see `hurry`.
     guard.until_heard(world.plane);
     let played = play_on(&mut stage, scenario, mode);
@@ -127,7 +127,7 @@ fn play_on(stage: &mut Stage<'_>, scenario: &Scenario, mode: Mode) -> Result<Gua
         waiting: Vec::new(),
     };
     let fateless = scenario
-        .actions
+        .steps
         .iter()
         .take_while(|action| !matches!(action, Action::Die));
     let actions: Vec<&Action> = fateless.collect();

@@ -1,14 +1,16 @@
 //! A volume, a claim and its Deployment in one breath, again and again, while much else
 //! happens: no answer may rest on what the guard has not heard of yet.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::harness::shorthand::{Claim, Storage};
 use crate::harness::{GuardOptions, WebhookOptions};
-use crate::manifests::{Binding, Class, Volume, Workload, request};
-use crate::scenario::Scenario;
+use crate::manifests::Manifest;
+use crate::scenario::{Nodes, STORAGE, Scenario};
 use crate::stage::{Stage, World};
 
 /// How often each of the two is played.
@@ -28,7 +30,8 @@ const BUSY: usize = 4;
 /// The wrong answers.
 pub(crate) fn play(world: &World) -> Result<(), String> {
     let guard = world.plane.guard("hurry", &GuardOptions::default());
-    let stage = Stage::build(world, &Scenario::new("hurry", ""), None)?;
+    let scenario = Scenario::new("hurry", &["zone-1".to_owned()], BTreeMap::new());
+    let stage = Stage::build(world, &scenario, None, Nodes::Simulated)?;
     let webhooks = WebhookOptions::new(&guard.url, &[stage.name()]);
     let registration = world.plane.register_webhooks(stage.name(), &webhooks);
     let wrong = rounds(&stage);
@@ -50,7 +53,8 @@ fn rounds(stage: &Stage<'_>) -> Vec<String> {
         for number in 0..BUSY {
             let over = &over;
             scope.spawn(move || {
-                let volume = free(&format!("busy-{number}"), &["ReadWriteOnce"]).storage();
+                let claim = free(&["ReadWriteOnce"]);
+                let volume = claim.volume(&format!("busy-{number}"), &STORAGE).unwrap();
                 while !over.load(Ordering::Relaxed) {
                     // Whether it succeeds is of no interest.
                     let _ = stage.create(&volume);
@@ -78,47 +82,46 @@ fn rounds(stage: &Stage<'_>) -> Vec<String> {
 }
 
 fn round(stage: &Stage<'_>, number: usize) -> Result<(), String> {
-    let sharing = free(
-        &format!("shared-{number}"),
-        &["ReadWriteOnce", "ReadWriteMany"],
-    );
-    if let Some(refusal) = in_one_breath(stage, &sharing)? {
+    let sharing = free(&["ReadWriteOnce", "ReadWriteMany"]);
+    if let Some(refusal) = in_one_breath(stage, &format!("shared-{number}"), &sharing)? {
         return Err(format!("Round {number}: X12 was refused: {refusal}"));
     }
-    let exclusive = free(&format!("alone-{number}"), &["ReadWriteOnce"]);
-    match in_one_breath(stage, &exclusive)? {
+    let exclusive = free(&["ReadWriteOnce"]);
+    match in_one_breath(stage, &format!("alone-{number}"), &exclusive)? {
         Some(_) => Ok(()),
         None => Err(format!("Round {number}: X12o was not refused.")),
     }
 }
 
-/// A volume that no claim has yet, for claims for ReadWriteOnce.
-fn free(name: &str, modes: &[&'static str]) -> Volume {
-    Volume::new(modes)
-        .asking(&["ReadWriteOnce"])
-        .named(name)
-        .binding(Binding::None)
+/// A claim for ReadWriteOnce, and a volume that is not reserved for it.
+fn free(modes: &[&str]) -> Claim {
+    Claim {
+        volume: Some(modes.iter().map(|&it| it.to_owned()).collect()),
+        volume_with: json!({ "spec": { "claimRef": null } }),
+        ..Claim::default()
+    }
 }
 
 /// Makes a class, the volume, a claim for it and a Deployment of two; answers with the
 /// refusal of the last.
-fn in_one_breath(stage: &Stage<'_>, volume: &Volume) -> Result<Option<String>, String> {
-    let name = volume.claim_name();
-    let class = json!(format!("{{run}}-{name}"));
-    let of_class = |mut object: Value, field: &str| {
-        object["spec"][field] = class.clone();
-        object
+fn in_one_breath(stage: &Stage<'_>, name: &str, claim: &Claim) -> Result<Option<String>, String> {
+    let class = format!("{{run}}-{name}");
+    let storage = Storage {
+        class: &class,
+        ..STORAGE
     };
-    let mut manifest = Class::new(&volume.provisioner()).manifest();
-    manifest["metadata"]["name"] = class.clone();
-    stage.create(&manifest)?;
-    stage.create(&of_class(volume.storage(), "storageClassName"))?;
-    stage.write(
-        &of_class(request(name, &["ReadWriteOnce"]), "storageClassName"),
-        false,
-    )?;
-    let workload = Workload::deployment(name).recreate().replicas(2);
-    match stage.write(&workload.claim(name).manifest(), false) {
+    stage.create(&json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": { "name": class },
+        "provisioner": storage.driver,
+    }))?;
+    stage.create(&claim.volume(name, &storage).ok_or("There is no volume.")?)?;
+    stage.write(&claim.manifest(name, &storage), false)?;
+    let workload = json!({
+        "kind": "Deployment", "name": name, "uses": [name], "strategy": "Recreate", "replicas": 2,
+    });
+    match stage.write(&Manifest::try_from(workload)?.0, false) {
         Ok(_) => Ok(None),
         Err(refusal) if refusal.contains("denied the request") => Ok(Some(refusal)),
         Err(reason) => Err(reason),

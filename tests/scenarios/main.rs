@@ -1,5 +1,9 @@
-//! Every row of the table of ground truth, played on a real API server, controller
-//! manager and scheduler with simulated nodes.
+//! Every row of `tests/ground-truth.yaml`, played on a real API server, controller manager
+//! and scheduler, with simulated nodes and with kubelets.
+//!
+//! `MINOR` says on which Kubernetes (the first of `tests/control-plane/minors`), and `PLAY` how
+//! much: with `all`, every row on both kinds of node; with `third`, a third of each, drawn by
+//! lot; otherwise every row that simulated nodes can play. `SEED` draws again what was drawn.
 //!
 //! Scenarios mostly wait, so many run at once, each in a namespace and on nodes of
 //! its own. The nodes are tainted and the pods tolerate the taint, which keeps
@@ -27,13 +31,12 @@ mod outcome;
 mod run;
 mod scenario;
 mod stage;
-mod table;
 mod worlds;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
-use std::time::Instant;
+use std::time::{Instant, UNIX_EPOCH};
 
 use detaches::Detaches;
 use guarded::{Guarded, Mode, play_guarded, start_guard};
@@ -41,8 +44,9 @@ use harness::webhooks::Registration;
 use harness::{Guard, Needs};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use outcome::Outcome;
+use proptest::strategy::{Strategy, ValueTree};
 use run::{Played, play};
-use scenario::{Engine, Scenario};
+use scenario::{Nodes, Said, Scenario, sections};
 use stage::World;
 
 /// Scenarios at once, when the command line does not say. Each is played up to four
@@ -53,7 +57,8 @@ const NO_CONTROL_PLANE: &str = "there is no control plane to play it on";
 
 /// What was seen of a scenario.
 struct Seen {
-    scenario: Scenario,
+    scenario: &'static Scenario,
+    nodes: Nodes,
     played: Played,
     guarded: Vec<(Mode, Guarded)>,
 }
@@ -65,19 +70,24 @@ fn main() {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
     let results = Results::default();
-    let scenarios = table::all();
-    let described = scenarios.clone();
     let document = Trial::test(
-        "docs/ground-truth.md has a row for each scenario",
-        move || Ok(document::check(&described)?),
+        "docs/ground-truth.md has the tables of ground truth",
+        || Ok(document::check()?),
     );
-    let played = scenarios.into_iter().enumerate().map(|(place, scenario)| {
-        let results = Arc::clone(&results);
-        let name = format!("{} {}", scenario.name, scenario.title);
-        Trial::ignorable_test(name, move || trial(place, scenario, &results))
-    });
+    let played = drawn()
+        .into_iter()
+        .enumerate()
+        .map(|(place, (scenario, nodes))| {
+            let results = Arc::clone(&results);
+            let with = match nodes {
+                Nodes::Simulated => "",
+                Nodes::Kubelets => " with kubelets",
+            };
+            let name = format!("{}{with} {}", scenario.id, scenario.what);
+            Trial::ignorable_test(name, move || trial(place, scenario, nodes, &results))
+        });
     let trials = std::iter::once(document).chain(played);
-    let drawn = worlds::lots().into_iter().map(|lot| {
+    let lots = worlds::lots().into_iter().map(|lot| {
         Trial::ignorable_test(lot.name.clone(), move || {
             let Some(shared) = shared() else {
                 return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
@@ -98,7 +108,7 @@ fn main() {
             Ok(Completion::Completed)
         },
     );
-    let trials = trials.chain([hurry]).chain(drawn);
+    let trials = trials.chain([hurry]).chain(lots);
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     print_table(&results, started);
@@ -107,6 +117,27 @@ fn main() {
         shared.detaches.judge(shared.world.plane, &shared.guard);
     }
     conclusion.exit();
+}
+
+/// What is played, those that take longest first so that the others run beside them.
+fn drawn() -> Vec<(&'static Scenario, Nodes)> {
+    let play = std::env::var("PLAY").unwrap_or_default();
+    let since_1970 = || Some(UNIX_EPOCH.elapsed().ok()?.as_secs());
+    let seed = worlds::number("SEED").or_else(since_1970).unwrap_or(1);
+    println!("Kubernetes {}, SEED={seed}", harness::programs::minor());
+    let mut runner = worlds::runner(seed, u64::MAX);
+    let mut one_of_three = || proptest::bool::weighted(1.0 / 3.0).new_tree(&mut runner);
+    let mut is_drawn = |nodes: Nodes| match (play.as_str(), nodes) {
+        ("all", _) | ("", Nodes::Simulated) => true,
+        ("third", _) => one_of_three().is_ok_and(|it| it.current()),
+        _ => false,
+    };
+    let rows = sections().iter().rev().flat_map(|section| &section.rows);
+    let both = rows.flat_map(|row| [Nodes::Simulated, Nodes::Kubelets].map(|nodes| (row, nodes)));
+    let suitable = both.filter(|(row, nodes)| row.suits(*nodes));
+    suitable
+        .filter(|(row, nodes)| is_drawn(*nodes, row))
+        .collect()
 }
 
 /// What scenarios share.
@@ -140,7 +171,12 @@ fn own() -> Option<&'static World> {
     Some(Box::leak(Box::new(World::new(plane))))
 }
 
-fn trial(place: usize, scenario: Scenario, results: &Results) -> Result<Completion, Failed> {
+fn trial(
+    place: usize,
+    scenario: &'static Scenario,
+    nodes: Nodes,
+    results: &Results,
+) -> Result<Completion, Failed> {
     let worlds = shared().and_then(|shared| {
         let world = if scenario.alone {
             own()?
@@ -152,16 +188,15 @@ fn trial(place: usize, scenario: Scenario, results: &Results) -> Result<Completi
     let Some((world, shared)) = worlds else {
         return Ok(Completion::ignored_with(NO_CONTROL_PLANE));
     };
-    let name = scenario.name;
-    let faults = match watch(world, shared, scenario) {
+    let faults = match watch(world, shared, scenario, nodes) {
         Err(fault) => vec![fault],
         Ok(seen) => {
-            let mut faults: Vec<String> = judge(&seen.scenario, &seen.played)
+            let mut faults: Vec<String> = judge(scenario, nodes, &seen.played)
                 .err()
                 .into_iter()
                 .collect();
             for (mode, guarded) in &seen.guarded {
-                faults.extend(judge_guarded(&seen.scenario, &seen.played, *mode, guarded).err());
+                faults.extend(judge_guarded(scenario, &seen.played, *mode, guarded).err());
             }
             results.lock().unwrap().insert(place, seen);
             faults
@@ -170,7 +205,7 @@ fn trial(place: usize, scenario: Scenario, results: &Results) -> Result<Completi
     if faults.is_empty() {
         return Ok(Completion::Completed);
     }
-    let said = said_by_the_guard(&shared.guard, name);
+    let said = said_by_the_guard(&shared.guard, &scenario.id);
     Err(format!("{}\n{said}", faults.join("\n")).into())
 }
 
@@ -187,36 +222,47 @@ fn said_by_the_guard(guard: &Guard, scenario: &str) -> String {
     })
 }
 
-/// Plays the scenario without the guard and, beside it, with the guard in every mode.
-fn watch(world: &World, shared: &Shared, scenario: Scenario) -> Result<Seen, String> {
-    let mut modes = Vec::new();
+/// Plays the scenario without the guard and, beside it, with the guard in every mode: on
+/// simulated nodes, as the guard hears nothing of kubelets.
+fn watch(
+    world: &World,
+    shared: &Shared,
+    scenario: &'static Scenario,
+    nodes: Nodes,
+) -> Result<Seen, String> {
+    let modes: &[Mode] = match nodes {
+        Nodes::Simulated => &Mode::ALL,
+        Nodes::Kubelets => &[],
+    };
+    let mut guarded = Vec::new();
     let played = thread::scope(|scope| {
-        let guarded = Mode::ALL.map(|mode| {
-            let scenario = &scenario;
+        let beside = modes.iter().map(|&mode| {
             let play = move || play_guarded(&shared.world, &shared.guard, scenario, mode);
             (mode, scope.spawn(play))
         });
-        let played = play(world, &scenario);
-        for (mode, thread) in guarded {
-            let guarded = thread
+        let beside: Vec<_> = beside.collect();
+        let played = play(world, scenario, nodes);
+        for (mode, thread) in beside {
+            let seen = thread
                 .join()
                 .map_err(|_| format!("Under guard, {mode:?}: it panicked."))?;
-            modes.push((
+            guarded.push((
                 mode,
-                guarded.map_err(|it| format!("Under guard, {mode:?}: {it}"))?,
+                seen.map_err(|it| format!("Under guard, {mode:?}: {it}"))?,
             ));
         }
         played
     })?;
     Ok(Seen {
         scenario,
+        nodes,
         played,
-        guarded: modes,
+        guarded,
     })
 }
 
 /// What was seen is what ground truth says, and what the engine says is what was seen.
-fn judge(scenario: &Scenario, played: &Played) -> Result<(), String> {
+fn judge(scenario: &Scenario, nodes: Nodes, played: &Played) -> Result<(), String> {
     let Played {
         outcome,
         multi_attach,
@@ -224,16 +270,16 @@ fn judge(scenario: &Scenario, played: &Played) -> Result<(), String> {
         opinion,
         ..
     } = played;
-    let allowed = scenario.expected;
+    let allowed = scenario.expected(nodes);
     if !allowed.contains(outcome) {
         return Err(format!(
             "Ground truth allows {allowed:?}, but {outcome:?} was observed. Waiting: {waiting:#?}. \
              Multi-Attach events: {multi_attach:#?}."
         ));
     }
-    let (verdict, because) = match scenario.engine {
-        Engine::Observation => (*outcome, "that was observed"),
-        Engine::Not { verdict, because } => (verdict, because),
+    let (verdict, because) = match &scenario.engine {
+        None => (*outcome, "that was observed"),
+        Some(Said { says, because }) => (*says, because.as_str()),
     };
     if opinion.outcome == verdict {
         return Ok(());
@@ -256,7 +302,7 @@ fn judge_guarded(
     let refused = guarded.refusal.is_some();
     let harmless = guarded.outcome.is_none_or(|it| it == Outcome::None);
     // Less than ground truth allows is what is left where no node dies.
-    let no_worse = guarded.outcome <= scenario.expected.iter().copied().max();
+    let no_worse = guarded.outcome <= scenario.expected(Nodes::Simulated).iter().copied().max();
     let right = match mode {
         Mode::Deny => refused == grave,
         Mode::Fix if grave => refused || harmless,
@@ -282,17 +328,18 @@ fn print_table(results: &Results, started: Instant) {
         return;
     }
     println!(
-        "| scenario | what | without guard | Multi-Attach events | way out took | engine | \
+        "| scenario | nodes | what | without guard | Multi-Attach events | way out took | engine | \
          deny | fix | warn |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     for Seen {
         scenario,
+        nodes,
         played,
         guarded,
     } in results.values()
     {
-        let Scenario { name, title, .. } = scenario;
+        let Scenario { id, what, .. } = scenario;
         let Played {
             outcome,
             multi_attach,
@@ -306,7 +353,7 @@ fn print_table(results: &Results, started: Instant) {
             found.map_or_else(String::new, |(_, guarded)| guarded.to_string())
         };
         println!(
-            "| {name} | {title} | {outcome} | {} | {way_out} | {} | {} | {} | {} |",
+            "| {id} | {nodes:?} | {what} | {outcome} | {} | {way_out} | {} | {} | {} | {} |",
             multi_attach.len(),
             opinion.outcome,
             guarded(Mode::Deny),

@@ -5,12 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::observe::{NotYet, Observer};
 
 /// How a user's action ended, from harmless to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Outcome {
     /// Everything runs. The volume may have been waited for while it was detached
     /// from a node that no pod used it on any more.
@@ -23,6 +25,9 @@ pub(crate) enum Outcome {
     /// A rollout cannot go on: the new pod waits for the old one and the old one for
     /// the new.
     Deadlock,
+    /// Two nodes write to one file system. Everything runs.
+    #[serde(rename = "data-loss")]
+    DataLoss,
 }
 
 impl fmt::Display for Outcome {
@@ -32,6 +37,7 @@ impl fmt::Display for Outcome {
             Self::Delay => "delay",
             Self::Stuck => "stuck",
             Self::Deadlock => "deadlock",
+            Self::DataLoss => "data-loss",
         })
     }
 }
@@ -117,6 +123,7 @@ impl Seen {
         let deployments = observer.objects(namespace, "Deployment");
         let claims = observer.objects(namespace, "PersistentVolumeClaim");
         let multi_attach = multi_attach_events(observer, namespace);
+        let refusals = refusals(observer, namespace);
         let mut waiting = Vec::new();
         let kinds = [
             "Deployment",
@@ -145,7 +152,7 @@ impl Seen {
                 waiting.push(format!("pod {} is ending on {node}", name(pod)));
                 undecided |= !dead.contains(node);
             } else if !is_ready(pod) && !is_over(pod) {
-                let why = why(pod, &pods, &multi_attach);
+                let why = why(pod, &pods, &multi_attach, &refusals);
                 undecided |= why.is_none();
                 explained |= why.is_some();
                 let why = why.unwrap_or("nobody has said why");
@@ -214,13 +221,40 @@ impl Seen {
     }
 }
 
+/// How the attach-detach controller's Multi-Attach events begin: until Kubernetes 1.36, and
+/// since 1.37.
+const MULTI_ATTACH: [&str; 2] = [
+    "Multi-Attach error for volume",
+    "Waiting for detach for volume",
+];
+
 /// The texts of the attach-detach controller's Multi-Attach events.
 fn multi_attach_events(observer: &Observer, namespace: &str) -> Vec<String> {
+    events(observer, namespace, |reason, message| {
+        reason == "FailedAttachVolume" && MULTI_ATTACH.iter().any(|it| message.starts_with(it))
+    })
+}
+
+/// What a kubelet says of volumes that it cannot mount, and the attach-detach controller of
+/// those that the driver does not attach.
+fn refusals(observer: &Observer, namespace: &str) -> Vec<String> {
+    events(observer, namespace, |reason, message| match reason {
+        "FailedMount" => true,
+        "FailedAttachVolume" => !MULTI_ATTACH.iter().any(|it| message.starts_with(it)),
+        _ => false,
+    })
+}
+
+/// The Events of that kind: each with the name of its pod.
+fn events(
+    observer: &Observer,
+    namespace: &str,
+    of_that_kind: impl Fn(&str, &str) -> bool,
+) -> Vec<String> {
     let events = observer.objects(namespace, "Event");
     events
         .iter()
-        .filter(|event| event["reason"] == "FailedAttachVolume")
-        .filter(|event| text(event, "/message").starts_with("Multi-Attach error for volume"))
+        .filter(|event| of_that_kind(text(event, "/reason"), text(event, "/message")))
         .map(|event| {
             format!(
                 "{}: {}",
@@ -306,14 +340,19 @@ fn is_over(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
-/// What keeps a pod from running, once the attach-detach controller or the scheduler
-/// has said so.
-fn why<'a>(pod: &'a Value, all: &[Arc<Value>], multi_attach: &'a [String]) -> Option<&'a str> {
-    let told = |pod: &Value| {
+/// What keeps a pod from running, once the attach-detach controller, its kubelet or the
+/// scheduler has said so.
+fn why<'a>(
+    pod: &'a Value,
+    all: &[Arc<Value>],
+    multi_attach: &'a [String],
+    refusals: &'a [String],
+) -> Option<&'a str> {
+    fn about<'a>(pod: &Value, mut events: std::slice::Iter<'a, String>) -> Option<&'a str> {
         let own = format!("{}: ", name(pod));
-        let mut events = multi_attach.iter();
         events.find_map(|event| event.strip_prefix(&own))
-    };
+    }
+    let told = |pod: &Value| about(pod, multi_attach.iter());
     // The attach-detach controller says it once for a volume and a node: to the pods that
     // are there by then (`reportMultiAttachError` in its reconciler).
     let node = text(pod, "/spec/nodeName");
@@ -322,6 +361,7 @@ fn why<'a>(pod: &'a Value, all: &[Arc<Value>], multi_attach: &'a [String]) -> Op
         .filter(|other| !node.is_empty() && text(other, "/spec/nodeName") == node);
     told(pod)
         .or_else(|| others.find_map(|other| told(other)))
+        .or_else(|| about(pod, refusals.iter()))
         .or_else(|| {
             let refused = condition(pod, "PodScheduled").filter(|it| it["status"] == "False")?;
             Some(text(refused, "/message"))

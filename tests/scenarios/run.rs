@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::Opinion;
 use crate::outcome::{Outcome, Rest};
-use crate::scenario::Scenario;
+use crate::scenario::{Nodes, Scenario};
 use crate::stage::{Stage, World};
 
 /// What came of a scenario.
@@ -29,8 +29,8 @@ pub(crate) struct Played {
 /// # Errors
 ///
 /// A sentence when an action cannot be done, or the way out does not lead out.
-pub(crate) fn play(world: &World, scenario: &Scenario) -> Result<Played, String> {
-    let mut stage = Stage::build(world, scenario, None)?;
+pub(crate) fn play(world: &World, scenario: &Scenario, nodes: Nodes) -> Result<Played, String> {
+    let mut stage = Stage::build(world, scenario, None, nodes)?;
     let played = play_on(&mut stage, scenario);
     stage.strike();
     played
@@ -39,7 +39,7 @@ pub(crate) fn play(world: &World, scenario: &Scenario) -> Result<Played, String>
 fn play_on(stage: &mut Stage<'_>, scenario: &Scenario) -> Result<Played, String> {
     let mut worst: Option<Rest> = None;
     let mut opinions = Vec::new();
-    for action in &scenario.actions {
+    for action in &scenario.steps {
         let command = stage.act(action)?;
         if let Some(output) = &command {
             output.done()?;
@@ -68,7 +68,7 @@ fn play_on(stage: &mut Stage<'_>, scenario: &Scenario) -> Result<Played, String>
 
     let mut multi_attach = worst.multi_attach;
     let started = Instant::now();
-    for action in &scenario.recovery {
+    for action in &scenario.then {
         if let Some(output) = stage.act(action)? {
             output.done()?;
         }
@@ -86,6 +86,6 @@ fn play_on(stage: &mut Stage<'_>, scenario: &Scenario) -> Result<Played, String>
         waiting: worst.waiting,
         opinion: opinion.ok_or("The user did nothing.")?,
         foreseen: foreseen.ok_or("The user did nothing.")?,
-        way_out_took: (!scenario.recovery.is_empty()).then(|| started.elapsed()),
+        way_out_took: (!scenario.then.is_empty()).then(|| started.elapsed()),
     })
 }

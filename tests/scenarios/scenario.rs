@@ -1,76 +1,164 @@
-//! A scenario as data: what exists, what a user does, and how it must end.
+//! A scenario as data: what exists, what a user does, and how it must end. All of them are
+//! rows of `tests/ground-truth.yaml`, whose head says what each key means.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use crate::manifests::{Class, Volume, Workload};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::harness::fake_nodes::ATTACHING_DRIVER;
+use crate::harness::hollow_nodes::Kubelet;
+use crate::harness::programs::minor;
+use crate::harness::shorthand::{Claim, Storage, merge};
+use crate::manifests::Manifest;
 use crate::outcome::Outcome;
 
-/// One row of the table of ground truth.
-#[derive(Clone, Debug)]
-pub(crate) struct Scenario {
-    /// Its name in that table.
-    pub(crate) name: &'static str,
-    /// What it is about.
-    pub(crate) title: &'static str,
-    /// The zones of its nodes, called `{run}-a`, `{run}-b`, …; one node for each.
-    pub(crate) zones: Vec<&'static str>,
-    /// The zones of further nodes, whose taint its pods do not tolerate.
-    pub(crate) foreign_zones: Vec<&'static str>,
-    /// Its nodes, by their number, that have one more taint.
-    pub(crate) tainted: Vec<usize>,
-    /// The `kubernetes.io/hostname` labels of its first nodes that are not their names.
-    pub(crate) hostnames: Vec<&'static str>,
-    /// What its first nodes have beside CPUs and memory: so many of this resource.
-    pub(crate) resources: Vec<(&'static str, u32)>,
-    /// The class of its claims; what the first volume needs where nothing is said.
-    pub(crate) class: Option<Class>,
-    /// The volumes that exist beforehand.
-    pub(crate) volumes: Vec<Volume>,
-    /// What else exists beforehand.
-    pub(crate) existing: Vec<Value>,
-    /// What the user does, one after the other; the scenario's outcome is the worst
-    /// that any of it leads to.
-    pub(crate) actions: Vec<Action>,
-    /// The outcomes that ground truth allows.
-    pub(crate) expected: &'static [Outcome],
-    /// A way out, and everything must run at its end.
-    pub(crate) recovery: Vec<Action>,
-    /// What the engine can know about it.
-    pub(crate) engine: Engine,
-    /// Whether it needs a cluster in which nothing else happens.
-    pub(crate) alone: bool,
+/// The whole file.
+static GROUND_TRUTH: LazyLock<GroundTruth> = LazyLock::new(|| {
+    // Aliases repeat what they stand for, which counts as an attack otherwise.
+    let options = serde_saphyr::options! { budget: None };
+    let text = include_str!("../ground-truth.yaml");
+    let document: Value = serde_saphyr::from_str_with_options(text, options).unwrap();
+    let mut read: GroundTruth = serde_json::from_value(document).unwrap();
+    let rows = read
+        .sections
+        .iter_mut()
+        .flat_map(|section| &mut section.rows);
+    for row in rows {
+        for claim in row.claims.values_mut() {
+            claim.volume.get_or_insert_with(|| claim.modes.clone());
+        }
+    }
+    read
+});
+
+#[derive(Deserialize)]
+struct GroundTruth {
+    sections: Vec<Section>,
 }
 
-/// What the engine's verdict on the scenario's objects is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Engine {
-    /// What was observed.
-    Observation,
-    /// Not what was observed, for this reason.
-    Not {
-        /// What it says instead.
-        verdict: Outcome,
-        /// Why nothing else can be asked of it.
-        because: &'static str,
-    },
+/// Rows that belong together.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Section {
+    pub(crate) title: String,
+    pub(crate) rows: Vec<Scenario>,
+}
+
+/// All of them.
+pub(crate) fn sections() -> &'static [Section] {
+    &GROUND_TRUTH.sections
+}
+
+/// One row of ground truth.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scenario {
+    pub(crate) id: String,
+    pub(crate) what: String,
+    #[serde(default = "three_nodes")]
+    pub(crate) zones: Vec<String>,
+    #[serde(default)]
+    pub(crate) others: Vec<String>,
+    /// Its nodes, by their number, that have one more taint.
+    #[serde(skip)]
+    pub(crate) tainted: Vec<usize>,
+    #[serde(default)]
+    pub(crate) hostnames: Vec<String>,
+    #[serde(default)]
+    pub(crate) resources: Vec<BTreeMap<String, u32>>,
+    #[serde(default)]
+    class: Value,
+    #[serde(default = "one_claim")]
+    pub(crate) claims: BTreeMap<String, Claim>,
+    #[serde(default)]
+    pub(crate) existing: Vec<Value>,
+    pub(crate) steps: Vec<Action>,
+    seen: Outcomes,
+    #[serde(default)]
+    differs: BTreeMap<String, Outcomes>,
+    #[serde(default)]
+    pub(crate) then: Vec<Action>,
+    #[serde(default)]
+    pub(crate) engine: Option<Said>,
+    #[serde(default)]
+    pub(crate) alone: bool,
+    #[serde(default)]
+    kubelets: Option<String>,
+    #[serde(default)]
+    pub(crate) node: Kubelet,
+    /// The explorer's.
+    #[serde(default, rename = "model")]
+    _model: Value,
+}
+
+fn three_nodes() -> Vec<String> {
+    vec!["zone-1".to_owned(); 3]
+}
+
+fn one_claim() -> BTreeMap<String, Claim> {
+    [("data".to_owned(), Claim::default())].into()
+}
+
+/// The outcomes that are allowed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+enum Outcomes {
+    One(Outcome),
+    Some(Vec<Outcome>),
+}
+
+impl Outcomes {
+    fn as_slice(&self) -> &[Outcome] {
+        match self {
+            Self::One(outcome) => std::slice::from_ref(outcome),
+            Self::Some(outcomes) => outcomes,
+        }
+    }
+
+    fn words(&self) -> String {
+        let words: Vec<String> = self.as_slice().iter().map(ToString::to_string).collect();
+        words.join(" or ")
+    }
+}
+
+/// What the engine says instead of what was seen.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Said {
+    pub(crate) says: Outcome,
+    /// Why nothing else can be asked of it.
+    pub(crate) because: String,
+}
+
+/// What stands for the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Nodes {
+    /// [`crate::harness::FakeNodes`].
+    Simulated,
+    /// [`crate::harness::HollowNodes`].
+    Kubelets,
 }
 
 /// Something a user or fate does. `{node}` and `{pod}` in its texts are what the last
 /// [`Action::Find`] has found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Action {
     /// `kubectl apply` of these objects in one file, then come to rest.
-    Apply(Vec<Value>),
+    Apply(Vec<Manifest>),
     /// The same, and the next action follows at once.
-    ApplyAtOnce(Vec<Value>),
+    ApplyAtOnce(Vec<Manifest>),
     /// Server-side apply of one object, without kubectl; then come to rest.
+    #[serde(skip)]
     Write(Value),
     /// kubectl with these arguments in the scenario's namespace, then come to rest.
-    Kubectl(Vec<&'static str>),
+    Kubectl(String),
     /// The same, and the next action follows at once.
-    KubectlAtOnce(Vec<&'static str>),
+    KubectlAtOnce(String),
     /// Looks for the running pod of this app and the node it is on.
-    Find(&'static str),
+    Find(String),
     /// `{node}` dies; wait until its pod is told to leave, then come to rest.
     Die,
     /// Wait until everything runs; it may take this many seconds.
@@ -87,108 +175,91 @@ impl Action {
     }
 }
 
+/// How the claims of a scenario and their volumes are called.
+pub(crate) const STORAGE: Storage<'_> = Storage {
+    namespace: "{run}",
+    class: "{run}",
+    driver: ATTACHING_DRIVER,
+    volumes: "{run}-",
+    handles: "{run}-",
+};
+
 impl Scenario {
-    /// A scenario with three nodes in one zone.
-    pub(crate) fn new(name: &'static str, title: &'static str) -> Self {
+    /// A world in which nothing happens yet.
+    pub(crate) fn new(name: &str, zones: &[String], claims: BTreeMap<String, Claim>) -> Self {
+        let row = json!({ "id": name, "what": "", "zones": zones, "steps": [], "seen": [] });
         Self {
-            name,
-            title,
-            zones: vec!["zone-1"; 3],
-            foreign_zones: Vec::new(),
-            tainted: Vec::new(),
-            hostnames: Vec::new(),
-            resources: Vec::new(),
-            class: None,
-            volumes: Vec::new(),
-            existing: Vec::new(),
-            actions: Vec::new(),
-            expected: &[],
-            recovery: Vec::new(),
-            engine: Engine::Observation,
-            alone: false,
+            claims,
+            ..serde_json::from_value(row).unwrap()
         }
     }
 
-    /// One node for each of these zones.
-    pub(crate) fn zones(mut self, zones: &[&'static str]) -> Self {
-        self.zones = zones.to_vec();
-        self
+    /// Its volumes, by the name of their claims.
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = (&String, Value)> {
+        let claims = self.claims.iter();
+        claims.filter_map(|(name, claim)| Some((name, claim.volume(name, &STORAGE)?)))
     }
 
-    /// One more node for each of these zones, with a taint its pods do not tolerate.
-    pub(crate) fn foreign_zones(mut self, zones: &[&'static str]) -> Self {
-        self.foreign_zones = zones.to_vec();
-        self
+    /// The class of its claims, if it has any.
+    pub(crate) fn class(&self) -> Option<Value> {
+        let first = self.volumes().next();
+        if first.is_none() && self.class.is_null() {
+            return None;
+        }
+        let driver = match &first {
+            None => None,
+            Some((_, volume)) => Some(volume.pointer("/spec/csi/driver").cloned())
+                .map(|it| it.unwrap_or(json!("kubernetes.io/no-provisioner"))),
+        };
+        let mut class = json!({
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": { "name": "{run}" },
+            "provisioner": driver,
+            "volumeBindingMode": "Immediate",
+        });
+        merge(&mut class, &self.class);
+        Some(class)
     }
 
-    /// Hostname labels of the first nodes that are not their names; `{run}` is filled in.
-    pub(crate) fn hostnames(mut self, hostnames: &[&'static str]) -> Self {
-        self.hostnames = hostnames.to_vec();
-        self
+    /// The outcomes that ground truth allows, on the tested minor and with these nodes.
+    pub(crate) fn expected(&self, nodes: Nodes) -> &[Outcome] {
+        let minor = minor();
+        let elsewhere = match nodes {
+            Nodes::Simulated => vec![minor],
+            Nodes::Kubelets => vec![format!("{minor} kubelets"), "kubelets".to_owned(), minor],
+        };
+        let differs = elsewhere.iter().find_map(|it| self.differs.get(it));
+        differs.unwrap_or(&self.seen).as_slice()
     }
 
-    /// So many of a resource on each of the first nodes.
-    pub(crate) fn resources(mut self, resources: &[(&'static str, u32)]) -> Self {
-        self.resources = resources.to_vec();
-        self
+    /// Whether nodes of this kind can play it.
+    pub(crate) fn suits(&self, nodes: Nodes) -> bool {
+        match nodes {
+            Nodes::Simulated => self.kubelets.as_deref() != Some("needed"),
+            Nodes::Kubelets => self.kubelets.as_deref().is_none_or(|it| it == "needed"),
+        }
     }
 
-    /// The class of the claims.
-    pub(crate) fn class(mut self, class: Class) -> Self {
-        self.class = Some(class);
-        self
-    }
-
-    /// A volume that exists, bound or waiting.
-    pub(crate) fn volume(mut self, volume: Volume) -> Self {
-        self.volumes.push(volume);
-        self
-    }
-
-    /// Something else that exists.
-    pub(crate) fn existing(mut self, object: Value) -> Self {
-        self.existing.push(object);
-        self
-    }
-
-    /// The user applies a workload.
-    pub(crate) fn apply(self, workload: &Workload) -> Self {
-        self.then(Action::Apply(vec![workload.manifest()]))
-    }
-
-    /// The user rolls out a new image of a Deployment.
-    pub(crate) fn roll_out(self, command: &[&'static str]) -> Self {
-        self.then(Action::Kubectl(command.to_vec()))
-    }
-
-    /// The next action.
-    pub(crate) fn then(mut self, action: Action) -> Self {
-        self.actions.push(action);
-        self
-    }
-
-    /// The outcomes that ground truth allows.
-    pub(crate) fn ends(mut self, expected: &'static [Outcome]) -> Self {
-        self.expected = expected;
-        self
-    }
-
-    /// What the engine must say when it cannot know what was observed.
-    pub(crate) fn engine_says(mut self, verdict: Outcome, because: &'static str) -> Self {
-        self.engine = Engine::Not { verdict, because };
-        self
-    }
-
-    /// A scenario about waiting for an event that does not come. Any node that comes
-    /// or goes wakes the scheduler, so it gets a control plane for itself.
-    pub(crate) fn alone(mut self) -> Self {
-        self.alone = true;
-        self
-    }
-
-    /// A way out of it.
-    pub(crate) fn recovers(mut self, actions: Vec<Action>) -> Self {
-        self.recovery = actions;
-        self
+    /// Its row in `docs/ground-truth.md`.
+    pub(crate) fn row(&self) -> String {
+        let engine = match &self.engine {
+            None => "the same".to_owned(),
+            Some(Said { says, because }) => format!("{says}: {because}"),
+        };
+        let differs = self.differs.iter();
+        let mut elsewhere: Vec<String> = differs
+            .map(|(place, seen)| format!("{place}: {}", seen.words()))
+            .collect();
+        match self.kubelets.as_deref() {
+            None => {}
+            Some("needed") => elsewhere.push("with kubelets only".to_owned()),
+            Some(reason) => elsewhere.push(format!("not with kubelets: {reason}")),
+        }
+        let (id, what, seen) = (&self.id, &self.what, self.seen.words());
+        format!(
+            "| {id} | {what} | {seen} | {} | {engine} |",
+            elsewhere.join("; ")
+        )
     }
 }

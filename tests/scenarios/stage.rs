@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::engine::{Before, Opinion, forecast, opinion};
 use crate::guarded::{MODE, Mode};
 use crate::harness::fake_nodes::{NodeSpec, SCENARIO};
-use crate::harness::{ControlPlane, FakeNodes, Output};
-use crate::manifests::{Class, Volume};
+use crate::harness::{ControlPlane, FakeNodes, HollowNodes, Output};
+use crate::manifests::Manifest;
 use crate::observe::{NotYet, Observer};
 use crate::outcome::{Rest, healed, rest};
-use crate::scenario::{Action, Scenario};
+use crate::scenario::{Action, Nodes, STORAGE, Scenario};
 use crate::worlds::TAINT;
 
 /// How long a controller may take for one thing, on a machine that is busy.
@@ -37,8 +37,10 @@ const WORKLOADS: [&str; 6] = [
 pub(crate) struct World {
     /// The control plane.
     pub(crate) plane: &'static ControlPlane,
-    /// Its nodes.
+    /// Its simulated nodes, and the attacher and provisioner of all.
     pub(crate) nodes: FakeNodes<'static>,
+    /// Its nodes with kubelets.
+    pub(crate) hollow: HollowNodes<'static>,
     /// Its watcher.
     pub(crate) observer: Observer,
 }
@@ -49,6 +51,7 @@ impl World {
         Self {
             plane,
             nodes: plane.fake_nodes(),
+            hollow: plane.hollow_nodes(),
             observer: Observer::start(plane),
         }
     }
@@ -77,8 +80,9 @@ impl<'a> Stage<'a> {
         world: &'a World,
         scenario: &Scenario,
         mode: Option<Mode>,
+        nodes: Nodes,
     ) -> Result<Self, String> {
-        let name = scenario.name.to_lowercase();
+        let name = scenario.id.to_lowercase();
         let run = match mode {
             None => world.plane.namespace(&name),
             Some(mode) => world.plane.labelled_namespace(
@@ -95,7 +99,7 @@ impl<'a> Stage<'a> {
             ..NodeSpec::default()
         };
         let own = scenario.zones.iter().map(|zone| (zone, run.as_str()));
-        let foreign = scenario.foreign_zones.iter().map(|zone| (zone, "another"));
+        let foreign = scenario.others.iter().map(|zone| (zone, "another"));
         let mut specs: Vec<NodeSpec> = ('a'..)
             .zip(own.chain(foreign))
             .map(|(letter, (zone, owner))| node(letter, zone, owner))
@@ -108,15 +112,17 @@ impl<'a> Stage<'a> {
         for (spec, hostname) in specs.iter_mut().zip(&scenario.hostnames) {
             spec.hostname = Some(hostname.replace("{run}", &run));
         }
-        for (spec, (resource, amount)) in specs.iter_mut().zip(&scenario.resources) {
-            spec.resources.insert((*resource).to_owned(), *amount);
+        for (spec, resources) in specs.iter_mut().zip(&scenario.resources) {
+            spec.resources.clone_from(resources);
         }
-        world.nodes.add(&specs);
-        let nodes = specs.into_iter().map(|spec| spec.name).collect();
+        match nodes {
+            Nodes::Simulated => world.nodes.add(&specs),
+            Nodes::Kubelets => world.hollow.add(&specs, &scenario.node)?,
+        }
         let stage = Self {
             world,
             run,
-            nodes,
+            nodes: specs.into_iter().map(|spec| spec.name).collect(),
             found: None,
             dead: BTreeSet::new(),
             before: Before::new(),
@@ -127,20 +133,16 @@ impl<'a> Stage<'a> {
 
     /// Makes what exists before the user does anything.
     fn furnish(&self, scenario: &Scenario) -> Result<(), String> {
-        let volumes = &scenario.volumes;
-        let first = volumes
-            .first()
-            .map(|volume| Class::new(&volume.provisioner()));
-        if let Some(class) = scenario.class.clone().or(first) {
-            self.create(&class.manifest())?;
+        if let Some(class) = scenario.class() {
+            self.create(&class)?;
         }
         for object in &scenario.existing {
             self.create(object)?;
         }
-        for volume in volumes {
-            self.create(&volume.storage())?;
-            if volume.claimed {
-                let mut claim = volume.request();
+        for (name, volume) in scenario.volumes() {
+            self.create(&volume)?;
+            if !scenario.claims[name].later {
+                let mut claim = scenario.claims[name].manifest(name, &STORAGE);
                 // It was there before the guard, which may refuse such a claim today.
                 claim["metadata"]["annotations"] = json!({
                     "multi-attach-guard.dev/action": "warn",
@@ -149,21 +151,21 @@ impl<'a> Stage<'a> {
                 self.create(&claim)?;
             }
         }
-        volumes.iter().try_for_each(|volume| {
-            if volume.claimed {
-                self.until_bound(volume.claim_name())
+        scenario.volumes().try_for_each(|(name, volume)| {
+            if scenario.claims[name].later {
+                self.until_available(&volume)
             } else {
-                self.until_available(volume)
+                self.until_bound(name)
             }
         })
     }
 
     /// Waits until the controller that binds claims knows the volume: a claim that comes
     /// before gets what it knows by then.
-    fn until_available(&self, volume: &Volume) -> Result<(), String> {
-        let name = volume.storage()["metadata"]["name"].clone();
-        let volume = format!("pv/{}", name.as_str().unwrap_or_default());
+    fn until_available(&self, volume: &Value) -> Result<(), String> {
+        let name = volume["metadata"]["name"].as_str().unwrap_or_default();
         let available = "--for=jsonpath={.status.phase}=Available";
+        let volume = format!("pv/{name}");
         let waited = self.kubectl(&["wait", available, "--timeout=120s", &volume], None);
         match waited.status {
             0 => Ok(()),
@@ -189,6 +191,7 @@ impl<'a> Stage<'a> {
                 let _ = api.delete_collection(&at_once, &all).await;
             }
         });
+        self.world.hollow.remove(&self.nodes);
         self.world.nodes.remove(&self.nodes);
     }
 
@@ -206,11 +209,16 @@ impl<'a> Stage<'a> {
             labels.insert(SCENARIO.to_owned(), self.run.clone());
             Api::all_with(client, &resource)
         };
-        self.world
+        let created = self
+            .world
             .plane
-            .block_on(api.create(&PostParams::default(), &object))
-            .map(|_| ())
-            .map_err(|error| error.to_string())
+            .block_on(api.create(&PostParams::default(), &object));
+        match created {
+            // A CSIDriver is of all scenarios that use it.
+            Err(kube::Error::Api(it)) if it.is_already_exists() => Ok(()),
+            Err(error) => Err(error.to_string()),
+            Ok(_) => Ok(()),
+        }
     }
 
     /// Deletes an object that has no namespace.
@@ -242,9 +250,10 @@ impl<'a> Stage<'a> {
                 Ok(Some(self.apply(objects)))
             }
             Action::Write(object) => self.write(object, false).map(|_| None),
-            Action::Kubectl(arguments) | Action::KubectlAtOnce(arguments) => {
+            Action::Kubectl(command) | Action::KubectlAtOnce(command) => {
                 self.before = self.workloads();
-                Ok(Some(self.kubectl(arguments, None)))
+                let arguments: Vec<&str> = command.split_whitespace().collect();
+                Ok(Some(self.kubectl(&arguments, None)))
             }
             Action::Find(app) => {
                 self.found = Some(self.find(app)?);
@@ -336,7 +345,9 @@ impl<'a> Stage<'a> {
 
     fn die(&mut self) -> Result<(), String> {
         let Found { pod, node } = self.found.as_ref().ok_or("No node has been found.")?;
-        self.world.nodes.die(node);
+        if !self.world.hollow.die(node) {
+            self.world.nodes.die(node);
+        }
         self.dead.insert(node.clone());
         self.world.observer.wait(&self.run, PATIENCE, || {
             let pods = self.world.observer.objects(&self.run, "Pod");
@@ -366,7 +377,8 @@ impl<'a> Stage<'a> {
         })
     }
 
-    fn apply(&self, objects: &[Value]) -> Output {
+    fn apply(&self, objects: &[Manifest]) -> Output {
+        let objects: Vec<&Value> = objects.iter().map(|it| &it.0).collect();
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
         // kubectl wants to be told when the objects name a namespace themselves.
         let elsewhere = objects

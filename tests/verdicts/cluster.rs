@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
-use super::shorthand::{Shorthand, merge};
+use super::shorthand::{Claim, Shorthand, Storage, merge};
 
 /// Three nodes in two zones, unless the case says otherwise; the class `disk`
 /// (`disk.example.com`, which attaches), the class `ebs`, and the claims named.
@@ -54,25 +54,14 @@ const HEARD_OF: [ObjectKind; 5] = [
     ObjectKind::Node,
 ];
 
-/// A claim in namespace `shop`.
-#[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Claim {
-    /// The access modes it asks for.
-    modes: Vec<String>,
-    /// The access modes of the volume it is bound to; unbound without.
-    #[serde(default)]
-    volume: Option<Vec<String>>,
-    /// Merged into the volume's manifest.
-    #[serde(default)]
-    volume_with: Value,
-    /// The class.
-    #[serde(default)]
-    class: Option<String>,
-    /// Merged into the claim's manifest.
-    #[serde(default)]
-    with: Value,
-}
+/// What the claims of a case have in common.
+const STORAGE: Storage<'_> = Storage {
+    namespace: "shop",
+    class: "disk",
+    driver: "disk.example.com",
+    volumes: "pv-",
+    handles: "",
+};
 
 /// The manifest that a case means: in namespace `shop` unless it says otherwise.
 pub(crate) fn manifest(shorthand: &Shorthand) -> Value {
@@ -138,24 +127,16 @@ impl Snapshot {
                 "status": {"allocatable": allocatable}}));
         }
         for (name, claim) in &self.claims {
-            let class = claim.class.as_deref().unwrap_or("disk");
-            let mut object = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-                "metadata": {"name": name, "namespace": "shop"},
-                "spec": {"accessModes": claim.modes, "storageClassName": class,
-                         "resources": {"requests": {"storage": "1Gi"}}}});
-            if let Some(modes) = &claim.volume {
-                let volume_name = format!("pv-{name}");
-                object["spec"]["volumeName"] = json!(volume_name);
-                object["status"] = json!({"accessModes": modes, "phase": "Bound"});
-                let mut volume = json!({"apiVersion": "v1", "kind": "PersistentVolume",
-                    "metadata": {"name": volume_name},
-                    "spec": {"accessModes": modes, "capacity": {"storage": "1Gi"}, "storageClassName": class,
-                             "csi": {"driver": "disk.example.com", "volumeHandle": name},
-                             "claimRef": {"namespace": "shop", "name": name}}});
-                merge(&mut volume, &claim.volume_with);
+            let mut object = claim.manifest(name, &STORAGE);
+            if let Some(volume) = claim.volume(name, &STORAGE) {
+                let bound = json!({
+                    "spec": { "volumeName": format!("{}{name}", STORAGE.volumes) },
+                    "status": { "accessModes": claim.volume, "phase": "Bound" },
+                });
+                let as_written = std::mem::replace(&mut object, bound);
+                merge(&mut object, &as_written);
                 objects.push(volume);
             }
-            merge(&mut object, &claim.with);
             objects.push(object);
         }
         objects.extend(self.also.iter().map(manifest));

@@ -50,6 +50,10 @@ pub(crate) const SHARED_DRIVER: &str = "share.csi.example.com";
 /// reaches before there is one.
 pub(crate) const ZONAL_DRIVER: &str = "ebs.csi.aws.com";
 
+/// A driver that attaches, whose attacher and provisioner are kubernetes-csi's own: see
+/// [`super::hollow_nodes`].
+pub(crate) const SIDECAR_DRIVER: &str = "sidecar.csi.example.com";
+
 /// By whom [`FakeNodes::remove`] deletes nodes with whatever they still hold.
 pub(crate) const AUTOSCALER: &str = "system:serviceaccount:kube-system:cluster-autoscaler";
 
@@ -62,7 +66,7 @@ pub(crate) const SCENARIO: &str = "scenario";
 /// The namespace of nodes' Leases.
 const NODE_LEASES: &str = "kube-node-lease";
 
-const ZONE: &str = "topology.kubernetes.io/zone";
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// A node to simulate.
 #[derive(Clone, Debug, Default)]

@@ -59,7 +59,7 @@ pub(crate) fn lots() -> Vec<Lot> {
     kept.chain(drawn).collect()
 }
 
-fn number(variable: &str) -> Option<u64> {
+pub(crate) fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
@@ -93,12 +93,17 @@ impl Lot {
     }
 }
 
+/// What draws the lot of this number.
+pub(crate) fn runner(seed: u64, number: u64) -> TestRunner {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[8..16].copy_from_slice(&number.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    TestRunner::new_with_rng(Config::default(), rng)
+}
+
 fn draw(number: u64) -> Result<impl ValueTree<Value = World>, String> {
-    let mut seed = [0; 32];
-    seed[..8].copy_from_slice(&SEED.to_le_bytes());
-    seed[8..16].copy_from_slice(&number.to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let mut runner = runner(*SEED, number);
     World::any()
         .new_tree(&mut runner)
         .map_err(|reason| reason.to_string())

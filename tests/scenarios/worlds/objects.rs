@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::world::{Disk, Kind, Mode, Near, Place, Pods, Topology, Whom, World};
 use crate::harness::control_plane::STEERED_SCHEDULER;
-use crate::harness::fake_nodes::SHARED_DRIVER;
-use crate::manifests::{HOSTNAME, Volume, Workload, ZONE, in_values};
+use crate::harness::fake_nodes::{ENDS_AFTER, SHARED_DRIVER};
+use crate::harness::shorthand::{Claim, merge};
+use crate::manifests::{HOSTNAME, Manifest, ZONE, in_values};
 use crate::scenario::Scenario;
 
 /// The taint of a world's tainted nodes.
@@ -24,34 +25,45 @@ pub(crate) struct Steering {
 impl World {
     /// The nodes and the volume, before any workload.
     pub(crate) fn scenario(&self) -> Scenario {
-        let mut scenario = Scenario::new("world", "");
-        scenario.zones = self.nodes.iter().map(|node| zone(node.zone)).collect();
+        let zones = self.nodes.iter().map(|node| zone(node.zone).to_owned());
+        let zones: Vec<String> = zones.collect();
+        let claims = [("data".to_owned(), self.claim())];
+        let mut scenario = Scenario::new("world", &zones, claims.into());
         let nodes = self.nodes.iter().enumerate();
-        scenario.tainted = nodes
-            .filter(|(_, node)| node.tainted)
-            .map(|(at, _)| at)
-            .collect();
-        scenario.volume(self.volume(&self.volume))
+        let tainted = nodes.filter(|(_, node)| node.tainted);
+        scenario.tainted = tainted.map(|(at, _)| at).collect();
+        scenario
     }
 
-    fn volume(&self, disk: &Disk) -> Volume {
-        let mode = match disk.mode {
-            Mode::Exclusive => "ReadWriteOnce",
-            Mode::Shared => "ReadWriteMany",
-            Mode::SinglePod => "ReadWriteOncePod",
-        };
-        let mut volume = Volume::new(&[mode]);
+    fn claim(&self) -> Claim {
+        let disk = &self.volume;
+        let modes = vec![
+            match disk.mode {
+                Mode::Exclusive => "ReadWriteOnce",
+                Mode::Shared => "ReadWriteMany",
+                Mode::SinglePod => "ReadWriteOncePod",
+            }
+            .to_owned(),
+        ];
+        let mut volume = json!({});
         if !disk.attaches {
-            volume = volume.driver(SHARED_DRIVER);
+            volume["spec"]["csi"]["driver"] = json!(SHARED_DRIVER);
         }
         match (disk.reach, disk.by_labels) {
             (Place::Zone(number), true) => {
-                volume.labelled(json!({ ZONE: zone(number.min(self.zones() - 1)) }))
+                volume["metadata"]["labels"] = json!({ ZONE: zone(number.min(self.zones() - 1)) });
             }
-            (reach, _) => match self.expression(reach) {
-                Some(expression) => volume.reaching(&json!([expression])),
-                None => volume,
-            },
+            (reach, _) => {
+                if let Some(expression) = self.expression(reach) {
+                    volume["spec"]["nodeAffinity"]["required"] = terms(&expression);
+                }
+            }
+        }
+        Claim {
+            volume: Some(modes.clone()),
+            modes,
+            volume_with: volume,
+            ..Claim::default()
         }
     }
 
@@ -86,58 +98,63 @@ impl World {
         steering: Steering,
     ) -> Value {
         let name = format!("w{number}");
-        let mut workload = match pods.kind {
-            Kind::Recreate => Workload::deployment(&name).recreate(),
-            Kind::Rolling { surge, unavailable } => {
-                Workload::deployment(&name).rolling(&json!(surge), &json!(unavailable))
-            }
-            Kind::StatefulSet => Workload::stateful_set(&name),
-            Kind::ReplicationController => Workload::replication_controller(&name),
-            Kind::DaemonSet => Workload::daemon_set(&name),
-            Kind::Job => Workload::job(&name)
-                .spec("parallelism", json!(pods.replicas))
-                .spec("completions", json!(pods.replicas))
-                .ends_after(JOB_SECONDS),
-        };
-        if !matches!(pods.kind, Kind::DaemonSet | Kind::Job) {
-            workload = workload.replicas(u32::from(pods.replicas));
-        }
+        let own = json!({ "labelSelector": { "matchLabels": { "app": name } } });
+        let mut pod = json!({
+            "schedulerName": STEERED_SCHEDULER,
+            "affinity": self.preferences(steering),
+        });
         if let Some(expression) = self.expression(pods.place) {
-            workload = workload.on_nodes(&json!([expression]));
+            pod["affinity"]["nodeAffinity"][REQUIRED] = terms(&expression);
         }
         if pods.tolerates {
-            workload = workload.tolerating(TAINT);
+            pod["tolerations"] = json!([{ "key": TAINT, "operator": "Exists" }]);
         }
         if let Some(near) = pods.near {
-            workload = drawn(workload, number, near);
+            let (strength, term) = drawn(number, near);
+            pod["affinity"]["podAffinity"][strength] = json!([term]);
         }
         if let Some(topology) = pods.apart {
-            workload = workload.apart_over(key(topology));
+            pod["affinity"]["podAntiAffinity"][REQUIRED] =
+                json!([over(key(topology), own.clone())]);
         }
         if let Some(topology) = pods.spread {
-            workload = workload.spread(key(topology), &json!({}));
+            let mut spread = over(key(topology), own);
+            spread["maxSkew"] = json!(1);
+            spread["whenUnsatisfiable"] = json!("DoNotSchedule");
+            pod["topologySpreadConstraints"] = json!([spread]);
         }
+        let mut container = json!({
+            "image": format!("example.com/app:{revision}"),
+            "resources": { "requests": { "cpu": "10m" } },
+        });
         if pods.port {
-            workload = workload.host_port(8080);
+            container["ports"] = json!([{ "containerPort": 8080, "hostPort": 8080 }]);
         }
+        let mut object = json!({ "name": name, "pod": pod, "container": container });
         if pods.without_volume {
-            workload = workload.without_volume();
+            object["uses"] = json!([]);
         }
-        self.steered(workload, steering)
-            .image(revision)
-            .cpus("10m")
-            .manifest()
+        if pods.kind != Kind::DaemonSet {
+            object["replicas"] = json!(pods.replicas);
+        }
+        kind(pods, &mut object);
+        Manifest::try_from(object).unwrap().0
     }
 
-    fn steered(&self, workload: Workload, steering: Steering) -> Workload {
+    /// Away from the other pods of the world, and one node after the other.
+    fn preferences(&self, steering: Steering) -> Value {
         let everybody = json!({ "labelSelector": { "matchLabels": { "part-of": "{run}" } } });
         let nodes = self.nodes.len();
-        let workload = workload
-            .pod("schedulerName", json!(STEERED_SCHEDULER))
-            .rather_apart(everybody);
-        (0..nodes).fold(workload, |workload, rank| {
-            let weight = u32::try_from(100 - 20 * rank).unwrap_or(1);
-            workload.rather_on_node(letter((steering.first + rank) % nodes), weight)
+        let ranks = (0..nodes).map(|rank| {
+            let node = format!("{{run}}-{}", letter((steering.first + rank) % nodes));
+            let host = json!({ "matchExpressions": [in_values(HOSTNAME, &node)] });
+            json!({ "weight": 100 - 20 * rank, "preference": host })
+        });
+        json!({
+            "nodeAffinity": { PREFERRED: ranks.collect::<Vec<_>>() },
+            "podAntiAffinity": {
+                PREFERRED: [{ "weight": 100, "podAffinityTerm": over(HOSTNAME, everybody) }],
+            },
         })
     }
 
@@ -156,7 +173,34 @@ impl World {
     }
 }
 
-fn drawn(workload: Workload, number: usize, near: Near) -> Workload {
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// What is special to a kind of workload, in shorthand.
+fn kind(pods: &Pods, object: &mut Value) {
+    let (kind, with) = match pods.kind {
+        Kind::Recreate => ("Deployment", json!({ "strategy": "Recreate" })),
+        Kind::Rolling { surge, unavailable } => {
+            let bounds = json!({ "maxSurge": surge, "maxUnavailable": unavailable });
+            let strategy = json!({ "type": "RollingUpdate", "rollingUpdate": bounds });
+            ("Deployment", json!({ "strategy": strategy }))
+        }
+        Kind::StatefulSet => ("StatefulSet", json!({})),
+        Kind::ReplicationController => ("ReplicationController", json!({})),
+        Kind::DaemonSet => ("DaemonSet", json!({})),
+        Kind::Job => {
+            let ends = json!({ ENDS_AFTER: JOB_SECONDS.to_string() });
+            let template = json!({ "metadata": { "annotations": ends } });
+            let spec = json!({ "completions": pods.replicas, "template": template });
+            ("Job", json!({ "with": { "spec": spec } }))
+        }
+    };
+    object["kind"] = json!(kind);
+    merge(object, &with);
+}
+
+/// Affinity to other pods: how strong, and the term.
+fn drawn(number: usize, near: Near) -> (&'static str, Value) {
     let selector = match near.whom {
         Whom::Itself => json!({ "app": format!("w{number}") }),
         Whom::TheOther => json!({ "app": format!("w{}", 1 - number) }),
@@ -166,11 +210,22 @@ fn drawn(workload: Workload, number: usize, near: Near) -> Workload {
     if near.within_revision {
         term["matchLabelKeys"] = json!(["pod-template-hash"]);
     }
+    let term = over(key(near.over), term);
     if near.only_preferred {
-        workload.rather_near(key(near.over), term, 1)
+        (PREFERRED, json!({ "weight": 1, "podAffinityTerm": term }))
     } else {
-        workload.near_over(key(near.over), term)
+        (REQUIRED, term)
     }
+}
+
+fn over(topology_key: &str, mut term: Value) -> Value {
+    term["topologyKey"] = json!(topology_key);
+    term
+}
+
+/// A node selector of one expression.
+fn terms(expression: &Value) -> Value {
+    json!({ "nodeSelectorTerms": [{ "matchExpressions": [expression] }] })
 }
 
 const fn key(topology: Topology) -> &'static str {

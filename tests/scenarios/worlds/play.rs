@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::objects::Steering;
 use super::world::{Kind, Pods, World};
 use crate::outcome::Outcome;
-use crate::scenario::Action;
+use crate::scenario::{Action, Nodes};
 use crate::stage::{self, Stage};
 
 /// What a user did, what the engine had said of it, and what came of it.
@@ -31,7 +31,7 @@ pub(crate) fn play(
     world: &World,
     steering: Steering,
 ) -> Result<Vec<Step>, String> {
-    let mut stage = Stage::build(shared, &world.scenario(), None)?;
+    let mut stage = Stage::build(shared, &world.scenario(), None, Nodes::Simulated)?;
     let steps = play_on(&mut stage, world, steering);
     stage.strike();
     steps
