@@ -14,9 +14,9 @@ use serde_json::json;
 
 use crate::case::{self, Case, Step};
 use crate::harness::{Output, wait_until};
+use crate::install::AWAY;
 use crate::play::{Stage, can_be_dry};
 use crate::said::Said;
-use crate::install::AWAY;
 use crate::world::{self, World};
 
 /// Cases at once.
