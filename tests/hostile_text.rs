@@ -9,10 +9,21 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
 const HOSTILE: &str =
     r"a\n::stop-commands::x\r::error::y\e[2J##[add-mask]z##vso[task.complete]\u202e\uFFFE";
+
+/// No line is a command, and nothing moves a cursor or hides.
+fn assert_safe(what: &str, text: &str, is_own: impl Fn(&str) -> bool) {
+    for line in text.lines().filter(|line| !is_own(line)) {
+        assert!(!line.trim_start().starts_with("::"), "{what}: {line:?}");
+    }
+    for forbidden in ["\u{1b}", "\r", "\u{202e}", "\u{fffe}", "##[", "##vso["] {
+        assert!(!text.contains(forbidden), "{what}, {forbidden:?}: {text:?}");
+    }
+}
 
 fn manifests() -> String {
     format!(
@@ -70,16 +81,88 @@ fn no_pull_request_commands_the_pipeline() {
                     .iter()
                     .any(|it| line.starts_with(&format!("::{it} ")))
         };
-        for line in out.lines().filter(|line| !ours(line)).chain(log.lines()) {
-            assert!(!line.trim_start().starts_with("::"), "{format}: {line:?}");
-        }
-        for text in [&out, &log] {
-            for forbidden in ["\u{1b}", "\r", "\u{202e}", "\u{fffe}", "##[", "##vso["] {
-                assert!(
-                    !text.contains(forbidden),
-                    "{format}, {forbidden:?}: {text:?}"
-                );
-            }
+        assert_safe(format, &out, ours);
+        assert_safe(format, &log, |_| false);
+    }
+}
+
+/// What `--diff` and `--fix` print, and the other commands that print what files say.
+#[test]
+fn no_command_repeats_what_commands_the_pipeline() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    // Beside the strategy, so that it is in the diff.
+    let raw = "::stop-commands::x ##[group]y \u{202e}";
+    let web = |claim: &str| {
+        format!(
+            "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  selector: {{matchLabels: {{app: web}}}}
+  ::error::x: {raw}
+  strategy: {{type: RollingUpdate}}
+  ::warning::x: \"{HOSTILE}\"
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec:
+      volumes: [{{name: v, persistentVolumeClaim: {{claimName: {claim}}}}}]
+      containers: [{{name: c, volumeMounts: [{{name: v, mountPath: /v}}]}}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: {claim}}}
+spec: {{accessModes: [ReadWriteOnce], storageClassName: gp3}}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {{name: gp3}}
+provisioner: ebs.csi.aws.com
+"
+        )
+    };
+    write("web.yaml", &web("data"));
+    write("::error::\n::warning::x\u{1b}[2J.yaml", &web("more"));
+    write(
+        "facts.yaml",
+        &format!(
+            "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: \"{HOSTILE}\"}}\nprovisioner: \"{HOSTILE}\"\nparameters: {{type: \"{HOSTILE}\"}}\n"
+        ),
+    );
+    let piped = web("data");
+    for (arguments, expected) in [
+        (&["check", "--diff", "web.yaml"][..], "type: Recreate"),
+        (&["check", "--diff", "."], "cannot be applied"),
+        (&["check", "--diff", "-"], "type: Recreate"),
+        (&["check", "--fix", "-"], "type: Recreate"),
+        (&["check", "--summary", "."], "2"),
+        (&["capabilities", "--facts", "facts.yaml"], "stop-commands"),
+        (
+            &["capabilities", "--facts", "facts.yaml", "--format", "json"],
+            "stop-commands",
+        ),
+        (
+            &["check", "--config", "::error::\u{1b}[2J", "."],
+            "cannot be read",
+        ),
+        (&["check", "--facts", "::error::\u{1b}[2J", "."], "error"),
+        (&["check", "--fix", "."], "repaired"),
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+            .args(arguments)
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A command that does not read it may be gone.
+        let _ = child.stdin.take().unwrap().write_all(piped.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        assert!(said.concat().contains(expected), "{arguments:?}: {said:?}");
+        for text in &said {
+            assert_safe(&format!("{arguments:?}"), text, |_| false);
         }
     }
 }

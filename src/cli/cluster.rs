@@ -10,11 +10,12 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
+use super::policies::{self, Installed};
 use doctor::diagnosis::command;
 use engine::model::object::{ObjectKind, ObjectRef};
 use engine::model::snapshot_class::SnapshotClass;
 use engine::snapshot::Snapshot;
-use source::connect::{Access, ConnectError, reach};
+use source::connect::{Access, ConnectError, client, reach};
 use source::document;
 use source::informer::{Informer, SyncError};
 use source::one_shot::{self, OneShot};
@@ -148,6 +149,12 @@ impl Connection {
     pub(super) fn one_shot(&self, namespace: Option<&str>) -> Result<OneShot, ClusterError> {
         let read = one_shot::read(self.config.clone(), namespace, Instant::now() + LISTS);
         Ok(self.runtime.block_on(read)?)
+    }
+
+    /// What the API server has of the policies; `None` where it does not say.
+    pub(super) fn installed_policies(&self) -> Option<Installed> {
+        let client = client(self.config.clone()).ok()?;
+        self.runtime.block_on(policies::installed(&client)).ok()
     }
 
     /// The namespace that commands are about where none is named.

@@ -24,7 +24,7 @@ use clap::{Parser, Subcommand};
 
 pub use audit::AuditOptions;
 pub use capabilities::{CapabilitiesOptions, TableFormat};
-pub use check::{CheckError, CheckOptions, Render, RenderOptions};
+pub use check::{CheckError, CheckOptions, Fetch, FetchOptions, Render, RenderOptions};
 pub use diagnose::{DiagnoseOptions, DiagnosisFormat};
 pub use dist::DistOptions;
 pub use logging::{LogFormat, LogOptions};

@@ -1,8 +1,13 @@
-//! `policies`: what the API server can refuse or repair by itself, for review and to apply.
+//! `policies`: what the API server can refuse or repair by itself, for review and to apply;
+//! and whether a cluster has it as this version makes it.
 
 use std::process::ExitCode;
 
 use clap::Args;
+use kube::api::DynamicObject;
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client};
+use serde_json::Value;
 
 use super::output::print;
 
@@ -56,6 +61,77 @@ pub(super) fn run(options: PoliciesOptions) -> ExitCode {
         _ => [DEFINITION, POLICIES].join("---\n"),
     };
     print("policies", text.as_bytes())
+}
+
+/// What a cluster has of the policies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Installed {
+    /// None of them.
+    Nothing,
+    /// All of them, as this version makes them.
+    AsHere,
+    /// Something else: a sentence that says what, and what to do.
+    Otherwise(String),
+}
+
+/// Compares the policies in the API server, their bindings and the definition of their
+/// parameters with those of this version. The repair is optional, and any namespaces may be
+/// exempt.
+///
+/// # Errors
+/// The API server does not give them.
+pub(super) async fn installed(client: &Client) -> Result<Installed, kube::Error> {
+    let mut faults = Vec::new();
+    let mut is_installed = false;
+    for (text, is_optional) in [(DEFINITION, false), (POLICIES, false), (REPAIR, true)] {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_default();
+        for ours in documents {
+            let text = |pointer| {
+                ours.pointer(pointer)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
+            let (kind, name) = (text("/kind"), text("/metadata/name"));
+            let group = text("/apiVersion").split('/').next().unwrap_or_default();
+            let kind_of = GroupVersionKind::gvk(group, "v1", kind);
+            let objects: Api<DynamicObject> =
+                Api::all_with(client.clone(), &ApiResource::from_gvk(&kind_of));
+            match objects.get_opt(name).await? {
+                None if is_optional => {}
+                None => faults.push(format!("{kind} {name} is missing")),
+                Some(theirs) => {
+                    is_installed = true;
+                    if !says(theirs.data.get("spec"), &ours["spec"]) {
+                        faults.push(format!("{kind} {name} differs"));
+                    }
+                }
+            }
+        }
+    }
+    Ok(match (is_installed, &*faults) {
+        (false, _) => Installed::Nothing,
+        (true, []) => Installed::AsHere,
+        (true, faults) => Installed::Otherwise(format!(
+            "The policies in the API server are not those of multi-attach-guard {}: {}. Upgrade \
+             them with the guard, or run `multi-attach-guard policies | kubectl apply -f -`.",
+            env!("CARGO_PKG_VERSION"),
+            faults.join(", ")
+        )),
+    })
+}
+
+/// Whether `theirs` has all that `ours` says; the API server adds defaults.
+fn says(theirs: Option<&Value>, ours: &Value) -> bool {
+    match (theirs, ours) {
+        (Some(Value::Object(theirs)), Value::Object(ours)) => ours
+            .iter()
+            .all(|(key, ours)| key == "namespaceSelector" || says(theirs.get(key), ours)),
+        (Some(Value::Array(theirs)), Value::Array(ours)) => {
+            let mut pairs = theirs.iter().zip(ours);
+            theirs.len() == ours.len() && pairs.all(|(theirs, ours)| says(Some(theirs), ours))
+        }
+        (theirs, ours) => theirs == Some(ours),
+    }
 }
 
 /// The repair under names that a manifest directory allows.

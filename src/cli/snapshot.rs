@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::cluster::{self, ClusterError};
 use super::output::{complain, print};
+use crate::report::safe;
 use engine::model::object::ObjectKind;
 use source::snapshot::{self, SnapshotError};
 
@@ -59,7 +60,7 @@ fn write(options: &SnapshotOptions) -> Result<ExitCode, Error> {
     // In full before a file is touched, so that an old snapshot outlives a
     // cluster that cannot be read.
     let mut text = HEADER.as_bytes().to_vec();
-    snapshot::write(&cluster, &mut text)?;
+    snapshot::write(&cluster, safe::yaml, &mut text)?;
     let Some(path) = &options.output else {
         return Ok(print("snapshot", &text));
     };

@@ -33,8 +33,8 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
             let place = at(notice.place.as_ref());
             writeln!(out, "{place}warning {}", notice.sentence())?;
         }
-        for unopened in &report.unopened {
-            writeln!(out, "{}", words::unopened(unopened))?;
+        for sentence in words::unopened(report) {
+            writeln!(out, "{sentence}")?;
         }
     }
     writeln!(out, "{}", words::summary(&report.summary))

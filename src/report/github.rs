@@ -36,10 +36,10 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         properties.add("title", &"multi-attach-guard");
         properties.write("warning", &notice.sentence(), out)?;
     }
-    for unopened in &report.unopened {
+    for sentence in words::unopened(report) {
         let mut properties = Properties::default();
         properties.add("title", &"multi-attach-guard");
-        properties.write("notice", &words::unopened(unopened), out)?;
+        properties.write("notice", &sentence, out)?;
     }
     Ok(())
 }

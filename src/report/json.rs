@@ -103,7 +103,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             .unopened
             .iter()
             .map(|unopened| Unopened {
-                kind: unopened.what,
+                kind: &unopened.what,
                 path: &unopened.path,
                 reason: &unopened.reason,
             })

@@ -31,8 +31,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     });
     let notices =
         (report.notices.iter()).map(|it| format!("\n**notice** {}\n", prose(&it.sentence())));
-    let unopened = (report.unopened.iter())
-        .map(|it| format!("\n**notice** {}\n", prose(&words::unopened(it))));
+    let unopened = words::unopened(report).into_iter();
+    let unopened = unopened.map(|it| format!("\n**notice** {}\n", prose(&it)));
     let mut left_out = 0;
     for entry in findings.chain(unread).chain(notices).chain(unopened) {
         if page.len() + entry.len() > LONGEST {

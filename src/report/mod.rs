@@ -189,12 +189,23 @@ pub fn users(view: View<'_>, namespace: &str, claims: &[Text]) -> Vec<User> {
 /// A chart, kustomization or opaque object that was not looked into.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unopened {
-    /// `chart` or `kustomization`.
-    pub what: &'static str,
-    /// Its folder as the user named it.
+    /// `chart`, `kustomization`, `HelmRelease` and the like.
+    pub what: String,
+    /// Its folder or file as the user named it, or its name.
     pub path: String,
     /// Why: the end of a sentence.
     pub reason: String,
+    /// What is missing that is elsewhere.
+    pub missing: Option<Missing>,
+}
+
+/// What is missing where something was not looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Missing {
+    /// Charts, which `--fetch` gets.
+    Charts,
+    /// Files of a URL, which nothing here gets.
+    Files,
 }
 
 /// A place in a manifest.
@@ -399,5 +410,8 @@ impl Report {
     }
 }
 
+#[cfg(test)]
+#[path = "../../tests/printed/mod.rs"]
+mod printed;
 #[cfg(test)]
 mod tests;

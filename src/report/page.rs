@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::safe;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// Colours keep a contrast of 4.5 to 1 or more in both schemes (WCAG 2.2, 1.4.3), and
@@ -18,7 +19,7 @@ pub(super) struct Heading<'h> {
     pub summary: &'h str,
 }
 
-/// Writes a whole page.
+/// Writes a whole page, safe to print: a pipeline's log may show it.
 pub(super) fn write(
     heading: &Heading<'_>,
     content: &Markup,
@@ -46,6 +47,5 @@ pub(super) fn write(
             }
         }
     };
-    out.write_all(page.into_string().as_bytes())?;
-    writeln!(out)
+    writeln!(out, "{}", safe::lines(&page.into_string()))
 }

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Located, Place, Report};
 use engine::model::Text;
@@ -57,28 +58,51 @@ fn is_marker(text: &str) -> bool {
     })
 }
 
-/// What becomes of line breaks.
+/// What becomes of line breaks and tabs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Breaks {
+    /// Each becomes a space.
     Spaces,
-    Kept,
+    /// Line feeds stay.
+    Lines,
+    /// Tabs and the line ends of both systems stay, as `patch` needs them.
+    Patch,
+}
+
+impl Breaks {
+    /// Whether the first letter of `rest` stays.
+    fn keeps(self, rest: &str) -> bool {
+        match self {
+            Self::Spaces => false,
+            Self::Lines => rest.starts_with('\n'),
+            Self::Patch => ["\n", "\t", "\r\n"].iter().any(|it| rest.starts_with(it)),
+        }
+    }
+
+    /// Whether a command may begin after `before`. Text may be wrapped between words, the
+    /// lines of a patch are not.
+    const fn begins_after(self, before: char, begun: bool) -> bool {
+        match self {
+            Self::Spaces | Self::Lines => before.is_whitespace(),
+            Self::Patch => before == '\n' || (begun && before.is_whitespace()),
+        }
+    }
 }
 
 fn made_safe(text: &str, breaks: Breaks) -> Cow<'_, str> {
     let mut safe = String::new();
     // How much of the text is in `safe`.
     let mut copied = 0;
-    let mut starts_word = true;
+    let mut may_begin = true;
     for (at, letter) in text.char_indices() {
-        let begun = starts_word;
-        starts_word = letter.is_whitespace();
+        let rest = &text[at..];
         let is_command = match letter {
-            ':' => begun && text[at..].starts_with("::"),
-            '#' => is_marker(&text[at..]),
+            ':' => may_begin && rest.starts_with("::"),
+            '#' => is_marker(rest),
             _ => false,
         };
-        let is_kept = letter == '\n' && breaks == Breaks::Kept;
-        if is_kept || !(is_command || is_break(letter) || is_hidden(letter)) {
+        may_begin = breaks.begins_after(letter, may_begin);
+        if breaks.keeps(rest) || !(is_command || is_break(letter) || is_hidden(letter)) {
             continue;
         }
         safe.push_str(&text[copied..at]);
@@ -105,7 +129,13 @@ pub fn line(text: &str) -> Cow<'_, str> {
 /// The text with its line breaks: for messages of several lines.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
-    made_safe(text, Breaks::Kept)
+    made_safe(text, Breaks::Lines)
+}
+
+/// A diff. It can be applied where nothing in it had to be escaped, and then it is borrowed.
+#[must_use]
+pub fn patch(diff: &str) -> Cow<'_, str> {
+    made_safe(diff, Breaks::Patch)
 }
 
 /// A line of a file, each character in its column.
@@ -150,6 +180,15 @@ pub fn json_escaped(json: &str) -> String {
         }
     }
     safe
+}
+
+/// The `yaml` of `value` or, where that is not safe to print, its JSON, which is YAML as well.
+#[must_use]
+pub fn yaml(yaml: String, value: &Value) -> String {
+    match patch(&yaml) {
+        Cow::Borrowed(_) => yaml,
+        Cow::Owned(_) => json_escaped(&format!("{value:#}\n")),
+    }
 }
 
 fn clean(text: &mut String) {
@@ -212,6 +251,7 @@ impl Report {
             clean(&mut unread.message);
         }
         for unopened in &mut report.unopened {
+            clean(&mut unopened.what);
             clean(&mut unopened.path);
             clean(&mut unopened.reason);
         }
@@ -228,6 +268,51 @@ impl Report {
                 .collect();
         }
         report
+    }
+}
+
+/// What tests of every format share.
+#[cfg(test)]
+pub(super) mod hostile {
+    use serde_json::Value;
+
+    /// What somebody may write to command a terminal, a pipeline or a reader's eye.
+    pub(crate) const TEXT: &str = "a\n::stop-commands::x\r::error::y\x1b[2J##[add-mask]z\
+        ##vso[task.complete]\u{202e}\u{fffe}\u{85}\u{2028}\n##teamcity[x";
+
+    /// Appends [`TEXT`] to the names and sentences in `object`: those with one of these keys.
+    pub(crate) fn spoil(object: &mut Value, keys: &[&str]) {
+        match object {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    match value {
+                        Value::String(text) if keys.contains(&key.as_str()) => text.push_str(TEXT),
+                        _ => spoil(value, keys),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| spoil(item, keys)),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn assert_safe(text: &str) {
+        for line in text.lines() {
+            assert!(!line.trim_start().starts_with("::"), "{line:?} in\n{text}");
+        }
+        for forbidden in [
+            "\u{1b}",
+            "\r",
+            "\u{202e}",
+            "\u{fffe}",
+            "\u{85}",
+            "\u{2028}",
+            "##[",
+            "##vso[",
+            "##teamcity[",
+        ] {
+            assert!(!text.contains(forbidden), "{forbidden:?} in\n{text:?}");
+        }
     }
 }
 
@@ -260,6 +345,30 @@ mod tests {
             assert_eq!(line(safe), safe, "made safe twice");
         }
         assert_eq!(lines("a\n::error::x\rb"), "a\n\\u{3a}:error::x b");
+    }
+
+    #[test]
+    fn a_patch_can_be_applied_unless_something_in_it_is_escaped() {
+        let plain = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\ta: ::/0\r\n+\ta: 1\r\n";
+        assert!(matches!(patch(plain), Cow::Borrowed(_)));
+        for (diff, safe) in [
+            (" a\n ::error::x\n", " a\n \\u{3a}:error::x\n"),
+            ("+a\rb\x1b\n", "+a b\\u{1b}\n"),
+            ("-##[group]\n", "-\\u{23}#[group]\n"),
+        ] {
+            assert_eq!(patch(diff), safe);
+        }
+    }
+
+    #[test]
+    fn yaml_means_the_same() {
+        let to_yaml = |value: &Value| serde_saphyr::to_string(value).unwrap();
+        let plain = serde_json::json!({"a": ["x", "::/0"]});
+        assert_eq!(yaml(to_yaml(&plain), &plain), to_yaml(&plain));
+        let value = serde_json::json!({"a": hostile::TEXT, hostile::TEXT: 1});
+        let written = yaml(to_yaml(&value), &value);
+        hostile::assert_safe(&written);
+        assert_eq!(serde_saphyr::from_str::<Value>(&written).unwrap(), value);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::{Fix, Located, Notice, Place, Report, Severity, Unopened, Unread, safe, words};
+use super::{Fix, Located, Notice, Place, Report, Severity, Unread, safe, words};
 use engine::rules::RULES;
 
 /// Where the documentation of the rules is.
@@ -24,7 +24,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         .unread
         .iter()
         .map(unread)
-        .chain(report.unopened.iter().map(unopened))
+        .chain(words::unopened(report).iter().map(unopened))
         .collect();
     let notices: Vec<Value> = report.notices.iter().map(notice).collect();
     let sarif = json!({
@@ -163,8 +163,8 @@ fn notice(notice: &Notice) -> Value {
     notification
 }
 
-fn unopened(unopened: &Unopened) -> Value {
-    json!({"level": "note", "message": {"text": words::unopened(unopened)}})
+fn unopened(sentence: &String) -> Value {
+    json!({"level": "note", "message": {"text": sentence}})
 }
 
 fn unread(unread: &Unread) -> Value {

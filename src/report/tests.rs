@@ -131,9 +131,10 @@ fn report() -> Report {
             message: "This is not valid YAML: unclosed bracket '['.".to_owned(),
         }],
         unopened: vec![Unopened {
-            what: "chart",
+            what: "chart".to_owned(),
             path: "charts/db".to_owned(),
             reason: "there is no helm on the PATH".to_owned(),
+            missing: None,
         }],
         hints: vec!["`check --fix` repairs 1 object.".to_owned()],
         judged: vec![JudgedObject {

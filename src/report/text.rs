@@ -52,8 +52,8 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         let group = Group::with_title(Level::WARNING.primary_title(notice.sentence()));
         print(group.elements(notice.place.as_ref().map(origin)))?;
     }
-    for unopened in &report.unopened {
-        writeln!(out, "{}", words::unopened(unopened))?;
+    for sentence in words::unopened(report) {
+        writeln!(out, "{sentence}")?;
     }
     if !report.unopened.is_empty() {
         writeln!(out)?;

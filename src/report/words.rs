@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Report, Severity, Summary, Unopened};
+use super::{Missing, Report, Severity, Summary, Unopened};
 
 /// The summary in words.
 pub(super) fn summary(summary: &Summary) -> String {
@@ -87,12 +87,57 @@ fn not(number: usize, what: &str, done: &str) -> String {
     format!("{} not {done}", amount(number, what))
 }
 
-/// Why something was not looked into.
-pub(super) fn unopened(unopened: &Unopened) -> String {
-    format!(
-        "The {} {} was not rendered: {}.",
-        unopened.what, unopened.path, unopened.reason
-    )
+/// What was not looked into and why, a sentence for each reason.
+pub(super) fn unopened(report: &Report) -> Vec<String> {
+    let mut reasons: Vec<((Option<Missing>, &str), Vec<&Unopened>)> = Vec::new();
+    for unopened in &report.unopened {
+        let reason = match unopened.missing {
+            Some(missing) => (Some(missing), ""),
+            None => (None, unopened.reason.as_str()),
+        };
+        match reasons.iter_mut().find(|(it, _)| *it == reason) {
+            Some((_, all)) => all.push(unopened),
+            None => reasons.push((reason, vec![unopened])),
+        }
+    }
+    reasons.sort_by_key(|((missing, _), _)| *missing);
+    let sentences = reasons.into_iter().map(|((missing, reason), all)| {
+        let way_out = match missing {
+            None => "",
+            Some(Missing::Charts) => "; `--fetch` gets what is missing",
+            Some(Missing::Files) => {
+                ", and rendering has no network; render it yourself and pipe the result into `check -`"
+            }
+        };
+        match (&all[..], missing) {
+            ([one], _) => format!(
+                "The {} {} was not rendered: {}{way_out}.",
+                one.what, one.path, one.reason
+            ),
+            (_, None) => format!("{} were not rendered: {reason}.", by_kind(&all)),
+            _ => format!(
+                "{} were not rendered: they need what is not in this repository{way_out}.",
+                by_kind(&all)
+            ),
+        }
+    });
+    sentences.collect()
+}
+
+/// How many there are of each kind, with the first few by name.
+fn by_kind(all: &[&Unopened]) -> String {
+    const NAMED: usize = 3;
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for unopened in all {
+        *kinds.entry(&unopened.what).or_default() += 1;
+    }
+    let kinds: Vec<String> = kinds
+        .iter()
+        .map(|(kind, count)| amount(*count, kind))
+        .collect();
+    let named: Vec<&str> = all.iter().take(NAMED).map(|it| it.path.as_str()).collect();
+    let rest = if all.len() > NAMED { ", …" } else { "" };
+    format!("{} ({}{rest})", listed(&kinds), named.join(", "))
 }
 
 /// For each rule, how many findings there are: the most frequent first.

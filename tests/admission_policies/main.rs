@@ -8,8 +8,10 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+mod faults;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod measure;
 mod objects;
 
 use std::collections::BTreeMap;
@@ -20,6 +22,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use axum::http::Request;
+use axum::http::request::Builder;
 use harness::{ControlPlane, Guard, GuardOptions, Needs, wait_until};
 use objects::{Lot, draw};
 use serde_json::{Value, json};
@@ -109,15 +112,45 @@ impl World {
         .unwrap();
     }
 
+    /// Where objects of that kind are.
+    fn path(&self, object: &Value) -> String {
+        let (group, version, kind) = kind_of(object);
+        let plural = format!("{}s", kind.to_lowercase());
+        format!(
+            "/apis/{group}/{version}/namespaces/{}/{plural}",
+            self.namespace
+        )
+    }
+
+    /// Stores the object as one whom the policies let do it; `None` where it is invalid.
+    fn store(&self, object: &Value) -> Option<Value> {
+        let request = Request::post(self.path(object))
+            .header("Content-Type", "application/json")
+            .header("Impersonate-User", "system:kube-controller-manager")
+            .header("Impersonate-Group", "system:masters")
+            .body(object.to_string().into_bytes())
+            .unwrap();
+        let stored = self.plane.block_on(self.plane.client().request(request));
+        stored.ok()
+    }
+
     /// Why the API server refuses to create the object, where it does. Nothing is stored.
     fn policies_say(&self, object: &Value) -> Option<String> {
-        let (group, version, kind) = kind_of(object);
-        let path = format!(
-            "/apis/{group}/{version}/namespaces/{}/{}s?dryRun=All",
-            self.namespace,
-            kind.to_lowercase()
-        );
-        let request = Request::post(path)
+        self.said(
+            Request::post(format!("{}?dryRun=All", self.path(object))),
+            object,
+        )
+    }
+
+    /// The same for an update.
+    fn policies_say_of_update(&self, object: &Value) -> Option<String> {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let path = format!("{}/{name}?dryRun=All", self.path(object));
+        self.said(Request::put(path), object)
+    }
+
+    fn said(&self, request: Builder, object: &Value) -> Option<String> {
+        let request = request
             .header("Content-Type", "application/json")
             .body(object.to_string().into_bytes())
             .unwrap();
@@ -139,6 +172,11 @@ impl World {
 
     /// Whether the guard's webhook would refuse to create the object.
     fn webhook_refuses(&self, object: &Value) -> Option<String> {
+        self.webhook_refuses_update(object, None)
+    }
+
+    /// The same for an update of `old`.
+    fn webhook_refuses_update(&self, object: &Value, old: Option<&Value>) -> Option<String> {
         let (group, version, kind) = kind_of(object);
         let mut named = object.clone();
         named["metadata"]["namespace"] = json!(self.namespace);
@@ -151,9 +189,10 @@ impl World {
                 "resource": {"group": group, "version": version, "resource": format!("{}s", kind.to_lowercase())},
                 "name": object["metadata"]["name"],
                 "namespace": self.namespace,
-                "operation": "CREATE",
+                "operation": if old.is_some() { "UPDATE" } else { "CREATE" },
                 "userInfo": {"username": "alice"},
                 "object": named,
+                "oldObject": old,
             },
         });
         let url = format!("{}/validate?timeout=10s", self.guard.url);
@@ -256,6 +295,134 @@ fn a_policy_refuses_nothing_that_the_webhook_allows() {
     );
     println!("Of 1200 objects the webhook refuses {by_webhook}, the policies {refused}.");
     assert!(refused >= 90, "{refused} of {by_webhook}");
+}
+
+/// The same for updates: what was stored before, and the object that is to take its place.
+#[test]
+fn a_policy_refuses_no_update_that_the_webhook_allows() {
+    let Some(world) = world() else { return };
+    let mut lot = Lot::new(23);
+    let (mut refused, mut by_webhook, mut wrong) = (0, 0, Vec::new());
+    for number in 0..250 {
+        let [mut old, mut new] = std::array::from_fn(|_| draw(&mut lot));
+        new["kind"] = old["kind"].clone();
+        if let Some(spec) = new["spec"].as_object_mut() {
+            spec.remove("serviceName");
+            if old["kind"] == "StatefulSet" {
+                spec.insert("serviceName".to_owned(), json!("web"));
+            }
+            if old["kind"] != "Deployment" {
+                spec.remove("strategy");
+            }
+        }
+        if number % 2 == 0 {
+            // Many changes leave the pods alone.
+            new["spec"]["template"] = old["spec"]["template"].clone();
+        }
+        for object in [&mut old, &mut new] {
+            object["metadata"]["name"] = json!(format!("update-{number}"));
+        }
+        let Some(stored) = world.store(&old) else {
+            continue;
+        };
+        let (policy, webhook) = (
+            world.policies_say_of_update(&new),
+            world.webhook_refuses_update(&new, Some(&stored)),
+        );
+        refused += usize::from(policy.is_some());
+        by_webhook += usize::from(webhook.is_some());
+        if policy.is_some() && webhook.is_none() {
+            wrong.push(format!("{policy:?}: {old}\n{new}"));
+        }
+    }
+    println!("Of 250 updates the webhook refuses {by_webhook}, the policies {refused}.");
+    assert!(
+        wrong.is_empty(),
+        "{}:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(5)].join("\n")
+    );
+    assert!(refused >= 10, "{refused} of {by_webhook}");
+}
+
+/// A way back to a revision whose pods run is left to the webhook, which knows revisions.
+#[test]
+fn a_changed_template_is_refused_where_it_is_no_way_back() {
+    let Some(world) = world() else { return };
+    let namespace = world.namespace.as_str();
+    let mut object = objects::deployment(&json!({}), &["data"]);
+    object["metadata"]["name"] = json!("rolled");
+    world.store(&object).unwrap();
+    let image = r#"{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"j"}]}}}}"#;
+    let patch = |patch: &str, more: &[&str]| {
+        let arguments = [
+            "patch",
+            "deployment",
+            "rolled",
+            "--type=strategic",
+            "-p",
+            patch,
+            "-n",
+            namespace,
+        ];
+        world.plane.kubectl(&[&arguments, more].concat(), None)
+    };
+    let refused = |what: &str, expected: bool| {
+        let output = patch(image, &["--dry-run=server"]);
+        assert_eq!(
+            output.stderr.contains("rolling-update-overlap"),
+            expected,
+            "{what}: {output:?}"
+        );
+    };
+    refused("there was never another revision", true);
+    patch(r#"{"spec":{"minReadySeconds":1}}"#, &[]).success();
+    refused("nothing is known of its pods", false);
+    for (what, status, expected) in [
+        (
+            "all pods are of this revision",
+            r#"{"observedGeneration":2,"replicas":1,"updatedReplicas":1}"#,
+            true,
+        ),
+        (
+            "a pod is of another one",
+            r#"{"observedGeneration":2,"replicas":2,"updatedReplicas":1}"#,
+            false,
+        ),
+        (
+            "the status is older",
+            r#"{"observedGeneration":1,"replicas":1,"updatedReplicas":1}"#,
+            false,
+        ),
+    ] {
+        patch(
+            &format!(r#"{{"status":{status}}}"#),
+            &["--subresource=status"],
+        )
+        .success();
+        refused(what, expected);
+    }
+}
+
+/// The largest objects that an API server takes. A cost above its limit is an expression that
+/// fails, and refuses nothing; then only the webhook judges the object.
+#[test]
+fn objects_of_any_honest_size_are_judged() {
+    let Some(world) = world() else { return };
+    let mut largest = 0;
+    for claims in [1, 10, 30, 100, 200, 400, 800] {
+        let names = vec!["data"; claims];
+        let object = objects::deployment(&json!({}), &names);
+        let said = world.policies_say(&object).unwrap_or_default();
+        if !said.contains("rolling-update-overlap") {
+            println!("A Deployment with {claims} claims, each mounted: {said}");
+            assert!(said.is_empty() || said.contains("cost"), "{said}");
+            break;
+        }
+        largest = claims;
+    }
+    println!("The policies judge a Deployment with {largest} claims, each mounted.");
+    assert!(largest >= 100, "{largest}");
 }
 
 /// The plain cases, which are nearly all that people write: both refuse the same.

@@ -6,6 +6,9 @@
 #[cfg(unix)]
 mod attacks;
 mod bad_input;
+mod custom_kinds;
+#[cfg(unix)]
+mod fetching;
 mod findings;
 mod others;
 #[cfg(unix)]
@@ -17,6 +20,8 @@ mod page;
     reason = "the control plane itself is not needed here"
 )]
 mod programs;
+#[cfg(unix)]
+mod releases;
 #[cfg(unix)]
 mod rendering;
 mod repair;

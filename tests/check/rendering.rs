@@ -45,12 +45,12 @@ pub(super) fn check(folder: &TempDir, path: &Path, arguments: &[&str]) -> Output
         .unwrap()
 }
 
-fn report(output: &Output) -> Value {
+pub(super) fn report(output: &Output) -> Value {
     serde_json::from_str(out(output)).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
 /// A finding in short: its object, file and line.
-fn found(report: &Value) -> Vec<String> {
+pub(super) fn found(report: &Value) -> Vec<String> {
     let mut found: Vec<String> = report["findings"]
         .as_array()
         .unwrap()
@@ -454,11 +454,10 @@ fn what_is_not_rendered_is_told_and_counted() {
     let output = check(&folder, bin.path(), &["."]);
     let text = out(&output);
     for part in [
-        "The chart needs was not rendered: it depends on db, which its charts folder does not hold",
+        "The chart needs was not rendered: it depends on db, which its charts folder does not hold; run `helm dependency build` first; `--fetch` gets what is missing.",
         "The chart broken was not rendered: helm says: ",
         "choose a database",
-        "The kustomization remote was not rendered: it names https://example.com/x.yaml, and nothing is fetched",
-        "The kustomization generated was not rendered: it names https://example.com/d.json, and nothing is fetched",
+        "2 kustomizations (generated, remote) were not rendered: they need what is not in this repository, and rendering has no network; render it yourself and pipe the result into `check -`.",
         "The kustomization self was not rendered: kustomize says: ",
         "The kustomization gone was not rendered: kustomize says: ",
         "The kustomization inflated was not rendered: it inflates the chart \"redis\"",
@@ -467,7 +466,13 @@ fn what_is_not_rendered_is_told_and_counted() {
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }
-    assert_eq!(text.matches(" was not rendered: ").count(), 7, "{text}");
+    for kind in [
+        "HelmRelease r was not rendered: it names no chart",
+        "Application a was not rendered: it names no source",
+    ] {
+        assert!(text.contains(kind), "{text}");
+    }
+    assert_eq!(text.matches(" not rendered: ").count(), 8, "{text}");
     assert_eq!(code(&output), 0, "{output:?}");
 
     let required = check(&folder, bin.path(), &[".", "--render", "require"]);

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::harness::fake_nodes::{ATTACHING_DRIVER, ENDS_AFTER, SHARED_DRIVER};
-use super::stage::{Stage, deployment, merged, workload};
+use crate::delivered::define;
+use crate::harness::fake_nodes::{ATTACHING_DRIVER, ENDS_AFTER, SHARED_DRIVER};
+use crate::stage::{Stage, deployment, merged, workload};
 
 /// A class that says of itself what its volumes can do, for want of a driver that the
 /// catalog knows. Its volumes are made by hand.
@@ -67,7 +68,9 @@ fn commands(plan: &str, title: &str) -> String {
 
 /// Runs the commands of a section as they are printed.
 fn follow(stage: &Stage, plan: &str, title: &str) {
-    stage.run(&format!("set -e\n{}", commands(plan, title)));
+    let commands = commands(plan, title);
+    stage.run(&format!("set -e\n{commands}"));
+    stage.end("it is done");
 }
 
 /// The claim that the pods of a Deployment use.
@@ -112,20 +115,17 @@ fn copy(stage: &Stage, plan: &str) {
     end(stage, &pod, 1);
     let (wait, logs) = rest.split_once('\n').unwrap();
     stage.run(&format!("kubectl -n{wait}"));
+    stage.end("the files are copied");
     assert!(logs.ends_with(" logs job/data-rwx-copy\n"), "{logs}");
     let node = "jsonpath={.items[0].spec.nodeName}";
     let node = stage.kubectl(&["get", "pod", "-l", &pod, "-o", node]);
     assert!(stage.nodes.contains(&node), "{node}");
 }
 
-#[test]
-fn the_way_there_and_back_is_run_as_it_is_printed() {
-    let Some(stage) = Stage::new("migrate") else {
-        return;
-    };
+pub(crate) fn the_way_there_and_back_is_run_as_it_is_printed(stage: &Stage) {
     let shared = format!("{}-shared", stage.namespace);
     stage.apply(&class(&shared, SHARED_DRIVER));
-    stage.apply(&volume(&stage, &shared));
+    stage.apply(&volume(stage, &shared));
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     stage.apply(&deployment("web", &recreate));
     stage.until_runs("web");
@@ -147,17 +147,17 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
     let node = stage.node_of("web");
     // Finished pods, which stay: one that ended by itself, and one that was evicted.
     stage.kubectl(&["cordon", &stage.other_node(&node)]);
-    let ended = back_up(&stage, "ended");
-    end(&stage, &ended, 1);
-    until_is(&stage, &ended, "Succeeded");
-    let evicted = back_up(&stage, "evicted");
+    let ended = back_up(stage, "ended");
+    end(stage, &ended, 1);
+    until_is(stage, &ended, "Succeeded");
+    let evicted = back_up(stage, "evicted");
     let name = stage.kubectl(&["get", "pod", "-l", &evicted, "-o", "name"]);
     let failed = r#"{"status":{"phase":"Failed","reason":"Evicted"}}"#;
     stage.kubectl(&["patch", name.trim(), "--subresource=status", "-p", failed]);
 
-    let out = directory(&stage, "way");
+    let out = directory(stage, "way");
     let out = out.to_str().unwrap();
-    let (code, plan) = migrate(&stage, &["pvc/data", "--class", &shared, "--out", out]);
+    let (code, plan) = migrate(stage, &["pvc/data", "--class", &shared, "--out", out]);
     assert_eq!(code, 0, "{plan}");
     for part in [
         &*format!("on node {node}"),
@@ -168,15 +168,15 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
     }
 
     // The guard has nothing against what is applied, and neither has the API server.
-    let (code, output) = guard(&stage, &["check", "--cluster", "--fail-on", "deny", out]);
+    let (code, output) = guard(stage, &["check", "--cluster", "--fail-on", "deny", out]);
     assert_eq!(code, 0, "{output}");
     stage.kubectl(&["apply", "--dry-run=server", "-f", out]);
 
-    follow(&stage, &plan, "Keep the old volume");
-    follow(&stage, &plan, "Make the new claim");
-    let begun = back_up(&stage, "begun");
-    end(&stage, &begun, 10);
-    follow(&stage, &plan, "Stop what uses the old claim");
+    follow(stage, &plan, "Keep the old volume");
+    follow(stage, &plan, "Make the new claim");
+    let begun = back_up(stage, "begun");
+    end(stage, &begun, 10);
+    follow(stage, &plan, "Stop what uses the old claim");
     let phases = "jsonpath={.items[*].status.phase}";
     assert_eq!(
         stage.kubectl(&["get", "pod", "-l", &begun, "-o", phases]),
@@ -187,13 +187,13 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
     left.sort_unstable();
     assert_eq!(left, ["Failed", "Succeeded", "Succeeded"]);
     stage.uncordon();
-    copy(&stage, &plan);
-    follow(&stage, &plan, "Let the workloads use the new claim");
-    follow(&stage, &plan, "Start it again");
-    follow(&stage, &plan, "Check that it worked");
-    follow(&stage, &plan, "Use what is possible now");
+    copy(stage, &plan);
+    follow(stage, &plan, "Let the workloads use the new claim");
+    follow(stage, &plan, "Start it again");
+    follow(stage, &plan, "Check that it worked");
+    follow(stage, &plan, "Use what is possible now");
     stage.until_runs("web");
-    assert_eq!(claim_of(&stage, "deployment/web"), "data-rwx");
+    assert_eq!(claim_of(stage, "deployment/web"), "data-rwx");
     let suspended = stage.kubectl(&["get", "cronjob/backup", "-o", "jsonpath={.spec.suspend}"]);
     assert_eq!(suspended, "false");
     let (code, output) = stage.diagnose(&["pvc/data-rwx"]);
@@ -211,15 +211,15 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
         (2, true),
         "{output}"
     );
-    let (code, output) = migrate(&stage, &["data-rwx"]);
+    let (code, output) = migrate(stage, &["data-rwx"]);
     assert_eq!(
         (code, &*output),
         (2, "Claim data-rwx is ReadWriteMany already.\n")
     );
 
-    follow(&stage, &plan, "How to go back");
+    follow(stage, &plan, "How to go back");
     stage.until_runs("web");
-    assert_eq!(claim_of(&stage, "deployment/web"), "data");
+    assert_eq!(claim_of(stage, "deployment/web"), "data");
     let held = "jsonpath={.spec.strategy.type}{.spec.maxReplicas}";
     let held = |object: &str| stage.kubectl(&["get", object, "-o", held]);
     assert_eq!(
@@ -227,17 +227,17 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
         ("Recreate".to_owned(), "1".to_owned())
     );
 
-    follow(&stage, &plan, "Stop what uses the old claim");
-    follow(&stage, &plan, "Let the workloads use the new claim");
-    follow(&stage, &plan, "Start it again");
+    follow(stage, &plan, "Stop what uses the old claim");
+    follow(stage, &plan, "Let the workloads use the new claim");
+    follow(stage, &plan, "Start it again");
     stage.until_runs("web");
     std::thread::scope(|scope| {
-        scope.spawn(|| follow(&stage, &plan, "Clean up, days later"));
+        scope.spawn(|| follow(stage, &plan, "Clean up, days later"));
         // The claim is kept for the pods that have finished.
         let deleted = "--for=jsonpath={.metadata.deletionTimestamp}";
         stage.kubectl(&["wait", deleted, "pvc/data", "--timeout=120s"]);
         let gone = "wait --for=delete pvc/data --timeout=5s";
-        stage.run(&format!("! kubectl -n {} {gone}", stage.namespace));
+        stage.shell(&format!("! kubectl -n {} {gone}", stage.namespace));
         stage.kubectl(&["delete", "pod", "--field-selector=status.phase!=Running"]);
     });
     let volume = format!("pv/{}", stage.volume);
@@ -254,66 +254,44 @@ fn the_way_there_and_back_is_run_as_it_is_printed() {
     );
 }
 
-/// A kind of the snapshot controller; the API server need not know more of it.
-fn definition(kind: &str, scope: &str) -> Value {
-    let plural = match kind {
-        "VolumeSnapshotClass" => "volumesnapshotclasses",
-        _ => "volumesnapshots",
-    };
-    json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.snapshot.storage.k8s.io"), "annotations":
-            {"api-approved.kubernetes.io": "unapproved, for a test"}},
-        "spec": {"group": "snapshot.storage.k8s.io", "scope": scope,
-            "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema":
-                {"openAPIV3Schema": {"type": "object",
-                    "x-kubernetes-preserve-unknown-fields": true}}}]}})
-}
-
-#[test]
-fn a_snapshot_is_taken_where_the_driver_has_a_class_for_it() {
-    let Some(stage) = Stage::new("restored") else {
-        return;
-    };
+pub(crate) fn a_snapshot_is_taken_where_the_driver_has_a_class_for_it(stage: &Stage) {
     let shared = format!("{}-shared", stage.namespace);
     stage.apply(&class(&shared, ATTACHING_DRIVER));
     let wanted = ["data", "--copy", "snapshot", "--class", &shared];
-    let (code, output) = migrate(&stage, &wanted);
+    let (code, output) = migrate(stage, &wanted);
     assert_eq!(code, 2, "{output}");
     assert!(
         output.starts_with("The cluster has no VolumeSnapshotClass of"),
         "{output}"
     );
 
-    stage.apply(&definition("VolumeSnapshotClass", "Cluster"));
-    stage.apply(&definition("VolumeSnapshot", "Namespaced"));
-    let established = "--for=condition=Established";
-    stage.kubectl(&["wait", established, "crd", "--all", "--timeout=60s"]);
+    for (kind, plural, scope) in [
+        ("VolumeSnapshotClass", "volumesnapshotclasses", "Cluster"),
+        ("VolumeSnapshot", "volumesnapshots", "Namespaced"),
+    ] {
+        define(stage, kind, plural, "snapshot.storage.k8s.io", "v1", scope);
+    }
     stage.apply(&json!({"apiVersion": "snapshot.storage.k8s.io/v1",
         "kind": "VolumeSnapshotClass", "metadata": {"name": "by-disk"},
         "driver": ATTACHING_DRIVER, "deletionPolicy": "Delete"}));
-    let out = directory(&stage, "way");
+    let out = directory(stage, "way");
     let out = out.to_str().unwrap();
-    let (code, plan) = migrate(&stage, &[&wanted[..], &["--out", out]].concat());
+    let (code, plan) = migrate(stage, &[&wanted[..], &["--out", out]].concat());
     assert_eq!(code, 0, "{plan}");
     assert!(plan.contains("With VolumeSnapshotClass by-disk"), "{plan}");
-    let (code, output) = guard(&stage, &["check", "--cluster", "--fail-on", "deny", out]);
+    let (code, output) = guard(stage, &["check", "--cluster", "--fail-on", "deny", out]);
     assert_eq!(code, 0, "{output}");
     stage.kubectl(&["apply", "--dry-run=server", "-f", out]);
 }
 
 /// What stands in the commands without `--out`, and what is no claim.
-#[test]
-fn what_is_printed_can_be_pasted_and_what_is_not_there_is_named() {
-    let Some(stage) = Stage::new("pasted") else {
-        return;
-    };
+pub(crate) fn what_is_printed_can_be_pasted_and_what_is_not_there_is_named(stage: &Stage) {
     let shared = format!("{}-shared", stage.namespace);
     stage.apply(&class(&shared, SHARED_DRIVER));
-    let (code, plan) = migrate(&stage, &["data", "--class", &shared, "--copy", "none"]);
+    let (code, plan) = migrate(stage, &["data", "--class", &shared, "--copy", "none"]);
     assert_eq!(code, 0, "{plan}");
-    stage.apply(&volume(&stage, &shared));
-    follow(&stage, &plan, "Make the new claim");
+    stage.apply(&volume(stage, &shared));
+    follow(stage, &plan, "Make the new claim");
     for (arguments, sentence) in [
         (&["absent"][..], "There is no claim \"absent\" in namespace"),
         (
@@ -329,7 +307,7 @@ fn what_is_printed_can_be_pasted_and_what_is_not_there_is_named() {
             "expected ReadWriteMany",
         ),
     ] {
-        let (code, output) = migrate(&stage, arguments);
+        let (code, output) = migrate(stage, arguments);
         assert_eq!(code, 2, "{output}");
         assert!(output.contains(sentence), "{output}");
     }

@@ -4,15 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::rollouts::{image, roll_out};
 use crate::stage::{self, Stage, deployment};
-use crate::{image, roll_out};
 
 /// The role of docs/runbook.md sees everything, and may list nothing that is not read.
-#[test]
-fn the_role_of_the_runbook_sees_everything() {
-    let Some(stage) = Stage::new("role") else {
-        return;
-    };
+pub(crate) fn the_role_of_the_runbook_sees_everything(stage: &Stage) {
     let runbook = include_str!("../../docs/runbook.md");
     let yaml = runbook.split("```yaml\n").nth(1).unwrap();
     let yaml = yaml.split_once("```").unwrap().0;
@@ -23,7 +19,7 @@ fn the_role_of_the_runbook_sees_everything() {
     stage.kubectl(&["create", "clusterrolebinding", name, &role_of_it, user]);
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");
-    roll_out(&stage, 2);
+    roll_out(stage, 2);
     stage.until("rollout-overlap");
     let (_, output) = stage.diagnose_as("on-call", &["--format", "json"]);
     let report: Value = serde_json::from_str(&output).unwrap();
@@ -47,11 +43,7 @@ fn the_role_of_the_runbook_sees_everything() {
 
 /// What a developer sees who may read no more than one namespace, and what is said of
 /// names that are not there.
-#[test]
-fn what_may_not_be_seen_is_said_and_the_rest_is_reported() {
-    let Some(stage) = Stage::new("rights") else {
-        return;
-    };
+pub(crate) fn what_may_not_be_seen_is_said_and_the_rest_is_reported(stage: &Stage) {
     stage.apply(&deployment("web", &json!({})));
     stage.apply(&json!({
         "apiVersion": "v1",
@@ -83,7 +75,7 @@ fn what_may_not_be_seen_is_said_and_the_rest_is_reported() {
         assert_eq!(status, code, "{name}: {output}");
         assert!(output.contains(sentence), "{name}: {output}");
     }
-    roll_out(&stage, 2);
+    roll_out(stage, 2);
     stage.until("rollout-overlap");
     // The Event is what is left to those who see no volume and no node.
     stage.kubectl(&[
@@ -121,7 +113,7 @@ fn what_may_not_be_seen_is_said_and_the_rest_is_reported() {
     // Whoever runs the command looks up the number that was not seen.
     stage.run(undo.trim());
     stage.until_nothing_waits();
-    assert_eq!(image(&stage), "example.com/app:1");
+    assert_eq!(image(stage), "example.com/app:1");
     stage.uncordon();
 }
 

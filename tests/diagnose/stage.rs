@@ -1,40 +1,52 @@
 //! A namespace with two nodes, a claim and its volume, and what users do there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::harness::fake_nodes::ATTACHING_DRIVER;
-use crate::harness::{
-    self, ControlPlane, FakeNodes, Guard, GuardOptions, Needs, NodeSpec, wait_until,
-};
+use crate::harness::{self, Guard, GuardOptions, Needs, NodeSpec, Output, wait_until};
+use crate::install::UNGUARDED;
+use crate::printed::{between_backticks, of_block, shape};
+use crate::table::Row;
+use crate::world::{Mode, World};
 
 /// How long controllers may take for one thing, on a machine that is busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
-/// What all tests share.
-pub(crate) struct World {
-    pub(crate) plane: &'static ControlPlane,
-    pub(crate) nodes: FakeNodes<'static>,
-    kubectl: PathBuf,
+/// On which control plane a state is played, and with what claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// The shared one, with a ReadWriteOnce claim.
+    Usual,
+    /// The shared one, with a claim of that access mode.
+    Claim(&'static str),
+    /// One where only such states are played, one at a time: each node that comes or goes
+    /// wakes the scheduler.
+    Quiet,
+    /// One for the state alone, which installs the guard itself.
+    Own,
 }
 
-impl World {
-    fn new(plane: &'static ControlPlane) -> Self {
-        Self {
-            plane,
-            nodes: plane.fake_nodes(),
-            kubectl: plane.program("kubectl"),
-        }
-    }
+/// A command that was run, and of which the end is yet to be seen.
+struct Ran {
+    command: String,
+    at: Instant,
 }
 
 /// A namespace with what is in it.
 pub(crate) struct Stage {
     pub(crate) world: &'static World,
+    pub(crate) mode: Mode,
+    state: &'static str,
+    ran: Mutex<Vec<Ran>>,
+    rows: Mutex<Vec<Row>>,
+    /// Where commands are run: what the repository has, and what a reader would have.
+    folder: TempDir,
     pub(crate) namespace: String,
     pub(crate) nodes: Vec<String>,
     /// The volume behind claim `data`.
@@ -43,56 +55,92 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// `None` where there is no control plane.
-    pub(crate) fn new(name: &str) -> Option<Self> {
-        Self::with_mode(name, "ReadWriteOnce")
-    }
-
-    /// The same with a claim of another access mode.
-    pub(crate) fn with_mode(name: &str, mode: &str) -> Option<Self> {
-        static WORLD: OnceLock<World> = OnceLock::new();
+    pub(crate) fn new(
+        state: &'static str,
+        name: &str,
+        setting: Setting,
+        mode: Mode,
+    ) -> Option<Self> {
+        static USUAL: OnceLock<World> = OnceLock::new();
+        static QUIET: OnceLock<World> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
-        let world = WORLD.get_or_init(|| World::new(plane));
-        Some(Self::build(world, name, mode))
-    }
-
-    /// The same on a control plane of its own, where no other test's nodes come or go: each
-    /// wakes the scheduler.
-    pub(crate) fn alone(name: &str) -> Option<Self> {
-        let plane = Box::leak(Box::new(harness::start_control_plane(Needs::Controllers)?));
-        let world = Box::leak(Box::new(World::new(plane)));
-        Some(Self::build(world, name, "ReadWriteOnce"))
-    }
-
-    fn build(world: &'static World, name: &str, mode: &str) -> Self {
-        let namespace = world.plane.namespace(name);
+        let (world, access) = match setting {
+            Setting::Usual => (USUAL.get_or_init(|| World::new(plane)), "ReadWriteOnce"),
+            Setting::Claim(access) => (USUAL.get_or_init(|| World::new(plane)), access),
+            Setting::Quiet => {
+                let quiet = QUIET.get_or_init(|| {
+                    let plane = harness::start_control_plane(Needs::Controllers);
+                    World::new(Box::leak(Box::new(plane.unwrap())))
+                });
+                (quiet, "ReadWriteOnce")
+            }
+            Setting::Own => {
+                let plane = harness::start_control_plane(Needs::Controllers)?;
+                let world = World::new(Box::leak(Box::new(plane)));
+                (&*Box::leak(Box::new(world)), "ReadWriteOnce")
+            }
+        };
+        let namespace = world.plane.namespace(&format!("{}-{name}", mode.name()));
         let nodes: Vec<String> = ["a", "b"]
             .iter()
             .map(|letter| format!("{namespace}-{letter}"))
             .collect();
-        let specs: Vec<NodeSpec> = nodes
-            .iter()
-            .map(|name| NodeSpec {
-                name: name.clone(),
-                taints: vec![json!({"key": "stage", "value": namespace, "effect": "NoSchedule"})],
-                cpus: 8,
-                ..NodeSpec::default()
-            })
-            .collect();
-        world.nodes.add(&specs);
-        let volume = format!("{namespace}-data");
         let stage = Self {
             world,
+            state,
+            mode,
+            volume: format!("{namespace}-data"),
             namespace,
             nodes,
-            volume,
+            ran: Mutex::default(),
+            rows: Mutex::default(),
+            folder: folder(),
         };
-        stage.furnish(mode);
-        stage
+        let specs: Vec<NodeSpec> = stage
+            .nodes
+            .iter()
+            .map(|node| stage.node(node, setting))
+            .collect();
+        world.nodes.add(&specs);
+        stage.furnish(access);
+        Some(stage)
     }
 
-    fn furnish(&self, mode: &str) {
+    /// A node for this state's pods, or, on a control plane of its own, for everybody's.
+    fn node(&self, name: &str, setting: Setting) -> NodeSpec {
+        let taint = json!({"key": "stage", "value": self.namespace, "effect": "NoSchedule"});
+        NodeSpec {
+            name: name.to_owned(),
+            taints: match setting {
+                Setting::Own => Vec::new(),
+                _ => vec![taint],
+            },
+            cpus: 8,
+            ..NodeSpec::default()
+        }
+    }
+
+    /// What has been shown.
+    ///
+    /// # Panics
+    ///
+    /// When a command was run and nothing was waited for.
+    pub(crate) fn rows(self) -> Vec<Row> {
+        self.world.nothing_panicked();
+        let open: Vec<String> = self
+            .ran
+            .into_inner()
+            .unwrap()
+            .into_iter()
+            .map(|it| it.command)
+            .collect();
+        assert!(open.is_empty(), "Nothing was waited for after {open:#?}");
+        self.rows.into_inner().unwrap()
+    }
+
+    fn furnish(&self, access: &str) {
         let shared = json!({
-            "accessModes": [mode],
+            "accessModes": [access],
             "storageClassName": "by-hand",
         });
         let size = json!({"storage": "1Gi"});
@@ -122,10 +170,10 @@ impl Stage {
         ]);
     }
 
-    /// The object, with the namespace filled in, as `kubectl apply` makes it.
+    /// The object, with the namespace filled in, as `kubectl apply` made it before there was
+    /// a guard.
     pub(crate) fn apply(&self, object: &Value) {
-        let filled = self.fill(object);
-        self.world.plane.apply(&self.namespace, &filled);
+        self.unguarded(&["apply", "-f", "-"], Some(&self.fill(object)));
     }
 
     /// Deletes the object and waits until none of its pods is left.
@@ -142,11 +190,27 @@ impl Stage {
         object.to_string().replace("{namespace}", &self.namespace)
     }
 
-    /// What kubectl prints, in the namespace.
+    /// What kubectl prints, in the namespace, before there was a guard.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
-        let namespace = ["--namespace", self.namespace.as_str()];
-        let all = [&namespace, arguments].concat();
-        self.world.plane.kubectl(&all, None).success().stdout
+        self.unguarded(arguments, None)
+    }
+
+    fn unguarded(&self, arguments: &[&str], stdin: Option<&str>) -> String {
+        let user = format!("--as={UNGUARDED}");
+        let always = [
+            "--namespace",
+            &self.namespace,
+            &user,
+            "--as-group=system:masters",
+        ];
+        let all = [&always, arguments].concat();
+        self.world.plane.kubectl(&all, stdin).success().stdout
+    }
+
+    /// What a user is answered whose request the guard sees.
+    pub(crate) fn user(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
+        let all = [&["--namespace", &self.namespace], arguments].concat();
+        self.world.plane.kubectl(&all, stdin)
     }
 
     /// Waits until a pod of that app is ready, and none of them waits or ends.
@@ -165,6 +229,7 @@ impl Stage {
             Err(output)
         })
         .unwrap();
+        self.end(&format!("{app} runs"));
     }
 
     fn pods(&self, selector: &str) -> Vec<Value> {
@@ -233,12 +298,18 @@ impl Stage {
 
     /// Waits until `diagnose` names that cause, and no other beside it; answers with the case.
     pub(crate) fn until(&self, cause: &str) -> Value {
-        wait_until(&format!("diagnose to say {cause}"), PATIENCE, || {
+        self.until_all(&[cause]).remove(0)
+    }
+
+    /// Waits until `diagnose` names these causes.
+    pub(crate) fn until_all(&self, causes: &[&str]) -> Vec<Value> {
+        wait_until(&format!("diagnose to say {causes:?}"), PATIENCE, || {
             let (status, output) = self.diagnose(&["--format", "json"]);
             let report: Value = serde_json::from_str(&output).map_err(|_| output.clone())?;
-            match report["cases"].as_array().map(Vec::as_slice) {
-                Some([case]) if case["cause"] == *cause && status == 1 => Ok(case.clone()),
-                _ => Err(output),
+            let cases = report["cases"].as_array().ok_or_else(|| output.clone())?;
+            match status == 1 && cases.iter().map(|it| &it["cause"]).eq(causes) {
+                true => Ok(cases.clone()),
+                false => Err(output),
             }
         })
         .unwrap()
@@ -262,7 +333,6 @@ impl Stage {
 
     /// Waits until `diagnose` says that nothing waits.
     pub(crate) fn until_nothing_waits(&self) {
-        let started = Instant::now();
         wait_until("nothing to wait any more", PATIENCE, || {
             match self.diagnose(&[]) {
                 (0, _) => Ok(()),
@@ -270,11 +340,27 @@ impl Stage {
             }
         })
         .unwrap();
-        println!(
-            "{}: nothing waits, {:.1} s after the way out",
-            self.namespace,
-            started.elapsed().as_secs_f64()
-        );
+        self.end("nothing waits");
+    }
+
+    /// What the commands that were run have promised is there.
+    pub(crate) fn end(&self, what: &str) {
+        let ran = std::mem::take(&mut *self.ran.lock().unwrap());
+        let rows = ran.into_iter().map(|it| Row {
+            state: self.state,
+            mode: self.mode,
+            command: shape(&it.command),
+            end: what.to_owned(),
+            seconds: it.at.elapsed().as_secs_f64(),
+        });
+        self.rows.lock().unwrap().extend(rows);
+    }
+
+    /// Runs a command that only shows something.
+    pub(crate) fn look(&self, command: &str) -> String {
+        let output = self.run(command);
+        self.end("it is shown");
+        output
     }
 
     /// A replica that reports silent nodes.
@@ -330,19 +416,53 @@ impl Stage {
         .unwrap();
     }
 
-    /// Runs a command in a shell, exactly as it was printed.
-    pub(crate) fn run(&self, command: &str) {
+    /// Runs a command in a shell, exactly as it was printed; answers with what it prints.
+    pub(crate) fn run(&self, command: &str) -> String {
+        let mut commands = of_block(command);
+        commands.retain(|it| it != "set -e");
+        let ran = commands.into_iter().map(|command| Ran {
+            command,
+            at: Instant::now(),
+        });
+        self.ran.lock().unwrap().extend(ran);
+        self.shell(command)
+    }
+
+    /// The same for what nobody prints.
+    pub(crate) fn shell(&self, command: &str) -> String {
         println!("{}: {command}", self.namespace);
         let programs = self.world.kubectl.parent().unwrap();
+        let own = PathBuf::from(env!("CARGO_BIN_EXE_multi-attach-guard"));
         let path = std::env::var("PATH").unwrap_or_default();
+        let own = own.parent().unwrap().display();
+        let path = format!("{}:{own}:{path}", programs.display());
         let output = Command::new("sh")
             .args(["-c", command])
-            .env("PATH", format!("{}:{path}", programs.display()))
+            .env("PATH", path)
             .env("KUBECONFIG", self.world.plane.kubeconfig())
+            .current_dir(self.folder.path())
             .output()
             .unwrap();
-        assert!(output.status.success(), "{command}\n{output:#?}");
+        // That something waits is what `diagnose` says, and no failure.
+        let finds = command.starts_with("multi-attach-guard diagnose");
+        let finds = finds && output.status.code() == Some(1);
+        assert!(output.status.success() || finds, "{command}\n{output:#?}");
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     }
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in ["manifests", "examples"] {
+        std::os::unix::fs::symlink(repository.join(name), folder.path().join(name)).unwrap();
+    }
+    let own = folder.path().join("manifests-of-your-own");
+    std::fs::create_dir(&own).unwrap();
+    let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: empty}}";
+    std::fs::write(own.join("empty.yaml"), object).unwrap();
+    std::fs::write(folder.path().join("policy.yaml"), "{}").unwrap();
+    folder
 }
 
 /// The commands of a case that have that purpose.
@@ -359,10 +479,25 @@ pub(crate) fn ways_out(case: &Value) -> Vec<String> {
     commands(case, "way-out")
 }
 
+/// The command with these words that a text of the case names.
+pub(crate) fn in_texts(case: &Value, words: &str) -> String {
+    let steps = case["steps"].as_array().unwrap().iter();
+    let texts = steps.filter_map(|step| step["text"].as_str());
+    let mut commands = texts.flat_map(between_backticks);
+    let found = commands.find(|it| it.contains(words));
+    found.unwrap_or_else(|| panic!("{words:?} is missing in {case:#}"))
+}
+
 /// A Deployment whose pod uses claim `data`, with `further` merged in.
 pub(crate) fn deployment(name: &str, further: &Value) -> Value {
     let one = json!({"spec": {"replicas": 1, "progressDeadlineSeconds": 60}});
     merged(workload("apps/v1", "Deployment", name, &one), further)
+}
+
+/// A StatefulSet with one pod, which uses claim `data`.
+pub(crate) fn stateful_set() -> Value {
+    let one = json!({"spec": {"replicas": 1, "serviceName": "web"}});
+    workload("apps/v1", "StatefulSet", "web", &one)
 }
 
 /// A workload whose pods use claim `data`, go to the nodes of its namespace only, and

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::fake_nodes::ZONAL_DRIVER;
 use crate::stage::{self, Stage, deployment, merged, workload};
 
 /// A claim `NAME` of that class, and what makes a pod template use it.
@@ -36,11 +37,7 @@ fn volume(stage: &Stage, name: &str, class: &str, handle: &str) {
 }
 
 /// Uncordoned, the node takes the Job; without its pod, both go elsewhere.
-#[test]
-fn a_job_beside_a_pod_on_a_cordoned_node() {
-    let Some(stage) = Stage::new("follower") else {
-        return;
-    };
+pub(crate) fn a_job_beside_a_pod_on_a_cordoned_node(stage: &Stage) {
     let beside_web = json!({"spec": {"template": {"spec": {"affinity": {"podAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [{
             "labelSelector": {"matchLabels": {"app": "web"}},
@@ -67,11 +64,7 @@ fn a_job_beside_a_pod_on_a_cordoned_node() {
     }
 }
 
-#[test]
-fn a_volume_on_a_cordoned_node() {
-    let Some(stage) = Stage::new("pinned") else {
-        return;
-    };
+pub(crate) fn a_volume_on_a_cordoned_node(stage: &Stage) {
     let node = &stage.nodes[0];
     let affinity = json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{
         "matchExpressions": [
@@ -94,19 +87,15 @@ fn a_volume_on_a_cordoned_node() {
         because.contains(&format!("kubernetes.io/hostname is {node}")),
         "{because}"
     );
-    stage.run(&stage::commands(&case, "check")[0]);
+    stage.look(&stage::commands(&case, "check")[0]);
     stage.run(&stage::ways_out(&case)[0]);
     stage.until_nothing_waits();
     stage.until_runs("web");
 }
 
 /// Whether the claim, the pod or the workload is named, the answer is the same.
-#[test]
-fn a_claim_that_nobody_provisions() {
-    let Some(stage) = Stage::new("unbound") else {
-        return;
-    };
-    let uses = claim(&stage, "media", "no-such-class");
+pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
+    let uses = claim(stage, "media", "no-such-class");
     stage.apply(&deployment("web", &uses));
     let case = stage.until("unbound-claim");
     let because = case["because"].as_str().unwrap();
@@ -114,11 +103,14 @@ fn a_claim_that_nobody_provisions() {
     let pod = format!("pod/{}", case["waiting"][0]["pod"].as_str().unwrap());
     let whole = format!("{}/media", stage.namespace);
     for name in ["pvc/media", &pod, "deploy/web", &whole] {
-        let (status, output) = stage.diagnose(&[name]);
-        assert_eq!(status, 1, "{name}: {output}");
-        assert!(output.contains("(unbound-claim)"), "{name}: {output}");
+        crate::harness::wait_until("the same answer", stage::PATIENCE, || {
+            let (status, output) = stage.diagnose(&[name]);
+            let same = status == 1 && output.contains("(unbound-claim)");
+            same.then_some(()).ok_or_else(|| format!("{name}: {output}"))
+        })
+        .unwrap();
     }
-    stage.run(&stage::commands(&case, "check")[0]);
+    stage.look(&stage::commands(&case, "check")[0]);
     // As advised: without a volume, the claim holds no data.
     stage.kubectl(&["delete", "pvc/media", "--wait=false"]);
     stage.kubectl(&["delete", "pod", "-l", "app=web", "--wait=false"]);
@@ -133,22 +125,18 @@ fn a_claim_that_nobody_provisions() {
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .unwrap();
-    claim(&stage, "media", "by-hand");
+    claim(stage, "media", "by-hand");
     stage.until_nothing_waits();
     stage.until_runs("web");
 }
 
-#[test]
-fn one_disk_behind_two_volumes() {
-    let Some(stage) = Stage::new("twins") else {
-        return;
-    };
+pub(crate) fn one_disk_behind_two_volumes(stage: &Stage) {
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");
     let node = stage.node_of("web");
     let class = format!("{}-twin", stage.namespace);
-    volume(&stage, "twin", &class, &stage.volume);
-    let uses = claim(&stage, "twin", &class);
+    volume(stage, "twin", &class, &stage.volume);
+    let uses = claim(stage, "twin", &class);
     let elsewhere = json!({"spec": {"template": {"spec": {
         "nodeSelector": {"kubernetes.io/hostname": stage.other_node(&node)}}}}});
     stage.apply(&merged(deployment("copy", &uses), &elsewhere));
@@ -161,12 +149,78 @@ fn one_disk_behind_two_volumes() {
         )),
         "{because}"
     );
-    for purpose in ["check", "before"] {
-        for command in stage::commands(&case, purpose) {
-            stage.run(&command);
-        }
+    for command in stage::commands(&case, "check") {
+        stage.look(&command);
+    }
+    for command in stage::commands(&case, "before") {
+        stage.run(&command);
+        let policy = "jsonpath={.spec.persistentVolumeReclaimPolicy}";
+        let volume = format!("pv/{}", stage.volume);
+        assert_eq!(stage.kubectl(&["get", &volume, "-o", policy]), "Retain");
+        stage.end("the volumes stay when their claims go");
     }
     // One of the two is stopped.
     stage.kubectl(&["scale", "deployment/copy", "--replicas=0"]);
+    stage.until_nothing_waits();
+}
+
+/// Past the scheduler, nobody has its claim bound. The new pod asks the scheduler.
+pub(crate) fn a_pod_that_names_its_node(stage: &Stage) {
+    let late = format!("{}-late", stage.namespace);
+    stage.apply(&json!({
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": late},
+        "provisioner": ZONAL_DRIVER,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }));
+    let uses = claim(stage, "late", &late);
+    let named = json!({"spec": {"template": {"spec": {"nodeName": stage.nodes[0]}}}});
+    stage.apply(&merged(deployment("web", &uses), &named));
+    let case = stage.until("node-name-unbound");
+    for command in stage::commands(&case, "check") {
+        stage.look(&command);
+    }
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+    assert_eq!(stage.node_of("web"), stage.nodes[0]);
+}
+
+/// The CSINodes say that one volume is all that they can attach, and they have it.
+pub(crate) fn nodes_that_attach_no_more_volumes(stage: &Stage) {
+    for node in &stage.nodes {
+        let path = "jsonpath={.spec.drivers}";
+        let drivers = stage.kubectl(&["get", "csinode", node, "-o", path]);
+        let mut drivers: Value = serde_json::from_str(&drivers).unwrap();
+        for driver in drivers.as_array_mut().unwrap() {
+            driver["allocatable"] = json!({"count": 1});
+        }
+        stage.kubectl(&["delete", "csinode", node]);
+        stage.apply(
+            &json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode",
+            "metadata": {"name": node}, "spec": {"drivers": drivers}}),
+        );
+    }
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    let there = json!({"spec": {"template": {"spec": {
+        "nodeSelector": {"kubernetes.io/hostname": node}}}}});
+    volume(
+        stage,
+        "more",
+        "by-hand",
+        &format!("{}-more", stage.namespace),
+    );
+    let uses = claim(stage, "more", "by-hand");
+    stage.apply(&merged(deployment("more", &uses), &there));
+    let case = stage.until("attach-limit");
+    for command in stage::commands(&case, "check") {
+        stage.look(&command);
+    }
+    // As advised: what has a volume on the full node is stopped.
+    stage.kubectl(&["scale", "deployment/web", "--replicas=0"]);
+    stage.run(&stage::ways_out(&case)[0]);
     stage.until_nothing_waits();
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::wait_until;
+use crate::install::UNGUARDED;
 use crate::objects::{Claim, Object};
 use crate::said::Said;
 use crate::stored;
-use crate::world::{UNGUARDED, World};
+use crate::world::World;
 
 /// The autoscaler looks every 15 s.
 pub(crate) const WITHIN: Duration = Duration::from_secs(120);

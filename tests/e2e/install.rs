@@ -7,7 +7,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::harness::ControlPlane;
-use crate::world::UNGUARDED;
+
+/// Someone whose requests the API server does not show to the guard: what they make
+/// is as if it had been there before the guard.
+pub(crate) const UNGUARDED: &str = "before-the-guard";
+
+/// Someone whose requests the API server does not show to the guard either, but to its own
+/// policies: what they do is done while the guard is away.
+pub(crate) const AWAY: &str = "while-the-guard-is-away";
 
 /// The account of `manifests/base/rbac.yaml`, and the groups Kubernetes puts it in.
 const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
@@ -47,7 +54,7 @@ pub(crate) fn webhooks(kind: &str) -> Value {
         webhook["timeoutSeconds"] = json!(30);
         let condition = json!({
             "name": "guarded",
-            "expression": format!("request.userInfo.username != '{UNGUARDED}'"),
+            "expression": format!("!(request.userInfo.username in ['{UNGUARDED}', '{AWAY}'])"),
         });
         match webhook["matchConditions"].as_array_mut() {
             Some(conditions) => conditions.push(condition),
@@ -55,6 +62,29 @@ pub(crate) fn webhooks(kind: &str) -> Value {
         }
     }
     json!({ "webhooks": webhooks })
+}
+
+/// Puts the policies of the component `admission-policies` into the API server, but for one
+/// thing: what [`UNGUARDED`] does is not shown to them.
+pub(crate) fn policies(plane: &ControlPlane) {
+    let component = file("components/admission-policies");
+    for name in ["crd.yaml", "policies.yaml"] {
+        let text = std::fs::read_to_string(component.join(name)).unwrap();
+        for mut object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+            if object["kind"] == "ValidatingAdmissionPolicy" {
+                let condition = json!({
+                    "name": "not-before-the-guard",
+                    "expression": format!("request.userInfo.username != '{UNGUARDED}'"),
+                });
+                match object["spec"]["matchConditions"].as_array_mut() {
+                    Some(conditions) => conditions.push(condition),
+                    None => object["spec"]["matchConditions"] = json!([condition]),
+                }
+            }
+            let text = object.to_string();
+            plane.kubectl(&["apply", "-f", "-"], Some(&text)).success();
+        }
+    }
 }
 
 /// Makes the guard's namespace and account, and a kubeconfig for that account beside
@@ -65,6 +95,7 @@ pub(crate) fn account(plane: &ControlPlane) -> PathBuf {
         "base/rbac.yaml",
         "components/bare-pods/bare-pods.yaml",
         "components/fencing/fencing-rbac.yaml",
+        "components/admission-policies/admission-policies-rbac.yaml",
     ] {
         let file = file(name);
         plane

@@ -15,6 +15,7 @@
     reason = "in a test, the panic and its message are the report"
 )]
 
+mod always_there;
 mod case;
 mod controllers;
 #[path = "../harness/mod.rs"]
@@ -22,6 +23,8 @@ mod harness;
 mod install;
 mod objects;
 mod play;
+#[path = "../printed/mod.rs"]
+mod printed;
 mod said;
 mod stored;
 mod ways_out;
@@ -73,6 +76,10 @@ fn main() {
             world::with_controllers().map(play)
         }));
     }
+    trials.push(Trial::test(
+        "every case | with policies in the API server | guard there and away",
+        always_there::play,
+    ));
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);
     print_table(&results, started);

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use crate::case::{Case, Command, Step};
 use crate::harness::shorthand::merge;
 use crate::harness::{Output, wait_until};
+use crate::install::UNGUARDED;
 use crate::objects::{Object, fill};
 use crate::said::Said;
 use crate::stored;
-use crate::world::{UNGUARDED, World};
+use crate::world::World;
 
 /// How long the guard may take to hear of what was stored before a step.
 const WITHIN: Duration = Duration::from_secs(120);
@@ -25,23 +26,7 @@ const NEVER_DRY: [&str; 3] = ["rollout restart", "rollout pause", "rollout resum
 ///
 /// A sentence that tells what went another way than the case says.
 pub(crate) fn play(world: &World, case: &Case) -> Result<(), String> {
-    let namespace = world.namespace(&case.policy)?;
-    let stage = Stage { world, namespace };
-    for (name, claim) in &case.claims {
-        let mut manifest = claim.manifest(&stage.namespace, name);
-        if let Some(volume) = claim.volume(&stage.namespace, name) {
-            manifest["status"] = json!({
-                "phase": "Bound",
-                "accessModes": volume["spec"]["accessModes"],
-                "capacity": volume["spec"]["capacity"],
-            });
-            world.make("", &volume)?;
-        }
-        world.make(&stage.namespace, &manifest)?;
-    }
-    for object in &case.given {
-        world.make(&stage.namespace, &object.manifest(&stage.namespace))?;
-    }
+    let stage = Stage::set(world, case)?;
     for (number, step) in case.steps().enumerate() {
         stage
             .take(step)
@@ -51,12 +36,34 @@ pub(crate) fn play(world: &World, case: &Case) -> Result<(), String> {
 }
 
 /// A case's namespace.
-struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     world: &'a World,
     namespace: String,
 }
 
-impl Stage<'_> {
+impl<'a> Stage<'a> {
+    /// Makes the namespace and what is there before the first step.
+    pub(crate) fn set(world: &'a World, case: &Case) -> Result<Self, String> {
+        let namespace = world.namespace(&case.policy)?;
+        let stage = Self { world, namespace };
+        for (name, claim) in &case.claims {
+            let mut manifest = claim.manifest(&stage.namespace, name);
+            if let Some(volume) = claim.volume(&stage.namespace, name) {
+                manifest["status"] = json!({
+                    "phase": "Bound",
+                    "accessModes": volume["spec"]["accessModes"],
+                    "capacity": volume["spec"]["capacity"],
+                });
+                world.make("", &volume)?;
+            }
+            world.make(&stage.namespace, &manifest)?;
+        }
+        for object in &case.given {
+            world.make(&stage.namespace, &object.manifest(&stage.namespace))?;
+        }
+        Ok(stage)
+    }
+
     fn take(&self, step: &Step) -> Result<(), String> {
         if let Some(contrast) = &step.contrast {
             self.until("the contrast to be refused", || {
@@ -125,7 +132,17 @@ impl Stage<'_> {
         Ok(output)
     }
 
-    fn run(&self, command: &Command, dry: bool) -> Result<Output, String> {
+    pub(crate) fn run(&self, command: &Command, dry: bool) -> Result<Output, String> {
+        self.run_as(None, command, dry)
+    }
+
+    /// The same by somebody else, where the command does not say by whom.
+    pub(crate) fn run_as(
+        &self,
+        user: Option<&str>,
+        command: &Command,
+        dry: bool,
+    ) -> Result<Output, String> {
         let (mut arguments, input) = match command {
             Command::Apply(objects) => (words("apply -f -"), Some(self.list(objects))),
             Command::ServerSide(objects) => (
@@ -144,7 +161,12 @@ impl Stage<'_> {
             Command::CreateRaw(object) => {
                 let path = format!("/apis/apps/v1/namespaces/{}/deployments", self.namespace);
                 let query = if dry { "?dryRun=All" } else { "" };
-                let arguments = ["create", "--raw", &format!("{path}{query}"), "-f", "-"];
+                let path = format!("{path}{query}");
+                let mut arguments = vec!["create", "--raw", &path, "-f", "-"];
+                let user = user.map(|user| format!("--as={user}"));
+                if let Some(user) = &user {
+                    arguments.extend([user, "--as-group=system:masters"]);
+                }
                 let object = object.manifest(&self.namespace).to_string();
                 return self.answered(&arguments, Some(&object));
             }
@@ -158,6 +180,10 @@ impl Stage<'_> {
             }
         };
         arguments.push(format!("--namespace={}", self.namespace));
+        if let Some(user) = user.filter(|_| !arguments.iter().any(|it| it.starts_with("--as="))) {
+            arguments.push(format!("--as={user}"));
+            arguments.push("--as-group=system:masters".to_owned());
+        }
         if dry {
             arguments.push("--dry-run=server".to_owned());
         }
@@ -240,7 +266,7 @@ fn words(text: &str) -> Vec<String> {
     text.split(' ').map(|word| word.replace('␣', " ")).collect()
 }
 
-fn can_be_dry(command: &Command) -> bool {
+pub(crate) fn can_be_dry(command: &Command) -> bool {
     match command {
         Command::Kubectl(text) | Command::Unguarded(text) => {
             !NEVER_DRY.iter().any(|command| text.starts_with(command))

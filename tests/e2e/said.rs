@@ -6,6 +6,7 @@ use engine::rules::codes;
 use serde::Deserialize;
 
 use crate::harness::Output;
+use crate::printed;
 
 /// How warnings begin that no server sent.
 const KUBECTLS_OWN: [&str; 3] = [
@@ -77,6 +78,8 @@ pub(crate) fn denied(text: &str) -> impl Iterator<Item = &str> {
 impl Said {
     /// Reads what kubectl printed.
     pub(crate) fn of(output: &Output) -> Self {
+        let commands = printed::between_backticks(&output.stderr);
+        printed::assert_listed(commands.iter().map(String::as_str), "the guard");
         let mut said = Self::default();
         for line in output.stderr.lines() {
             let Some(warning) = line.strip_prefix("Warning: ") else {

@@ -6,12 +6,12 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::controllers::{Row, Stage, WITHIN};
-use crate::harness::wait_until;
+use crate::harness::{ControlPlane, Needs, start_control_plane, wait_until};
 use crate::said::Said;
 use crate::stored;
 use crate::world::World;
 
-pub(crate) const ROWS: [Row; 4] = [
+pub(crate) const ROWS: [Row; 8] = [
     (
         "Deployment",
         "kubectl rollout undo to the revision whose pod runs",
@@ -35,6 +35,30 @@ pub(crate) const ROWS: [Row; 4] = [
         "server-side apply of Recreate, after the printed command",
         "silent",
         server_side_apply_after_the_printed_command,
+    ),
+    (
+        "Deployment",
+        "back to a revision whose ReplicaSet is gone",
+        "deny (rolling-update-overlap)",
+        back_to_a_revision_that_is_gone,
+    ),
+    (
+        "Deployment",
+        "kubectl rollout undo to a revision that is at fault and has no ready pod",
+        "deny (rolling-update-overlap)",
+        back_to_a_revision_without_pods,
+    ),
+    (
+        "Deployment",
+        "a hotfix, where managedFields are empty or lie",
+        "silent",
+        hotfix_whoever_is_said_to_apply,
+    ),
+    (
+        "Deployment and StatefulSet",
+        "an update, while the guard may not read revisions",
+        "warn (rolling-update-overlap) and warn (replicas-share-volume)",
+        rights_to_revisions_are_missing,
     ),
 ];
 
@@ -185,4 +209,111 @@ fn until_image(stage: &Stage<'_>, image: &str) -> Result<(), String> {
             format!("{images:?}")
         })
     })
+}
+
+/// Nothing is left that says which template the pod has that runs.
+fn back_to_a_revision_that_is_gone(world: &World) -> Result<(), String> {
+    let stage = hanging(world)?;
+    let versions = stored::versions(world.plane, &stage.namespace);
+    let mut sets = versions.keys().filter(|it| it.starts_with("ReplicaSet/"));
+    let runs = sets.find(|it| stage.read(it)["status"]["readyReplicas"] == 1);
+    let runs = runs.ok_or_else(|| format!("No ReplicaSet is ready: {versions:?}"))?;
+    let named = runs.replace("ReplicaSet/", "replicaset/");
+    stage.unguarded(&["delete", &named, "--cascade=orphan"]);
+    let undo = stage.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
+    if !undo.stderr.contains("unable to find specified revision") {
+        return Err(format!("{undo:#?}"));
+    }
+    let image = ["set", "image", "deployment/web", "main=example.com/app:1"];
+    stage.until_refused(&image, "rolling-update-overlap")
+}
+
+/// The second revision never had a pod that was ready, so that going back to it hangs too.
+fn back_to_a_revision_without_pods(world: &World) -> Result<(), String> {
+    let stage = hanging(world)?;
+    stage.unguarded(&["set", "image", "deployment/web", "main=example.com/app:3"]);
+    stage.until_revision("3")?;
+    let undo = ["rollout", "undo", "deployment/web", "--to-revision=2"];
+    stage.until_refused(&undo, "rolling-update-overlap")?;
+    let output = stage.kubectl(&["rollout", "undo", "deployment/web", "--to-revision=1"]);
+    output.done()?;
+    until_image(&stage, "example.com/app:1")
+}
+
+/// Whatever the fields' managers say, the printed command lets the change pass.
+fn hotfix_whoever_is_said_to_apply(world: &World) -> Result<(), String> {
+    let lie = json!([{"manager": "flux", "operation": "Apply", "apiVersion": "apps/v1",
+        "time": "2020-01-01T00:00:00Z", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:metadata": {"f:labels": {}}}}]);
+    for managers in [json!([{}]), lie] {
+        let stage = Stage::new(world, &json!({ "kind": "Deployment" }))?;
+        stage.until_revision("1")?;
+        let patch = json!({"metadata": {"managedFields": managers}}).to_string();
+        stage.unguarded(&["patch", "deployment/web", "--type=merge", "-p", &patch]);
+        run_what_the_denial_prints(&stage)?;
+        stage.is_silent(&SET_IMAGE)?;
+        until_image(&stage, "example.com/app:2")?;
+    }
+    Ok(())
+}
+
+/// A guard that may not look for revisions denies nothing that may be a rollback, and says
+/// what it lacks. What changes no template is denied as ever.
+fn rights_to_revisions_are_missing(_: &World) -> Result<(), String> {
+    let Some(plane) = start_control_plane(Needs::ApiServer) else {
+        return Ok(());
+    };
+    let plane: &'static ControlPlane = Box::leak(Box::new(plane));
+    let world = World::new(plane);
+    let role = plane.kubectl(
+        &["get", "clusterrole", "multi-attach-guard", "-o", "json"],
+        None,
+    );
+    let mut role: Value = serde_json::from_str(&role.success().stdout).unwrap();
+    let revisions = [json!("replicasets"), json!("controllerrevisions")];
+    for rule in role["rules"].as_array_mut().unwrap() {
+        let resources = rule["resources"].as_array_mut().unwrap();
+        resources.retain(|it| !revisions.contains(it));
+    }
+    let rules = role["rules"].as_array_mut().unwrap();
+    rules.retain(|it| it["resources"] != json!([]));
+    let replace = plane.kubectl(&["replace", "-f", "-"], Some(&role.to_string()));
+    replace.done()?;
+    for (object, resource, rule) in [
+        (
+            json!({ "kind": "Deployment" }),
+            "replicasets",
+            "rolling-update-overlap",
+        ),
+        (
+            json!({ "kind": "StatefulSet", "replicas": 2 }),
+            "controllerrevisions",
+            "replicas-share-volume",
+        ),
+    ] {
+        let stage = Stage::new(&world, &object)?;
+        let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
+        let image = [
+            "set",
+            "image",
+            &target,
+            "main=example.com/app:2",
+            "--dry-run=server",
+        ];
+        wait_until("the guard to say what it lacks", WITHIN, || {
+            let output = stage.kubectl(&image);
+            let reported = output.status == 0
+                && output
+                    .stderr
+                    .contains("Warning: Not denied, as it may be a rollback: ")
+                && output.stderr.contains(resource)
+                && output.stderr.contains(&format!("Warning: {rule}"));
+            reported.then_some(()).ok_or_else(|| format!("{output:#?}"))
+        })?;
+        stage.until_refused(
+            &["scale", &target, "--replicas=3"],
+            "autoscaler-exceeds-volume",
+        )?;
+    }
+    Ok(())
 }

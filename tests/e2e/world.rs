@@ -10,13 +10,9 @@ use serde_json::{Value, json};
 
 use crate::harness::webhooks::Registration;
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
-use crate::install;
+use crate::install::{self, AWAY, UNGUARDED};
 use crate::objects::{DISK, SHARE};
 use crate::stored;
-
-/// Someone whose requests the API server does not show to the guard: what they make
-/// is as if it had been there before the guard.
-pub(crate) const UNGUARDED: &str = "before-the-guard";
 
 /// The policies, by the beginning of a namespace's name. Where nothing is said, as
 /// for `deny`, the built-in one holds.
@@ -61,21 +57,35 @@ type Shared = OnceLock<Option<Result<World, String>>>;
 
 static WITHOUT_CONTROLLERS: Shared = OnceLock::new();
 static WITH_CONTROLLERS: Shared = OnceLock::new();
+static WITH_POLICIES: Shared = OnceLock::new();
 
 /// The world in which nothing moves but by a case's own hand.
 pub(crate) fn without_controllers() -> Option<&'static World> {
-    shared(&WITHOUT_CONTROLLERS, Needs::ApiServer)
+    let plane = || harness::require_control_plane(Needs::ApiServer);
+    shared(&WITHOUT_CONTROLLERS, plane, World::new)
+}
+
+/// The same on a control plane of its own, with the policies in the API server.
+pub(crate) fn with_policies() -> Option<&'static World> {
+    let plane =
+        || harness::start_control_plane(Needs::ApiServer).map(|it| &*Box::leak(Box::new(it)));
+    shared(&WITH_POLICIES, plane, World::with_policies)
 }
 
 /// The world with the controller manager.
 pub(crate) fn with_controllers() -> Option<&'static World> {
-    shared(&WITH_CONTROLLERS, Needs::Controllers)
+    let plane = || harness::require_control_plane(Needs::Controllers);
+    shared(&WITH_CONTROLLERS, plane, World::new)
 }
 
-fn shared(world: &'static Shared, needs: Needs) -> Option<&'static World> {
+fn shared(
+    world: &'static Shared,
+    plane: impl FnOnce() -> Option<&'static ControlPlane>,
+    new: impl FnOnce(&'static ControlPlane) -> World,
+) -> Option<&'static World> {
     let make = || {
-        let plane = harness::require_control_plane(needs)?;
-        let made = catch_unwind(AssertUnwindSafe(|| World::new(plane)));
+        let plane = plane()?;
+        let made = catch_unwind(AssertUnwindSafe(|| new(plane)));
         Some(made.map_err(|_| "It did not start; the first case says why.".to_owned()))
     };
     let world = world.get_or_init(make).as_ref()?;
@@ -89,7 +99,7 @@ fn shared(world: &'static Shared, needs: Needs) -> Option<&'static World> {
 ///
 /// When one did, with its log.
 pub(crate) fn nothing_panicked() {
-    for world in [&WITHOUT_CONTROLLERS, &WITH_CONTROLLERS] {
+    for world in [&WITHOUT_CONTROLLERS, &WITH_CONTROLLERS, &WITH_POLICIES] {
         let Some(Some(Ok(world))) = world.get() else {
             continue;
         };
@@ -100,7 +110,16 @@ pub(crate) fn nothing_panicked() {
 }
 
 impl World {
-    fn new(plane: &'static ControlPlane) -> Self {
+    pub(crate) fn new(plane: &'static ControlPlane) -> Self {
+        Self::of(plane, &[])
+    }
+
+    fn with_policies(plane: &'static ControlPlane) -> Self {
+        install::policies(plane);
+        Self::of(plane, &["--admission-policies"])
+    }
+
+    fn of(plane: &'static ControlPlane, arguments: &[&str]) -> Self {
         let unguarded = plane.block_on(impersonating(plane.kubeconfig()));
         for object in base() {
             stored::create(plane, &unguarded, "", &object).unwrap();
@@ -108,7 +127,9 @@ impl World {
         let policy = plane.write_file("policy.yaml", POLICY);
         let kubeconfig = install::account(plane).display().to_string();
         let options = GuardOptions {
-            arguments: vec![format!("--config={}", policy.display())],
+            arguments: std::iter::once(format!("--config={}", policy.display()))
+                .chain(arguments.iter().map(|it| (*it).to_owned()))
+                .collect(),
             environment: vec![("KUBECONFIG".to_owned(), kubeconfig)],
             ..GuardOptions::default()
         };

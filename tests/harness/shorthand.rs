@@ -185,6 +185,10 @@ impl Shorthand {
             "StorageClass" | "CSIDriver" | "VolumeAttachment" => "storage.k8s.io/v1",
             "Lease" => "coordination.k8s.io/v1",
             "RuntimeClass" => "node.k8s.io/v1",
+            "Rollout" => "argoproj.io/v1alpha1",
+            "ScaledObject" | "ScaledJob" => "keda.sh/v1alpha1",
+            "DeploymentConfig" => "apps.openshift.io/v1",
+            "CloneSet" => "apps.kruise.io/v1alpha1",
             _ => "v1",
         }
     }
@@ -198,11 +202,11 @@ impl Shorthand {
             spec
         };
         Some(match self.kind.as_str() {
-            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => replicas(
+            "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Rollout" | "CloneSet" => replicas(
                 json!({ "selector": { "matchLabels": labels }, "template": template }),
                 "replicas",
             ),
-            "ReplicationController" => replicas(
+            "ReplicationController" | "DeploymentConfig" => replicas(
                 json!({ "selector": labels, "template": template }),
                 "replicas",
             ),
@@ -214,7 +218,12 @@ impl Shorthand {
                     _ => json!({ "schedule": "0 3 * * *", "jobTemplate": { "spec": job } }),
                 }
             }
+            "ScaledJob" => {
+                template["spec"]["restartPolicy"] = json!("Never");
+                json!({ "jobTargetRef": { "template": template } })
+            }
             "Pod" => template["spec"].take(),
+            "ScaledObject" => json!({ "scaleTargetRef": { "name": "web" } }),
             "HorizontalPodAutoscaler" => json!({
                 "scaleTargetRef": { "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" },
                 "maxReplicas": 5,

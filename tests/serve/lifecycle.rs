@@ -1,7 +1,9 @@
 //! The life of the process: readiness, a policy that changes, signals.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -147,6 +149,80 @@ async fn a_policy_that_is_wrong_at_the_start_leaves_the_built_in_one() {
         })
         .await;
         server.until_admin("/readyz", "ready policy: ").await;
+    }
+}
+
+/// Whatever takes the place of the policy file, the last good policy holds, readiness and the
+/// metrics of two alerts say that it is not the file's, and a good file ends that.
+#[tokio::test]
+async fn what_takes_the_policys_place_is_degraded_until_a_file_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("policy.yaml");
+    let ignoring = "defaults: {outcomes: {deadlock: ignore}}\n";
+    write(&path, ignoring);
+    let mut server = serve(&["--config", path.to_str().unwrap()]).await;
+    let nothing: fn(&Path) = |_| ();
+    let places: [(&str, fn(&Path)); 6] = [
+        ("it is not a regular file", |path| {
+            let made = Command::new("mkfifo").arg(path).status().unwrap();
+            assert!(made.success());
+        }),
+        ("it is not a regular file", |path| {
+            fs::create_dir(path).unwrap()
+        }),
+        ("No such file", nothing),
+        ("symbolic links", |path| symlink(path, path).unwrap()),
+        ("it is not a regular file", |path| {
+            symlink("/dev/zero", path).unwrap()
+        }),
+        ("larger than", |path| {
+            fs::File::create(path).unwrap().set_len(5 << 30).unwrap();
+        }),
+    ];
+    for (number, (fault, place)) in (1..).zip(places) {
+        fs::remove_file(&path).unwrap();
+        place(&path);
+        let logged = server.logged("The policy in use stays.").await;
+        let error = logged["error"].as_str().unwrap();
+        assert!(
+            error.contains("policy.yaml") && error.contains(fault),
+            "{error}"
+        );
+        let failures =
+            format!("multi_attach_guard_policy_reloads_total{{result=\"failure\"}} {number}");
+        for (page, line) in [
+            (
+                "/readyz",
+                "degraded policy: The policy file as it is now cannot be used",
+            ),
+            (
+                "/metrics",
+                "multi_attach_guard_condition_degraded{condition=\"policy\"} 1",
+            ),
+            ("/metrics", &failures),
+        ] {
+            server.until_admin(page, line).await;
+        }
+        assert_eq!(server.admin("/readyz").await.0, 200, "{fault}");
+        assert!(
+            allowed(&server).await,
+            "{fault}: the last good policy holds"
+        );
+
+        if path.is_dir() {
+            fs::remove_dir(&path).unwrap();
+        } else {
+            // Nothing may be there.
+            let _ = fs::remove_file(&path);
+        }
+        write(&path, ignoring);
+        server.until_admin("/readyz", "ready policy: ").await;
+        server
+            .until_admin(
+                "/metrics",
+                "multi_attach_guard_condition_degraded{condition=\"policy\"} 0",
+            )
+            .await;
     }
 }
 

@@ -192,7 +192,11 @@ fn judge_submitted(
 fn cases() -> Vec<Case> {
     // Half of the file is aliases, which the default budget takes for an attack.
     let options = serde_saphyr::options! { budget: None };
-    let files = [include_str!("cases.yaml"), include_str!("ways_out.yaml")];
+    let files = [
+        include_str!("cases.yaml"),
+        include_str!("custom_kinds.yaml"),
+        include_str!("ways_out.yaml"),
+    ];
     let read = |text| -> Vec<Case> {
         serde_saphyr::from_str_with_options(text, options.clone()).expect("the cases read")
     };

@@ -1,9 +1,48 @@
-//! What has already happened, and the way to a ReadWriteMany volume.
+//! Says why pods wait for volumes, and plans the way to a ReadWriteMany volume.
 //!
-//! [`diagnosis`] says why pods wait for a volume and which commands help, one file a cause.
-//! [`migration`] writes out the steps from one claim to another. Both take what was observed in a
-//! cluster (`engine::observed`, `engine::snapshot`) and return plain data, which the command line
-//! prints.
+//! * [`diagnosis`] finds the pods that wait, the cause and the commands that help: one file a cause.
+//!   It also explains a line from an Event without a cluster, and reports nodes that have fallen
+//!   silent while they hold volumes.
+//! * [`migration`] plans the steps from one claim to another.
+//!
+//! Both take what was observed in a cluster ([`engine::observed`], [`engine::snapshot`]) and
+//! return plain data, which the command line prints:
+//!
+//! ```
+//! use doctor::diagnosis::{DiagnosisInput, cases, explain};
+//! use engine::analysis::{Facts, NodeAssumption};
+//! use engine::observed::Observed;
+//! use engine::snapshot::Snapshot;
+//! use engine::storage::Catalog;
+//! use serde_json::json;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut observed = Observed::default();
+//! observed.pods.push(serde_json::from_value(json!({
+//!     "metadata": {"namespace": "shop", "name": "web"},
+//!     "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+//!     "status": {"phase": "Pending"},
+//! }))?);
+//! let cluster = Snapshot::complete();
+//! let input = DiagnosisInput {
+//!     objects: Facts {
+//!         view: cluster.view(),
+//!         catalog: Catalog::embedded()?,
+//!         nodes: NodeAssumption::Auto,
+//!     },
+//!     observed: &observed,
+//!     now: "2026-03-01T12:00:00Z".parse()?,
+//!     kubectl: "kubectl",
+//! };
+//! // The claim does not exist. Documents are the objects that a command would change.
+//! let found = cases(input, |wanted| vec![None; wanted.len()]);
+//! assert_eq!(found[0].cause, "unbound-claim");
+//!
+//! let line = explain("Multi-Attach error for volume \"pv-1\"").ok_or("unknown")?;
+//! assert!(line.causes.contains(&"rollout-overlap"));
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! Nothing here reads a cluster, runs a command or looks at the clock.
 

@@ -1,10 +1,10 @@
 //! The engine: one object and what it means for its volumes.
 //!
-//! Every door calls [`evaluate`], so that the webhook, `check` and the rest say
-//! the same of the same object.
+//! Every front end calls [`evaluate`], so the webhook, `check` and the others give the same
+//! verdict on the same object.
 //!
 //! ```text
-//! Review ─▶ Situation ─▶ rules ─▶ hazards ─▶ policy ─▶ findings ─▶ remedy ─▶ Verdict
+//! Review ─▶ Analysis ─▶ rules ─▶ hazards ─▶ policy ─▶ findings ─▶ remedy ─▶ Verdict
 //!                          ▲                                        │
 //!                          └────────── the patched object ──────────┘
 //! ```
@@ -27,6 +27,7 @@ use jiff::Timestamp;
 use json_patch::Patch;
 use serde_json::Value;
 
+pub use complexity_limit::size;
 pub use denial::DENIAL_LENGTH;
 pub use finding::shortened;
 pub use finding::{Finding, Proposal, Suppressed, WARNING_LENGTH};
@@ -40,7 +41,7 @@ use crate::rules::{Hazard, Outcome};
 use crate::snapshot::{View, WorkBudget};
 use crate::storage::{Catalog, OverrideError};
 
-/// Of what is ignored in an object's annotations, so many parts are told one by one.
+/// Ignored annotations are reported one by one up to this number.
 const MOST_NOTICES: usize = 8;
 
 /// What was submitted for judgement, read only where it is needed.
@@ -52,17 +53,17 @@ pub trait Document {
     /// documents cannot be compared, it is taken to.
     fn changes_template(&self) -> bool;
 
-    /// The account that asks for it; `None` where nobody does, as for files.
+    /// The account that sends the request; `None` where there is none, as for files.
     fn requester(&self) -> Option<Cow<'_, str>> {
         None
     }
 
-    /// Whether the object is to be deleted; it is then as it was before.
+    /// Whether the request deletes the object; the object is then the stored one.
     fn deletes(&self) -> bool {
         false
     }
 
-    /// Whether there was more in the lists of the object than was read.
+    /// Whether the object's lists were cut when it was read.
     fn is_cut(&self) -> bool {
         false
     }
@@ -86,22 +87,21 @@ pub struct Review<'a> {
     pub scaled: Option<WorkloadKind>,
     /// What was submitted.
     pub document: &'a dyn Document,
-    /// What is asked for beside the findings.
+    /// What the caller wants besides the findings.
     pub mode: Mode,
 }
 
-/// What is asked for beside the findings.
+/// What the caller wants besides the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// No more: what the policy says to fix is denied where it is grave, else
-    /// warned of.
+    /// Nothing: what the policy says to fix is denied if it is grave, else it is a warning.
     Judge,
     /// A patch where the policy says to fix.
     Admit,
     /// No patch, but every remedy that helps with each finding.
     Propose,
     /// A patch for what would be denied or fixed, where a remedy helps. Several pods
-    /// are not put on one node unless somebody asked for that.
+    /// are put on one node only if the caller or the policy chose that.
     Repair {
         /// The remedy to take in place of the one that the policy chooses.
         remedy: Option<RemedyChoice>,
@@ -115,7 +115,7 @@ pub struct Verdict {
     pub findings: Vec<Finding>,
     /// The patch that goes with the findings whose action is [`Action::Fix`].
     pub patch: Option<Patch>,
-    /// Things to tell the user about the policy's own annotations, as sentences.
+    /// Sentences for the user about the policy's own annotations.
     pub notices: Vec<String>,
     /// Whether the object was too much to judge, which is what the finding says.
     pub too_complex: bool,
@@ -132,7 +132,7 @@ impl Verdict {
             .unwrap_or(Action::Ignore)
     }
 
-    /// The same with warnings in place of denials, and a sentence that says why.
+    /// The verdict with warnings in place of denials, and a sentence that says why.
     #[must_use]
     pub fn without_denials(mut self, why: String) -> Self {
         for finding in &mut self.findings {
@@ -144,8 +144,8 @@ impl Verdict {
         self
     }
 
-    /// The same for an update back to a template whose pods run: it starts none, so that
-    /// nothing is refused, and a patch of the template would make something else of it.
+    /// The verdict on a rollback to a template whose pods run. It starts no pods, so nothing is
+    /// denied, and the template is not patched, as it would no longer be the old one.
     #[must_use]
     pub fn of_rollback(mut self, why: String) -> Self {
         for finding in &mut self.findings {
@@ -182,7 +182,7 @@ pub struct EffectivePolicy {
 }
 
 impl EffectivePolicy {
-    /// Puts a policy's own provisioners into the catalog.
+    /// Adds the policy's own provisioners to the catalog.
     ///
     /// # Errors
     /// When the policy's provisioners contradict themselves.
@@ -256,7 +256,7 @@ struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Decides about hazards of an object that no remedy is for.
+    /// Decides about the hazards of an object that has no remedies.
     fn plain(&self, hazards: &[Hazard], resolved: &Resolved<'_>) -> Verdict {
         let findings = hazards
             .iter()
@@ -276,8 +276,8 @@ impl Evaluation<'_> {
     }
 
     /// Gathers what the policy says of an object, lets `decide` use it, and adds
-    /// what the policy has to tell. `controlled` says whether the object has a
-    /// controller that would fight back.
+    /// the policy's notices. `controlled` says whether a controller would undo a change of the
+    /// object.
     fn with_policy(
         &self,
         metadata: &Metadata,
@@ -286,13 +286,13 @@ impl Evaluation<'_> {
         decide: impl FnOnce(&Resolved<'_>) -> Verdict,
     ) -> Verdict {
         let namespace = self.facts.view.namespace(&metadata.namespace).found();
-        let shown = metadata.shown_name();
+        let name = metadata.shown_name();
         let target = Target {
             namespace: &metadata.namespace,
             namespace_labels: namespace.as_ref().map(|it| &it.metadata.labels),
             namespace_annotations: namespace.as_ref().map(|it| &it.metadata.annotations),
             kind,
-            name: &shown,
+            name: &name,
             annotations: &metadata.annotations,
             controlled,
             now: self.review.document.moment(),
@@ -300,9 +300,9 @@ impl Evaluation<'_> {
         let resolved = self.policy.resolve(&target);
         let mut verdict = decide(&resolved);
         let mut passed_over = resolved.passed_over().iter();
-        let told = passed_over.by_ref().take(MOST_NOTICES);
-        let told = told.map(|notice| finding::shortened(notice.to_string()));
-        verdict.notices.extend(told);
+        let shown = passed_over.by_ref().take(MOST_NOTICES);
+        let shown = shown.map(|notice| finding::shortened(notice.to_string()));
+        verdict.notices.extend(shown);
         if passed_over.next().is_some() {
             let more = "Other parts of the multi-attach-guard.dev annotations are ignored too.";
             verdict.notices.push(more.to_owned());

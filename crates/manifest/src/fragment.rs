@@ -14,6 +14,11 @@ pub(super) fn missing(
     kind: ObjectKind,
     api_version: &str,
 ) -> Option<&'static str> {
+    let is_elsewhere =
+        kind == ObjectKind::Workload(WorkloadKind::Rollout) && has(tree, id, "spec.workloadRef");
+    if is_elsewhere {
+        return None;
+    }
     required(kind, api_version)
         .iter()
         .copied()
@@ -36,12 +41,16 @@ fn required(kind: ObjectKind, api_version: &str) -> &'static [&'static str] {
             WorkloadKind::Deployment
             | WorkloadKind::ReplicaSet
             | WorkloadKind::StatefulSet
-            | WorkloadKind::DaemonSet,
+            | WorkloadKind::DaemonSet
+            | WorkloadKind::Rollout
+            | WorkloadKind::CloneSet,
         ) => &["spec.selector", "spec.template.spec"],
+        ObjectKind::Workload(WorkloadKind::DeploymentConfig) => &["spec.template.spec"],
+        ObjectKind::Workload(WorkloadKind::ScaledJob) => &["spec.jobTargetRef.template.spec"],
         ObjectKind::Workload(WorkloadKind::CronJob) => &["spec.jobTemplate.spec.template.spec"],
         ObjectKind::Claim | ObjectKind::Volume => &["spec.accessModes"],
         ObjectKind::StorageClass => &["provisioner"],
-        ObjectKind::Autoscaler => &["spec.scaleTargetRef"],
+        ObjectKind::Autoscaler | ObjectKind::ScaledObject => &["spec.scaleTargetRef"],
         _ => &[],
     }
 }

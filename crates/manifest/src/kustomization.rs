@@ -46,8 +46,10 @@ pub struct Kustomization {
     pub components: Vec<String>,
     /// Files with patches, and patches that are written in place.
     pub patches: Vec<String>,
-    /// The charts it would inflate, by name.
-    pub charts: Vec<String>,
+    /// The charts it inflates.
+    pub charts: Vec<Chart>,
+    /// The folder that holds them, `charts` where it says nothing.
+    pub chart_home: Option<String>,
     /// It may change what decides about the volumes of the objects it takes, their
     /// namespace aside.
     pub changes: bool,
@@ -76,6 +78,7 @@ struct Fields {
     patches_strategic_merge: Option<Vec<String>>,
     patches_json6902: Option<Vec<Patch>>,
     helm_charts: Option<Vec<Chart>>,
+    helm_globals: Option<Globals>,
     helm_chart_inflation_generator: Option<Vec<IgnoredAny>>,
     #[serde(flatten)]
     others: BTreeMap<String, IgnoredAny>,
@@ -87,10 +90,33 @@ struct Patch {
     patch: Option<String>,
 }
 
+/// A chart that kustomize inflates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Chart {
+    /// Its name.
+    pub name: String,
+    /// The repository of charts, or the registry; empty for a chart beside the kustomization.
+    pub repo: String,
+    /// The version.
+    pub version: String,
+}
+
+impl Chart {
+    /// The folder, in that of all charts, where kustomize looks for it before it fetches it.
+    #[must_use]
+    pub fn folder(&self) -> String {
+        match (self.repo.as_str(), self.version.as_str()) {
+            ("", _) | (_, "") => self.name.clone(),
+            (_, version) => format!("{0}-{version}/{0}", self.name),
+        }
+    }
+}
+
 #[derive(Deserialize)]
-struct Chart {
-    #[serde(default)]
-    name: String,
+#[serde(rename_all = "camelCase")]
+struct Globals {
+    chart_home: Option<String>,
 }
 
 impl Kustomization {
@@ -114,19 +140,9 @@ impl Kustomization {
         {
             patches.extend(patch.path.or(patch.patch));
         }
-        let mut charts: Vec<String> = fields
-            .helm_charts
-            .into_iter()
-            .flatten()
-            .map(|chart| chart.name)
-            .collect();
-        charts.extend(
-            fields
-                .helm_chart_inflation_generator
-                .into_iter()
-                .flatten()
-                .map(|_| String::new()),
-        );
+        let mut charts = fields.helm_charts.unwrap_or_default();
+        let generators = fields.helm_chart_inflation_generator.unwrap_or_default();
+        charts.extend(generators.iter().map(|_| Chart::default()));
         let tree = Tree::parse(text).ok()??;
         let components = fields.components.unwrap_or_default();
         let mut others = fields.others.keys();
@@ -140,6 +156,7 @@ impl Kustomization {
             components,
             patches,
             charts,
+            chart_home: fields.helm_globals.and_then(|it| it.chart_home),
             changes,
             has_plugins: has_plugins(&tree),
             texts: texts(&tree),
@@ -196,7 +213,7 @@ images: [{name: web, newTag: \"2\"}]
             words(&["deploy.yaml", "../base", "../older"])
         );
         assert_eq!(read.components, words(&["../parts/tls"]));
-        assert_eq!(read.charts, words(&["redis"]));
+        assert_eq!(read.charts[0].folder(), "redis");
         assert_eq!(read.patches.len(), 4);
         assert!(read.patches.contains(&"ops.json".to_owned()));
         assert!(!read.is_component);

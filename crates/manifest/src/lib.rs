@@ -8,6 +8,7 @@
 
 mod builder;
 pub mod decode;
+pub mod delivery;
 pub mod edit;
 pub mod error;
 pub mod field_index;
@@ -19,6 +20,7 @@ mod lenient;
 pub mod locate;
 pub mod objects;
 mod opaque_kinds;
+mod openshift_template;
 pub mod position;
 pub mod read;
 pub mod scalar;

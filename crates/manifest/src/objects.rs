@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::delivery::{Delivery, Role};
 use super::error::{Fault, Problem, ReadError};
 use super::field_index::FieldIndex;
 use super::fragment;
@@ -60,7 +61,9 @@ pub struct Objects {
     pub items: Vec<Item>,
     /// How many of other kinds there are.
     pub skipped: BTreeMap<String, usize>,
-    /// How many stand for objects that a controller makes of them, by kind.
+    /// Releases and what they refer to, in the order of the text, where outlines were read.
+    pub deliveries: Vec<Delivery>,
+    /// How many others stand for objects that a controller makes of them, by kind.
     pub unopened: BTreeMap<String, usize>,
     /// Documents that are no Kubernetes objects.
     pub others: usize,
@@ -74,6 +77,7 @@ pub struct Objects {
 enum Outcome {
     Skipped(Text),
     Unopened(Text),
+    Delivery(Box<Delivery>),
     Template,
     Wrong(Box<ReadError>),
     Item(Box<Item>),
@@ -93,6 +97,13 @@ pub fn read_objects(sources: &[Source], outlines: bool, done: impl Fn() + Sync) 
         match outcome {
             Outcome::Skipped(kind) => *objects.skipped.entry(kind.into()).or_default() += 1,
             Outcome::Unopened(kind) => *objects.unopened.entry(kind.into()).or_default() += 1,
+            Outcome::Delivery(delivery) => {
+                if delivery.role != Role::Release {
+                    let kind = delivery.reference.kind.to_string();
+                    *objects.skipped.entry(kind).or_default() += 1;
+                }
+                objects.deliveries.push(Delivery { place, ..*delivery });
+            }
             Outcome::Template => objects.templates += 1,
             Outcome::Wrong(error) => objects.errors.push(ReadError {
                 file: sources[place.source].name.clone(),
@@ -106,6 +117,9 @@ pub fn read_objects(sources: &[Source], outlines: bool, done: impl Fn() + Sync) 
 
 fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
     let Some((kind, gone)) = kind_of(manifest.api_version, manifest.kind) else {
+        if outlines && let Some(delivery) = Delivery::of(manifest) {
+            return Outcome::Delivery(Box::new(delivery));
+        }
         return if opaque_kinds::stands_for_others(manifest.api_version, manifest.kind) {
             Outcome::Unopened(manifest.kind.into())
         } else {
@@ -119,11 +133,7 @@ fn outcome(manifest: &Manifest<'_, '_>, outlines: bool) -> Outcome {
     let missing = fragment::missing(tree, id, kind, manifest.api_version);
     match decode(manifest, kind) {
         Ok(object) => Outcome::Item(Box::new(Item {
-            place: Position {
-                source: 0,
-                part: 0,
-                items: Box::default(),
-            },
+            place: Position::start(),
             start: part.start + tree.node(id).start as usize,
             reference: reference(manifest, &object),
             missing: missing.or_else(|| is_nameless(&object).then_some("metadata.name")),

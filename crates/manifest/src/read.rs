@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::error::{Fault, Problem, ReadError};
+use super::openshift_template;
 use super::position::Lines;
 use super::source::Source;
 use super::split::{Part, parts};
@@ -23,6 +24,18 @@ pub struct Position {
     /// The item's number in the `List`, and in the lists inside it; empty for a
     /// document that is an object itself.
     pub items: Box<[usize]>,
+}
+
+impl Position {
+    /// The first document of the first source.
+    #[must_use]
+    pub fn start() -> Self {
+        Self {
+            source: 0,
+            part: 0,
+            items: Box::default(),
+        }
+    }
 }
 
 /// What came of reading.
@@ -139,7 +152,7 @@ fn read_part<T>(
     if part.is_blank() {
         return reading;
     }
-    let tree = match Tree::parse(part.text) {
+    let mut tree = match Tree::parse(part.text) {
         Ok(Some(tree)) => tree,
         Ok(None) => return reading,
         Err(fault) => {
@@ -156,6 +169,7 @@ fn read_part<T>(
             return reading;
         }
     };
+    openshift_template::fill_in(&mut tree);
     reading.others = visit(&tree, part, &mut |manifest, items| {
         let place = Position {
             source: at,

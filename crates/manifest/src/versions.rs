@@ -31,7 +31,11 @@ pub(super) fn kind_of(api_version: &str, kind: &str) -> Option<(ObjectKind, Opti
         .iter()
         .find(|(version, _)| *version == api_version)
         .map(|(_, gone)| *gone);
-    let served = gone.map_or(api_version, |gone| gone.successor);
+    let served = match (api_version, kind) {
+        // As OpenShift 3 wrote it.
+        ("v1", "DeploymentConfig") => "apps.openshift.io/v1",
+        _ => gone.map_or(api_version, |gone| gone.successor),
+    };
     Some((ObjectKind::of_manifest(served, kind)?, gone))
 }
 

@@ -1,5 +1,6 @@
-//! The objects of a document: the document itself, or those of a list.
+//! The objects of a document: the document itself, or those of a list or a Template.
 
+use super::openshift_template;
 use super::split::Part;
 use super::tree::{Id, Shape, Tree};
 
@@ -50,9 +51,10 @@ impl<'t> Visitor<'_, 't> {
             self.others += 1;
             return;
         };
-        if let Some(items) = list_items(tree, id, kind) {
+        if let Some(items) = list_items(tree, id, api_version, kind) {
             let item_kind = kind.strip_suffix("List").unwrap_or(kind);
-            let of = (!item_kind.is_empty()).then_some((api_version, item_kind));
+            let is_typed = kind.ends_with("List") && !item_kind.is_empty();
+            let of = is_typed.then_some((api_version, item_kind));
             for (number, item) in tree.children(items).enumerate() {
                 path.push(number);
                 self.visit(tree, item, of, path);
@@ -71,12 +73,18 @@ impl<'t> Visitor<'_, 't> {
     }
 }
 
-/// The sequence of a list's items, when the object is a list.
-fn list_items(tree: &Tree<'_>, id: Id, kind: &str) -> Option<Id> {
-    if !kind.ends_with("List") {
-        return None;
-    }
-    let (_, items) = tree.entry(id, "items")?;
+/// The fields that hold the objects of a list and of a Template.
+pub(super) const ITEMS: [&str; 2] = ["items", "objects"];
+
+/// The sequence of a list's items, when the object is a list, or of a Template's objects.
+fn list_items(tree: &Tree<'_>, id: Id, api_version: &str, kind: &str) -> Option<Id> {
+    let [items, objects] = ITEMS;
+    let field = match kind.ends_with("List") {
+        true => items,
+        false if openshift_template::is_template(api_version, kind) => objects,
+        false => return None,
+    };
+    let (_, items) = tree.entry(id, field)?;
     let items = tree.target(items);
     matches!(tree.node(items).shape, Shape::Sequence { .. }).then_some(items)
 }
@@ -87,7 +95,7 @@ fn list_items(tree: &Tree<'_>, id: Id, kind: &str) -> Option<Id> {
 pub fn object_at(tree: &Tree<'_>, items: &[usize]) -> Option<Id> {
     let mut id = tree.root();
     for number in items {
-        let (_, list) = tree.entry(id, "items")?;
+        let (_, list) = ITEMS.iter().find_map(|field| tree.entry(id, field))?;
         id = tree.children(tree.target(list)).nth(*number)?;
     }
     Some(id)

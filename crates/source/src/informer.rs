@@ -283,9 +283,15 @@ impl Informer {
         judge(View::new(&self.shared.cluster.read(), &overlay))
     }
 
-    /// The status of each kind of object.
+    /// The status of each kind of object that the API server serves.
     #[must_use]
     pub fn statuses(&self) -> Vec<KindStatus> {
+        let mut statuses = self.all_statuses();
+        statuses.retain(|status| !status.is_not_installed());
+        statuses
+    }
+
+    fn all_statuses(&self) -> Vec<KindStatus> {
         let cluster = self.shared.cluster.read();
         self.shared.statuses.report(|kind| cluster.count(kind))
     }
@@ -296,7 +302,7 @@ impl Informer {
         let refused = |status: &KindStatus| {
             status.kind == kind && !status.synced && status.is_refused() && !is_required(kind)
         };
-        !self.shared.statuses.may_look_up(kind) || self.statuses().iter().any(refused)
+        !self.shared.statuses.may_look_up(kind) || self.all_statuses().iter().any(refused)
     }
 
     /// How many objects were looked up by name, because the cache lacked them or may have been
@@ -371,10 +377,14 @@ fn truncate(requests: &mut Vec<LookupRequest>, left: &mut usize, lookups: &mut L
 /// Whether nearly every verdict depends on the kind. Verdicts that depend on another kind
 /// say so if the API server refuses to list it.
 const fn is_required(kind: ObjectKind) -> bool {
-    matches!(
-        kind,
-        ObjectKind::Claim | ObjectKind::Volume | ObjectKind::StorageClass | ObjectKind::Workload(_)
-    )
+    kind.is_built_in()
+        && matches!(
+            kind,
+            ObjectKind::Claim
+                | ObjectKind::Volume
+                | ObjectKind::StorageClass
+                | ObjectKind::Workload(_)
+        )
 }
 
 /// The status of the first of the `selected` kinds, and the resources of the others.

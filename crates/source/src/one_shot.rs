@@ -142,6 +142,8 @@ impl Reader<'_> {
         while let Some((request, list)) = lists.next().await {
             match list {
                 Ok(objects) => one_shot.take(request, &objects),
+                // Its controller is not installed, or not for this user to see.
+                Err(_) if request.kind.is_some_and(|kind| !kind.is_built_in()) => {}
                 // Some resources take several requests.
                 Err(_) if !one_shot.observed.has_read(&request.resource.plural) => {}
                 Err(reason) => one_shot.observed.unread.push(Unread {

@@ -27,7 +27,7 @@ const NOT_OF_A_DEPLOYMENT: &str = "!pod-template-hash";
 const NOT_OF_A_WORKLOAD: &str = "!pod-template-hash,!controller-revision-hash,!job-name";
 
 /// Every resource that is watched, those first on which most verdicts depend.
-pub(super) const WATCHED: [Watched; 16] = [
+pub(super) const WATCHED: [Watched; 21] = [
     watched(ObjectKind::Claim),
     watched(ObjectKind::Volume),
     watched(ObjectKind::StorageClass),
@@ -44,6 +44,11 @@ pub(super) const WATCHED: [Watched; 16] = [
     watched(ObjectKind::Workload(WorkloadKind::Pod)).only(NOT_OF_A_WORKLOAD),
     watched(ObjectKind::Autoscaler),
     watched(ObjectKind::RuntimeClass),
+    watched(ObjectKind::Workload(WorkloadKind::Rollout)),
+    watched(ObjectKind::Workload(WorkloadKind::ScaledJob)),
+    watched(ObjectKind::Workload(WorkloadKind::DeploymentConfig)),
+    watched(ObjectKind::Workload(WorkloadKind::CloneSet)),
+    watched(ObjectKind::ScaledObject),
 ];
 
 /// The Leases of nodes, which are looked up one by one.

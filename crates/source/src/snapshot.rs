@@ -43,12 +43,17 @@ pub enum SnapshotError {
 
 /// Writes namespaces, classes, drivers, nodes, volumes and claims, each kind
 /// sorted by name, so that two snapshots of one cluster compare line by line.
-/// Class parameters that may be secrets are replaced by `REDACTED`.
+/// Class parameters that may be secrets are replaced by `REDACTED`. `printable` makes of a
+/// document's YAML, and the value that it says, the text to write.
 ///
 /// # Errors
 ///
 /// When `out` cannot be written.
-pub fn write(cluster: &Snapshot, out: &mut dyn io::Write) -> Result<(), SnapshotError> {
+pub fn write(
+    cluster: &Snapshot,
+    printable: impl Fn(String, &Value) -> String,
+    out: &mut dyn io::Write,
+) -> Result<(), SnapshotError> {
     let mut manifests = Vec::new();
     for object in cluster.objects() {
         if let Some((place, manifest)) = manifest(object)? {
@@ -58,7 +63,7 @@ pub fn write(cluster: &Snapshot, out: &mut dyn io::Write) -> Result<(), Snapshot
     }
     manifests.sort_unstable_by_key(|(key, _)| *key);
     for (_, manifest) in manifests {
-        let document = serde_saphyr::to_string(&manifest)?;
+        let document = printable(serde_saphyr::to_string(&manifest)?, &manifest);
         write!(out, "---\n{document}")?;
     }
     Ok(())

@@ -169,7 +169,7 @@ fn filled(objects: &[(ObjectKind, Value)]) -> Snapshot {
 
 fn snapshot(cluster: &Snapshot) -> String {
     let mut text = Vec::new();
-    write(cluster, &mut text).unwrap();
+    write(cluster, |yaml, _| yaml, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 

@@ -62,6 +62,12 @@ impl KindStatus {
         matches!(self.link, Link::Forbidden { .. } | Link::NotServed)
     }
 
+    /// Whether the kind is not Kubernetes' own, and the API server has never listed it: its
+    /// controller is not installed, or not for this program to see.
+    pub(super) const fn is_not_installed(&self) -> bool {
+        !self.kind.is_built_in() && !self.synced && self.is_refused()
+    }
+
     /// Whether the snapshot of the kind is complete and kept up to date.
     #[must_use]
     pub(crate) const fn is_current(&self) -> bool {

@@ -19,6 +19,7 @@ use serde_json::Value;
 use super::cluster::{ClusterError, Connection};
 use super::hunk;
 use super::output::{FailOn, exit_code, print_report};
+use super::policies::Installed;
 use super::policy_file::{self, PolicyFileError};
 use crate::report::{self, Format, JudgedObject, Located, Notice, Report};
 use earlier::{Earlier, EarlierError};
@@ -110,6 +111,14 @@ fn audit(options: &AuditOptions) -> Result<u8, AuditError> {
     let mut entries = audited.judge(&effective);
     audited.complete(&mut entries, &connection, &effective)?;
     let mut report = audited.report(entries, options.format);
+    if let Some(Installed::Otherwise(text)) = connection.installed_policies() {
+        report.notices.push(Notice {
+            object: None,
+            place: None,
+            text,
+        });
+        report.summary.notices += 1;
+    }
     report.hints = hints(&report);
     if let Some(earlier) = earlier {
         earlier.compare(&mut report);

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::fetch::Fetcher;
+use super::releases::Release;
+use super::render::dependencies;
 use super::render::roots::{self, Root, RootKind};
-use super::render::{Outcome, Render, RenderOptions, render};
+use super::render::{Outcome, Render, RenderOptions, Rendering};
 use super::repository::Repository;
 use crate::report::{Unopened, Unread};
 use manifest::error::ReadError;
@@ -19,6 +22,8 @@ pub(super) struct ReadOptions<'a> {
     /// The namespace of objects that name none.
     pub(super) namespace: Option<&'a str>,
     pub(super) render: &'a RenderOptions,
+    pub(super) rendering: &'a Rendering<'a>,
+    pub(super) fetcher: &'a Fetcher<'a>,
     pub(super) repository: &'a Repository,
 }
 
@@ -35,12 +40,14 @@ pub(super) enum Kustomizations {
 /// What there is to read.
 #[derive(Default)]
 pub(super) struct Discovered {
-    /// Files that are nobody's part, then the rendered texts.
+    /// Files that are nobody's part, then what roots were rendered to, then what releases were.
     pub(super) sources: Vec<Source>,
     /// The checked files, without links, that are parts of what was rendered.
     pub(super) parts: HashSet<PathBuf>,
-    /// What the last of the sources were rendered from, in the same order.
+    /// What those sources were rendered from that no release is, in the same order.
     roots: Vec<Root>,
+    /// What the last of the sources were rendered for, in the same order.
+    pub(super) releases: Vec<Release>,
     /// What could not be rendered.
     pub(super) unopened: Vec<Unopened>,
     /// What could not be opened, or was to be rendered and could not be.
@@ -105,6 +112,7 @@ impl Discovered {
     /// # Errors
     /// See [`discover`].
     pub(super) fn again(mut self, options: ReadOptions<'_>) -> io::Result<Self> {
+        self.sources.truncate(self.first_release());
         let first = self.sources.len() - self.roots.len();
         let charts = self.sources.split_off(first);
         let mut again = open(self.sources, Kustomizations::Rendered, options)?;
@@ -119,15 +127,57 @@ impl Discovered {
         Ok(again)
     }
 
-    /// What the source was rendered from; `None` for a file.
+    /// What the source was rendered from; `None` for a file, and for a release.
     pub(super) fn root(&self, source: usize) -> Option<&Root> {
-        let first = self.sources.len() - self.roots.len();
+        let first = self.first_release() - self.roots.len();
         self.roots.get(source.checked_sub(first)?)
+    }
+
+    /// The release that the source was rendered for.
+    pub(super) fn release(&self, source: usize) -> Option<&Release> {
+        let number = source.checked_sub(self.first_release())?;
+        self.releases.get(number)
+    }
+
+    fn first_release(&self) -> usize {
+        self.sources.len() - self.releases.len()
+    }
+
+    /// The sources, by their numbers, that were rendered from the folder of a root.
+    pub(super) fn rendered_from(&self, folder: &Path) -> impl Iterator<Item = usize> {
+        let first = self.first_release() - self.roots.len();
+        let roots = self.roots.iter().enumerate();
+        let found = roots.filter(move |(_, root)| root.real == folder);
+        found.map(move |(number, _)| first + number)
     }
 
     /// How many charts and kustomizations were rendered.
     pub(super) const fn rendered(&self) -> usize {
-        self.roots.len()
+        self.roots.len() + self.releases.len()
+    }
+
+    /// Adds what a release was rendered to.
+    pub(super) fn deliver(&mut self, release: Release, text: String) {
+        self.sources.push(Source::rendered(&release.shown(), text));
+        self.releases.push(release);
+    }
+
+    /// Adds why something is not looked into.
+    pub(super) fn refuse(&mut self, unopened: Unopened, wish: Render) {
+        *self.counts.entry(unopened.what.to_owned()).or_default() += 1;
+        match wish {
+            Render::Never => {}
+            Render::Auto => self.unopened.push(unopened),
+            Render::Require => self.unread.push(Unread {
+                message: format!(
+                    "This {} cannot be rendered: {}.",
+                    unopened.what, unopened.reason
+                ),
+                path: Some(unopened.path.clone()),
+                file: unopened.path,
+                at: None,
+            }),
+        }
     }
 
     pub(super) fn unrendered_at(&self, source: usize) -> Option<&Unrendered> {
@@ -146,21 +196,22 @@ fn open(
         .iter()
         .filter_map(|source| source.path().map(Path::to_owned))
         .collect();
-    let wanted = roots::find(&files, options.repository);
+    let mut wanted = roots::find(&files, options.repository);
+    let charts = wanted.iter().filter(|root| root.kind == RootKind::Chart);
+    let remotes = charts.flat_map(|root| dependencies::remote(&root.real));
+    options.fetcher.fetch(remotes.collect())?;
+    for root in &mut wanted {
+        dependencies::add(root, options.fetcher, options.repository);
+    }
     let outcomes = match options.render.render {
         Render::Never => {
             let skipped = |root| Outcome {
                 root,
-                text: Err(String::new()),
+                text: Err(String::new().into()),
             };
             wanted.into_iter().map(skipped).collect()
         }
-        Render::Auto | Render::Require => render(
-            wanted,
-            options.namespace,
-            options.render,
-            options.repository,
-        )?,
+        Render::Auto | Render::Require => options.rendering.roots(wanted)?,
     };
     let mut sorted = Sorted::default();
     for outcome in outcomes {
@@ -195,20 +246,16 @@ impl Sorted {
                 self.texts.push(Source::rendered(&folder, text));
                 return found.roots.push(root);
             }
-            Err(_) if wish == Render::Never => {}
-            Err(reason) if wish == Render::Require => found.unread.push(Unread {
-                message: format!("This {kind} cannot be rendered: {reason}."),
-                path: Some(folder.clone()),
-                file: folder,
-                at: None,
-            }),
-            Err(reason) => found.unopened.push(Unopened {
-                what: kind,
-                path: folder,
-                reason,
-            }),
+            Err(reason) => found.refuse(
+                Unopened {
+                    what: kind.to_owned(),
+                    path: folder,
+                    missing: reason.missing,
+                    reason: reason.text,
+                },
+                wish,
+            ),
         }
-        *found.counts.entry(kind.to_owned()).or_default() += 1;
         match root.kind {
             RootKind::Chart => self.charts.push(root),
             RootKind::Kustomization => self.unrendered.push(root),

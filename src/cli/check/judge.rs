@@ -208,6 +208,11 @@ fn qualify(
             notices.push((assumed.text.clone(), document.spot("")));
         }
     }
+    let release = parsed.discovered.release(known.place.source);
+    if let Some(unknown) = release.and_then(|it| it.unknown.first()) {
+        assume(finding);
+        finding.message += &format!(" {unknown} may change this.");
+    }
     if let Some(folder) = context.changed_by(parsed, known) {
         assume(finding);
         finding.message += &format!(

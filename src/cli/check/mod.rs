@@ -10,6 +10,7 @@
 //! ```
 
 mod discover;
+mod fetch;
 mod files;
 mod hints;
 mod judge;
@@ -18,6 +19,8 @@ mod namespace;
 mod parse;
 mod parsed_object;
 mod progress;
+mod reason;
+mod releases;
 mod render;
 mod repair;
 mod replace;
@@ -29,6 +32,7 @@ mod unused_suppressions;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use rayon::prelude::*;
@@ -41,9 +45,14 @@ use discover::{Kustomizations, ReadOptions, discover};
 use engine::policy::RemedyChoice;
 use engine::snapshot::Snapshot;
 use engine::verdict::{EffectivePolicy, Mode};
+use fetch::Fetcher;
+pub use fetch::{Fetch, FetchOptions};
 use manifest::find::{Exclude, ExcludeError};
 use parse::{Parsed, parse};
+use releases::cure::{self, Cures};
+use render::Rendering;
 pub use render::{Render, RenderOptions};
+use repair::Repair;
 use repository::Repository;
 use scope::Scopes;
 use source::facts::{self, FactsError};
@@ -62,6 +71,10 @@ pub struct CheckOptions {
     /// How charts and kustomizations are rendered.
     #[command(flatten)]
     pub render: RenderOptions,
+
+    /// Whether charts that are elsewhere are fetched.
+    #[command(flatten)]
+    pub fetch: FetchOptions,
 
     /// The policy file [default: the nearest .multi-attach-guard.yaml up to the repository's root]
     #[arg(long, value_name = "FILE")]
@@ -167,10 +180,16 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     }
     let effective = policy_file::effective(policy.as_deref())?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
+    let namespace = options.namespace.as_deref();
     let reading = ReadOptions {
         exclude: &exclude,
-        namespace: options.namespace.as_deref(),
+        namespace,
         render: &options.render,
+        fetcher: &Fetcher::new(
+            &options.fetch,
+            Duration::from_secs(options.render.render_timeout),
+        ),
+        rendering: &Rendering::new(&options.render, namespace, &repository),
         repository: &repository,
     };
     let facts = facts(options)?;
@@ -185,18 +204,29 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
     if let Some(policy) = policy.as_ref().filter(|_| options.config.is_none()) {
         complain(&format!("The policy is {}.", policy.display()));
     }
-    let mut parsed = parse(discovered, facts, reading);
+    let mut parsed = parse(discovered, facts, reading).map_err(CheckError::Render)?;
     if edits {
         let mode = Mode::Repair {
             remedy: options.remedy,
         };
-        let edits = repair::repair(&parsed, &effective, mode, options.diff);
+        let cures = cure::find(&mut parsed, &effective, reading).map_err(CheckError::Render)?;
+        let repair = Repair {
+            parsed: &parsed,
+            effective: &effective,
+            mode,
+            cures: &cures,
+            repository: &repository,
+            dry: options.diff,
+        };
+        let edits = repair.edits();
         print_edits(options, &edits)?;
         let again = parsed.discovered.again(reading);
-        parsed = parse(again.map_err(CheckError::Render)?, parsed.facts, reading);
+        let again = again.map_err(CheckError::Render)?;
+        parsed = parse(again, parsed.facts, reading).map_err(CheckError::Render)?;
         parsed.refuse(edits.failed);
     }
-    let mut report = judged(&parsed, &effective, &repository, options.format);
+    let cures = cure::find(&mut parsed, &effective, reading).map_err(CheckError::Render)?;
+    let mut report = judged(&parsed, &effective, &repository, &cures, options.format);
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
         let unused_suppressions =
             unused_suppressions::in_policy(effective.policy(), &file, &report, &repository);
@@ -212,12 +242,13 @@ fn judged(
     parsed: &Parsed,
     effective: &EffectivePolicy,
     repository: &Repository,
+    cures: &Cures,
     format: Format,
 ) -> Report {
     let scopes = Scopes::of(parsed);
     let groups = scopes.groups().into_par_iter();
     let judged = groups.filter_map(|group| judge::judge(parsed, &scopes, effective, &group));
-    let placed = judged.map(|group| report::place(parsed, repository, format, group));
+    let placed = judged.map(|group| report::place(parsed, repository, format, cures, group));
     report::report(parsed, placed.collect(), format)
 }
 

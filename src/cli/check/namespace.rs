@@ -64,10 +64,20 @@ impl<'a> Namespaces<'a> {
         if let Some(metadata) = known.object.metadata_mut()
             && metadata.namespace.is_empty()
         {
-            metadata.namespace = match of_kustomization.or(self.given) {
-                Some(namespace) => namespace.into(),
-                None => self.inferred(number, source),
-            };
+            metadata.namespace = self.around(number, source, of_kustomization);
+        }
+    }
+
+    /// The namespace of an object of the source that names none.
+    pub(super) fn around(
+        &self,
+        number: usize,
+        source: &Source,
+        of_kustomization: Option<&str>,
+    ) -> Text {
+        match of_kustomization.or(self.given) {
+            Some(namespace) => namespace.into(),
+            None => self.inferred(number, source),
         }
     }
 

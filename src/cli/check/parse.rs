@@ -1,15 +1,20 @@
 //! The second stage: from texts to objects to judge and the facts they are for each other.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::discover::{Discovered, ReadOptions, unread};
 use super::namespace::Namespaces;
 use super::parsed_object::ParsedObject;
 use super::progress::Progress;
+use super::reason::Reason;
+use super::releases::{self, MAX_DEPTH, Wanted, World, remotes};
+use super::render::Render;
 use crate::report::{Summary, Unread};
 use engine::model::object::Object;
 use engine::snapshot::Snapshot;
+use manifest::delivery::Delivery;
 use manifest::kustomization::{FILE_NAMES, Kustomization};
 use manifest::objects::{Item, read_objects};
 use manifest::source::Source;
@@ -29,68 +34,221 @@ pub(super) struct Parsed {
     pub(super) unread: Vec<Unread>,
     /// The numbers, but for the findings.
     pub(super) summary: Summary,
+    deliveries: Vec<Delivery>,
+    /// The URLs of the repository.
+    remotes: Vec<String>,
 }
 
-/// Reads the objects of all sources. `facts` are known beside them.
-pub(super) fn parse(discovered: Discovered, facts: Snapshot, options: ReadOptions<'_>) -> Parsed {
-    let sources = &discovered.sources;
-    let progress = Progress::of(sources.len());
-    let read = read_objects(sources, true, || progress.step());
-    drop(progress);
-
-    let mut unread_files = discovered.unread.clone();
-    let mut summary = Summary {
-        files: sources.len() - discovered.rendered() + unread_files.len(),
-        rendered: discovered.rendered(),
-        links: discovered.links,
-        others: read.others,
-        templates: read.templates,
-        skipped: read.skipped,
-        unopened: discovered.counts.clone(),
-        ..Summary::default()
-    };
-    for (kind, count) in read.unopened {
-        *summary.unopened.entry(kind).or_default() += count;
-    }
-    let named = sources.iter().map(|source| (source.name.as_str(), source));
-    let named: HashMap<&str, &Source> = named.collect();
-    unread_files.extend(read.errors.into_iter().map(|error| {
-        let source = named.get(error.file.as_str()).copied();
-        unread(error, source, options.repository)
-    }));
-    summary.unreadable = unread_files.len();
-
-    let kustomizations = Kustomizations::among(sources);
-    let mut objects = Vec::with_capacity(read.items.len());
-    for item in read.items {
-        let source = &sources[item.place.source];
-        if item.missing.is_some() || kustomizations.have_as_patch(source) {
-            summary.fragments += 1;
-        } else {
-            objects.extend(known(item));
-        }
-    }
-    let namespaces = Namespaces::of(&objects, sources, options.namespace);
-    for known in &mut objects {
-        let source = &sources[known.place.source];
-        let of_kustomization = kustomizations.namespace_beside(source);
-        namespaces.complete(known, source, of_kustomization);
-        bind(&mut known.object, &facts);
-        // The API server takes it off what it creates, so it excuses nothing.
-        if let Some(metadata) = known.object.metadata_mut() {
-            metadata.deleting = false;
-        }
-    }
-    summary.judged = objects.iter().filter(|known| known.is_judged()).count();
-    summary.facts = objects.len() - summary.judged;
-    Parsed {
-        whole: !facts.view().storage_classes().is_empty(),
-        taken_twice: taken_twice(&objects),
+/// Reads the objects of all sources, and of what the releases among them deliver. `facts` are
+/// known beside them.
+///
+/// # Errors
+/// Nothing can be rendered on this machine, or not with these options.
+pub(super) fn parse(
+    discovered: Discovered,
+    facts: Snapshot,
+    options: ReadOptions<'_>,
+) -> io::Result<Parsed> {
+    let mut reading = Reading {
+        kustomizations: Kustomizations::among(&discovered.sources),
+        unread: Vec::new(),
+        files: discovered.sources.len() - discovered.rendered() + discovered.unread.len(),
         discovered,
-        objects,
-        facts,
-        unread: unread_files,
-        summary,
+        objects: Vec::new(),
+        deliveries: Vec::new(),
+        remotes: remotes(options.repository),
+        summary: Summary::default(),
+        options,
+    };
+    let progress = Progress::of(reading.discovered.sources.len());
+    reading.read(0, || progress.step());
+    drop(progress);
+    let sources = &reading.discovered.sources;
+    let namespaces = Namespaces::of(&reading.objects, sources, options.namespace);
+    reading.deliver(&namespaces)?;
+    Ok(reading.end(&namespaces, facts))
+}
+
+/// What was read so far.
+struct Reading<'a> {
+    discovered: Discovered,
+    objects: Vec<ParsedObject>,
+    deliveries: Vec<Delivery>,
+    remotes: Vec<String>,
+    kustomizations: Kustomizations,
+    /// What could not be read, but for what could not be opened or rendered.
+    unread: Vec<Unread>,
+    summary: Summary,
+    /// How many files there are, those that cannot be opened with them.
+    files: usize,
+    options: ReadOptions<'a>,
+}
+
+impl Reading<'_> {
+    /// Reads the sources from the number `first` on.
+    fn read(&mut self, first: usize, done: impl Fn() + Sync) {
+        let sources = &self.discovered.sources;
+        let read = read_objects(&sources[first..], true, done);
+        let summary = &mut self.summary;
+        summary.others += read.others;
+        summary.templates += read.templates;
+        let counts = [
+            (&mut summary.skipped, read.skipped),
+            (&mut summary.unopened, read.unopened),
+        ];
+        for (all, counts) in counts {
+            for (kind, count) in counts {
+                *all.entry(kind).or_default() += count;
+            }
+        }
+        let named = sources.iter().map(|source| (source.name.as_str(), source));
+        let named: HashMap<&str, &Source> = named.collect();
+        self.unread.extend(read.errors.into_iter().map(|error| {
+            let source = named.get(error.file.as_str()).copied();
+            unread(error, source, self.options.repository)
+        }));
+        for mut item in read.items {
+            item.place.source += first;
+            let source = &sources[item.place.source];
+            if item.missing.is_some() || self.kustomizations.have_as_patch(source) {
+                summary.fragments += 1;
+            } else {
+                self.objects.extend(known(item));
+            }
+        }
+        for mut delivery in read.deliveries {
+            delivery.place.source += first;
+            let source = &sources[delivery.place.source];
+            if !self.kustomizations.have_as_patch(source) {
+                self.deliveries.push(delivery);
+            }
+        }
+    }
+
+    /// Renders the releases, then those that these deliver.
+    fn deliver(&mut self, namespaces: &Namespaces<'_>) -> io::Result<()> {
+        let wish = match self.options.fetcher.is_required() {
+            true => Render::Require,
+            false => self.options.render.render,
+        };
+        let mut first = 0;
+        for _ in 0..MAX_DEPTH {
+            let sources = &self.discovered.sources;
+            let from = self.namespaces(namespaces, first);
+            let world = World {
+                repository: self.options.repository,
+                sources,
+                deliveries: &self.deliveries,
+                fetcher: self.options.fetcher,
+                remotes: &self.remotes,
+            };
+            let Wanted {
+                releases,
+                jobs,
+                refused,
+            } = releases::wanted(&world, first, &from)?;
+            first = sources.len();
+            let texts = match wish {
+                Render::Never => {
+                    let skipped = |_| Err(Reason::from(""));
+                    jobs.iter().map(skipped).collect()
+                }
+                Render::Auto | Render::Require => self.options.rendering.releases(&jobs)?,
+            };
+            for unopened in refused {
+                self.discovered.refuse(unopened, wish);
+            }
+            for (release, text) in releases.into_iter().zip(texts) {
+                match text {
+                    Ok(text) => self.discovered.deliver(release, text),
+                    Err(reason) => {
+                        let unopened = releases::unopened(&release.owner, reason);
+                        self.discovered.refuse(unopened, wish);
+                    }
+                }
+            }
+            if first == self.discovered.sources.len() {
+                break;
+            }
+            self.read(first, || {});
+        }
+        Ok(())
+    }
+
+    /// The namespaces that surround the sources from the number `first` on.
+    fn namespaces(&self, namespaces: &Namespaces<'_>, first: usize) -> Vec<String> {
+        let sources = self.discovered.sources.iter().enumerate().skip(first);
+        let of = |(number, source): (usize, &Source)| {
+            let of_kustomization = self.kustomizations.namespace_beside(source);
+            namespaces
+                .around(number, source, of_kustomization)
+                .to_string()
+        };
+        sources.map(of).collect()
+    }
+
+    fn end(mut self, namespaces: &Namespaces<'_>, facts: Snapshot) -> Parsed {
+        // What a release makes of a folder takes the place of the folder by itself.
+        let folders = self.discovered.releases.iter();
+        let folders: HashSet<&PathBuf> = folders.filter_map(|it| it.chart.folder()).collect();
+        let folders = folders.into_iter();
+        let replaced: HashSet<usize> = folders
+            .flat_map(|folder| self.discovered.rendered_from(folder))
+            .collect();
+        self.objects
+            .retain(|known| !replaced.contains(&known.place.source));
+        let discovered = self.discovered;
+        for known in &mut self.objects {
+            let number = known.place.source;
+            let source = &discovered.sources[number];
+            match discovered.release(number) {
+                Some(release) => release.complete(known),
+                None => {
+                    let beside = self.kustomizations.namespace_beside(source);
+                    namespaces.complete(known, source, beside);
+                }
+            }
+            as_created(known, &facts);
+        }
+        let judged = self
+            .objects
+            .iter()
+            .filter(|known| known.is_judged())
+            .count();
+        let mut summary = Summary {
+            files: self.files,
+            rendered: discovered.rendered() - replaced.len(),
+            links: discovered.links,
+            judged,
+            facts: self.objects.len() - judged,
+            ..self.summary
+        };
+        for (kind, count) in &discovered.counts {
+            *summary.unopened.entry(kind.clone()).or_default() += count;
+        }
+        let mut unread = discovered.unread.clone();
+        unread.extend(self.unread);
+        summary.unreadable = unread.len();
+        Parsed {
+            whole: !facts.view().storage_classes().is_empty(),
+            taken_twice: taken_twice(&self.objects),
+            discovered,
+            objects: self.objects,
+            facts,
+            unread,
+            summary,
+            deliveries: self.deliveries,
+            remotes: self.remotes,
+        }
+    }
+}
+
+/// Makes the object what it is once the API server has it.
+fn as_created(known: &mut ParsedObject, facts: &Snapshot) {
+    bind(&mut known.object, facts);
+    // The API server takes it off what it creates, so it excuses nothing.
+    if let Some(metadata) = known.object.metadata_mut() {
+        metadata.deleting = false;
     }
 }
 
@@ -99,6 +257,43 @@ impl Parsed {
     pub(super) fn refuse(&mut self, failed: Vec<Unread>) {
         self.unread.extend(failed);
         self.summary.unreadable = self.unread.len();
+    }
+
+    /// What the releases refer to.
+    pub(super) fn world<'w>(&'w self, options: ReadOptions<'w>) -> World<'w> {
+        World {
+            repository: options.repository,
+            fetcher: options.fetcher,
+            sources: &self.discovered.sources,
+            deliveries: &self.deliveries,
+            remotes: &self.remotes,
+        }
+    }
+
+    /// Puts other texts in the place of what releases were rendered to, and returns those.
+    pub(super) fn exchange(&mut self, texts: Vec<(usize, String)>) -> Vec<(usize, String)> {
+        let numbers: HashSet<usize> = texts.iter().map(|(number, _)| *number).collect();
+        let objects = &mut self.objects;
+        objects.retain(|known| !numbers.contains(&known.place.source));
+        let mut before = Vec::new();
+        for (number, text) in texts {
+            let source = &mut self.discovered.sources[number];
+            let name = source.name.clone();
+            let old = std::mem::replace(source, Source::rendered(&name, text));
+            before.push((number, old.text().unwrap_or_default().into_owned()));
+            let read = read_objects(&self.discovered.sources[number..=number], true, || {});
+            let items = read.items.into_iter().filter(|item| item.missing.is_none());
+            for mut known in items.filter_map(known) {
+                known.place.source = number;
+                if let Some(release) = self.discovered.release(number) {
+                    release.complete(&mut known);
+                }
+                as_created(&mut known, &self.facts);
+                self.objects.push(known);
+            }
+        }
+        self.objects.sort_by(|a, b| a.place.cmp(&b.place));
+        before
     }
 
     /// Whether several kustomizations take an object of its kind from the same file.

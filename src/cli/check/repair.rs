@@ -1,21 +1,29 @@
 //! Repairing manifests where they stand, after which they are parsed again.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs;
+use std::path::PathBuf;
 
 use json_patch::Patch;
-use serde_json::Value;
+use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::judge::{FileDocument, verdict};
 use super::merge_patch;
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
+use super::releases::Release;
+use super::releases::cure::{Cure, Cures};
 use super::replace::replace;
+use super::repository::Repository;
 use super::scope::{Context, Scopes};
-use crate::report::Unread;
+use crate::report::{Unread, safe};
 use engine::analysis::volumes::claims;
 use engine::model::object::Object;
 use engine::verdict::{EffectivePolicy, Mode};
+use manifest::delivery::document_at;
 use manifest::edit;
 use manifest::source::Source;
 use manifest::split::{Part, parts};
@@ -29,6 +37,8 @@ pub(super) struct Edits {
     pub(super) done: Vec<String>,
     /// What could not be changed.
     pub(super) failed: Vec<Unread>,
+    /// By their paths without links.
+    edited: BTreeMap<PathBuf, Edited>,
 }
 
 /// An object for which there is a remedy.
@@ -40,36 +50,70 @@ struct Repairable<'p> {
     remedies: String,
 }
 
-/// Repairs every object for which there is a remedy; `mode` says which. With `dry`, the
-/// files stay as they are and the output holds diffs.
-pub(super) fn repair(parsed: &Parsed, effective: &EffectivePolicy, mode: Mode, dry: bool) -> Edits {
-    let scopes = Scopes::of(parsed);
-    let mut repairable = Vec::new();
-    for numbers in scopes.groups() {
-        let context = scopes.around(&numbers);
-        let sure = numbers
-            .iter()
-            .filter(|number| !rests_on_an_assumption(&context, parsed, **number));
-        repairable.extend(sure.filter_map(|number| {
-            let known = &parsed.objects[*number];
-            let document = FileDocument::of(known);
-            let verdict = verdict(parsed, *number, &context, effective, &document, mode);
-            let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
-            let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
-            Some(Repairable {
-                known,
-                patch: verdict.patch?,
-                remedies: remedies.join(", "),
-                document,
-            })
-        }));
+/// What is repaired, and how.
+pub(super) struct Repair<'r> {
+    pub(super) parsed: &'r Parsed,
+    pub(super) effective: &'r EffectivePolicy,
+    /// Which remedies.
+    pub(super) mode: Mode,
+    pub(super) cures: &'r Cures,
+    pub(super) repository: &'r Repository,
+    /// The files stay as they are, and the output holds diffs.
+    pub(super) dry: bool,
+}
+
+/// A file that is edited.
+struct Edited {
+    /// As the user named it.
+    name: String,
+    before: String,
+    after: String,
+    /// What was changed in it, a sentence each.
+    done: Vec<String>,
+}
+
+impl Repair<'_> {
+    /// Repairs every object for which there is a remedy.
+    pub(super) fn edits(&self) -> Edits {
+        let mut edits = Edits::default();
+        let repairable = self.repairable();
+        let source = |it: &Repairable<'_>| it.known.place.source;
+        for of_file in repairable.chunk_by(|a, b| source(a) == source(b)) {
+            match self.parsed.discovered.release(source(&of_file[0])) {
+                Some(release) => edits.release(self, release, of_file),
+                None => edits.file(self, of_file),
+            }
+        }
+        edits.end(self);
+        edits
     }
-    let mut edits = Edits::default();
-    let source = |it: &Repairable<'_>| it.known.place.source;
-    for of_file in repairable.chunk_by(|a, b| source(a) == source(b)) {
-        edits.file(parsed, of_file, dry);
+
+    fn repairable(&self) -> Vec<Repairable<'_>> {
+        let parsed = self.parsed;
+        let scopes = Scopes::of(parsed);
+        let mut repairable = Vec::new();
+        for numbers in scopes.groups() {
+            let context = scopes.around(&numbers);
+            let sure = numbers
+                .iter()
+                .filter(|number| !rests_on_an_assumption(&context, parsed, **number));
+            repairable.extend(sure.filter_map(|number| {
+                let known = &parsed.objects[*number];
+                let document = FileDocument::of(known);
+                let mode = self.mode;
+                let verdict = verdict(parsed, *number, &context, self.effective, &document, mode);
+                let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
+                let remedies: Vec<&str> = remedies.map(|it| it.remedy.name).collect();
+                Some(Repairable {
+                    known,
+                    patch: verdict.patch?,
+                    remedies: remedies.join(", "),
+                    document,
+                })
+            }));
+        }
+        repairable
     }
-    edits
 }
 
 /// Whether what is known of a claim that the object uses is only assumed, or a
@@ -95,16 +139,9 @@ impl Repairable<'_> {
             format!(", rendered from {template}")
         });
         let patch = merge_patch::strategic(object, self.document.value(), &self.repaired());
-        let patch = edit::to_yaml(&patch);
-        format!("---\n# A patch for {object}{origin}.\n{patch}")
-    }
-
-    /// The object before and after, written anew.
-    fn rewritten(&self) -> (String, String) {
-        (
-            edit::to_yaml(self.document.value()),
-            edit::to_yaml(&self.repaired()),
-        )
+        let patch = safe::yaml(edit::to_yaml(&patch), &patch);
+        let title = format!("A patch for {object}{origin}.");
+        format!("---\n# {}\n{patch}", safe::line(&title))
     }
 
     fn repaired(&self) -> Value {
@@ -130,8 +167,8 @@ fn where_to_change(source: &Source, repairable: &Repairable<'_>) -> String {
 }
 
 impl Edits {
-    fn file(&mut self, parsed: &Parsed, repairable: &[Repairable<'_>], dry: bool) {
-        let source = parsed.source(repairable[0].known);
+    fn file(&mut self, repair: &Repair<'_>, repairable: &[Repairable<'_>]) {
+        let source = repair.parsed.source(repairable[0].known);
         let Ok(before) = source.text() else { return };
         let parts = parts(&before);
         let mut texts: Vec<Cow<'_, str>> = parts.iter().map(|part| part.text.into()).collect();
@@ -139,29 +176,20 @@ impl Edits {
         for of_part in repairable.chunk_by(|a, b| a.known.place.part == b.known.place.part) {
             let at = of_part[0].known.place.part;
             let Some(part) = parts.get(at) else { continue };
-            if let Some(edited) = self.part(source, of_part, part, dry, &mut done) {
+            if let Some(edited) = self.part(source, of_part, part, &mut done) {
                 texts[at] = edited.into();
             }
         }
-        let after = texts.concat();
-        if *before == *after {
+        let Some(path) = source.real_path() else {
             return;
-        }
-        if dry {
-            self.diff(source, &before, &after);
-            return;
-        }
-        let Some(path) = source.path() else { return };
-        match replace(path, &after) {
-            Ok(lost) => {
-                self.done.append(&mut done);
-                self.done.extend(
-                    lost.iter()
-                        .map(|what| format!("{}: {what} could not be kept.", source.name)),
-                );
-            }
-            Err(error) => self.fail(source, error.to_string()),
-        }
+        };
+        let edited = Edited {
+            name: source.name.clone(),
+            after: texts.concat(),
+            before: before.into_owned(),
+            done,
+        };
+        self.edited.insert(path.to_owned(), edited);
     }
 
     /// The text of a document with its objects repaired; `None` where it stays as
@@ -171,18 +199,14 @@ impl Edits {
         source: &Source,
         repairable: &[Repairable<'_>],
         part: &Part<'_>,
-        dry: bool,
         done: &mut Vec<String>,
     ) -> Option<String> {
         if source.path().is_none() || part.template().is_some() {
-            let advice = repairable.iter().map(|it| where_to_change(source, it));
-            self.done.extend(advice);
-            if !dry {
-                for it in repairable {
-                    self.output += &it.patch_for_kustomize();
-                }
-                return None;
+            for it in repairable {
+                self.done.push(where_to_change(source, it));
+                self.output += &it.patch_for_kustomize();
             }
+            return None;
         }
         let changes: Vec<edit::Change<'_>> = repairable
             .iter()
@@ -197,37 +221,156 @@ impl Edits {
                     source.name, it.remedies
                 )),
                 Err(refusal) => {
-                    if dry {
-                        let (before, after) = it.rewritten();
-                        self.diff(source, &before, &after);
-                    } else {
-                        self.output += &it.patch_for_kustomize();
-                    }
-                    self.fail(
-                        source,
-                        format!("{object} is not edited: {refusal} Apply the patch by hand."),
-                    );
+                    self.output += &it.patch_for_kustomize();
+                    let refusal = format!("{object} is not edited: {refusal}");
+                    self.fail(&source.name, format!("{refusal} Apply the patch by hand."));
                 }
             }
         }
         Some(edited)
     }
 
-    fn diff(&mut self, source: &Source, before: &str, after: &str) {
-        let diff = TextDiff::from_lines(before, after);
-        let name = source.name.trim_start_matches('/');
-        self.output += &diff
+    /// Sets the values of a release that cure its objects; else says what there is to do.
+    fn release(&mut self, repair: &Repair<'_>, release: &Release, repairable: &[Repairable<'_>]) {
+        let source = repairable[0].known.place.source;
+        let cures = repair.cures.for_source(source);
+        for it in repairable {
+            let object = &it.known.reference;
+            let is_strategy = STRATEGIES.contains(&it.remedies.as_str());
+            let mut of_it = cures.iter().filter(|(fault, _)| fault.object() == object);
+            let cure = of_it.find(|(fault, _)| is_strategy && fault.is_about_strategy());
+            let Some((_, cure)) = cure else {
+                self.by_hand(release, it, None);
+                continue;
+            };
+            match self.set(repair, release, cure) {
+                Some(Ok(())) => {}
+                Some(Err(refusal)) => {
+                    self.by_hand(release, it, Some(cure));
+                    let name = release.shown();
+                    self.fail(&name, format!("It is not edited: {refusal}"));
+                }
+                None => self.by_hand(release, it, Some(cure)),
+            }
+        }
+    }
+
+    /// Sets the value in the file that it is written in; `None` where there is no such file.
+    fn set(
+        &mut self,
+        repair: &Repair<'_>,
+        release: &Release,
+        cure: &Cure,
+    ) -> Option<Result<(), edit::EditError>> {
+        let (name, path, place) = release.written_in(cure, repair.parsed, repair.repository)?;
+        let edited = match self.edited.entry(path) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let text = fs::read_to_string(entry.key()).ok()?;
+                entry.insert(Edited {
+                    name,
+                    before: text.clone(),
+                    after: text,
+                    done: Vec::new(),
+                })
+            }
+        };
+        let document = document_at(&edited.after, &place)?;
+        let patch = cure.patch(release, &document)?;
+        // Another object of the release may need the same.
+        let mut after = document.clone();
+        if json_patch::patch(&mut after, &patch).is_ok() && after == document {
+            return Some(Ok(()));
+        }
+        let parts = parts(&edited.after);
+        let part = parts.get(place.part)?;
+        let text = match edit::apply(part.text, &place.items, &patch) {
+            Ok(text) => text,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let end = part.start + part.text.len();
+        let after = [&edited.after[..part.start], &text, &edited.after[end..]].concat();
+        let sentence = cure.sentence(release, &edited.name);
+        edited.done.push(format!("{}: {sentence}", release.shown()));
+        edited.after = after;
+        Some(Ok(()))
+    }
+
+    /// Prints what cures an object of a release that is not edited.
+    fn by_hand(&mut self, release: &Release, it: &Repairable<'_>, cure: Option<&Cure>) {
+        let (object, name) = (&it.known.reference, release.shown());
+        match cure {
+            Some(Cure::PostRenderer(fields)) => {
+                let renderer = json!({"spec": {"postRenderers": [{"kustomize": fields}]}});
+                self.output += &format!("---\n# A post-renderer for {name}.\n");
+                self.output += &safe::yaml(edit::to_yaml(&renderer), &renderer);
+                self.done.push(format!(
+                    "{object} has no value in {name} that was found: add the post-renderer."
+                ));
+            }
+            Some(cure) => {
+                let sentence = cure.sentence(release, &name);
+                self.done.push(format!("{object}: {sentence}"));
+            }
+            None => {
+                self.output += &it.patch_for_kustomize();
+                self.done.push(format!(
+                    "{object} is delivered by {name}: no value that cures it was found, so apply the patch after rendering."
+                ));
+            }
+        }
+    }
+
+    /// Writes the files, or shows how they would change.
+    fn end(&mut self, repair: &Repair<'_>) {
+        for (path, mut edited) in std::mem::take(&mut self.edited) {
+            if edited.before == edited.after {
+                continue;
+            }
+            if repair.dry {
+                self.diff(&repair.repository.path_of(&path), &edited);
+                continue;
+            }
+            let name = &edited.name;
+            match replace(&path, &edited.after) {
+                Ok(lost) => {
+                    self.done.append(&mut edited.done);
+                    let lost = lost.iter();
+                    let lost = lost.map(|what| format!("{name}: {what} could not be kept."));
+                    self.done.extend(lost);
+                }
+                Err(error) => self.fail(&edited.name, error.to_string()),
+            }
+        }
+    }
+
+    /// Prints the change as `git apply` takes it: `path` starts at the top of the repository.
+    fn diff(&mut self, path: &str, edited: &Edited) {
+        let diff = TextDiff::from_lines(&edited.before, &edited.after);
+        let name = safe::line(path);
+        let diff = diff
             .unified_diff()
             .header(&format!("a/{name}"), &format!("b/{name}"))
             .to_string();
+        let safe = safe::patch(&diff);
+        if name != path || matches!(safe, Cow::Owned(_)) {
+            self.done.push(format!(
+                "{path}: the diff shows characters that are not safe to print as escapes, so it \
+                 cannot be applied. --fix edits the file.",
+            ));
+        }
+        self.output += &format!("diff --git a/{name} b/{name}\n{safe}");
     }
 
-    fn fail(&mut self, source: &Source, message: String) {
+    fn fail(&mut self, file: &str, message: String) {
         self.failed.push(Unread {
-            file: source.name.clone(),
+            file: file.to_owned(),
             path: None,
             at: None,
             message,
         });
     }
 }
+
+/// Remedies that a value about the strategy stands for.
+const STRATEGIES: [&str; 2] = ["recreate", "drop-leftover"];

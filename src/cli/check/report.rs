@@ -6,6 +6,8 @@ use std::ops::Range;
 use super::judge::{Judged, JudgedGroup};
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
+use super::releases::cure::Cures;
+use super::releases::{self, Release};
 use super::render::origin;
 use super::render::roots::{Root, RootKind};
 use super::repository::Repository;
@@ -55,22 +57,25 @@ pub(super) fn place(
     parsed: &Parsed,
     repository: &Repository,
     format: Format,
+    cures: &Cures,
     group: JudgedGroup<'_>,
 ) -> Placed {
     let source = parsed.source(&parsed.objects[group.objects[0].number]);
-    let root = parsed
-        .discovered
-        .root(parsed.objects[group.objects[0].number].place.source);
+    let number = parsed.objects[group.objects[0].number].place.source;
+    let root = parsed.discovered.root(number);
+    let release = parsed.discovered.release(number);
     let text = source.text().unwrap_or_default();
     let file = FileText {
         parsed,
         repository,
         source,
         root,
+        release: release.map(|release| (number, release)),
+        cures,
         path: source.real_path().map(|path| repository.path_of(path)),
         lines: Lines::of(&text),
-        parts: match root {
-            None if shows_fixes(format) => parts(&text),
+        parts: match (root, release) {
+            (None, None) if shows_fixes(format) => parts(&text),
             _ => Vec::new(),
         },
         text: &text,
@@ -110,6 +115,9 @@ struct FileText<'f> {
     repository: &'f Repository,
     source: &'f Source,
     root: Option<&'f Root>,
+    /// With the number of the source.
+    release: Option<(usize, &'f Release)>,
+    cures: &'f Cures,
     path: Option<String>,
     text: &'f str,
     lines: Lines<'f>,
@@ -118,8 +126,11 @@ struct FileText<'f> {
 }
 
 impl FileText<'_> {
-    fn locate(&self, known: &ParsedObject, finding: Finding, spot: Spot) -> Located {
-        let place = self.place(known, &finding.field_path, spot);
+    fn locate(&self, known: &ParsedObject, mut finding: Finding, spot: Spot) -> Located {
+        let place = match self.release {
+            Some((number, release)) => self.in_release(number, release, &mut finding),
+            None => self.place(known, &finding.field_path, spot),
+        };
         let mut located = Located::new(finding, Some(place));
         let first = located.finding.remedies.first();
         located.fix = first.and_then(|first| match self.parts.get(known.place.part) {
@@ -129,10 +140,28 @@ impl FileText<'_> {
         located
     }
 
+    /// Where the author of a release can change what was found, which the finding says then.
+    fn in_release(&self, number: usize, release: &Release, finding: &mut Finding) -> Place {
+        let owner = &self.parsed.discovered.sources[release.owner.place.source];
+        let cure = self.cures.of(number, finding);
+        let place = releases::place(release, cure.flatten(), owner, self.repository);
+        let sentence = match cure {
+            Some(Some(cure)) => cure.sentence(release, &place.file),
+            Some(None) => "No value of the chart was found that changes this.".to_owned(),
+            None => return place,
+        };
+        finding.message += &format!(" {sentence}");
+        place
+    }
+
     fn place(&self, known: &ParsedObject, field: &str, spot: Spot) -> Place {
         let template = known.template.as_deref();
         if let Some(root) = self.root {
             return origin::place(root, template, &known.reference, field, self.repository);
+        }
+        if let Some((_, release)) = self.release {
+            let owner = &self.parsed.discovered.sources[release.owner.place.source];
+            return releases::place(release, None, owner, self.repository);
         }
         let (line, column) = self.lines.line_and_column(spot.start);
         let (_, end_column) = self.lines.line_and_column(spot.end);

@@ -33,6 +33,20 @@ impl Repository {
         Self { root, here }
     }
 
+    /// The top of the repository, without links.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The path `real`, which is without links, from the working directory where it is below.
+    pub(super) fn name_of(&self, real: &Path) -> PathBuf {
+        match real.strip_prefix(&self.here) {
+            Ok(inner) if inner.as_os_str().is_empty() => PathBuf::from("."),
+            Ok(inner) => inner.to_owned(),
+            Err(_) => real.to_owned(),
+        }
+    }
+
     /// The folder, without links, out of which nothing leads that is read for the folder
     /// `real` in it: its repository; without one, the working directory or the folder itself.
     pub(super) fn top_of<'p>(&'p self, real: &'p Path) -> &'p Path {

@@ -379,7 +379,7 @@ fn key(object: &Object) -> Key {
     match object {
         Object::Workload(it) => named(ObjectKind::Workload(it.kind), &it.metadata),
         Object::Claim(it) => named(ObjectKind::Claim, &it.metadata),
-        Object::Autoscaler(it) => named(ObjectKind::Autoscaler, &it.metadata),
+        Object::Autoscaler(it) => named(it.kind.object_kind(), &it.metadata),
         Object::Scale(it) => named(ObjectKind::Scale, &it.metadata),
         Object::Lease(it) => named(ObjectKind::Lease, &it.metadata),
         Object::Namespace(it) => global(ObjectKind::Namespace, &it.metadata.name),

@@ -139,8 +139,10 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         _ => None,
     };
     let (events, queue) = told.unzip();
+    let facts_health = Arc::new(volume_facts::Health::default());
     let writer = match options.admission_policies {
         true => Some(FactsWriter {
+            health: Arc::clone(&facts_health),
             view: Arc::clone(&view),
             effective: policy.effective(),
             client: cluster("--admission-policies").await?.0,
@@ -161,6 +163,9 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         move || -> Vec<Readiness> { vec![certificate::condition(&served, Timestamp::now())] };
     let mut sources: Vec<Arc<dyn HealthSource>> = vec![view_health, Arc::new(certificate_health)];
     sources.extend(policy.health());
+    if options.admission_policies {
+        sources.push(facts_health);
+    }
 
     let mut server = Options::new(options.listen, options.admin);
     server.shutdown_delay = options.shutdown_delay;

@@ -48,6 +48,11 @@ pub struct ServeOptions {
     #[arg(long, conflicts_with = "facts")]
     pub bare_pods: bool,
 
+    /// See Rollouts, ScaledObjects, ScaledJobs, DeploymentConfigs and CloneSets where they are
+    /// installed; needs the right to get, list and watch them
+    #[arg(long, conflicts_with = "facts")]
+    pub custom_workloads: bool,
+
     /// Tell in an Event on the object what was repaired, and what passed with a warning that the
     /// built-in policy has as a denial; `kubectl describe` shows it. docs/operations.md says more
     #[arg(long, conflicts_with = "facts")]

@@ -22,6 +22,7 @@ pub(super) fn kinds() -> Vec<&'static str> {
     let others = [
         ObjectKind::Claim,
         ObjectKind::Autoscaler,
+        ObjectKind::ScaledObject,
         ObjectKind::Scale,
         ObjectKind::Node,
         ObjectKind::VolumeAttachment,
@@ -60,7 +61,7 @@ impl Reviewer for AdmissionReviewer {
         let verdict = self.view.verdict(deadline, judge, is_told).await;
         let rollbacks = &self.rollbacks;
         let verdict = rollbacks
-            .spared(&self.view, endpoint, body, verdict, half_way(deadline))
+            .spared(&self.view, endpoint, &received, verdict, half_way(deadline))
             .await;
         let answer = received.answer(endpoint, &verdict);
         if let Some(events) = &self.events {

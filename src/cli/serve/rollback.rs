@@ -21,7 +21,7 @@ use engine::verdict::{Finding, Verdict};
 use source::revisions::{
     FileRevisions, LiveRevisions, Owner, Revision, RevisionsError, normalised,
 };
-use webhook::admission::Endpoint;
+use webhook::admission::{Endpoint, Received};
 
 /// A template with more bytes is nobody's revision: etcd takes no object of that size
 /// (`--max-request-bytes`).
@@ -43,19 +43,19 @@ impl Rollbacks {
         }
     }
 
-    /// The verdict on the review in `body`, unless it stands in the way of a rollback.
+    /// The verdict on the review, unless it stands in the way of a rollback.
     pub(super) async fn spared(
         &self,
         view: &FactSource,
         endpoint: Endpoint,
-        body: &[u8],
+        received: &Received<'_>,
         verdict: Verdict,
         deadline: Instant,
     ) -> Verdict {
         if !is_in_the_way(endpoint, &verdict) {
             return verdict;
         }
-        let Some(update) = TemplateUpdate::read(body) else {
+        let Some(update) = TemplateUpdate::read(received) else {
             return verdict;
         };
         let found = match self {
@@ -110,37 +110,6 @@ struct TemplateUpdate<'a> {
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow)]
-    request: Request<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Request<'a> {
-    kind: Kind<'a>,
-    operation: &'a str,
-    #[serde(borrow, default)]
-    sub_resource: &'a str,
-    #[serde(borrow, default)]
-    namespace: &'a str,
-    #[serde(borrow, default)]
-    name: &'a str,
-    #[serde(borrow)]
-    object: Option<&'a RawValue>,
-    #[serde(borrow)]
-    old_object: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Kind<'a> {
-    #[serde(borrow)]
-    group: &'a str,
-    #[serde(borrow)]
-    kind: &'a str,
-}
-
-#[derive(Deserialize)]
 struct Object<'a> {
     metadata: Metadata,
     #[serde(borrow)]
@@ -186,17 +155,12 @@ struct Status {
 }
 
 impl<'a> TemplateUpdate<'a> {
-    /// The update in the bytes of a review; `None` where it is something else.
-    fn read(body: &'a [u8]) -> Option<Self> {
-        let Body { request } = serde_json::from_slice(body).ok()?;
-        let kind = WorkloadKind::from_name(request.kind.kind)
-            .filter(|kind| kind.group() == request.kind.group)
-            .filter(|kind| kind.revision_label().is_some())?;
-        if request.operation != "UPDATE" || !request.sub_resource.is_empty() {
-            return None;
-        }
-        let new: Object<'_> = serde_json::from_str(request.object?.get()).ok()?;
-        let old: Object<'_> = serde_json::from_str(request.old_object?.get()).ok()?;
+    /// The update under review; `None` where it is something else.
+    fn read(received: &'a Received<'_>) -> Option<Self> {
+        let update = received.update()?;
+        update.kind.revision_label()?;
+        let new: Object<'_> = serde_json::from_str(update.object.get()).ok()?;
+        let old: Object<'_> = serde_json::from_str(update.old_object.get()).ok()?;
         if new.spec.replicas.unwrap_or(1) > old.spec.replicas.unwrap_or(1) {
             return None;
         }
@@ -207,9 +171,9 @@ impl<'a> TemplateUpdate<'a> {
         });
         let template = template.filter(|template| Some(template) != before.as_ref())?;
         Some(Self {
-            kind,
-            namespace: request.namespace,
-            name: request.name,
+            kind: update.kind,
+            namespace: update.namespace,
+            name: update.name,
             uid: old.metadata.uid,
             labels: old.spec.selector.match_labels,
             template,
@@ -255,6 +219,7 @@ impl<'a> TemplateUpdate<'a> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
     use serde_json::json;
 
     use super::*;
@@ -263,7 +228,13 @@ mod tests {
         let request = json!({"uid": "u", "kind": {"group": "apps", "version": "v1", "kind": kind},
             "operation": operation, "namespace": "shop", "name": "web",
             "object": new, "oldObject": old});
-        json!({ "request": request }).to_string().into_bytes()
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": request});
+        review.to_string().into_bytes()
+    }
+
+    fn received(body: &[u8]) -> Received<'_> {
+        Received::read(body, Timestamp::UNIX_EPOCH).unwrap()
     }
 
     fn object(replicas: i64, image: &str, status: &Value) -> Value {
@@ -292,7 +263,7 @@ mod tests {
         ];
         for (kind, operation, new, old, expected) in cases {
             let body = review(kind, operation, new, old);
-            let read = TemplateUpdate::read(&body).is_some();
+            let read = TemplateUpdate::read(&received(&body)).is_some();
             assert_eq!(read, expected, "{kind} {operation} {new} {old}");
         }
     }
@@ -327,7 +298,8 @@ mod tests {
                 &object(1, "img:2", &status),
                 &object(1, "img:1", &status),
             );
-            let update = TemplateUpdate::read(&body).unwrap();
+            let received = received(&body);
+            let update = TemplateUpdate::read(&received).unwrap();
             let revision = Revision {
                 kind: "ReplicaSet",
                 name: "a".into(),

@@ -39,9 +39,10 @@ impl FactSource {
     /// follow the cluster.
     pub(super) fn open(options: &ServeOptions) -> Result<Self, FactsError> {
         if options.facts.is_empty() {
-            let pods = options.bare_pods;
+            let (pods, custom) = (options.bare_pods, options.custom_workloads);
             let live = Informer::start(Access::default(), move |kind| {
-                pods || kind != ObjectKind::Workload(WorkloadKind::Pod)
+                (pods || kind != ObjectKind::Workload(WorkloadKind::Pod))
+                    && (custom || kind.is_built_in())
             });
             return Ok(Self::Live(Box::new(live), options.stale));
         }

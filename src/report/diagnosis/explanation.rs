@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use maud::html;
 
 use super::super::page::{self, Heading};
+use super::super::safe;
 use super::Format;
 use super::text::paragraph;
 use doctor::diagnosis::{Cause, Explanation};
@@ -19,10 +20,7 @@ const RUNBOOK: &str = "docs/runbook.md";
 pub fn write(explanation: &Explanation, format: Format, out: &mut dyn Write) -> io::Result<()> {
     match format {
         Format::Text => text(explanation, out),
-        Format::Json => {
-            serde_json::to_writer_pretty(&mut *out, explanation)?;
-            writeln!(out)
-        }
+        Format::Json => out.write_all(safe::json(explanation)?.as_bytes()),
         Format::Html => page(explanation, out),
     }
 }
@@ -40,7 +38,7 @@ fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     paragraph(out, "  ", explanation.meaning)?;
     writeln!(out, "\n  First look:\n")?;
     for command in &explanation.look {
-        writeln!(out, "    {command}")?;
+        writeln!(out, "    {}", safe::line(command))?;
     }
     writeln!(out, "\n  The way out:\n")?;
     paragraph(out, "    ", explanation.fix)?;

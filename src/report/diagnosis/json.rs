@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::super::safe;
 use super::Diagnosis;
 use doctor::diagnosis::CaseEntry;
 
@@ -20,6 +21,5 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
         open: &diagnosis.open,
         notes: &diagnosis.notes,
     };
-    serde_json::to_writer_pretty(&mut *out, &json)?;
-    writeln!(out)
+    out.write_all(safe::json(&json)?.as_bytes())
 }

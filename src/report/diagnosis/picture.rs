@@ -1,5 +1,6 @@
 //! A case as a picture in text: nodes as boxes, pods and the attachment in them.
 
+use super::super::safe;
 use doctor::diagnosis::{CaseEntry, Health, NodeEntry, span};
 
 /// Pods that a box shows; of more, their number.
@@ -79,12 +80,13 @@ fn framed(title: &str, lines: &[String]) -> Vec<String> {
     framed
 }
 
-/// The text, its middle left out where it is longer than `most` characters: names differ
-/// at their ends.
+/// The text, safe to print, its middle left out where it is longer than `most` characters:
+/// names differ at their ends.
 fn cut(text: &str, most: usize) -> String {
+    let text = safe::line(text);
     let length = text.chars().count();
     if length <= most {
-        return text.to_owned();
+        return text.into_owned();
     }
     let head = most / 2;
     let tail = most - head - 1;

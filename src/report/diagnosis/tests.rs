@@ -4,6 +4,8 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::report::printed;
+use crate::report::safe::hostile;
 use doctor::diagnosis::{CAUSES, DiagnosisInput, cases, explain, explanations};
 use engine::analysis::{self, NodeAssumption};
 use engine::model::object::{ObjectKind, ObjectRef};
@@ -85,6 +87,19 @@ impl World {
 
     /// The diagnosis, and that nothing in it is of another cause than `causes`.
     fn diagnosis(&self, causes: &[&str]) -> Diagnosis {
+        let diagnosis = self.diagnose();
+        let found: Vec<&str> = diagnosis.cases.iter().map(|case| case.cause).collect();
+        assert_eq!(found, causes);
+        let steps = diagnosis.cases.iter().flat_map(|case| &case.steps);
+        for step in steps {
+            let in_text = printed::between_backticks(&step.text);
+            let all = step.command.iter().chain(&in_text);
+            printed::assert_listed(all.map(String::as_str), "diagnose");
+        }
+        diagnosis
+    }
+
+    fn diagnose(&self) -> Diagnosis {
         let mut cluster = Snapshot::complete();
         let mut observed = Observed::default();
         for object in &self.objects {
@@ -133,11 +148,8 @@ impl World {
             });
             found.cloned()
         };
-        let cases = cases(facts, |wanted| wanted.iter().map(document).collect());
-        let found: Vec<&str> = cases.iter().map(|case| case.cause).collect();
-        assert_eq!(found, causes);
         Diagnosis {
-            cases,
+            cases: cases(facts, |wanted| wanted.iter().map(document).collect()),
             ..Diagnosis::default()
         }
     }
@@ -336,6 +348,9 @@ fn says_what_is_explained(words: &str) {
     assert_eq!(titles, searched);
     for ((title, section), known) in sections.iter().zip(explanations()) {
         let section = one_line(section);
+        let in_text = printed::between_backticks(known.fix);
+        let commands = known.look.iter().chain(&in_text);
+        printed::assert_listed(commands.map(String::as_str), "diagnose --explain");
         for sentence in [known.meaning, known.fix] {
             assert!(section.contains(&one_line(sentence)), "{title}: {sentence}");
         }
@@ -568,7 +583,7 @@ fn what_decides_between_causes() {
             &json!({"status": {"attachError": {"message": "no such\u{1b}[31mdisk"}}}),
         )),
         "driver-error",
-        "could not attach the volume to node n2: \"no such [31mdisk\"",
+        r#"could not attach the volume to node n2: "no such\u{1b}[31mdisk""#,
     );
     // Who waits has nothing, whatever comes first in the list.
     let third = but(
@@ -876,6 +891,45 @@ fn many_cases_are_summarised_by_cause() {
         "{report}"
     );
     assert!(report.lines().count() < 60, "{}", report.lines().count());
+}
+
+/// Names and messages are whatever drivers, nodes and users wrote.
+#[test]
+fn nothing_commands_a_terminal_or_a_pipeline() {
+    let spoilt = [
+        "name",
+        "claimName",
+        "nodeName",
+        "volumeName",
+        "persistentVolumeName",
+        "message",
+        "storageClassName",
+        "key",
+        "value",
+        "namespace",
+    ];
+    for (cause, mut world) in every_cause() {
+        for object in &mut world.objects {
+            hostile::spoil(object, &spoilt);
+        }
+        let mut diagnosis = world.diagnose();
+        assert!(!diagnosis.cases.is_empty(), "{cause}");
+        diagnosis.open.push(hostile::TEXT.to_owned());
+        diagnosis.notes.push(hostile::TEXT.to_owned());
+        for format in [Format::Text, Format::Json, Format::Html] {
+            hostile::assert_safe(&written(&diagnosis, format));
+        }
+    }
+    let line = format!(
+        "Multi-Attach error for volume \"{0}\" Volume is already used by pod(s) {0}",
+        hostile::TEXT
+    );
+    let known = explain(&line).unwrap();
+    for format in [Format::Text, Format::Json, Format::Html] {
+        let mut out = Vec::new();
+        explanation::write(&known, format, &mut out).unwrap();
+        hostile::assert_safe(&String::from_utf8(out).unwrap());
+    }
 }
 
 #[test]

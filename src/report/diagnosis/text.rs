@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::super::safe;
 use super::{Diagnosis, picture};
 use doctor::diagnosis::{CaseEntry, Purpose, WaitingEntry, span};
 
@@ -52,11 +53,9 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
 
 fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     let volume = &case.volume;
-    writeln!(
-        out,
-        "PersistentVolumeClaim {}/{}: {} ({})\n",
-        volume.namespace, volume.claim, case.title, case.cause
-    )?;
+    let claim = format!("{}/{}", volume.namespace, volume.claim);
+    let (claim, title, cause) = (safe::line(&claim), case.title, case.cause);
+    writeln!(out, "PersistentVolumeClaim {claim}: {title} ({cause})\n")?;
     for waiting in case.waiting.iter().take(NAMED) {
         row(out, "waits", &waits(waiting))?;
         if let Some(message) = &waiting.message {
@@ -91,7 +90,7 @@ fn entry(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out)?;
     for line in picture::of(case, WIDTH) {
-        writeln!(out, "  {}", clean(&line))?;
+        writeln!(out, "  {line}")?;
     }
     writeln!(out)?;
     paragraph(out, "  ", &case.because)?;
@@ -118,7 +117,7 @@ fn steps(case: &CaseEntry, out: &mut dyn Write) -> io::Result<()> {
         last = Some(step.purpose);
         match &step.command {
             Some(command) => {
-                writeln!(out, "\n    {command}\n")?;
+                writeln!(out, "\n    {}\n", safe::line(command))?;
                 paragraph(out, "      ", &format!("Costs: {}", step.text))?;
             }
             None => paragraph(out, "    ", &step.text)?,
@@ -163,19 +162,14 @@ pub(super) fn counted(number: usize, what: &str) -> String {
 }
 
 fn row(out: &mut dyn Write, name: &str, value: &str) -> io::Result<()> {
-    writeln!(out, "  {name:<10}  {}", clean(value))
-}
-
-/// Messages come from drivers: none of them gets at the reader's terminal.
-fn clean(text: &str) -> String {
-    text.replace(char::is_control, " ")
+    writeln!(out, "  {name:<10}  {}", safe::line(value))
 }
 
 /// The text in lines of at most [`WIDTH`] characters, where its words let it.
 pub(super) fn paragraph(out: &mut dyn Write, indent: &str, text: &str) -> io::Result<()> {
     let mut line = indent.to_owned();
     let mut length = indent.len();
-    for word in clean(text).split_whitespace() {
+    for word in safe::line(text).split_whitespace() {
         let more = word.chars().count() + 1;
         if length > indent.len() && length + more > WIDTH {
             writeln!(out, "{}", line.trim_end())?;

@@ -232,7 +232,7 @@ fn asides(report: &Report) -> Markup {
         @if !report.unopened.is_empty() {
             section {
                 h2 { "Not looked into" }
-                ul { @for unopened in &report.unopened { li { (words::unopened(unopened)) } } }
+                ul { @for sentence in words::unopened(report) { li { (sentence) } } }
             }
         }
         @if !report.unread.is_empty() {

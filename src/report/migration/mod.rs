@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::safe;
 use doctor::migration::{Action, MigrationPlan, Step};
 
 /// The width of the reader's window, in characters.
@@ -28,7 +29,7 @@ pub enum MigrationError {
     Write(#[from] io::Error),
 }
 
-/// Writes `plan`.
+/// Writes `plan`, safe to print.
 ///
 /// # Errors
 /// Whatever writing to `out` says.
@@ -37,7 +38,7 @@ pub fn write(
     objects: Objects<'_>,
     out: &mut dyn Write,
 ) -> Result<(), MigrationError> {
-    writeln!(out, "# {}\n", clean(&plan.title))?;
+    writeln!(out, "# {}\n", safe::line(&plan.title))?;
     for fact in &plan.facts {
         wrapped(out, "- ", &format!("{}: {}", fact.name, fact.value))?;
     }
@@ -54,10 +55,10 @@ pub fn write(
         }
     }
     for (number, step) in (1..).zip(&plan.steps) {
-        writeln!(out, "\n## {number}. {}\n", step.title)?;
+        writeln!(out, "\n## {number}. {}\n", safe::line(&step.title))?;
         self::step(plan, step, objects, out)?;
     }
-    writeln!(out, "\n## {}\n", plan.back.title)?;
+    writeln!(out, "\n## {}\n", safe::line(&plan.back.title))?;
     step(plan, &plan.back, objects, out)
 }
 
@@ -72,9 +73,10 @@ fn step(
         writeln!(out, "\n```sh")?;
         for action in &step.actions {
             match (action, objects) {
-                (Action::Run(command), _) => writeln!(out, "{command}")?,
+                (Action::Run(command), _) => writeln!(out, "{}", safe::lines(command))?,
                 (Action::Apply(manifest), Objects::Inline) => {
                     let text = serde_saphyr::to_string(&manifest.object)?;
+                    let text = safe::yaml(text, &manifest.object);
                     writeln!(out, "{} apply -f - <<'YAML'\n{text}YAML", plan.kubectl)?;
                 }
                 (Action::Apply(manifest), Objects::Files(directory)) => {
@@ -82,7 +84,7 @@ fn step(
                     let path = path.display().to_string();
                     let arguments = ["apply", "-f", &path];
                     let command = doctor::diagnosis::command::line(&plan.kubectl, &arguments);
-                    writeln!(out, "{command}")?;
+                    writeln!(out, "{}", safe::line(&command))?;
                 }
             }
         }
@@ -95,18 +97,13 @@ fn step(
     Ok(())
 }
 
-/// Names come from objects: none of them gets at the reader's terminal.
-fn clean(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
 /// The text in lines of at most [`WIDTH`] characters, where its words let it; what follows
 /// the first line stands as far to the right as what follows `mark`.
 fn wrapped(out: &mut dyn Write, mark: &str, text: &str) -> io::Result<()> {
     let indent = " ".repeat(mark.len());
     let mut line = mark.to_owned();
     let mut is_empty = true;
-    for word in clean(text).split_whitespace() {
+    for word in safe::line(text).split_whitespace() {
         if !is_empty && line.chars().count() + word.chars().count() > WIDTH {
             writeln!(out, "{}", line.trim_end())?;
             line.clone_from(&indent);

@@ -4,6 +4,8 @@ use serde::de::DeserializeSeed;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::report::printed;
+use crate::report::safe::hostile;
 use doctor::diagnosis::{self};
 use doctor::migration::{CopyBy, DEFAULT_IMAGE, MigrationBlocked, MigrationInput, Wanted, plan};
 use engine::analysis::{self, NodeAssumption};
@@ -184,7 +186,10 @@ fn words(text: &str) -> String {
 fn text(plan: &MigrationPlan, objects: Objects<'_>) -> String {
     let mut out = Vec::new();
     write(plan, objects, &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    let text = String::from_utf8(out).unwrap();
+    let commands = printed::commands(&text);
+    printed::assert_listed(commands.iter().map(String::as_str), "migrate");
+    text
 }
 
 const WANTED: Wanted<'static> = Wanted {
@@ -234,6 +239,52 @@ fn a_disk_of_aws_to_efs_with_all_that_may_be_around_it() {
                 {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}),
         );
     insta::assert_snapshot!("ebs-to-efs", world.plan_text(WANTED));
+}
+
+/// Names of objects, of their owners and of who manages them.
+#[test]
+fn nothing_commands_a_terminal_or_a_pipeline() {
+    let spoilt = [
+        "name",
+        "claimName",
+        "volumeName",
+        "persistentVolumeName",
+        "storageClassName",
+        "namespace",
+        "nodeName",
+        "key",
+        "value",
+        "schedule",
+        "argocd.argoproj.io/tracking-id",
+        "reason",
+    ];
+    let web = workload("Deployment", "web", &json!({"replicas": 2}));
+    let tracked = json!({"metadata": {"annotations":
+        {"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:shop/web"}}});
+    let mut world = ebs()
+        .on_node()
+        .with(but(web, &tracked))
+        .with(workload(
+            "CronJob",
+            "backup",
+            &json!({"schedule": "@daily"}),
+        ))
+        .with(workload("StatefulSet", "db", &json!({"replicas": 1})))
+        .with(workload("Pod", "bare", &json!({})));
+    for object in &mut world.objects {
+        hostile::spoil(object, &spoilt);
+    }
+    let [namespace, claim] = ["shop", "data"].map(|name| format!("{name}{}", hostile::TEXT));
+    let wanted = Wanted {
+        namespace: &namespace,
+        claim: &claim,
+        name: Some("data-rwx"),
+        image: hostile::TEXT,
+        ..WANTED
+    };
+    for objects in [Objects::Inline, Objects::Files(hostile::TEXT)] {
+        hostile::assert_safe(&world.planned(wanted, |plan| text(&plan.unwrap(), objects)));
+    }
 }
 
 #[test]

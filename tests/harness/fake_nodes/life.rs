@@ -94,11 +94,17 @@ pub(super) fn next_steps(
             .filter_map(|claim| provisioner(claim, &cluster.nodes)),
     );
     let attachable = Attachable::of(cluster);
+    let bound = bound(cluster);
     let mut pods: HashMap<&str, Vec<Held<'_>>> = HashMap::new();
     for pod in &cluster.pods {
         if let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) {
             let volumes = attachable.volumes(pod);
-            pods.entry(node).or_default().push(Held { pod, volumes });
+            let bound = claims_of(pod).all(|claim| bound.contains(&claim));
+            pods.entry(node).or_default().push(Held {
+                pod,
+                volumes,
+                bound,
+            });
         }
     }
     let mut wake = None;
@@ -113,10 +119,35 @@ pub(super) fn next_steps(
     (steps, wake)
 }
 
-/// A pod on a node, and those of its volumes that must be attached.
+/// A pod on a node, those of its volumes that must be attached, and whether each of its claims
+/// has a volume.
 struct Held<'a> {
     pod: &'a Pod,
     volumes: BTreeSet<String>,
+    bound: bool,
+}
+
+/// The claims that have a volume, by namespace and name.
+fn bound(cluster: &Snapshot) -> BTreeSet<(&str, &str)> {
+    let claims = cluster.claims.iter().filter_map(|claim| {
+        claim.spec.as_ref()?.volume_name.as_ref()?;
+        let metadata = &claim.metadata;
+        Some((metadata.namespace.as_deref()?, metadata.name.as_deref()?))
+    });
+    claims.collect()
+}
+
+/// The claims that a pod mentions, by namespace and name.
+fn claims_of(pod: &Pod) -> impl Iterator<Item = (&str, &str)> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let volumes = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.filter_map(move |volume| {
+        let claim = volume.persistent_volume_claim.as_ref()?;
+        Some((namespace, claim.claim_name.as_str()))
+    })
 }
 
 fn attacher(attachment: &VolumeAttachment, cluster: &Snapshot) -> Option<Action> {
@@ -210,12 +241,18 @@ fn kubelet(
     let wanted: BTreeSet<String> = living.flat_map(|held| held.volumes.clone()).collect();
     let attached = attached_volumes(node);
     let mut wake = None;
-    for Held { pod, volumes } in here {
+    for Held {
+        pod,
+        volumes,
+        bound,
+    } in here
+    {
         let object = Object::of(*pod);
         if pod.metadata.deletion_timestamp.is_none() {
-            let ready = volumes
-                .iter()
-                .all(|it| reported.contains(it) && attached.contains(it));
+            let ready = *bound
+                && volumes
+                    .iter()
+                    .all(|it| reported.contains(it) && attached.contains(it));
             if phase(pod) == "Pending" && ready {
                 steps.push(Action::Run(object));
             } else if phase(pod) == "Running"
@@ -329,16 +366,7 @@ impl<'a> Attachable<'a> {
     }
 
     fn volumes(&self, pod: &Pod) -> BTreeSet<String> {
-        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        let volumes = pod
-            .spec
-            .iter()
-            .flat_map(|spec| spec.volumes.iter().flatten());
-        volumes
-            .filter_map(|volume| {
-                let claim = volume.persistent_volume_claim.as_ref()?;
-                self.0.get(&(namespace, claim.claim_name.as_str())).cloned()
-            })
-            .collect()
+        let names = claims_of(pod).filter_map(|claim| self.0.get(&claim));
+        names.cloned().collect()
     }
 }

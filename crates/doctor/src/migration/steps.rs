@@ -1,5 +1,6 @@
 //! The steps, in their order. Everything that blocks nothing comes first.
 
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::downtime;
@@ -297,10 +298,30 @@ fn clean_up(inputs: &Inputs<'_>) -> Step {
     step
 }
 
+/// How many days a plan may be gone back on.
+const DAYS: i64 = 30;
+
+/// The last day on which the guard warns of what it would refuse.
+fn last_day(inputs: &Inputs<'_>) -> String {
+    let now = inputs.facts.cluster.now;
+    let last = now.saturating_add(SignedDuration::from_hours(24 * DAYS));
+    last.unwrap_or(now).strftime("%F").to_string()
+}
+
 /// The way back.
 pub(super) fn back(inputs: &Inputs<'_>) -> Step {
     let claim = inputs.wanted.claim;
+    let until = last_day(inputs);
     let mut actions: Vec<Action> = delete_copy(inputs).into_iter().collect();
+    let restarted = inputs.running().filter(|user| user.start().is_some());
+    let warned: Vec<Action> = restarted
+        .map(|user| inputs.run(&user.warned_of_until(&until)))
+        .collect();
+    let sentence = match warned.is_empty() {
+        true => String::new(),
+        false => inputs.words("back.warned", &[("until", &until)]),
+    };
+    actions.extend(warned);
     if inputs.copies() {
         actions.extend(downtime::stop_actions(inputs, &[claim, inputs.name]));
     }
@@ -315,7 +336,10 @@ pub(super) fn back(inputs: &Inputs<'_>) -> Step {
         false => "back.stranger",
     });
     Step {
-        text: inputs.words("back.text", &[("strangers", &strangers.join(" "))]),
+        text: inputs.words(
+            "back.text",
+            &[("strangers", &strangers.join(" ")), ("warned", &sentence)],
+        ),
         ..inputs.step("back", actions)
     }
 }

@@ -10,6 +10,7 @@ use engine::model::pod::PodVolumeSource;
 use engine::model::strategy::Strategy;
 use engine::model::workload::{Workload, WorkloadKind};
 use engine::observed::Pod;
+use engine::policy::keys;
 
 /// A label that no node has: it keeps the pods of a DaemonSet away from all of them.
 const NOWHERE: &str = "stopped-for-migration";
@@ -88,6 +89,21 @@ impl<'a> User<'a> {
             WorkloadKind::CronJob => Some(self.merge(&json!({"spec": {"suspend": false}}))),
             _ => None,
         }
+    }
+
+    /// The arguments of kubectl that have the guard let it pass: on the old claim it may be at
+    /// fault, as it was before.
+    pub(super) fn warned_of_until(&self, day: &str) -> Vec<String> {
+        let annotations = [
+            (keys::ACTION, "warn"),
+            (keys::UNTIL, day),
+            (keys::REASON, "back to the claim it had"),
+        ];
+        let annotations = annotations.map(|(key, value)| format!("{key}={value}"));
+        let mut arguments = vec!["annotate".to_owned(), self.target()];
+        arguments.extend(annotations);
+        arguments.push("--overwrite".to_owned());
+        arguments
     }
 
     /// The arguments of kubectl that put one claim in the place of another.

@@ -1,5 +1,5 @@
 //! What admission adds to the constraints of a pod template: the node selector of its
-//! namespace, and what its RuntimeClass says of nodes and taints.
+//! namespace, and the scheduling constraints of its RuntimeClass.
 
 use super::Facts;
 use crate::model::Text;
@@ -16,7 +16,7 @@ pub(super) struct Additions<'a> {
     /// Labels that nodes must have because of the namespace.
     namespace: Labels,
     runtime: Option<&'a RuntimeScheduling>,
-    /// Tolerations of the resources that the pods ask for.
+    /// Tolerations for the extended resources that the pods request.
     resources: Box<[Toleration]>,
 }
 

@@ -1,6 +1,6 @@
 //! When required pod affinity really keeps pods on one node.
 //!
-//! Three words, of workloads with such terms:
+//! Three terms, for workloads with required affinity:
 //!
 //! * A workload's *leaders* are the other workloads whose pods match all of its
 //!   terms at once: its pods go to a node where some of theirs are.
@@ -10,14 +10,13 @@
 //!   yet, anywhere (`satisfyPodAffinity` in
 //!   `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`).
 //!
-//! A group is in one place if every member of it goes nowhere else: its own
-//! leaders are members, and either all members are its leaders or it is a
-//! follower, which waits instead of going first and anywhere. Where one member
-//! is not bound like that, a new pod may follow the wrong one.
+//! A group is in one place if no member can go elsewhere: the leaders of each member belong to the
+//! group, and each member is either led by all others or a follower, which waits instead of starting
+//! anywhere. If one member is not bound like that, a new pod may follow the wrong one.
 //!
-//! Who follows somebody that does not follow in turn is in no place: the leader
-//! may move at any time. Preferred terms keep nothing together, and terms over
-//! wider topologies only where each place has one node for the pods.
+//! A follower of a workload that does not follow it in turn is in no fixed place: the leader may move
+//! at any time. Preferred terms keep nothing together, and terms over wider topologies only if each
+//! topology domain has one node for the pods.
 
 use super::eligibility::Eligibility;
 use super::{Facts, NodeAssumption};
@@ -51,7 +50,7 @@ pub fn self_affinity(
     facts: Facts<'_>,
 ) -> Together {
     let mut together = Together {
-        // Nobody else has the label of its revision.
+        // No other workload has the label of its revision.
         replicas: looks_at_nodes(workload, facts)
             && looks_at_revisions(workload)
             && matches_its_own_terms(workload, facts),
@@ -121,8 +120,8 @@ pub fn strays<'a>(follower: &Workload, leader: &Workload, facts: Facts<'a>) -> O
     })
 }
 
-/// Whether `follower`'s pods go to the node of the StatefulSet's pod of that name,
-/// which they ask for by the label it carries, and to no other.
+/// Whether the affinity of `follower` selects the StatefulSet's pod of that name by its label, so
+/// that its pods go to that pod's node and no other.
 #[must_use]
 pub fn follows_pod(follower: &Workload, set: &Workload, pod: &str, facts: Facts<'_>) -> bool {
     let labels = set.template.labels.with(POD_NAME, pod);
@@ -229,8 +228,8 @@ pub fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool 
     all
 }
 
-/// Whether the term looks at labels of which each pod has its own value, so that
-/// it matches no two of them (`updateIdentity` in the Kubernetes source's
+/// Whether the term uses labels that have a different value for each pod, so that it matches no two
+/// of them (`updateIdentity` in the Kubernetes source's
 /// `stateful_set_utils.go`, `addCompletionIndexLabel` in its `indexed_job_utils.go`).
 fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
     term.match_label_keys.iter().any(|key| match workload.kind {
@@ -244,7 +243,7 @@ fn tells_pods_apart(term: &PodAffinityTerm, workload: &Workload) -> bool {
     })
 }
 
-/// Whether the term tells one revision's pods from another's.
+/// Whether the term distinguishes the pods of different revisions.
 fn by_revision(term: &PodAffinityTerm, workload: &Workload) -> bool {
     workload
         .kind
@@ -260,8 +259,8 @@ fn binds(workload: &Workload, facts: Facts<'_>) -> bool {
         && (workload.template.affinity.iter()).all(|term| term.mismatch_label_keys.is_empty())
 }
 
-/// Whether a term's places are single nodes. A pod that names its node never
-/// meets the scheduler, which alone looks at terms.
+/// Whether the terms' topology domains are single nodes. Only the scheduler evaluates terms, and it
+/// never sees a pod with `nodeName`.
 fn looks_at_nodes(workload: &Workload, facts: Facts<'_>) -> bool {
     let template = &workload.template;
     template.node_name.is_none()
@@ -278,8 +277,7 @@ fn looks_at_revisions(workload: &Workload) -> bool {
     terms.any(|term| by_revision(term, workload))
 }
 
-/// Whether the workload matches its own terms, so that the first of its pods
-/// goes where it likes.
+/// Whether the workload matches its own terms, so that its first pod may start on any node.
 fn matches_its_own_terms(workload: &Workload, facts: Facts<'_>) -> bool {
     let mut terms = workload.template.affinity.iter();
     terms.all(|term| matches_itself(term, workload, facts))

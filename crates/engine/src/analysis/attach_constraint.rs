@@ -1,23 +1,23 @@
-//! How tightly a volume is held, and how that is known.
+//! What keeps a volume on one node or in one pod, and how that is known.
 
 use super::Certainty;
 use crate::model::Text;
 use crate::model::access_mode::AccessModes;
 use crate::snapshot::Absence;
 
-/// How tightly a volume is held.
+/// What keeps a volume on one node or in one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttachConstraint {
-    /// Any number of nodes may have it, or nobody checks.
+    /// Any number of nodes may use it, or nothing checks that.
     Free,
-    /// One node at a time may have it: the attach-detach controller refuses a second.
+    /// It attaches to one node at a time: the attach-detach controller refuses a second.
     Exclusive {
         /// What makes its access modes known.
         basis: Basis,
         /// What makes it known that it is attached.
         grounds: Grounds,
     },
-    /// One pod at a time may have it: the scheduler refuses a second.
+    /// One pod may use it at a time: the scheduler refuses a second.
     SinglePod,
     /// Kubernetes guards nothing, but what the driver does with a second use is known.
     Driver(ByDriver),
@@ -37,9 +37,9 @@ pub enum ByDriver {
     /// The volume is labelled with these modes for several nodes, which the driver cannot
     /// give: it refuses to attach it to a second one.
     CannotShare(AccessModes),
-    /// The volume is labelled with ReadWriteOnce and ReadOnlyMany together, of which the
-    /// external-attacher makes no access mode of CSI: it attaches it to no node
-    /// (`accessmodes` of kubernetes-csi/csi-lib-utils).
+    /// The volume has both ReadWriteOnce and ReadOnlyMany. The external-attacher has no CSI access
+    /// mode for that combination, so it attaches the volume to no node (`accessmodes` of
+    /// kubernetes-csi/csi-lib-utils).
     NeverAttached,
 }
 
@@ -61,11 +61,11 @@ pub enum Basis {
 pub enum Grounds {
     /// The cluster's objects, the policy, the catalog or Kubernetes itself.
     Known,
-    /// Nothing is known of the CSI driver; without a CSIDriver object Kubernetes
-    /// takes it for one that attaches.
+    /// Nothing is known about the CSI driver; without a CSIDriver object Kubernetes assumes that it
+    /// attaches.
     NoCsiDriver,
     /// The name of the class, which is not in view: installations of the driver
-    /// create one of that name.
+    /// create a class with that name.
     ClassName(Text),
     /// Nothing: the class of that name is not in view.
     UnknownClass(Text),
@@ -78,7 +78,7 @@ pub enum Grounds {
 }
 
 impl Grounds {
-    /// How sure this makes it.
+    /// The certainty that follows.
     #[must_use]
     pub const fn certainty(&self) -> Certainty {
         match self {
@@ -92,7 +92,7 @@ impl Grounds {
     }
 }
 
-/// What is missing to know how tightly a volume is held.
+/// What is missing to know the attach constraint of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// The claim.

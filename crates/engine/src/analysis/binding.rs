@@ -7,10 +7,10 @@ use crate::model::claim::Claim;
 use crate::model::storage_class::StorageClass;
 use crate::model::volume::Volume;
 
-/// The class a claim names, or the default one.
+/// The class that a claim names, or the default one.
 ///
 /// # Errors
-/// What is missing, where there is no such class.
+/// What is missing, if there is no such class.
 pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass, Missing> {
     match claim.class() {
         Some("") => Err(Missing::FittingVolume),
@@ -30,10 +30,10 @@ pub fn class_of<'a>(claim: &Claim, facts: Facts<'a>) -> Result<&'a StorageClass,
 /// The volume to which Kubernetes would bind the claim, large enough and of its mode: the
 /// one that names it, whatever its class (`FindMatchingVolume` and
 /// `IsVolumeBoundToClaim` in `component-helpers/storage/volume/pv_helpers.go`), or else a
-/// free one. Where claims of its class are bound at once, it has every access mode that
-/// the claim asks for, and one with fewer modes is taken first, whichever names the claim,
-/// then the smallest (`persistentvolume/index.go`); where a pod's place is awaited, the
-/// smallest that a node can reach.
+/// free one. With binding mode Immediate it has every access mode that the claim requests; one with
+/// fewer modes comes first, whether or not it names the claim, then the smallest
+/// (`persistentvolume/index.go`). With WaitForFirstConsumer it is the smallest that a node can
+/// reach.
 pub fn fitting<'a>(
     claim: &Claim,
     class: Option<&StorageClass>,

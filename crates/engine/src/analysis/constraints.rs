@@ -1,4 +1,4 @@
-//! What the pods' own constraints forbid on one node.
+//! Pods that must share a node although their own constraints forbid it.
 
 use std::fmt;
 
@@ -27,11 +27,11 @@ pub enum Together {
     Rollout,
 }
 
-/// The contradiction in which the workload's pods are caught: something keeps
-/// them on one node, and they themselves forbid it.
+/// The contradiction in the workload: something keeps its pods on one node, and their own
+/// constraints forbid it.
 #[must_use]
 pub fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
-    // The pods of a DaemonSet are apart by their nature, with or without constraints.
+    // The pods of a DaemonSet are on different nodes anyway.
     if situation.volumes_in_one_place().next().is_none()
         || situation.workload.kind == WorkloadKind::DaemonSet
     {
@@ -69,8 +69,8 @@ pub fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
     })
 }
 
-/// Whether required affinity of the pods to each other would hold them on one node, as
-/// nothing of their own forbids that. How many devices a node has left is not known.
+/// Whether required affinity of the pods to each other would keep them on one node: their own
+/// constraints do not forbid it. Extended resources may run out on one node, so they do.
 #[must_use]
 pub fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
     let (workload, template) = (situation.workload, &situation.workload.template);
@@ -152,8 +152,7 @@ fn forbids(situation: &Analysis<'_>, pods: i64, revisions: Revisions) -> Option<
             "the scheduler, which puts no two pods with such a disk on one node,",
         ));
     }
-    // A pod that names its node never meets the scheduler, which alone looks at
-    // the rest.
+    // Only the scheduler evaluates the rest, and it never sees a pod with `nodeName`.
     if template.node_name.is_some() {
         return None;
     }

@@ -9,11 +9,10 @@ use crate::model::selector::Operator;
 use crate::model::workload::Workload;
 use crate::snapshot::{Lookup, NodeHint};
 
-/// Counting stops here: nobody needs to know how many more there are.
+/// Counting stops at this number.
 pub const COUNTED: usize = 20;
 
-/// With so many nodes pods can be on different ones. How many more there are is told, and
-/// decides nothing.
+/// With this many nodes, pods can be on different ones. Any further nodes are only reported.
 const DECIDING: usize = 2;
 
 /// The constraints on nodes: the pod's own and those of its volumes.
@@ -40,10 +39,9 @@ impl<'a> Eligibility<'a> {
         }
     }
 
-    /// The same, with the tolerations that the admission plugin
-    /// `ExtendedResourceToleration` gives to pods: of taints that are called like a resource
-    /// for which they ask. Some clouds run it, and no object shows whether one does. `None`
-    /// where it would add nothing.
+    /// The same with the tolerations that the admission plugin `ExtendedResourceToleration` adds
+    /// to pods: for taints named like an extended resource that the pods request. Some clouds run
+    /// the plugin, and no object shows it. `None` if it would add nothing.
     #[must_use]
     pub fn tolerating_own_resources(&self) -> Option<Self> {
         let template = self.template;
@@ -85,11 +83,10 @@ impl<'a> Eligibility<'a> {
                 .is_none_or(|selector| selector.matches(node))
     }
 
-    /// Whether `node` is part of a place of each kind that the pods' own constraints speak
-    /// of: to one without the label of a required affinity or a hard spread no pod can go
-    /// (`satisfyPodAffinity` in `plugins/interpodaffinity/filtering.go`, `Filter` in
-    /// `plugins/podtopologyspread/filtering.go`). Pods that name their node never meet the
-    /// scheduler, which alone looks at these.
+    /// Whether `node` has the topology labels of the pods' required affinity and hard spreads. No
+    /// pod can go to a node without them (`satisfyPodAffinity` in `plugins/interpodaffinity/filtering.go`, `Filter` in
+    /// `plugins/podtopologyspread/filtering.go`). Only the scheduler evaluates these, and it never
+    /// sees a pod with `nodeName`.
     fn has_places(&self, node: &Node) -> bool {
         let template = self.template;
         let has = |key: &Text| node.metadata.labels.get(key).is_some();

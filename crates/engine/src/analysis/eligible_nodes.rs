@@ -13,8 +13,8 @@ pub const ZONE: &str = "topology.kubernetes.io/zone";
 /// Why all pods are on one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OneNode {
-    /// A field names the node, only that node is eligible, or affinity leads to
-    /// workloads of which that is true.
+    /// A field names the node, only that node is eligible, or affinity leads to workloads whose
+    /// pods are all on it.
     Named(Text),
     /// The volume of that name stays where it was made, and one node reaches it.
     VolumeStays(Text),
@@ -95,7 +95,7 @@ impl<'a> EligibleNodes<'a> {
             // A label that several nodes have names none of them.
             && !(several && self.eligibility.names_by_label())
         {
-            // A host name is a label: only the node knows what it is called.
+            // A host name is a label; the node's name may differ.
             let node = (self.counted == Some(1)).then(|| self.eligibility.first(facts));
             return Some(OneNode::Named(
                 node.flatten().unwrap_or_else(|| name.into()),

@@ -1,4 +1,4 @@
-//! Whether the machine of a node is on, as far as its signs of life tell.
+//! Whether the machine of a node is on, judged by its signs of life.
 
 use std::fmt;
 
@@ -52,12 +52,12 @@ pub enum Life {
     Alive,
     /// It has been silent for so long that it may well be off.
     Silent,
-    /// It cannot be told.
+    /// Unknown.
     Unknown,
 }
 
 impl Heartbeat {
-    /// The signs of life at `now` of the node `name`, of which `node` is what is known.
+    /// The signs of life of the node `name` at `now`; `node` is what the view knows of it.
     #[must_use]
     pub fn of(name: &str, node: Lookup<&Node>, view: View<'_>, now: Timestamp) -> Self {
         let ready = node.map(|node| node.status.ready);
@@ -84,8 +84,8 @@ impl Heartbeat {
         }
     }
 
-    /// What they say. One that is fresh is enough; that a machine is off they never
-    /// prove, only that nothing was heard of it.
+    /// What they say. One fresh sign is enough. They never prove that a machine is off, only that
+    /// it is silent.
     #[must_use]
     pub const fn life(&self) -> Life {
         match (self.ready, self.lease) {

@@ -1,5 +1,5 @@
-//! Volumes whose access modes promise what their driver does not keep. Kubernetes goes by
-//! the label; the driver does not.
+//! Volumes whose access modes promise what their driver cannot do. Kubernetes trusts the modes;
+//! the driver does not.
 
 use super::Facts;
 use super::attach_constraint::ByDriver;

@@ -1,6 +1,5 @@
-//! What is true of one workload in its cluster: which volumes it holds and how
-//! far apart its pods can be. Rules read a [`Analysis`] and decide; nothing is
-//! judged here.
+//! What is true of one workload in its cluster: which volumes it uses and how far apart its pods
+//! can be. Rules read an [`Analysis`] and decide; nothing is judged here.
 
 mod admission;
 pub mod affinity;
@@ -30,20 +29,20 @@ pub use heartbeat::{Heartbeat, Life};
 pub use placement::Placement;
 pub use volumes::UsedVolume;
 
-/// Whether pods are taken to have many nodes to go to.
+/// Whether the cluster is assumed to have many nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeAssumption {
-    /// The nodes that are known decide; where none is known, many are assumed.
+    /// The known nodes decide; if none is known, many are assumed.
     #[default]
     Auto,
     /// Many, even where one node is known now: the cluster may grow.
     Always,
-    /// Only the nodes that are known; where none is known, a single one.
+    /// Only the known nodes; if none is known, a single one.
     Never,
 }
 
-/// What a judgement rests on beside the object that is judged.
+/// What a judgement rests on besides the object.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
     /// The cluster, or what stands for it.
@@ -67,8 +66,8 @@ pub struct Analysis<'a> {
 }
 
 impl<'a> Analysis<'a> {
-    /// Looks at `workload`. `previous` is the same workload before the update
-    /// under way, where there is one: its pods are the ones still running.
+    /// Analyses `workload`. `previous` is the same workload before the update, if there is one:
+    /// its pods are still running.
     #[must_use]
     pub fn of(workload: &'a Workload, previous: Option<&Workload>, facts: Facts<'a>) -> Self {
         let volumes = volumes::of(workload, facts);
@@ -85,16 +84,15 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// The volumes that one node at a time may have.
+    /// The volumes that attach to one node at a time.
     pub fn exclusive(&self) -> impl Iterator<Item = &UsedVolume> {
         self.volumes
             .iter()
             .filter(|volume| matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. }))
     }
 
-    /// The volumes because of which pods must share a node, or cannot: exclusive
-    /// ones, those that keep their pods on one node, and disks of which the
-    /// scheduler allows one pod a node.
+    /// The volumes that make pods share a node, or forbid it: exclusive ones, those that keep
+    /// their pods on one node, and disks that the scheduler allows one pod per node.
     pub fn volumes_in_one_place(&self) -> impl Iterator<Item = &UsedVolume> {
         self.volumes.iter().filter(|volume| {
             matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. })
@@ -103,14 +101,14 @@ impl<'a> Analysis<'a> {
         })
     }
 
-    /// The volumes that one pod at a time may have.
+    /// The volumes that one pod may use at a time.
     pub fn single_pod(&self) -> impl Iterator<Item = &UsedVolume> {
         self.volumes
             .iter()
             .filter(|volume| matches!(volume.attach_constraint, AttachConstraint::SinglePod))
     }
 
-    /// The same for one volume alone, of whatever it is that the rest is not.
+    /// The analysis with this volume alone.
     #[must_use]
     pub fn with_only(&self, volume: UsedVolume) -> Self {
         let volumes = vec![volume];
@@ -121,8 +119,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// The same with every volume of which too little is known taken as
-    /// exclusive; `None` where all are known.
+    /// The analysis with every unknown volume taken as exclusive; `None` if all are known.
     #[must_use]
     pub fn with_unknown_as_exclusive(&self) -> Option<Self> {
         let is_unknown =
@@ -147,8 +144,8 @@ impl<'a> Analysis<'a> {
         })
     }
 
-    /// Whether pods that are at the same time there, of one revision, cannot
-    /// end on two nodes with an exclusive volume, or on one that refuses them.
+    /// Whether pods of one revision that exist together can use an exclusive volume: they cannot
+    /// get to two nodes, nor to one that allows one pod with the volume.
     #[must_use]
     pub fn pins_replicas(&self) -> bool {
         self.placement.pins_replicas() && !self.exclusive().any(|volume| volume.one_pod_a_node)

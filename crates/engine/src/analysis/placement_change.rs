@@ -1,7 +1,7 @@
 //! Updates that move a workload's pods.
 //!
-//! Whatever keeps the pods of one revision on one node says nothing of the pods
-//! that still run: those are where the template before the update let them be.
+//! What keeps the pods of one revision on one node does not apply to the pods that still run: the
+//! old template decided where those are.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::volumes::{self, UsedVolume};
 use crate::model::Text;
 use crate::model::workload::Workload;
 
-/// So many nodes are named; of more only the number is told.
+/// Messages name up to this many nodes; for more they give the number.
 const NAMED: usize = 3;
 
 /// An update after which the new pods may not be where the old ones are.
@@ -36,7 +36,7 @@ pub enum Places {
     NodeOf(Text),
     /// Several nodes at the same time.
     Apart,
-    /// The node of any pod that is there, whether it runs or waits.
+    /// The node of any existing pod, running or pending.
     BesideAny,
     /// Any node: none is known.
     Any,
@@ -87,9 +87,8 @@ impl Places {
 }
 
 impl PlacementChange {
-    /// Where the update from `old` to `new` moves pods whose own range is `to`;
-    /// `None` where the new pods can only be where old ones that hold one of
-    /// `volumes` are, or where there are none.
+    /// Where the update from `old` to `new` moves pods whose eligible nodes are `to`; `None` if the
+    /// new pods can only be where old ones with one of `volumes` are, or if there are no old pods.
     pub(super) fn of(
         old: &Workload,
         new: &Workload,

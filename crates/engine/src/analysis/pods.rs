@@ -45,7 +45,10 @@ impl Analysis<'_> {
     pub fn rolling_update(&self) -> Option<Room> {
         let workload = self.workload;
         let rolls = match workload.kind {
-            WorkloadKind::Deployment => workload.has_pods(),
+            WorkloadKind::Deployment
+            | WorkloadKind::Rollout
+            | WorkloadKind::DeploymentConfig
+            | WorkloadKind::CloneSet => workload.has_pods(),
             WorkloadKind::StatefulSet => {
                 workload.has_pods() && workload.replicas > 1 && self.holds_revisions_apart()
             }

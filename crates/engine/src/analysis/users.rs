@@ -7,8 +7,8 @@ use crate::model::labels::Labels;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Turn;
 
-/// So many claims of a StatefulSet's pods are looked up: a bound to the work that
-/// one object can ask for.
+/// At most this many claims of a StatefulSet's pods are looked up, to bound the work for one
+/// object.
 const MADE: usize = 256;
 
 /// The claims that a StatefulSet's templates make for its pods: the number of
@@ -43,7 +43,6 @@ pub fn others_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> 
         .filter(|other| {
             other.has_pods()
                 && !same(other, workload)
-                && !other.owner_is_judged()
                 && !adopts(workload, other)
                 && !adopts(other, workload)
                 && match view.workload_turn(other) {
@@ -55,19 +54,22 @@ pub fn others_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> 
         .collect()
 }
 
-/// Whether `orphan`, which nobody controls, is what the controller of `owner` takes for its
-/// own: it carries all labels of its pods, and so those that its selector asks for.
+/// Whether the controller of `owner` adopts `orphan`, which has no controller: it has all labels of
+/// the owner's pods, and so matches its selector.
 fn adopts(owner: &Workload, orphan: &Workload) -> bool {
     let takes = match owner.kind {
         // Pods are chosen by the hash of their template as well.
-        WorkloadKind::Deployment => WorkloadKind::ReplicaSet,
+        WorkloadKind::Deployment | WorkloadKind::Rollout => WorkloadKind::ReplicaSet,
+        WorkloadKind::DeploymentConfig => WorkloadKind::ReplicationController,
         WorkloadKind::ReplicaSet
         | WorkloadKind::ReplicationController
-        | WorkloadKind::DaemonSet => WorkloadKind::Pod,
+        | WorkloadKind::DaemonSet
+        | WorkloadKind::CloneSet => WorkloadKind::Pod,
         // Those of a StatefulSet are chosen by their names, those of a Job by its uid.
         WorkloadKind::StatefulSet
         | WorkloadKind::Job
         | WorkloadKind::CronJob
+        | WorkloadKind::ScaledJob
         | WorkloadKind::Pod => return false,
     };
     let labels = &owner.template.labels;
@@ -78,13 +80,13 @@ fn adopts(owner: &Workload, orphan: &Workload) -> bool {
         && labels.is_subset(&orphan.template.labels)
 }
 
-/// Whether somebody starts it for a while, beside what is there to stay.
+/// Whether it runs for a while, unlike workloads that run forever.
 fn comes_and_goes(workload: &Workload) -> bool {
     workload.ends() || workload.kind == WorkloadKind::Pod
 }
 
-/// Those of the other users of `volume`'s `claim` whose pods may be on another node
-/// than the workload's own.
+/// The other users of `claim`, which `volume` is for, whose pods may be on another node than the
+/// workload's.
 #[must_use]
 pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> Vec<&'a Workload> {
     let mut apart = apart_of(situation, others(situation, claim), volume);
@@ -92,19 +94,22 @@ pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> 
     if view.overlay().batch.is_none() || comes_and_goes(workload) {
         return apart;
     }
-    // Of workloads judged together, those that affinity keeps in one place leave it to the
-    // one that it does not.
+    // If affinity keeps some of the workloads that are judged together in one place, the finding
+    // is reported on the one that it does not.
     let all = all_others(situation, claim);
     if holds_together(workload, &all, situation.facts) {
         apart.retain(|other| view.workload_turn(other) != Turn::Earlier || comes_and_goes(other));
         return apart;
     }
     let mut later = all.clone();
+    // The others are compared only with those that have affinity: of many workloads on one
+    // claim, most have none.
     later.retain(|other| {
-        let rest: Vec<_> = all.iter().copied().filter(|it| !same(it, other)).collect();
-        view.workload_turn(other) == Turn::Later
+        let rest = || -> Vec<_> { all.iter().copied().filter(|it| !same(it, other)).collect() };
+        !other.template.affinity.is_empty()
+            && view.workload_turn(other) == Turn::Later
             && !comes_and_goes(other)
-            && holds_together(other, &rest, situation.facts)
+            && holds_together(other, &rest(), situation.facts)
     });
     apart.extend(apart_of(situation, later, volume));
     apart

@@ -1,4 +1,4 @@
-//! Which volumes a workload holds, and how tightly.
+//! Which volumes a workload uses, and their attach constraints.
 
 use super::Facts;
 use super::attach_constraint::{AttachConstraint, Basis, ByDriver, Grounds, Missing};
@@ -17,7 +17,7 @@ use crate::model::volume::{Volume, VolumeSource};
 use crate::model::workload::Workload;
 use crate::storage::{self, Attach, NodeLocal, Reach, SecondUse};
 
-/// A volume of a pod template, and what is known of it.
+/// A volume of a pod template, and what is known about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsedVolume {
     /// Its place in the pod's `volumes`.
@@ -26,9 +26,9 @@ pub struct UsedVolume {
     pub name: Text,
     /// The claim's name, for volumes that come through a claim.
     pub claim: Option<Text>,
-    /// How tightly it is held.
+    /// What keeps it on one node or in one pod.
     pub attach_constraint: AttachConstraint,
-    /// The access modes that count: the bound volume's, or those asked for.
+    /// The access modes that count: the bound volume's, or the requested ones.
     pub modes: AccessModes,
     /// The driver, provisioner or in-tree type, as messages show it.
     pub driver: Text,
@@ -36,11 +36,10 @@ pub struct UsedVolume {
     pub reach: Option<NodeSelector>,
     /// Whether it lives on one node and keeps its pods there.
     pub stays_on_its_node: bool,
-    /// Whether it will be made in a zone that is not known yet, which its pods
-    /// cannot leave then.
+    /// Whether it will be created in a zone that is not known yet and that its pods cannot leave.
     pub stays_in_its_zone: bool,
-    /// Whether the scheduler keeps a second pod with it off the same node, so
-    /// that nothing is won by putting the pods together (inline disks only).
+    /// Whether the scheduler allows one pod with it per node, so that co-locating pods does not
+    /// help (inline disks only).
     pub one_pod_a_node: bool,
 }
 
@@ -59,8 +58,7 @@ impl UsedVolume {
         self.stays_on_its_node || self.reach.as_ref().and_then(only_host).is_some()
     }
 
-    /// What makes it known that it is attached; `None` for volumes of which that
-    /// does not decide.
+    /// What makes it known that it is attached; `None` for volumes where that does not matter.
     #[must_use]
     pub const fn grounds(&self) -> Option<&Grounds> {
         match &self.attach_constraint {
@@ -292,9 +290,8 @@ fn claimed(claim: &Claim, blank: UsedVolume, facts: Facts<'_>) -> UsedVolume {
     }
 }
 
-/// A claim whose class is not in view. Where there may be more in the cluster
-/// than is in view, the name of the class may tell what it is, or that either may be
-/// so; else the volume is taken for one that is attached, as most are.
+/// A claim whose class is not in view. If the view is partial, the class is guessed from its name;
+/// else, or if the name means nothing, the volume is assumed to be attached, as most are.
 fn without_class(
     claim: &Claim,
     missing: Missing,
@@ -326,23 +323,23 @@ fn without_class(
     }
 }
 
-/// What the name of a class tells of a volume.
+/// What the name of a class says about a volume.
 enum Likely {
-    /// All that it means agrees.
+    /// All meanings of the name agree.
     This(UsedVolume),
-    /// By one meaning the volume is attached, by another it is not: to suppose either
-    /// would be a false alarm or none where one is due.
+    /// One meaning says that the volume is attached, another that it is not. Assuming either risks
+    /// a false alarm or a missed one.
     Either,
     /// Nothing.
     Anything,
 }
 
-/// What the name of the claim's class tells.
+/// What the name of the claim's class says about it.
 fn likely(claim: &Claim, class: &Text, blank: &UsedVolume, facts: Facts<'_>) -> Likely {
     let meanings: Vec<UsedVolume> = storage::supposed_classes(class)
         .iter()
         .map(|class| by_class(claim, Some(class), blank.clone(), facts))
-        // What the driver does hangs on parameters, which the name of a class does not tell.
+        // What the driver does depends on parameters, which the name of a class does not show.
         .map(|volume| match volume.attach_constraint {
             AttachConstraint::Driver(_) => UsedVolume {
                 attach_constraint: AttachConstraint::Free,
@@ -431,8 +428,8 @@ fn persistent(
     }
 }
 
-/// A claim of whose volume only the access modes and perhaps the class are known:
-/// the modes of its status where it is bound, else those it asks for.
+/// A claim whose volume is not in view. Its modes are those of its status if it is bound, else the
+/// requested ones; its class may be known.
 fn by_class(
     claim: &Claim,
     class: Option<&StorageClass>,
@@ -476,7 +473,7 @@ fn by_class(
     }
 }
 
-/// What would tell of a volume of which the class does not.
+/// What is missing to know a volume that its class does not determine.
 fn unforeseen(class: &StorageClass) -> Missing {
     if class.provisioner == NO_PROVISIONER {
         Missing::FittingVolume
@@ -506,8 +503,8 @@ fn attach_constraint(
     AttachConstraint::Exclusive { basis, grounds }
 }
 
-/// What the driver of a volume that is not attached does with a second use. `class` is
-/// `None` where it is not known.
+/// What the driver of a volume that is not attached does with a second use. `class` is `None` if it
+/// is not known.
 fn second_use(
     claim: &Claim,
     modes: AccessModes,
@@ -524,7 +521,7 @@ fn second_use(
     match facts.catalog.second_use(driver, parameters)? {
         SecondUse::SecondMountRefused if !is_block => Some(ByDriver::RefusesSecondMount),
         SecondUse::SecondNodeRefused => Some(ByDriver::RefusesSecondNode),
-        // Who takes a raw device has no file system on it that two nodes could damage.
+        // A raw device has no file system that two nodes could damage.
         SecondUse::SecondNodeAdmitted if !is_block => Some(ByDriver::AdmitsSecondNode),
         _ => None,
     }
@@ -546,7 +543,7 @@ fn attach_in_tree(in_tree: &InTreeType, facts: Facts<'_>) -> Attach {
         .attach_in_tree(in_tree, |driver| facts.view.csi_driver(driver))
 }
 
-/// Whether such volumes live on one node, by the parameters of their class where it is known.
+/// Whether such volumes live on one node, given the parameters of their class if it is known.
 fn node_local(driver: &str, class: Option<&StorageClass>, facts: Facts<'_>) -> NodeLocal {
     let parameters = class.into_iter().flat_map(|it| it.parameters.iter());
     facts.catalog.node_local(driver, parameters)

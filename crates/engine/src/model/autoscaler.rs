@@ -5,13 +5,53 @@ use serde::{Deserialize, Serialize};
 
 use super::Text;
 use super::de::nullable;
-use super::metadata::Metadata;
+use super::metadata::{KEDA_PAUSED, KEDA_PAUSED_REPLICAS, Metadata};
+use super::object::ObjectKind;
 use super::ser::is_default;
 
-/// A HorizontalPodAutoscaler, of either version.
+/// The kinds of autoscaler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AutoscalerKind {
+    /// Kubernetes' own HorizontalPodAutoscaler.
+    #[default]
+    Horizontal,
+    /// KEDA's ScaledObject.
+    ScaledObject,
+}
+
+impl AutoscalerKind {
+    /// The kind in the table of kinds.
+    #[must_use]
+    pub const fn object_kind(self) -> ObjectKind {
+        match self {
+            Self::Horizontal => ObjectKind::Autoscaler,
+            Self::ScaledObject => ObjectKind::ScaledObject,
+        }
+    }
+
+    /// The kind's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.object_kind().name()
+    }
+
+    /// The fields with the fewest and the most replicas.
+    #[must_use]
+    pub const fn fields(self) -> [&'static str; 2] {
+        match self {
+            Self::Horizontal => ["minReplicas", "maxReplicas"],
+            Self::ScaledObject => ["minReplicaCount", "maxReplicaCount"],
+        }
+    }
+}
+
+/// A HorizontalPodAutoscaler, of either version, or what KEDA makes of a ScaledObject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Autoscaler {
+    /// Which kind it is.
+    #[serde(skip)]
+    pub kind: AutoscalerKind,
     /// Name, namespace and the rest.
     #[serde(deserialize_with = "nullable")]
     pub metadata: Metadata,
@@ -70,6 +110,9 @@ impl Autoscaler {
     /// (`reconcileAutoscaler` in `pkg/controller/podautoscaler/horizontal.go`).
     #[must_use]
     pub fn most(&self, replicas: i64) -> i64 {
+        if let Some(fixed) = self.paused_at(replicas) {
+            return fixed;
+        }
         let most = self.spec.max_replicas;
         let never_adds = self.spec.behavior.scale_up.select_policy == "Disabled";
         if replicas <= 0 && !self.scaled_to_zero {
@@ -79,6 +122,54 @@ impl Autoscaler {
             true => replicas.max(self.fewest()).min(most),
             false => most,
         }
+    }
+
+    /// The fewest replicas above which it brings its workload down at once; `None` if it
+    /// never does.
+    #[must_use]
+    pub(crate) fn cap(&self) -> Option<i64> {
+        let most = self.spec.max_replicas;
+        (most >= 1 && self.paused_at(most).is_none()).then_some(most)
+    }
+
+    /// The number of replicas at which KEDA leaves a workload that has `replicas`, where it
+    /// is paused.
+    fn paused_at(&self, replicas: i64) -> Option<i64> {
+        let annotations = &self.metadata.annotations;
+        let at = annotations.get(KEDA_PAUSED_REPLICAS);
+        match at.and_then(|at| at.parse().ok()) {
+            Some(at) => Some(at),
+            None => (annotations.get(KEDA_PAUSED) == Some("true")).then_some(replicas),
+        }
+    }
+
+    /// Reads KEDA's ScaledObject. It makes a HorizontalPodAutoscaler, and itself takes a
+    /// workload to 0 and back (its documentation, "ScaledObject specification").
+    ///
+    /// # Errors
+    ///
+    /// When a field does not have the type that it has in the API.
+    pub fn read_scaled_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = ScaledObject::deserialize(deserializer)?;
+        let spec = object.spec;
+        let mut target = spec.scale_target_ref;
+        if target.kind.is_empty() {
+            target.kind = "Deployment".into();
+        }
+        if target.api_version.is_empty() {
+            target.api_version = "apps/v1".into();
+        }
+        Ok(Self {
+            kind: AutoscalerKind::ScaledObject,
+            metadata: object.metadata,
+            spec: AutoscalerSpec {
+                scale_target_ref: target,
+                min_replicas: spec.min_replica_count,
+                max_replicas: spec.max_replica_count.unwrap_or(MAX_REPLICA_COUNT),
+                behavior: spec.advanced.horizontal_pod_autoscaler_config.behavior,
+            },
+            scaled_to_zero: true,
+        })
     }
 
     /// KEDA's ScaledObject that owns the autoscaler, and reverts changes to it
@@ -95,6 +186,43 @@ impl Autoscaler {
     pub fn fewest(&self) -> i64 {
         self.spec.min_replicas.unwrap_or(1)
     }
+}
+
+/// The most replicas of a ScaledObject that does not say.
+const MAX_REPLICA_COUNT: i64 = 100;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ScaledObject {
+    #[serde(deserialize_with = "nullable")]
+    metadata: Metadata,
+    #[serde(deserialize_with = "nullable")]
+    spec: ScaledObjectSpec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ScaledObjectSpec {
+    #[serde(deserialize_with = "nullable")]
+    scale_target_ref: ScaleTarget,
+    min_replica_count: Option<i64>,
+    max_replica_count: Option<i64>,
+    #[serde(deserialize_with = "nullable")]
+    advanced: Advanced,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Advanced {
+    #[serde(deserialize_with = "nullable")]
+    horizontal_pod_autoscaler_config: HorizontalConfig,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct HorizontalConfig {
+    #[serde(deserialize_with = "nullable")]
+    behavior: ScalingBehavior,
 }
 
 fn scaled_to_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {

@@ -32,6 +32,11 @@ pub(crate) const NODE_SELECTORS: [&str; 2] = [
     "openshift.io/node-selector",
 ];
 
+/// Annotations by which KEDA is told to leave a workload's replicas as they are, or at a
+/// number (its documentation, "Pause autoscaling").
+pub(super) const KEDA_PAUSED: &str = "autoscaling.keda.sh/paused";
+pub(super) const KEDA_PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
+
 /// Finalizers of Nodes whose controllers drain the node and wait for its volumes to be
 /// detached before they remove the finalizer (Karpenter's documentation, "Disruption").
 pub(crate) const DRAINING: [&str; 1] = ["karpenter.sh/termination"];
@@ -138,6 +143,8 @@ fn relevant_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<La
             || key == DEFAULT_CLASS_BETA
             || key == CLASS_BETA
             || NODE_SELECTORS.contains(&key)
+            || key == KEDA_PAUSED
+            || key == KEDA_PAUSED_REPLICAS
     })
 }
 

@@ -9,6 +9,7 @@ pub mod amount;
 pub mod autoscaler;
 pub mod claim;
 mod container;
+mod custom_strategy;
 pub mod de;
 pub mod in_tree;
 pub mod labels;

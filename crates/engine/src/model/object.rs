@@ -71,15 +71,20 @@ macro_rules! kinds {
         pub enum ObjectKind {
             /// A kind whose objects make pods.
             Workload(WorkloadKind),
+            /// KEDA's autoscaler, of which an [`Autoscaler`] is read.
+            ScaledObject,
             $($kind,)*
         }
 
         impl ObjectKind {
-            const OTHERS: &[Self] = &[$(Self::$kind,)*];
+            const OTHERS: &[Self] = &[Self::ScaledObject, $(Self::$kind,)*];
 
             const fn row(self) -> KindRow {
                 match self {
                     Self::Workload(kind) => kind.row(),
+                    Self::ScaledObject => {
+                        KindRow::namespaced("keda.sh/v1alpha1", "ScaledObject", "scaledobjects")
+                    }
                     $(Self::$kind => KindRow::$scope($api_version, $name, $plural),)*
                 }
             }
@@ -104,6 +109,9 @@ macro_rules! kinds {
             fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Object, D::Error> {
                 Ok(match self {
                     Self::Workload(kind) => Object::Workload(Workload::read(kind, deserializer)?),
+                    Self::ScaledObject => {
+                        Object::Autoscaler(Autoscaler::read_scaled_object(deserializer)?)
+                    }
                     $(Self::$kind => Object::$kind($kind::deserialize(deserializer)?),)*
                 })
             }
@@ -176,6 +184,16 @@ impl ObjectKind {
     #[must_use]
     pub const fn plural(self) -> &'static str {
         self.row().plural
+    }
+
+    /// Whether every cluster serves it. Others are served where their controller is installed.
+    #[must_use]
+    pub const fn is_built_in(self) -> bool {
+        match self {
+            Self::Workload(kind) => kind.is_built_in(),
+            Self::ScaledObject => false,
+            _ => true,
+        }
     }
 
     /// Whether objects of this kind are in namespaces.

@@ -21,9 +21,21 @@ pub enum Strategy {
         /// Whether there is a leftover `rollingUpdate` block, which the API server rejects.
         leftover: bool,
     },
-    /// Any other strategy: `OnDelete` of a DaemonSet or StatefulSet, or one that the API server
-    /// rejects.
+    /// All new pods are started before the first old one is stopped.
+    SideBySide(SideBySide),
+    /// Any other strategy: `OnDelete` of a DaemonSet or StatefulSet, `Custom` of a
+    /// DeploymentConfig, or one that the API server rejects.
     Other(Text),
+}
+
+/// Why a Rollout keeps all old pods while the new ones start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SideBySide {
+    /// `blueGreen`: traffic moves once all new pods are ready.
+    BlueGreen,
+    /// `canary` with `trafficRouting`: a proxy splits the traffic, and the stable pods stay
+    /// until the end.
+    TrafficRouting,
 }
 
 /// How many pods a rollout may have above and below the desired number.
@@ -65,12 +77,18 @@ impl Strategy {
     /// surge rounds up, unavailable down, and if both are 0, unavailable is 1.
     #[must_use]
     pub fn room(&self, replicas: i64) -> Option<Room> {
-        let Self::RollingUpdate {
-            max_surge,
-            max_unavailable,
-        } = self
-        else {
-            return None;
+        let (max_surge, max_unavailable) = match self {
+            Self::RollingUpdate {
+                max_surge,
+                max_unavailable,
+            } => (max_surge, max_unavailable),
+            Self::SideBySide(_) => {
+                return Some(Room {
+                    surge: replicas.max(1),
+                    unavailable: 0,
+                });
+            }
+            Self::Recreate { .. } | Self::Other(_) => return None,
         };
         let default = Amount::Percent(25);
         let surge = max_surge.as_ref().unwrap_or(&default);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
 use super::metadata::Metadata;
 use super::object::KindRow;
@@ -28,11 +29,19 @@ pub enum WorkloadKind {
     ReplicationController,
     /// `v1` Pod.
     Pod,
+    /// `argoproj.io/v1alpha1` Rollout of Argo Rollouts.
+    Rollout,
+    /// `keda.sh/v1alpha1` ScaledJob of KEDA.
+    ScaledJob,
+    /// `apps.openshift.io/v1` DeploymentConfig of OpenShift.
+    DeploymentConfig,
+    /// `apps.kruise.io/v1alpha1` CloneSet of OpenKruise.
+    CloneSet,
 }
 
 impl WorkloadKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::Deployment,
         Self::ReplicaSet,
         Self::StatefulSet,
@@ -41,6 +50,10 @@ impl WorkloadKind {
         Self::CronJob,
         Self::ReplicationController,
         Self::Pod,
+        Self::Rollout,
+        Self::ScaledJob,
+        Self::DeploymentConfig,
+        Self::CloneSet,
     ];
 
     /// What the API says of the kind.
@@ -56,6 +69,14 @@ impl WorkloadKind {
                 ("v1", "ReplicationController", "replicationcontrollers")
             }
             Self::Pod => ("v1", "Pod", "pods"),
+            Self::Rollout => ("argoproj.io/v1alpha1", "Rollout", "rollouts"),
+            Self::ScaledJob => ("keda.sh/v1alpha1", "ScaledJob", "scaledjobs"),
+            Self::DeploymentConfig => (
+                "apps.openshift.io/v1",
+                "DeploymentConfig",
+                "deploymentconfigs",
+            ),
+            Self::CloneSet => ("apps.kruise.io/v1alpha1", "CloneSet", "clonesets"),
         };
         KindRow::namespaced(api_version, name, plural)
     }
@@ -92,12 +113,22 @@ impl WorkloadKind {
         self.row().group()
     }
 
+    /// Whether every cluster serves it. Others are served where their controller is installed.
+    #[must_use]
+    pub const fn is_built_in(self) -> bool {
+        !matches!(
+            self,
+            Self::Rollout | Self::ScaledJob | Self::DeploymentConfig | Self::CloneSet
+        )
+    }
+
     /// The path of the pod specification in the object.
     #[must_use]
     pub const fn pod_spec_path(self) -> &'static str {
         match self {
             Self::Pod => "spec",
             Self::CronJob => "spec.jobTemplate.spec.template.spec",
+            Self::ScaledJob => "spec.jobTargetRef.template.spec",
             _ => "spec.template.spec",
         }
     }
@@ -109,7 +140,13 @@ impl WorkloadKind {
     pub const fn scales(self) -> bool {
         matches!(
             self,
-            Self::Deployment | Self::ReplicaSet | Self::StatefulSet | Self::ReplicationController
+            Self::Deployment
+                | Self::ReplicaSet
+                | Self::StatefulSet
+                | Self::ReplicationController
+                | Self::Rollout
+                | Self::DeploymentConfig
+                | Self::CloneSet
         )
     }
 
@@ -118,10 +155,15 @@ impl WorkloadKind {
     pub const fn revision_label(self) -> Option<&'static str> {
         match self {
             Self::Deployment => Some("pod-template-hash"),
-            Self::StatefulSet | Self::DaemonSet => Some("controller-revision-hash"),
+            Self::StatefulSet | Self::DaemonSet | Self::CloneSet => {
+                Some("controller-revision-hash")
+            }
+            Self::Rollout => Some("rollouts-pod-template-hash"),
+            Self::DeploymentConfig => Some("deployment"),
             Self::ReplicaSet
             | Self::Job
             | Self::CronJob
+            | Self::ScaledJob
             | Self::ReplicationController
             | Self::Pod => None,
         }
@@ -142,14 +184,16 @@ pub struct Workload {
     /// Name, namespace, labels and the rest.
     pub metadata: Metadata,
     /// The pods wanted at the same time, defaults filled in. A Job counts the
-    /// smaller of parallelism and completions, a CronJob its Job. 0 and less
-    /// means no pods. A DaemonSet has 1 here: its nodes decide.
+    /// smaller of parallelism and completions, a CronJob its Job, a ScaledJob all
+    /// Jobs that may run at once. 0 and less means no pods. A DaemonSet has 1 here:
+    /// its nodes decide.
     pub replicas: i64,
-    /// How a Deployment's, StatefulSet's or DaemonSet's pods are replaced; the
-    /// default for other kinds.
+    /// How pods are replaced; the default for kinds that do not replace them.
     pub strategy: Strategy,
     /// The pods.
     pub template: PodTemplate,
+    /// The object that has the pod template, where a Rollout names one (`workloadRef`).
+    pub template_source: Option<Box<ScaleTarget>>,
     /// A StatefulSet's own claim templates: each pod gets a claim like each of them.
     pub claim_templates: Box<[Claim]>,
     /// The number of a StatefulSet's first pod.
@@ -186,6 +230,20 @@ impl Workload {
         })
     }
 
+    /// `Deployment web`, or the controller of a pod or ReplicaSet, which is what people know:
+    /// `TaskRun build`.
+    #[must_use]
+    pub(crate) fn shown(&self) -> String {
+        let is_made = matches!(
+            self.kind,
+            WorkloadKind::Pod | WorkloadKind::ReplicaSet | WorkloadKind::ReplicationController
+        );
+        match &self.metadata.controller {
+            Some(owner) if is_made => format!("{} {}", owner.kind, owner.name),
+            _ => format!("{} {}", self.kind, self.metadata.shown_name()),
+        }
+    }
+
     /// Whether the workload has, or will have, any pods.
     #[must_use]
     pub fn has_pods(&self) -> bool {
@@ -197,26 +255,29 @@ impl Workload {
     #[must_use]
     pub(crate) const fn ends(&self) -> bool {
         match self.kind {
-            WorkloadKind::Job | WorkloadKind::CronJob => true,
+            WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob => true,
             WorkloadKind::Pod => self.template.ends,
             _ => false,
         }
     }
 
-    /// Whether its owner is judged in its place: the owner of a Deployment's ReplicaSet, a
-    /// CronJob's Job or a workload's pod. The owners of other pods are not judged.
+    /// The kind of the owner that is judged in its place: the owner of a Deployment's
+    /// ReplicaSet, a CronJob's Job or a workload's pod. The owners of other pods are not judged.
     #[must_use]
-    pub(crate) fn owner_is_judged(&self) -> bool {
-        let owner = self.metadata.controller.as_ref().and_then(|controller| {
-            WorkloadKind::from_name(&controller.kind)
-                .filter(|kind| kind.group() == controller.group.as_str())
-        });
-        match (self.kind, owner) {
-            (WorkloadKind::ReplicaSet, Some(owner)) => owner == WorkloadKind::Deployment,
-            (WorkloadKind::Job, Some(owner)) => owner == WorkloadKind::CronJob,
-            (WorkloadKind::Pod, Some(owner)) => owner != WorkloadKind::Pod,
+    pub(crate) fn judged_owner(&self) -> Option<WorkloadKind> {
+        let controller = self.metadata.controller.as_ref()?;
+        let owner = WorkloadKind::from_name(&controller.kind)
+            .filter(|kind| kind.group() == controller.group.as_str())?;
+        let is_judged = match self.kind {
+            WorkloadKind::ReplicaSet => {
+                matches!(owner, WorkloadKind::Deployment | WorkloadKind::Rollout)
+            }
+            WorkloadKind::ReplicationController => owner == WorkloadKind::DeploymentConfig,
+            WorkloadKind::Job => matches!(owner, WorkloadKind::CronJob | WorkloadKind::ScaledJob),
+            WorkloadKind::Pod => owner != WorkloadKind::Pod,
             _ => false,
-        }
+        };
+        is_judged.then_some(owner)
     }
 
     /// Whether a claim template creates `claim` for one of the pods (`data-postgres-0`).

@@ -4,9 +4,11 @@ use serde::Deserialize;
 use serde::de::Deserializer;
 
 use super::Text;
+use super::autoscaler::ScaleTarget;
 use super::claim::Claim;
+use super::custom_strategy::{OfCloneSet, OfDeploymentConfig, OfRollout};
 use super::de::{nullable, present};
-use super::metadata::Metadata;
+use super::metadata::{KEDA_PAUSED, Metadata};
 use super::pod::{PodSpec, PodTemplate};
 use super::strategy::Strategy;
 use super::workload::{Workload, WorkloadKind};
@@ -24,37 +26,59 @@ impl Workload {
         Ok(match kind {
             WorkloadKind::Pod => BarePod::deserialize(deserializer)?.workload(),
             WorkloadKind::Job => {
-                let job = Wire::<JobStatus>::deserialize(deserializer)?;
+                let job = Wire::<JobStatus, Strategy>::deserialize(deserializer)?;
                 let finished = job.status.finished();
                 job.spec.workload(kind, job.metadata, finished, false)
             }
-            _ => {
-                let wire = Wire::<Status>::deserialize(deserializer)?;
-                let ready = wire.status.ready_replicas > 0;
-                wire.spec.workload(kind, wire.metadata, false, ready)
+            WorkloadKind::Rollout => lasting::<OfRollout, D>(kind, deserializer)?,
+            WorkloadKind::DeploymentConfig => {
+                lasting::<OfDeploymentConfig, D>(kind, deserializer)?
             }
+            WorkloadKind::CloneSet => lasting::<OfCloneSet, D>(kind, deserializer)?,
+            _ => lasting::<Strategy, D>(kind, deserializer)?,
         })
     }
 }
 
+/// Reads a workload that does not finish, whose strategy is written as `S`.
+fn lasting<'de, S, D>(kind: WorkloadKind, deserializer: D) -> Result<Workload, D::Error>
+where
+    S: Deserialize<'de> + Default + Into<Strategy>,
+    D: Deserializer<'de>,
+{
+    let wire = Wire::<Status, S>::deserialize(deserializer)?;
+    let ready = wire.status.ready_replicas > 0;
+    Ok(wire.spec.workload(kind, wire.metadata, false, ready))
+}
+
 #[derive(Deserialize)]
-#[serde(bound(deserialize = "S: Deserialize<'de> + Default"))]
-struct Wire<S> {
+#[serde(bound(deserialize = "S: Deserialize<'de> + Default, T: Deserialize<'de> + Default"))]
+struct Wire<S, T> {
     #[serde(default, deserialize_with = "nullable")]
     metadata: Metadata,
     #[serde(default, deserialize_with = "nullable")]
-    spec: Spec,
+    spec: Spec<T>,
     #[serde(default, deserialize_with = "nullable")]
     status: S,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec {
+#[serde(
+    default,
+    rename_all = "camelCase",
+    bound(deserialize = "S: Deserialize<'de> + Default")
+)]
+struct Spec<S> {
     replicas: Option<i64>,
-    strategy: Strategy,
-    update_strategy: Strategy,
+    #[serde(deserialize_with = "nullable")]
+    strategy: S,
+    #[serde(deserialize_with = "nullable")]
+    update_strategy: S,
     template: PodTemplate,
+    workload_ref: Option<Box<ScaleTarget>>,
+    max_replica_count: Option<i64>,
+    #[serde(deserialize_with = "nullable")]
+    job_target_ref: JobSpec,
     #[serde(deserialize_with = "nullable")]
     volume_claim_templates: Box<[Claim]>,
     #[serde(deserialize_with = "nullable")]
@@ -74,7 +98,7 @@ struct Spec {
     suspend: bool,
 }
 
-impl Spec {
+impl<S: Into<Strategy>> Spec<S> {
     fn workload(
         mut self,
         kind: WorkloadKind,
@@ -88,9 +112,12 @@ impl Spec {
                 self.managed_by.as_str(),
                 "" | "kubernetes.io/job-controller"
             );
-        let suspended = self.suspend || is_foreign;
+        let paused = metadata.annotations.get(KEDA_PAUSED) == Some("true");
+        let is_paused_by_keda = kind == WorkloadKind::ScaledJob && paused;
+        let suspended = self.suspend || is_foreign || is_paused_by_keda;
         let job = match kind {
             WorkloadKind::CronJob => std::mem::take(&mut self.job_template.spec),
+            WorkloadKind::ScaledJob => std::mem::take(&mut self.job_target_ref),
             _ => JobSpec {
                 parallelism: self.parallelism,
                 completions: self.completions,
@@ -100,16 +127,20 @@ impl Spec {
             },
         };
         let replicas = match kind {
-            WorkloadKind::Job | WorkloadKind::CronJob => {
-                let parallelism = job.parallelism.unwrap_or(1);
-                job.completions
-                    .map_or(parallelism, |completions| parallelism.min(completions))
+            WorkloadKind::Job | WorkloadKind::CronJob => job.pods(),
+            WorkloadKind::ScaledJob => {
+                let jobs = self.max_replica_count.unwrap_or(MAX_SCALED_JOBS);
+                jobs.saturating_mul(job.pods())
             }
             WorkloadKind::DaemonSet | WorkloadKind::Pod => 1,
+            // Its API has no default, so that nothing means none.
+            WorkloadKind::DeploymentConfig => self.replicas.unwrap_or(0),
             WorkloadKind::Deployment
             | WorkloadKind::ReplicaSet
             | WorkloadKind::StatefulSet
-            | WorkloadKind::ReplicationController => self.replicas.unwrap_or(1),
+            | WorkloadKind::ReplicationController
+            | WorkloadKind::Rollout
+            | WorkloadKind::CloneSet => self.replicas.unwrap_or(1),
         };
         let mut template = job.template;
         if kind == WorkloadKind::Job && !self.manual_selector && !metadata.name.is_empty() {
@@ -119,19 +150,29 @@ impl Spec {
                 template.labels = template.labels.with(label, &metadata.name);
             }
         }
-        let is_job = matches!(kind, WorkloadKind::Job | WorkloadKind::CronJob);
+        let is_job = matches!(
+            kind,
+            WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob
+        );
+        let claim_templates = match kind {
+            // Their claims have names that nobody can foresee.
+            WorkloadKind::CloneSet => Box::default(),
+            _ => self.volume_claim_templates,
+        };
         Workload {
             kind,
             metadata,
             replicas,
             strategy: match kind {
                 WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
-                    self.update_strategy.one_by_one()
+                    self.update_strategy.into().one_by_one()
                 }
-                _ => self.strategy,
+                WorkloadKind::CloneSet => self.update_strategy.into(),
+                _ => self.strategy.into(),
             },
             template,
-            claim_templates: self.volume_claim_templates,
+            template_source: self.workload_ref.filter(|_| kind == WorkloadKind::Rollout),
+            claim_templates,
             first_ordinal: self.ordinals.start,
             paused: self.paused,
             suspended: is_job && (suspended || job.suspend),
@@ -165,6 +206,19 @@ struct JobSpec {
     #[serde(deserialize_with = "nullable")]
     suspend: bool,
     template: PodTemplate,
+}
+
+/// How many Jobs a ScaledJob starts at most where it does not say (`maxReplicaCount` in KEDA's
+/// documentation, "ScaledJob specification").
+const MAX_SCALED_JOBS: i64 = 100;
+
+impl JobSpec {
+    /// How many of its pods run at the same time.
+    fn pods(&self) -> i64 {
+        let parallelism = self.parallelism.unwrap_or(1);
+        let completions = self.completions.unwrap_or(parallelism);
+        parallelism.min(completions)
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -228,6 +282,7 @@ impl BarePod {
             replicas: 1,
             strategy: Strategy::default(),
             template,
+            template_source: None,
             claim_templates: Box::default(),
             first_ordinal: 0,
             paused: false,

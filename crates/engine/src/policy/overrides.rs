@@ -166,6 +166,20 @@ fn short(value: &str) -> Cow<'_, str> {
     }
 }
 
+/// Why an override that holds until then does not count at `now`; `None` where it does.
+fn ended<'a>(
+    source: OverrideSource<'a>,
+    until: &'a str,
+    now: Option<Timestamp>,
+) -> Option<PassedOver<'a>> {
+    match end(until) {
+        None => Some(PassedOver::UnreadableEnd { source, until }),
+        Some(end) => now
+            .filter(|now| *now >= end)
+            .map(|_| PassedOver::Expired { source, until }),
+    }
+}
+
 /// When an override ends: at a time, or with a day, in UTC.
 fn end(until: &str) -> Option<Timestamp> {
     if let Ok(time) = until.parse() {
@@ -237,8 +251,8 @@ impl<'a> Honoured<'a> {
         now: Option<Timestamp>,
         passed_over: &mut Vec<PassedOver<'a>>,
     ) -> Self {
-        let (action, remedy, ignore) = (get(keys::ACTION), get(keys::REMEDY), get(keys::IGNORE));
-        if action.is_none() && remedy.is_none() && ignore.is_none() {
+        let values = [keys::ACTION, keys::REMEDY, keys::IGNORE].map(&get);
+        if values == [None; 3] {
             return Self::default();
         }
         if !allowed {
@@ -246,20 +260,23 @@ impl<'a> Honoured<'a> {
             return Self::default();
         }
 
-        if let Some(until) = get(keys::UNTIL).map(str::trim) {
-            let ended = match end(until) {
-                None => Some(PassedOver::UnreadableEnd { source, until }),
-                Some(end) => now
-                    .filter(|now| *now >= end)
-                    .map(|_| PassedOver::Expired { source, until }),
-            };
-            if let Some(ended) = ended {
-                passed_over.push(ended);
-                return Self::default();
-            }
+        let until = get(keys::UNTIL).map(str::trim);
+        if let Some(ended) = until.and_then(|until| ended(source, until, now)) {
+            passed_over.push(ended);
+            return Self::default();
         }
 
         let reason = get(keys::REASON).map_or("", str::trim);
+        Self::explained(source, values, reason, passed_over)
+    }
+
+    /// The values that are known and, where they need one, have a reason.
+    fn explained(
+        source: OverrideSource<'a>,
+        [action, remedy, ignore]: [Option<&'a str>; 3],
+        reason: &'a str,
+        passed_over: &mut Vec<PassedOver<'a>>,
+    ) -> Self {
         let on_object = source == OverrideSource::Object;
         let mut with_reason = |needed: bool, key| {
             let lacks = match reason {

@@ -3,7 +3,7 @@
 use json_patch::Patch;
 use serde_json::{Value, json};
 
-use super::{Remedy, Subject, edit};
+use super::{Remedy, Subject, edit, recreate};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::contradiction;
 use crate::model::pod::HOSTNAME;
@@ -12,7 +12,7 @@ use crate::rules::codes;
 
 pub(super) const REMEDY: Remedy = Remedy {
     name: "colocate",
-    cost: "It changes the pod template, which starts a rollout; all pods share one node, and after a drain or the loss of that node they may wait for minutes. A Deployment that has several pods already becomes Recreate as well, so that all of them stop before the first one starts; other pods that are on several nodes have to be deleted once. Some drivers of node-local storage refuse a second mount.",
+    cost: "It changes the pod template, which starts a rollout. All pods share one node: during each rollout the old and the new one have the same files open, which software that locks its files, as databases do, does not survive, and after a drain or the loss of that node pods may wait for minutes. A Deployment that has several pods already becomes Recreate as well, so that all of them stop before the first one starts; other pods that are on several nodes have to be deleted once. Some drivers of node-local storage refuse a second mount.",
     effect: "required pod affinity now keeps all pods on one node",
     cures: &[
         codes::ROLLING_UPDATE_OVERLAP,
@@ -26,6 +26,9 @@ pub(super) const REMEDY: Remedy = Remedy {
         WorkloadKind::ReplicaSet,
         WorkloadKind::StatefulSet,
         WorkloadKind::Job,
+        WorkloadKind::Rollout,
+        WorkloadKind::DeploymentConfig,
+        WorkloadKind::CloneSet,
     ],
     works,
     patch,
@@ -47,19 +50,25 @@ fn works(analysis: &Analysis<'_>) -> bool {
 
 fn patch(subject: &Subject<'_>) -> Option<Patch> {
     let Subject { workload, raw, .. } = *subject;
+    if workload.template_source.is_some() {
+        return None;
+    }
     let is_made = workload.kind == WorkloadKind::Job
         && raw.pointer("/spec/manualSelector") != Some(&Value::Bool(true));
-    let selector = match is_made {
-        true => job_selector(workload)?,
-        false => raw
-            .pointer("/spec/selector")
-            .filter(|selector| selector.as_object().is_some_and(|it| !it.is_empty()))?
-            .clone(),
+    let written = || {
+        raw.pointer("/spec/selector")
+            .filter(|selector| selector.as_object().is_some_and(|it| !it.is_empty()))
+            .cloned()
+    };
+    let selector = match workload.kind {
+        _ if is_made => job_selector(workload)?,
+        WorkloadKind::DeploymentConfig => json!({"matchLabels": written()?}),
+        _ => written()?,
     };
     let term = json!({"labelSelector": selector, "topologyKey": HOSTNAME});
     let mut patch = edit::append(raw, &PATH, term);
     // A new pod may go to the node of any old one, also of one that waits for the volume.
-    if subject.pods_there > 1 && workload.kind == WorkloadKind::Deployment && !patch.0.is_empty() {
+    if subject.pods_there > 1 && recreate::suits(workload.kind) && !patch.0.is_empty() {
         let recreate = edit::set(raw, &["spec", "strategy"], json!({"type": "Recreate"}));
         patch.0.extend(recreate.0);
     }

@@ -118,6 +118,8 @@ pub fn automatic(
             true => zero_surge::REMEDY.name,
             false => recreate::REMEDY.name,
         },
+        _ if pods <= 1 && kind == WorkloadKind::DeploymentConfig => recreate::REMEDY.name,
+        _ if pods <= 1 && kind == WorkloadKind::Rollout => zero_surge::REMEDY.name,
         _ => colocate::REMEDY.name,
     };
     named(name).filter(|remedy| remedy.suits(rule, kind))

@@ -7,6 +7,13 @@ use super::{Remedy, Subject, edit};
 use crate::model::workload::WorkloadKind;
 use crate::rules::codes;
 
+const KINDS: &[WorkloadKind] = &[WorkloadKind::Deployment, WorkloadKind::DeploymentConfig];
+
+/// Whether the kind has the strategy.
+pub(super) fn suits(kind: WorkloadKind) -> bool {
+    KINDS.contains(&kind)
+}
+
 pub(super) const REMEDY: Remedy = Remedy {
     name: "recreate",
     cost: "Each rollout has a short downtime, and a new pod on another node waits a moment until the volume is detached from the old one.",
@@ -18,7 +25,7 @@ pub(super) const REMEDY: Remedy = Remedy {
         codes::SINGLE_POD_VOLUME,
         codes::CO_LOCATION_IMPOSSIBLE,
     ],
-    kinds: &[WorkloadKind::Deployment],
+    kinds: KINDS,
     works: |_| true,
     patch,
 };

@@ -1,7 +1,7 @@
 //! `zero-surge`: keep the rolling update but let it stop a pod before it starts one.
 
 use json_patch::Patch;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Remedy, Subject, edit};
 use crate::model::workload::WorkloadKind;
@@ -10,7 +10,7 @@ use crate::rules::codes;
 pub(super) const REMEDY: Remedy = Remedy {
     name: "zero-surge",
     cost: "Each rollout has a short downtime, and a new pod on another node waits until the old one is gone. The strategy's type stays as it is, so server-side apply has nothing to undo.",
-    effect: "spec.strategy.rollingUpdate was set to maxSurge 0 and maxUnavailable 1",
+    effect: "the rolling update was set to maxSurge 0 and maxUnavailable 1",
     cures: &[
         codes::ROLLING_UPDATE_OVERLAP,
         codes::UNGUARDED_VOLUME,
@@ -18,18 +18,39 @@ pub(super) const REMEDY: Remedy = Remedy {
         codes::SINGLE_POD_VOLUME,
         codes::CO_LOCATION_IMPOSSIBLE,
     ],
-    kinds: &[WorkloadKind::Deployment],
+    kinds: &[WorkloadKind::Deployment, WorkloadKind::Rollout],
     works: |_| true,
     patch,
 };
 
 fn patch(subject: &Subject<'_>) -> Option<Patch> {
+    let Subject { workload, raw, .. } = *subject;
+    if workload.kind == WorkloadKind::Rollout {
+        return of_canary(raw);
+    }
     Some(edit::set(
-        subject.raw,
+        raw,
         &["spec", "strategy"],
         json!({
             "type": "RollingUpdate",
             "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
         }),
     ))
+}
+
+/// The steps of a canary stay as they are. Behind a traffic router and in `blueGreen` the
+/// amounts change nothing.
+fn of_canary(raw: &Value) -> Option<Patch> {
+    let canary = ["spec", "strategy", "canary"];
+    let written = raw.pointer("/spec/strategy/canary")?;
+    if !written.is_object() {
+        let amounts = json!({"maxSurge": 0, "maxUnavailable": 1});
+        return Some(edit::set(raw, &canary, amounts));
+    }
+    let amounts = [("maxSurge", 0), ("maxUnavailable", 1)];
+    let operations = amounts.into_iter().flat_map(|(name, amount)| {
+        let path = [canary[0], canary[1], canary[2], name];
+        edit::set(raw, &path, json!(amount)).0
+    });
+    Some(Patch(operations.collect()))
 }

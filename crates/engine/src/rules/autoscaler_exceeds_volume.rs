@@ -2,7 +2,8 @@
 //!
 //! # Fires on
 //!
-//! A HorizontalPodAutoscaler whose `maxReplicas`, or a request to scale whose
+//! A HorizontalPodAutoscaler whose `maxReplicas`, a KEDA ScaledObject whose
+//! `maxReplicaCount` (100 where it does not say), or a request to scale whose
 //! `replicas`, is higher than the workload's own number and would bring about
 //! `replicas-share-volume` or the `stuck` of `single-pod-volume` or of
 //! `co-location-impossible`. It is reported on the autoscaler or the request; a
@@ -34,13 +35,15 @@
 //! # Silent on
 //!
 //! Scaling down, workloads that are not there, workloads that have the same
-//! hazard without the autoscaler or have no replicas, which an autoscaler leaves
-//! alone, and autoscalers that never scale up (`selectPolicy: Disabled`).
+//! hazard without the autoscaler or have no replicas, which a
+//! HorizontalPodAutoscaler leaves alone, autoscalers that never scale up
+//! (`selectPolicy: Disabled`), and a ScaledObject that is paused.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Contradiction, Together, contradiction};
+use crate::model::autoscaler::Autoscaler;
 use crate::model::workload::Workload;
 
 pub(super) const RULE: Rule = Rule {
@@ -56,15 +59,12 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
         Some(autoscaler) => find(
             analysis,
             scaling.before,
-            "spec.maxReplicas",
+            &format!("spec.{}", autoscaler.kind.fields()[1]),
             &format!(
                 "it may scale {} {} to {pods} pods",
                 workload.kind, workload.metadata.name
             ),
-            match autoscaler.fewest() {
-                ..=1 => "Set spec.maxReplicas to 1",
-                _ => "Set spec.minReplicas and spec.maxReplicas to 1",
-            },
+            &set_to_one(autoscaler, "spec.", ""),
         ),
         None => find(
             analysis,
@@ -100,14 +100,21 @@ fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         workload.replicas,
         messages::pods_field(workload.kind),
         &format!(
-            "HorizontalPodAutoscaler {} may scale it to {} pods",
-            autoscaler.metadata.name, scaled.replicas
+            "{} {} may scale it to {} pods",
+            autoscaler.kind.name(), autoscaler.metadata.name, scaled.replicas
         ),
-        match autoscaler.fewest() {
-            ..=1 => "Set maxReplicas of the HorizontalPodAutoscaler to 1",
-            _ => "Set minReplicas and maxReplicas of the HorizontalPodAutoscaler to 1",
-        },
+        &set_to_one(autoscaler, "", &format!(" of the {}", autoscaler.kind.name())),
     ));
+}
+
+/// How the autoscaler is kept at one replica, as the beginning of a sentence. The fields have
+/// `before` before them and `after` behind them.
+fn set_to_one(autoscaler: &Autoscaler, before: &str, after: &str) -> String {
+    let [fewest, most] = autoscaler.kind.fields();
+    match autoscaler.fewest() {
+        ..=1 => format!("Set {before}{most}{after} to 1"),
+        _ => format!("Set {before}{fewest} and {before}{most}{after} to 1"),
+    }
 }
 
 /// What the number of replicas in `analysis` brings about that `before` did
@@ -119,7 +126,6 @@ fn find(
     who: &str,
     fewer: &str,
 ) -> Option<Hazard> {
-    let pods = analysis.pods();
     if analysis.workload.replicas <= before.max(1) {
         return None;
     }
@@ -129,48 +135,61 @@ fn find(
         certainty: Certainty::Verified,
         field_path: field.to_owned(),
         volumes: Vec::new(),
-        excess: pods,
+        excess: analysis.pods(),
         what: String::new(),
         advice: String::new(),
         brief: String::new(),
     };
     if analysis.replicas_share_exclusive() {
-        return Some(Hazard {
-            volumes: messages::names(analysis.exclusive()),
-            what: format!(
-                "{who}, but {} and {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
-                messages::volumes(analysis.exclusive()),
-                analysis.placement.eligible,
-            ),
-            advice: format!(
-                "{fewer}{}, or use a volume that many nodes can have.{}",
-                messages::or_together(analysis),
-                messages::shared_class(analysis)
-            ),
-            brief: format!(
-                "{} serves one node, but {pods} pods may be on several; the others never start",
-                messages::first_of(analysis.exclusive())
-            ),
-            ..blank
-        });
+        return Some(on_several_nodes(analysis, blank, who, fewer));
     }
     if analysis.replicas_share_single_pod() {
-        return Some(Hazard {
-            volumes: messages::names(analysis.single_pod()),
-            what: format!(
-                "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
-                messages::volumes(analysis.single_pod()),
-            ),
-            advice: format!(
-                "{fewer}, or use another access mode if several pods must have the data."
-            ),
-            brief: format!(
-                "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
-                messages::first_of(analysis.single_pod())
-            ),
-            ..blank
-        });
+        return Some(of_single_pod(analysis, blank, who, fewer));
     }
+    kept_apart(analysis, blank, who, fewer)
+}
+
+fn on_several_nodes(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) -> Hazard {
+    let pods = analysis.pods();
+    Hazard {
+        volumes: messages::names(analysis.exclusive()),
+        what: format!(
+            "{who}, but {} and {}, so every pod on a second node stays in ContainerCreating with a Multi-Attach error.",
+            messages::volumes(analysis.exclusive()),
+            analysis.placement.eligible,
+        ),
+        advice: format!(
+            "{fewer}{}, or use a volume that many nodes can have.{}",
+            messages::or_together(analysis),
+            messages::shared_class(analysis)
+        ),
+        brief: format!(
+            "{} serves one node, but {pods} pods may be on several; the others never start",
+            messages::first_of(analysis.exclusive())
+        ),
+        ..blank
+    }
+}
+
+fn of_single_pod(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) -> Hazard {
+    let pods = analysis.pods();
+    Hazard {
+        volumes: messages::names(analysis.single_pod()),
+        what: format!(
+            "{who}, but {}, which only one pod in the whole cluster may use at a time, so all but one stay Pending.",
+            messages::volumes(analysis.single_pod()),
+        ),
+        advice: format!("{fewer}, or use another access mode if several pods must have the data."),
+        brief: format!(
+            "{} is ReadWriteOncePod: only one of {pods} pods can ever run",
+            messages::first_of(analysis.single_pod())
+        ),
+        ..blank
+    }
+}
+
+fn kept_apart(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) -> Option<Hazard> {
+    let pods = analysis.pods();
     let Contradiction {
         pods: Together::Replicas(_),
         constraint,

@@ -54,9 +54,10 @@
 //! as those never meet the scheduler.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, messages};
+use super::{Certainty, On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::{Contradiction, Together, contradiction};
+use crate::model::workload::WorkloadKind;
 
 pub(super) const RULE: Rule = Rule {
     code: "co-location-impossible",
@@ -99,12 +100,19 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
         volumes: messages::names(analysis.volumes_in_one_place()),
         excess,
         what: format!("{}; {consequence}.", messages::in_one_place(analysis)),
-        advice: if constraint.is_of_the_old {
-            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1, in the same update."
-        } else {
-            "Remove what keeps the pods apart, or use one replica with strategy Recreate, or use a volume that many nodes can have."
-        }
-        .to_owned(),
+        advice: match (constraint.is_of_the_old, analysis.workload.kind) {
+            (true, _) => format!(
+                "{}, in the same update.",
+                strategies::stop_first(analysis.workload)
+            ),
+            (false, kind) => format!(
+                "Remove what keeps the pods apart, or use one replica with {}, or use a volume that many nodes can have.",
+                match kind {
+                    WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
+                    _ => "strategy Recreate",
+                }
+            ),
+        },
         brief: format!(
             "{} needs the pods on one node, which their own constraints forbid",
             messages::first_of(analysis.volumes_in_one_place())

@@ -40,9 +40,9 @@
 //! state, at the cloud provider or its management controller. A minute after its last
 //! sign of life the same request passes.
 //!
-//! To take a node that is alive out of service, drain it (`kubectl drain`): its volumes
-//! are unmounted, then detached, and then the Node can be deleted. To get a volume off
-//! it, delete the pod that uses it.
+//! To take a node that is alive out of service, drain it (`kubectl drain NODE
+//! --ignore-daemonsets --delete-emptydir-data`): its volumes are unmounted, then detached,
+//! and then the Node can be deleted. To get a volume off it, delete the pod that uses it.
 //!
 //! If you know better, say so on the object that you change, the Node or the
 //! VolumeAttachment:
@@ -106,8 +106,44 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
         true => format!("is alive ({heartbeat})"),
         false => format!("may be alive, and there is no way to tell ({heartbeat})"),
     };
-    let named = named(&volumes);
-    let what = match review.fencing {
+    let what = what(review, &volumes, &signs);
+    let instead = instead(review);
+    found.push(Hazard {
+        rule: RULE.code,
+        outcome,
+        certainty,
+        field_path: match review.fencing {
+            Fencing::Taint(_) => "spec.taints",
+            Fencing::DeleteNode(_) | Fencing::DeleteAttachment(_) => "metadata.name",
+        }
+        .to_owned(),
+        excess: i64::try_from(volumes.len()).unwrap_or(i64::MAX),
+        what,
+        advice: format!(
+            "First make sure that the machine is off, by its power state at the cloud provider or \
+             its management controller; what Kubernetes knows of it is its last sign of life \
+             (`kubectl get lease -n kube-node-lease {node} -o yaml`), and once that is too old this \
+             passes. {instead}"
+        ),
+        brief: match is_known {
+            true => format!(
+                "node {node} is alive and has {} attached: two writers damage data",
+                match volumes.len() {
+                    1 => "1 volume".to_owned(),
+                    more => format!("{more} volumes"),
+                }
+            ),
+            false => format!("it is not known whether node {node} is off; {number} attached to it"),
+        },
+        volumes,
+    });
+}
+
+/// The fact seen and its consequence.
+fn what(review: &FencingReview<'_>, volumes: &[Text], signs: &str) -> String {
+    let node = review.node_name;
+    let (number, named) = (count(volumes.len()), named(volumes));
+    match review.fencing {
         Fencing::Taint(_) => format!(
             "it {signs}, and {number} attached to it: {named}. The taint {OUT_OF_SERVICE} says \
              that the machine is off, so the volumes are detached even while pods on it write to \
@@ -123,47 +159,23 @@ fn judge(review: &FencingReview<'_>, found: &mut Vec<Hazard>) {
              the volume is detached even while a pod writes to it, and attached to another node. \
              Two nodes that write to one volume damage its data."
         ),
-    };
-    let instead = match review.fencing {
+    }
+}
+
+/// What to do where the machine is on.
+fn instead(review: &FencingReview<'_>) -> String {
+    let node = review.node_name;
+    match review.fencing {
         Fencing::Taint(_) | Fencing::DeleteNode(_) => format!(
-            "To take a machine that is on out of service, drain it: kubectl drain {node} \
-             --ignore-daemonsets --delete-emptydir-data; a node without attached volumes can be \
+            "To take a machine that is on out of service, drain it: `kubectl drain {node} \
+             --ignore-daemonsets --delete-emptydir-data`; a node without attached volumes can be \
              deleted."
         ),
         Fencing::DeleteAttachment(_) => "To get the volume off a machine that is on, delete the \
              pod that uses it: once it is unmounted, Kubernetes removes the VolumeAttachment \
              itself."
             .to_owned(),
-    };
-    found.push(Hazard {
-        rule: RULE.code,
-        outcome,
-        certainty,
-        field_path: match review.fencing {
-            Fencing::Taint(_) => "spec.taints",
-            Fencing::DeleteNode(_) | Fencing::DeleteAttachment(_) => "metadata.name",
-        }
-        .to_owned(),
-        excess: i64::try_from(volumes.len()).unwrap_or(i64::MAX),
-        what,
-        advice: format!(
-            "First make sure that the machine is off, by its power state at the cloud provider or \
-             its management controller; what Kubernetes knows of it is its last sign of life \
-             (kubectl get lease -n kube-node-lease {node} -o yaml), and once that is too old this \
-             passes. {instead}"
-        ),
-        brief: match is_known {
-            true => format!(
-                "node {node} is alive and has {} attached: two writers damage data",
-                match volumes.len() {
-                    1 => "1 volume".to_owned(),
-                    more => format!("{more} volumes"),
-                }
-            ),
-            false => format!("it is not known whether node {node} is off; {number} attached to it"),
-        },
-        volumes,
-    });
+    }
 }
 
 /// The volumes attached to a node, as far as their names are of use to people.

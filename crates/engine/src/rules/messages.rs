@@ -10,11 +10,6 @@ use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 use crate::model::workload::WorkloadKind;
 use crate::storage::ClassModes;
 
-/// What helps one pod through its rollouts, as the beginning of a sentence. Where the object
-/// lives, not every way of applying it may do the first.
-pub const RECREATE_OR_ZERO_SURGE: &str =
-    "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1";
-
 /// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
 /// volumes or for what is a forecast.
 pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> String {
@@ -219,6 +214,7 @@ pub(super) const fn pods_field(kind: WorkloadKind) -> &'static str {
         WorkloadKind::DaemonSet => "spec.template.spec",
         WorkloadKind::Job => "spec.parallelism",
         WorkloadKind::CronJob => "spec.jobTemplate.spec.parallelism",
+        WorkloadKind::ScaledJob => "spec.maxReplicaCount",
         _ => "spec.replicas",
     }
 }
@@ -229,6 +225,7 @@ pub(super) fn pods_wanted(analysis: &Analysis<'_>) -> String {
     match analysis.workload.kind {
         WorkloadKind::DaemonSet => "runs a pod on each of its nodes".to_owned(),
         WorkloadKind::Job | WorkloadKind::CronJob => format!("runs {pods} pods at a time"),
+        WorkloadKind::ScaledJob => format!("may run {pods} pods at a time"),
         _ => format!("asks for {pods} replicas"),
     }
 }
@@ -269,9 +266,16 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
             "Set parallelism to 1{}, or use a volume that many nodes can have.",
             or_together(analysis)
         ),
+        WorkloadKind::ScaledJob => format!(
+            "Set maxReplicaCount to 1{}, or use a volume that many nodes can have.",
+            or_together(analysis)
+        ),
         WorkloadKind::Deployment
         | WorkloadKind::ReplicaSet
         | WorkloadKind::ReplicationController
+        | WorkloadKind::Rollout
+        | WorkloadKind::DeploymentConfig
+        | WorkloadKind::CloneSet
         | WorkloadKind::Pod => {
             let set = match affinity_would_hold(analysis) {
                 true => {
@@ -279,9 +283,12 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
                 }
                 false => "Set",
             };
-            let and_recreate = match analysis.rolling_update() {
-                Some(_) => " and spec.strategy to Recreate",
-                None => "",
+            let and_recreate = match (analysis.rolling_update(), analysis.workload.kind) {
+                (None, _) => "",
+                (Some(_), WorkloadKind::Rollout | WorkloadKind::CloneSet) => {
+                    " and maxSurge to 0"
+                }
+                (Some(_), _) => " and spec.strategy to Recreate",
             };
             format!(
                 "{set} replicas to 1{and_recreate}, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."

@@ -18,6 +18,7 @@ mod replicas_share_volume;
 mod rolling_update_overlap;
 mod selinux_label_conflict;
 mod single_pod_volume;
+mod strategies;
 mod unguarded_volume;
 mod unresolved_claim;
 mod unsupported_access_mode;
@@ -26,7 +27,7 @@ mod workloads_share_volume;
 
 pub use documentation::Documentation;
 pub use hazard::Hazard;
-pub use messages::RECREATE_OR_ZERO_SURGE;
+pub use strategies::RECREATE_OR_ZERO_SURGE;
 pub use outcome::Outcome;
 
 use std::collections::HashMap;

@@ -59,7 +59,7 @@
 //! that cannot be on two nodes, and Deployments with no replicas.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, messages};
+use super::{Certainty, On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;
 use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::placement_change::{PlacementChange, Places};
@@ -103,14 +103,14 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
         rule: RULE.code,
         outcome: Outcome::Deadlock,
         certainty: Certainty::Verified,
-        field_path: field(analysis).to_owned(),
+        field_path: strategies::field(analysis.workload).to_owned(),
         volumes: messages::names(analysis.exclusive()),
         excess: 0,
         what: format!(
-            "{} and {}; RollingUpdate {}, so the rollout can never finish once the new pod is on another node{apart_anyway}.",
+            "{} and {}; {}, so the rollout can never finish once the new pod is on another node{apart_anyway}.",
             messages::volumes(analysis.exclusive()),
             analysis.placement.eligible,
-            order(room),
+            strategies::order(analysis.workload, room),
         ),
         advice: if analysis.replicas_share_exclusive() {
             // What helps one pod through a rollout leaves several stuck.
@@ -120,56 +120,13 @@ fn deadlock(analysis: &Analysis<'_>, room: Room) -> Hazard {
                 true => ", or keep the pods on one node with required pod affinity",
                 false => "",
             };
-            format!("{}{or_together}.", way_out(analysis))
+            format!("{}{or_together}.", strategies::stop_first(analysis.workload))
         },
         brief: format!(
             "{}: a rollout to another node never ends; {}",
             messages::first_of(analysis.exclusive()),
-            brief_way_out(analysis),
+            strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis)),
         ),
-    }
-}
-
-/// In which order pods are replaced, as part of a sentence.
-fn order(room: Room) -> String {
-    let Room { surge, unavailable } = room;
-    if unavailable == 0 {
-        format!(
-            "starts the new pod before the old one stops (surge {surge}, unavailable {unavailable})"
-        )
-    } else {
-        format!(
-            "starts new pods before the last of the old ones stops (surge {surge}, unavailable {unavailable})"
-        )
-    }
-}
-
-/// Where a workload says how its pods are replaced.
-fn field(analysis: &Analysis<'_>) -> &'static str {
-    match analysis.workload.kind {
-        WorkloadKind::StatefulSet => "spec.updateStrategy",
-        _ => "spec.strategy",
-    }
-}
-
-/// What stops every old pod before a new one starts, as the beginning of a sentence.
-fn way_out(analysis: &Analysis<'_>) -> &'static str {
-    match (analysis.workload.kind, analysis.workload.replicas) {
-        (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update, and up again after it",
-        (_, 2..) => "Set spec.strategy to Recreate",
-        _ => messages::RECREATE_OR_ZERO_SURGE,
-    }
-}
-
-fn brief_way_out(analysis: &Analysis<'_>) -> &'static str {
-    match (analysis.workload.kind, analysis.workload.replicas) {
-        (WorkloadKind::StatefulSet, _) => "scale to 0 first",
-        (_, 2..) if analysis.replicas_share_exclusive() => match affinity_would_hold(analysis) {
-            true => "use one replica and Recreate, or keep the pods on one node",
-            false => "use one replica and Recreate",
-        },
-        (_, 2..) => "use Recreate",
-        _ => "use Recreate or maxSurge 0",
     }
 }
 
@@ -198,22 +155,20 @@ fn of_move(
         moved.from,
         moved.to
     );
+    let when = match analysis.workload.kind {
+        WorkloadKind::StatefulSet => "",
+        _ => ", before the pods move or with the same update",
+    };
     let claim = messages::first_of(analysis.exclusive());
     let (outcome, what, advice, brief) = if deadlocks {
         (
             Outcome::Deadlock,
             format!(
-                "{seen}; RollingUpdate {}, so the rollout can never finish.",
-                order(room)
+                "{seen}; {}, so the rollout can never finish.",
+                strategies::order(analysis.workload, room)
             ),
-            match analysis.workload.kind {
-                WorkloadKind::StatefulSet => format!("{}.", way_out(analysis)),
-                _ => format!(
-                    "{}, before the pods move or with the same update.",
-                    way_out(analysis)
-                ),
-            },
-            format!("{claim}: {moves}; {}", brief_way_out(analysis)),
+            format!("{}{when}.", strategies::stop_first(analysis.workload)),
+            format!("{claim}: {moves}; {}", strategies::stop_first_in_brief(analysis, affinity_would_hold(analysis))),
         )
     } else {
         (
@@ -227,7 +182,7 @@ fn of_move(
         rule: RULE.code,
         outcome,
         certainty: Certainty::Verified,
-        field_path: field(analysis).to_owned(),
+        field_path: strategies::field(analysis.workload).to_owned(),
         volumes: messages::names(analysis.exclusive()),
         excess: 0,
         what,
@@ -245,7 +200,7 @@ fn delay(analysis: &Analysis<'_>) -> Hazard {
         rule: RULE.code,
         outcome: Outcome::Delay,
         certainty: Certainty::Verified,
-        field_path: field(analysis).to_owned(),
+        field_path: strategies::field(analysis.workload).to_owned(),
         volumes: messages::names(analysis.exclusive()),
         excess: 0,
         what: format!(

@@ -83,7 +83,7 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
         let theirs = label(other, claim).filter(|theirs| *theirs != own)?;
         Some((other, theirs))
     })?;
-    let name = format!("{} {}", other.kind, other.metadata.shown_name());
+    let name = other.shown();
     Some(Hazard {
         rule: RULE.code,
         outcome: Outcome::Stuck,

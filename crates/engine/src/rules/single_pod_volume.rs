@@ -43,7 +43,7 @@
 //! Rollouts that may stop the old pod first, and Deployments with no replicas.
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, messages};
+use super::{Certainty, On, Outcome, Rule, messages, strategies};
 use crate::analysis::Analysis;
 use crate::model::workload::WorkloadKind;
 
@@ -101,31 +101,31 @@ fn several_pods(analysis: &Analysis<'_>) -> Hazard {
 }
 
 fn rollout(analysis: &Analysis<'_>) -> Hazard {
-    let (field, advice) = match analysis.workload.kind {
-        WorkloadKind::DaemonSet => (
-            "spec.updateStrategy",
-            "Set maxSurge to 0 and maxUnavailable to 1 in spec.updateStrategy.",
-        ),
-        _ => (
-            "spec.strategy",
-            "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1. Affinity does not help here.",
-        ),
+    let workload = analysis.workload;
+    let no_affinity = match workload.kind {
+        WorkloadKind::DaemonSet => "",
+        _ => " Affinity does not help here.",
     };
     Hazard {
         rule: RULE.code,
         outcome: Outcome::Deadlock,
         certainty: Certainty::Verified,
-        field_path: field.to_owned(),
+        field_path: strategies::field(workload).to_owned(),
         volumes: messages::names(analysis.single_pod()),
         excess: 0,
         what: format!(
-            "{}, which only one pod in the whole cluster may use at a time; RollingUpdate starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish.",
-            messages::volumes(analysis.single_pod())
+            "{}, which only one pod in the whole cluster may use at a time; {} starts the new pod before the old one stops, so the new pod stays Pending on every node and the rollout can never finish.",
+            messages::volumes(analysis.single_pod()),
+            strategies::name(workload),
         ),
-        advice: advice.to_owned(),
+        advice: format!("{}.{no_affinity}", strategies::stop_first(workload)),
         brief: format!(
-            "{} is ReadWriteOncePod: rollouts never end without maxSurge 0 or Recreate",
-            messages::first_of(analysis.single_pod())
+            "{} is ReadWriteOncePod: rollouts never end without {}",
+            messages::first_of(analysis.single_pod()),
+            match workload.kind {
+                WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
+                _ => "maxSurge 0 or Recreate",
+            }
         ),
     }
 }

@@ -52,7 +52,7 @@
 use std::collections::HashSet;
 
 use super::hazard::Hazard;
-use super::{Certainty, On, Outcome, Rule, Scaling, messages};
+use super::{Certainty, On, Outcome, Rule, Scaling, messages, strategies};
 use crate::analysis::{Analysis, AttachConstraint, ByDriver, UsedVolume, users};
 use crate::model::workload::{Workload, WorkloadKind};
 
@@ -253,21 +253,26 @@ impl Scene {
         match clash {
             Clash::Rollout => Self {
                 outcome: Outcome::Deadlock,
-                field: match workload.kind {
-                    WorkloadKind::Deployment => "spec.strategy",
-                    _ => "spec.updateStrategy",
-                }
-                .to_owned(),
+                field: strategies::field(workload).to_owned(),
                 excess: 0,
-                seen: "RollingUpdate starts the new pod while the old one runs".to_owned(),
+                seen: format!(
+                    "{} starts the new pod while the old one runs",
+                    strategies::name(workload)
+                ),
                 refused: "the new pod never gets ready, so the rollout never ends",
                 advice: match (workload.kind, workload.replicas) {
                     (WorkloadKind::DaemonSet, _) => "Set maxSurge to 0 in spec.updateStrategy",
                     (WorkloadKind::StatefulSet, _) => "Scale to 0 before the update",
+                    (WorkloadKind::Rollout | WorkloadKind::CloneSet, _) => {
+                        strategies::stop_first(workload)
+                    }
                     (_, 2..) => "Use one replica, and set spec.strategy to Recreate",
                     _ => "Set spec.strategy to Recreate",
                 },
-                brief: "use Recreate",
+                brief: match workload.kind {
+                    WorkloadKind::Rollout | WorkloadKind::CloneSet => "use maxSurge 0",
+                    _ => "use Recreate",
+                },
             },
             Clash::Replicas(pods) => Self {
                 outcome: if workload.ends() {
@@ -285,29 +290,31 @@ impl Scene {
                 advice: "Use one pod, or a volume of its own for each",
                 brief: "use one pod",
             },
-            Clash::Others(others) => {
-                let passing = workload.ends() && others.iter().all(|it| it.ends());
-                let name = |it: &&Workload| format!("{} {}", it.kind, it.metadata.shown_name());
-                let mut names: Vec<String> = others.iter().map(name).collect();
-                names.sort_unstable();
-                names.dedup();
-                Self {
-                    outcome: if passing {
-                        Outcome::Delay
-                    } else {
-                        Outcome::Stuck
-                    },
-                    field: analysis.volume_path(volume),
-                    excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
-                    seen: format!("{} uses it too", messages::some(names)),
-                    refused: match passing {
-                        true => "the later one waits until the first has ended",
-                        false => "the later one stays in ContainerCreating",
-                    },
-                    advice: "Give each workload a claim of its own",
-                    brief: "others use it too",
-                }
-            }
+            Clash::Others(others) => Self::of_others(analysis, volume, others),
+        }
+    }
+
+    fn of_others(analysis: &Analysis<'_>, volume: &UsedVolume, others: &[&Workload]) -> Self {
+        let passing = analysis.workload.ends() && others.iter().all(|it| it.ends());
+        let name = |it: &&Workload| it.shown();
+        let mut names: Vec<String> = others.iter().map(name).collect();
+        names.sort_unstable();
+        names.dedup();
+        Self {
+            outcome: if passing {
+                Outcome::Delay
+            } else {
+                Outcome::Stuck
+            },
+            field: analysis.volume_path(volume),
+            excess: i64::try_from(names.len()).unwrap_or(i64::MAX),
+            seen: format!("{} uses it too", messages::some(names)),
+            refused: match passing {
+                true => "the later one waits until the first has ended",
+                false => "the later one stays in ContainerCreating",
+            },
+            advice: "Give each workload a claim of its own",
+            brief: "others use it too",
         }
     }
 }

@@ -121,7 +121,7 @@ fn reason(
             let volume = volumes.find(|it| hazard.volumes.contains(it.shown_name()))?;
             let others = users::apart(analysis, volume.claim.as_deref()?, volume);
             let first = others.first()?;
-            let first = format!("{} {}", first.kind, first.metadata.shown_name());
+            let first = first.shown();
             let claim = messages::quoted(volume);
             match others.len() - 1 {
                 0 => format!("{first} uses {claim} too"),

@@ -48,7 +48,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let workload = analysis.workload;
     let word = match &workload.strategy {
-        Strategy::RollingUpdate { .. } => return,
+        Strategy::RollingUpdate { .. } | Strategy::SideBySide(_) => return,
         Strategy::Recreate { .. } => "Recreate",
         Strategy::Other(word) => word,
     };

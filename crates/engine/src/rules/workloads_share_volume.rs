@@ -66,6 +66,7 @@ use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, Scaling, messages};
 use crate::analysis::affinity::{self, POD_NAME, Strays};
 use crate::analysis::{Analysis, AttachConstraint, Facts, UsedVolume, users, volumes};
+use crate::model::labels::Labels;
 use crate::model::pod::{HOSTNAME, PodAffinityTerm};
 use crate::model::workload::{Workload, WorkloadKind};
 
@@ -181,7 +182,7 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         Some((twin, named, *apart.first()?))
     })?;
     let passing = workload.ends() && other.ends();
-    let (kind, other) = (other.kind, other.metadata.shown_name());
+    let other = other.shown();
     Some(Hazard {
         rule: RULE.code,
         outcome: match passing {
@@ -193,7 +194,7 @@ fn of_twins(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option
         volumes: vec![claim.into()],
         excess: 1,
         what: format!(
-            "claim \"{claim}\" and claim \"{}\" of {kind} {other} are one disk, as the volumes \"{}\" and \"{}\" have one handle, \"{}\" ({}); {}.",
+            "claim \"{claim}\" and claim \"{}\" of {other} are one disk, as the volumes \"{}\" and \"{}\" have one handle, \"{}\" ({}); {}.",
             named.name,
             own.metadata.name,
             twin.metadata.name,
@@ -232,24 +233,25 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     if passing && single_pod {
         return None;
     }
-    let shown = |other: &&Workload| format!("{} {}", other.kind, other.metadata.shown_name());
+    let shown = |other: &&Workload| other.shown();
     let first = shown(apart.first()?);
     let mut others: Vec<String> = apart.iter().map(shown).collect();
     others.sort_unstable();
     others.dedup();
-    let count = others.len();
-    let (consequence, brief) = if single_pod {
+    let (outcome, consequence, brief) = if single_pod {
         (
+            Outcome::Stuck,
             "one pod in the whole cluster may use it, so the later one stays Pending",
             "one of them never starts",
         )
     } else if passing {
         (
+            Outcome::Delay,
             WAITS_FOR_THE_END,
             "on different nodes, one waits for the other",
         )
     } else {
-        (WAITS, ONE_RUNS)
+        (Outcome::Stuck, WAITS, ONE_RUNS)
     };
     let (led_astray, way) = match pair(workload, &apart) {
         Some((follower, leader)) if !single_pod => follow(follower, leader, claim, analysis.facts),
@@ -257,15 +259,11 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     };
     Some(Hazard {
         rule: RULE.code,
-        outcome: if passing {
-            Outcome::Delay
-        } else {
-            Outcome::Stuck
-        },
+        outcome,
         certainty: Certainty::Verified,
         field_path: analysis.volume_path(volume),
         volumes: vec![claim.into()],
-        excess: i64::try_from(count).unwrap_or(i64::MAX),
+        excess: i64::try_from(others.len()).unwrap_or(i64::MAX),
         what: format!(
             "{} and is also used by {}; {led_astray}{consequence}.",
             messages::volumes(std::iter::once(volume)),
@@ -285,18 +283,17 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
 /// has what the others lack.
 fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String {
     let (workload, facts) = (analysis.workload, analysis.facts);
-    let name = |it: &Workload| format!("{} {}", it.kind, it.metadata.shown_name());
     if users::holds_together(workload, &users::all_others(analysis, claim), facts) {
-        let names = messages::some(apart.iter().map(|it| name(it)).collect());
+        let names = messages::some(apart.iter().map(|it| it.shown()).collect());
         return format!(
             "Give {names} the pod labels and the required pod affinity that {} has",
-            name(workload)
+            workload.shown()
         );
     }
     match apart {
         [first, rest @ ..] if users::holds_together(first, rest, facts) => format!(
             "Give it the pod labels and the required pod affinity that {} has",
-            name(first)
+            first.shown()
         ),
         _ => PIN.to_owned(),
     }
@@ -332,7 +329,7 @@ fn follow(
     if follower.template.node_name.is_some() {
         return (String::new(), PIN.to_owned());
     }
-    let name = format!("{} {}", follower.kind, follower.metadata.shown_name());
+    let name = follower.shown();
     let (they, leading) = (pods_of(follower), pods_of(leader));
     let marks = users::marks(leader, claim);
     let terms = &follower.template.affinity;
@@ -375,10 +372,23 @@ fn follow(
         }
         Some(_) => (String::new(), Vec::new()),
     };
-    let found_too = std::iter::once(follower).chain(strays);
-    let found_too: Vec<String> = found_too
+    let way = keep_beside(follower, leader, &marks, &strays);
+    (led_astray, way)
+}
+
+/// The label by which the pods of `follower` find those of `leader`, which have `marks`; those of
+/// `strays` have them too.
+fn keep_beside(
+    follower: &Workload,
+    leader: &Workload,
+    marks: &Labels,
+    strays: &[&Workload],
+) -> String {
+    let (they, leading) = (pods_of(follower), pods_of(leader));
+    let found_too: Vec<String> = std::iter::once(&follower)
+        .chain(strays)
         .filter(|it| marks.is_subset(&it.template.labels))
-        .map(pods_of)
+        .map(|it| pods_of(it))
         .collect();
     let few = (1..=MOST_LABELS).contains(&marks.iter().count());
     let labels = marks.iter().map(|(key, value)| format!("{key}={value}"));
@@ -388,7 +398,7 @@ fn follow(
         _ => "they run",
     };
     let to = format!("{they} required pod affinity on kubernetes.io/hostname to pods with");
-    let way = if few && found_too.is_empty() {
+    if few && found_too.is_empty() {
         format!("Give {to} {labels}, so that {run} where the volume is")
     } else {
         let why = match few {
@@ -398,15 +408,14 @@ fn follow(
         format!(
             "Give {leading} a label that no other pods have{why}, and {to} that label, so that {run} where the volume is"
         )
-    };
-    (led_astray, way)
+    }
 }
 
 /// `the pods of Job fill`, or `Pod shell`.
 fn pods_of(workload: &Workload) -> String {
-    let (kind, name) = (workload.kind, workload.metadata.shown_name());
-    match kind {
-        WorkloadKind::Pod => format!("{kind} {name}"),
-        _ => format!("the pods of {kind} {name}"),
+    let name = workload.shown();
+    match (workload.kind, &workload.metadata.controller) {
+        (WorkloadKind::Pod, None) => name,
+        _ => format!("the pods of {name}"),
     }
 }

@@ -47,7 +47,7 @@ impl BatchOrder {
                     Some((member(kind, &workload.metadata), position))
                 }
                 Object::Autoscaler(autoscaler) => {
-                    let member = member(ObjectKind::Autoscaler, &autoscaler.metadata);
+                    let member = member(autoscaler.kind.object_kind(), &autoscaler.metadata);
                     Some((member, position))
                 }
                 _ => None,

@@ -52,7 +52,7 @@ pub(super) enum IndexKey<'a> {
     Claim { namespace: &'a str, claim: &'a str },
     /// The name, without a dash and a number, of claims that a claim template makes.
     ClaimStem { namespace: &'a str, stem: &'a str },
-    /// The workload that an autoscaler scales.
+    /// The workload that an autoscaler scales, or that has a Rollout's pod template.
     Target {
         namespace: &'a str,
         kind: &'a str,

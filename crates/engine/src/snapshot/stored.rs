@@ -14,7 +14,7 @@ use crate::model::pod::PodVolumeSource;
 use crate::model::runtime_class::RuntimeClass;
 use crate::model::storage_class::{CsiDriver, StorageClass};
 use crate::model::volume::Volume;
-use crate::model::workload::Workload;
+use crate::model::workload::{Workload, WorkloadKind};
 
 /// Declares the types that are stored.
 macro_rules! stored {
@@ -90,9 +90,14 @@ impl StoredObject {
     }
 
     /// Whether decisions about other objects read it: those read the owner instead of an
-    /// object whose owner is judged.
+    /// object whose owner is judged in every cluster.
     pub(super) fn is_kept(&self) -> bool {
-        !matches!(self, Self::Workload(workload) if workload.owner_is_judged())
+        let Self::Workload(workload) = self else {
+            return true;
+        };
+        // Owners of other kinds may not be watched.
+        let owner = workload.judged_owner();
+        !owner.is_some_and(WorkloadKind::is_built_in)
     }
 
     /// The object's kind.
@@ -113,7 +118,7 @@ impl StoredObject {
             Self::CsiDriver(it) => ObjectKey::global(ObjectKind::CsiDriver, &it.metadata.name),
             Self::Node(it) => ObjectKey::global(ObjectKind::Node, &it.metadata.name),
             Self::Namespace(it) => ObjectKey::global(ObjectKind::Namespace, &it.metadata.name),
-            Self::Autoscaler(it) => ObjectKey::of(ObjectKind::Autoscaler, &it.metadata),
+            Self::Autoscaler(it) => ObjectKey::of(it.kind.object_kind(), &it.metadata),
             Self::Lease(it) => ObjectKey::of(ObjectKind::Lease, &it.metadata),
             Self::RuntimeClass(it) => {
                 ObjectKey::global(ObjectKind::RuntimeClass, &it.metadata.name)
@@ -175,6 +180,13 @@ fn workload_keys(workload: &Workload, add: &mut dyn FnMut(IndexKey<'_>)) {
                 claim: name,
             });
         }
+    }
+    if let Some(source) = &workload.template_source {
+        add(IndexKey::Target {
+            namespace,
+            kind: &source.kind,
+            name: &source.name,
+        });
     }
     for (claim, _) in workload.ephemeral_claims() {
         add(IndexKey::Claim {

@@ -1,5 +1,6 @@
 //! The facts of one judgement: a snapshot, and an overlay with what else is known.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::batch::Turn;
@@ -330,11 +331,68 @@ impl<'a> View<'a> {
             .flat_map(|stem| self.dependencies(IndexKey::ClaimStem { namespace, stem }))
             .filter(|workload: &&Workload| workload.makes_claim(claim) && !uses(workload));
         by_name
+            .flat_map(|workload| std::iter::once(workload).chain(self.rollouts_of(workload)))
             .chain(by_template)
             .filter(|workload| {
-                workload.metadata.namespace == namespace && !workload.owner_is_judged()
+                workload.metadata.namespace == namespace && !self.owner_is_judged(workload)
             })
             .collect()
+    }
+
+    /// The Rollouts that take their pod template from the workload.
+    fn rollouts_of(&self, workload: &Workload) -> Vec<&'a Workload> {
+        let is_source = |rollout: &&Workload| {
+            rollout.metadata.namespace == workload.metadata.namespace
+                && rollout.template_source.as_ref().is_some_and(|source| {
+                    source.kind == workload.kind.name()
+                        && source.name == workload.metadata.name
+                        && source.group() == workload.kind.group()
+                })
+        };
+        let target = IndexKey::Target {
+            namespace: &workload.metadata.namespace,
+            kind: workload.kind.name(),
+            name: &workload.metadata.name,
+        };
+        self.dependencies(target).filter(is_source).collect()
+    }
+
+    /// The workload with the pod template that its pods get, which another object may have;
+    /// `None` if that is not known.
+    #[must_use]
+    pub fn with_template<'w>(&self, workload: &'w Workload) -> Option<Cow<'w, Workload>> {
+        let Some(source) = &workload.template_source else {
+            return Some(Cow::Borrowed(workload));
+        };
+        let kind = WorkloadKind::from_name(&source.kind)
+            .filter(|kind| kind.group() == source.group())?;
+        let source = self.workload(kind, &workload.metadata.namespace, &source.name);
+        let template = &source.found()?.template;
+        Some(Cow::Owned(Workload {
+            template: template.clone(),
+            ..workload.clone()
+        }))
+    }
+
+    /// Whether the workload's owner is judged in its place: every cluster has its kind, or it
+    /// is known.
+    #[must_use]
+    pub(crate) fn owner_is_judged(&self, workload: &Workload) -> bool {
+        let Some((kind, controller)) = workload
+            .judged_owner()
+            .zip(workload.metadata.controller.as_ref())
+        else {
+            return false;
+        };
+        let is_known = || {
+            let owner = ObjectKey {
+                kind: ObjectKind::Workload(kind),
+                namespace: &workload.metadata.namespace,
+                name: &controller.name,
+            };
+            self.is_known(owner)
+        };
+        kind.is_built_in() || is_known()
     }
 
     /// Calls `visit` for the workloads whose pods have all the `labels`, in `namespace` or, if
@@ -372,7 +430,7 @@ impl<'a> View<'a> {
             .filter(|workload| {
                 namespace.is_none_or(|namespace| workload.metadata.namespace == namespace)
                     && labels.is_subset(&workload.template.labels)
-                    && !workload.owner_is_judged()
+                    && !self.owner_is_judged(workload)
             })
             .all(visit);
     }
@@ -401,6 +459,21 @@ impl<'a> View<'a> {
             .collect()
     }
 
+    /// Whether KEDA's ScaledObject `name` is known.
+    #[must_use]
+    pub(crate) fn has_scaled_object(&self, namespace: &str, name: &str) -> bool {
+        self.is_known(ObjectKey {
+            kind: ObjectKind::ScaledObject,
+            namespace,
+            name,
+        })
+    }
+
+    /// Whether there is such an object, without any live look-up.
+    fn is_known(&self, key: ObjectKey<'_>) -> bool {
+        self.cluster.has(key) || first_with_key(self.overlay.nearer, key).is_some()
+    }
+
     /// When a workload is judged, relative to the current object.
     #[must_use]
     pub(crate) fn workload_turn(&self, workload: &Workload) -> Turn {
@@ -410,7 +483,7 @@ impl<'a> View<'a> {
     /// When an autoscaler is judged, relative to the current object.
     #[must_use]
     pub(crate) fn autoscaler_turn(&self, autoscaler: &Autoscaler) -> Turn {
-        self.turn(ObjectKind::Autoscaler, &autoscaler.metadata)
+        self.turn(autoscaler.kind.object_kind(), &autoscaler.metadata)
     }
 
     fn turn(&self, kind: ObjectKind, metadata: &Metadata) -> Turn {
@@ -509,7 +582,11 @@ impl<'a> View<'a> {
 
 /// The first of the snapshots that contains an object with the same kind and name.
 fn first_with<'c>(clusters: &[&'c Snapshot], object: &StoredObject) -> Option<&'c Snapshot> {
-    clusters.iter().copied().find(|it| it.has(object.key()))
+    first_with_key(clusters, object.key())
+}
+
+fn first_with_key<'c>(clusters: &[&'c Snapshot], key: ObjectKey<'_>) -> Option<&'c Snapshot> {
+    clusters.iter().copied().find(|it| it.has(key))
 }
 
 /// Each value once, so that no node is visited twice.

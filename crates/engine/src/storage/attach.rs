@@ -70,7 +70,7 @@ impl Catalog {
     /// Whether the volumes of a provisioner or CSI driver are attached.
     ///
     /// `csi_driver` looks up a CSIDriver object by its name; for an in-tree
-    /// provisioner it is asked about the successor, as Kubernetes does. The
+    /// provisioner it looks up the successor, as Kubernetes does. The
     /// object wins; without one the policy or the catalog speaks, because the
     /// object may merely not be in view or not be installed yet.
     pub fn attach<'v>(
@@ -87,8 +87,8 @@ impl Catalog {
                 Attach::NotRequired { by }
             };
         }
-        let told = |name| self.get(name).filter(|it| it.attach_required.is_some());
-        let entry = told(provisioner).or_else(|| told(successor));
+        let stated = |name| self.get(name).filter(|it| it.attach_required.is_some());
+        let entry = stated(provisioner).or_else(|| stated(successor));
         let by = match entry {
             Some(entry) if entry.attach_stated => AttachSource::Policy,
             _ => AttachSource::Catalog,

@@ -1,4 +1,4 @@
-//! What the names of StorageClasses mean that nobody defines where one looks.
+//! What the name of a StorageClass says about it if the class itself is not in view.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

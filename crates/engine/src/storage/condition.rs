@@ -10,7 +10,7 @@ use super::second_use::SecondUse;
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
 
-/// What a claim shows beyond the modes it asks for.
+/// What a claim shows beyond the modes that it requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClaimFacts {
     /// It names a snapshot or another claim to start from (`spec.dataSource`
@@ -23,7 +23,7 @@ pub struct ClaimFacts {
 pub(super) struct Claimant {
     /// What it shows; `None`: there is no claim.
     pub(super) facts: Option<ClaimFacts>,
-    /// Whether it names a VolumeAttributesClass, of which nothing is known.
+    /// Whether it names a VolumeAttributesClass; the class itself is not known.
     pub(super) has_attributes_class: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Claimant {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "RawCondition")]
 pub(super) struct Condition {
-    /// What has to be the case.
+    /// What must hold.
     pub(super) when: When,
     /// Whether the volumes are bound to one node then; `None`: as without the condition.
     pub(super) node_local: Option<bool>,
@@ -42,7 +42,7 @@ pub(super) struct Condition {
     pub(super) reach: Option<Reach>,
     /// What becomes of a second use then; `None`: as without the condition.
     pub(super) second_use: Option<SecondUse>,
-    /// A sentence for whoever meets the condition.
+    /// A sentence to show if the condition holds.
     pub(super) note: Option<Text>,
     filesystem: Effect,
     block: Effect,
@@ -75,7 +75,7 @@ pub(super) enum When {
         key: Text,
         /// Its other keys.
         aliases: Vec<Text>,
-        /// What is asked of its value.
+        /// The condition on its value.
         test: Test,
         /// Whether the driver takes key and value without regard to case.
         ignore_case: bool,
@@ -85,14 +85,14 @@ pub(super) enum When {
     /// The claim names a snapshot or another claim to start from
     /// (`spec.dataSource` or `spec.dataSourceRef`).
     DataSource,
-    /// The claim itself asks for this mode.
+    /// The claim itself requests this mode.
     ClaimAsks(AccessMode),
     /// Something the objects of a cluster do not show, in words that complete
     /// "possible only when …".
     Setup(Text),
 }
 
-/// What is asked of a parameter's value.
+/// A condition on a parameter's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Test {
     /// One of these values.
@@ -103,7 +103,7 @@ pub(super) enum Test {
     Suffix(Text),
     /// A whole number, at least this large.
     AtLeast(u64),
-    /// A list of words, none of which is one of these.
+    /// A list that contains none of these words.
     Lacks(Vec<Text>),
     /// Any spelling of this truth value (Go's `strconv.ParseBool`).
     Bool(bool),

@@ -56,7 +56,7 @@ pub struct ModeList {
 }
 
 impl ModeList {
-    /// The list of a user who says it: exactly these modes, whatever the parameters.
+    /// A list stated by a user: exactly these modes, whatever the parameters.
     pub(super) const fn stated(modes: AccessModes) -> Self {
         Self {
             granted: Some(modes),
@@ -72,7 +72,7 @@ impl ModeList {
         confidence: Confidence::Believed,
     };
 
-    /// Whether conditions apply: a user's word needs none.
+    /// Whether conditions apply. They do not apply to what a user states.
     pub(super) fn is_conditional(self) -> bool {
         self.confidence != Confidence::Stated
     }
@@ -87,7 +87,7 @@ impl ModeList {
 pub(super) enum Rwop {
     /// The driver has the capability `SINGLE_NODE_MULTI_WRITER`.
     Native,
-    /// The sidecars ask the driver for a plain single-node writer instead.
+    /// The sidecars request a plain single-node writer from the driver instead.
     Mapped,
     /// Not CSI: the provisioner copies the mode to the volume.
     Accepted,
@@ -111,7 +111,7 @@ pub enum Confidence {
     Verified,
     /// A vendor's row in the CSI driver list, which nobody validated.
     CsiDocsTable,
-    /// Believed, or read in part only.
+    /// Unconfirmed, or only partly read.
     Believed,
 }
 
@@ -151,7 +151,7 @@ impl Entry {
         }
     }
 
-    /// An entry of which only the name is known.
+    /// An entry with a name and nothing else.
     pub(super) fn unknown(name: Text) -> Self {
         Self {
             title: name.clone(),

@@ -10,10 +10,9 @@
 //!                                       └─▶ attach(CSIDriver)          ─▶ Attach
 //! ```
 //!
-//! Nothing here is denied lightly: [`Support::Refused`] and
-//! [`Support::NotAsConfigured`] need an entry whose modes were read in the driver's
-//! code or official documentation, and a mode that none of its conditions can
-//! grant, or none that may hold.
+//! [`Support::Refused`] and [`Support::NotAsConfigured`] need an entry whose modes were verified in the
+//! driver's code or official documentation, and a mode that no condition of the entry can grant, or
+//! none that may hold.
 
 mod attach;
 mod capability;

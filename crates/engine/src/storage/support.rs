@@ -1,4 +1,4 @@
-//! Whether a class can give the access modes that a claim asks for.
+//! Whether a class can give the access modes that a claim requests.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::condition::{ConditionState, When};
 use super::entry::Rwop;
 use crate::model::access_mode::{AccessMode, AccessModes};
 
-/// Whether a class can give the access modes asked for.
+/// Whether a class can give the requested access modes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
     /// It gives all of them.
@@ -25,7 +25,7 @@ pub enum Support {
         /// The modes no condition grants.
         modes: AccessModes,
     },
-    /// Nothing shows that it can, and nothing firm that it cannot.
+    /// Nothing shows that it can, and nothing verified says that it cannot.
     Unproven {
         /// The modes not shown to be given.
         modes: AccessModes,
@@ -39,8 +39,7 @@ pub enum Support {
 impl Capability<'_> {
     /// Whether the class can give every mode in `requested`.
     ///
-    /// Each mode is judged on its own, as the external-provisioner asks a
-    /// driver about each on its own.
+    /// Each mode is judged separately, as the external-provisioner validates each separately.
     #[must_use]
     pub fn judge(&self, requested: AccessModes) -> Support {
         let granted = self
@@ -103,7 +102,7 @@ impl Capability<'_> {
         }
     }
 
-    /// Modes a provisioner turns on because the claim asks for them.
+    /// Modes that a provisioner turns on because the claim requests them.
     fn granted_on_request(&self, requested: AccessModes) -> AccessModes {
         if self.is_set() {
             return AccessModes::EMPTY;

@@ -37,8 +37,8 @@ impl Evaluation<'_> {
         verdict
     }
 
-    /// Judges a new claim with the workloads that wait for it. Each is decided
-    /// about as that workload would be.
+    /// Judges a new claim with the workloads that wait for it. The policy of each workload
+    /// decides about its hazards.
     fn waiting_workloads(&self, claim: &Claim, verdict: &mut Verdict) {
         let metadata = &claim.metadata;
         let waiting = self
@@ -57,10 +57,9 @@ impl Evaluation<'_> {
             view: view.with(&overlay),
             ..self.facts
         };
-        let mut told = HashSet::new();
+        let mut reported = HashSet::new();
         for workload in waiting {
-            if workload.owner_is_judged()
-                || !workload.has_pods()
+            if !workload.has_pods()
                 || self.facts.view.workload_turn(workload) != Turn::Never
             {
                 continue;
@@ -68,7 +67,7 @@ impl Evaluation<'_> {
             let hazards: Vec<Hazard> = judge_workload(&Analysis::of(workload, None, facts))
                 .into_iter()
                 .filter(|hazard| {
-                    hazard.volumes.contains(&metadata.name) && told.insert(hazard.rule)
+                    hazard.volumes.contains(&metadata.name) && reported.insert(hazard.rule)
                 })
                 .map(|hazard| {
                     let who = format!("{} {} waits for it", workload.kind, workload.metadata.name);
@@ -96,9 +95,9 @@ impl Evaluation<'_> {
     }
 
     /// Decides about the hazards of a workload that waits for the claim under
-    /// review. The claim cannot be patched to mend the workload; where the
-    /// policy says to fix, a rollout that would never finish is mended when it
-    /// starts, but pods that could never start are not.
+    /// review. A patch of the claim cannot fix the workload. Where the policy says to fix, a
+    /// rollout that would never finish is fixed when it starts; pods that could never start
+    /// are not.
     fn about_waiting(&self, hazards: &[Hazard], resolved: &Resolved<'_>) -> Verdict {
         let mut verdict = self.plain(hazards, resolved);
         for (finding, hazard) in verdict.findings.iter_mut().zip(hazards) {

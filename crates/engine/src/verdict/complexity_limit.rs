@@ -1,4 +1,4 @@
-//! What is said of an object that is too much to judge.
+//! The verdict on an object that is too complex to judge.
 
 use super::{Evaluation, Finding, Verdict, existing_violations};
 use crate::model::node::NodeSelector;
@@ -8,15 +8,15 @@ use crate::model::selector::{LabelSelector, Requirement};
 use crate::policy::Action;
 use crate::rules::{Certainty, Hazard, Outcome, codes};
 
-/// The steps that one judgement may make. Ordinary ones make some tens, and the worst
-/// that were drawn by lot (`benches/knots.rs`) end within 50 ms.
+/// The steps that one judgement may take. An ordinary one takes tens of them; the worst random
+/// ones (`benches/knots.rs`) end within 50 ms.
 pub(super) const WORK_BUDGET: usize = 400_000;
 
-/// Entries that no honest object has. Pod templates that people write have some tens of them.
-pub(super) const HONEST_SIZE: usize = 256;
+/// More entries than any real object has. Pod templates in the wild have tens of them.
+pub(super) const HONEST_SIZE: usize = 100;
 
 impl Evaluation<'_> {
-    /// The verdict on an object whose judging came to no end.
+    /// The verdict on an object whose judgement exceeded a limit.
     pub(super) fn too_complex(&self) -> Verdict {
         let Some(metadata) = self.review.object.metadata() else {
             return Verdict::default();
@@ -24,44 +24,11 @@ impl Evaluation<'_> {
         let is_cut = self.review.document.is_cut();
         let size = size(self.review.object);
         let is_oversized = is_cut || size > HONEST_SIZE;
-        let why = match (is_cut, is_oversized) {
-            (true, _) => "its lists are longer than the guard reads".to_owned(),
-            (false, true) => format!(
-                "with {size} volumes, tolerations, constraints and values in them, judging it \
-                 takes more than {WORK_BUDGET} steps, which is where the guard stops"
-            ),
-            (false, false) => format!(
-                "it involves so many workloads, volumes and nodes that judging it takes more \
-                 than {WORK_BUDGET} steps, which is where the guard stops"
-            ),
-        };
-        let advice = match is_oversized {
-            true => {
-                "Give it fewer of them, or set `too-complex: warn` for its namespace in the \
-                 policy."
-            }
-            false => "Give each workload claims of its own, or simpler affinity.",
-        };
-        let hazard = Hazard {
-            rule: codes::UNRESOLVED_CLAIM,
-            outcome: Outcome::Unknown,
-            certainty: Certainty::Verified,
-            field_path: "metadata.name".to_owned(),
-            volumes: Vec::new(),
-            excess: 0,
-            what: format!("{why}, so it could not be verified that no pod gets stuck."),
-            advice: advice.to_owned(),
-            brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
-        };
+        let hazard = hazard(is_cut, size);
         let kind = &self.review.reference.kind;
         let controlled = self.owner_is_real(metadata);
         let mut verdict = self.with_policy(metadata, kind, controlled, |resolved| {
-            let Hazard {
-                rule,
-                outcome,
-                certainty,
-                ..
-            } = hazard;
+            let (rule, outcome, certainty) = (hazard.rule, hazard.outcome, hazard.certainty);
             let decision = match is_oversized {
                 true => resolved.decide_oversized(rule, outcome, certainty),
                 false => resolved.decide(rule, outcome, certainty),
@@ -87,7 +54,7 @@ impl Evaluation<'_> {
         verdict
     }
 
-    /// Whether the review may bring a hazard about: what leaves pods as they are does not.
+    /// Whether the request can cause a hazard. One that leaves the pods as they are cannot.
     fn is_to_blame(&self) -> bool {
         match (self.review.object, self.review.old) {
             (Object::Workload(new), Some(Object::Workload(old))) => {
@@ -100,8 +67,44 @@ impl Evaluation<'_> {
     }
 }
 
-/// How many entries of the object's lists decide what becomes of its pods.
-fn size(object: &Object) -> usize {
+/// The hazard of an object with this `size` whose lists were cut or whose judgement exceeded the
+/// work budget.
+fn hazard(is_cut: bool, size: usize) -> Hazard {
+    let why = match (is_cut, size > HONEST_SIZE) {
+        (true, _) => "its lists are longer than the guard reads".to_owned(),
+        (false, true) => format!(
+            "with {size} volumes, tolerations, constraints and values in them, judging it \
+             takes more than {WORK_BUDGET} steps, which is where the guard stops"
+        ),
+        (false, false) => format!(
+            "it involves so many workloads, volumes and nodes that judging it takes more \
+             than {WORK_BUDGET} steps, which is where the guard stops"
+        ),
+    };
+    let advice = match is_cut || size > HONEST_SIZE {
+        true => {
+            "Give it fewer of them, or set `too-complex: warn` for its namespace in the \
+             policy."
+        }
+        false => "Give each workload claims of its own, or simpler affinity.",
+    };
+    Hazard {
+        rule: codes::UNRESOLVED_CLAIM,
+        outcome: Outcome::Unknown,
+        certainty: Certainty::Verified,
+        field_path: "metadata.name".to_owned(),
+        volumes: Vec::new(),
+        excess: 0,
+        what: format!("{why}, so it could not be verified that no pod gets stuck."),
+        advice: advice.to_owned(),
+        brief: "too much to judge, so it was not verified that no pod gets stuck".to_owned(),
+    }
+}
+
+/// The number of entries in the object's lists that affect its pods: its volumes, tolerations and
+/// constraints, and the values in these.
+#[must_use]
+pub fn size(object: &Object) -> usize {
     let Object::Workload(workload) = object else {
         return 0;
     };

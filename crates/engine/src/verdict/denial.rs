@@ -1,7 +1,7 @@
-//! The text of a denial: the cause, one thing to do, and where the rest stands.
+//! The text of a denial: the cause, one thing to do, and where to read more.
 //!
-//! Whoever is refused reads it in a terminal or in the condition of a controller, where a
-//! page of text is cut or not read. The long text stays in the finding's message.
+//! Users read it in a terminal or in a controller's condition, where long text is cut off or
+//! skipped. The finding's message has all of it.
 
 use super::finding::cut;
 use crate::model::object::ObjectRef;
@@ -10,8 +10,8 @@ use crate::rules::Hazard;
 /// Characters of a denial for one finding.
 pub const DENIAL_LENGTH: usize = 350;
 
-/// The denial for `hazard`, the longest that fits. `ways` are sentences that say what to
-/// do, the best first; without any, the advice of the rule begins with one.
+/// The longest denial for `hazard` that fits. `ways` are sentences that say what to do, the best
+/// first; if there are none, the first step of the rule's advice is used.
 pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> String {
     let more = format!("More: multi-attach-guard rules {}", hazard.rule);
     let brief = format!("{}.", hazard.brief);
@@ -20,7 +20,7 @@ pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> Stri
         [] => vec![&advised],
         ways => ways.iter().map(String::as_str).collect(),
     };
-    // What stands behind a semicolon says what to do.
+    // The part after a semicolon says what to do.
     let briefest = format!("{}.", hazard.brief.split(';').next().unwrap_or_default());
     let plain = without_asides(&hazard.what);
     let causes = [hazard.what.as_str(), &plain, &brief, &briefest];
@@ -38,7 +38,7 @@ pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> Stri
         })
 }
 
-/// The text without what stands in parentheses.
+/// The text without its parentheses.
 fn without_asides(text: &str) -> String {
     let mut parts = text.split(" (");
     let mut plain = parts.next().unwrap_or_default().to_owned();

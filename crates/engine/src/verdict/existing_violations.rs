@@ -5,32 +5,35 @@ use crate::analysis::{Analysis, Placement, affinity, users, volumes};
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::rules::{Hazard, codes};
 
-/// Whether the update brings `hazard` about, or makes it worse.
+/// Whether the update causes `hazard` or makes it worse.
 pub(super) fn is_new(hazard: &Hazard, before: &[Hazard]) -> bool {
     !before.iter().any(|old| hazard.is_covered_by(old))
 }
 
-/// Whether the update makes a controller replace running pods: the pod template
-/// differs in any way. Where the documents cannot be compared, it is taken to. The end of
-/// a pause is no reason to deny: what it rolls out was judged when it was written, and
-/// somebody who has paused a rollout that hangs has no other way on. Kinds that leave
-/// running pods alone start no rollout.
+/// Whether the update makes a controller replace running pods, as any change of the pod template
+/// does. Documents that cannot be compared count as changed. The end of a pause does not count:
+/// the template was judged when it was written, and resuming may be the only way out of a rollout
+/// that hangs. Kinds that do not replace running pods start no rollout.
 pub(super) fn starts_a_rollout(new: &Workload, document: &dyn Document) -> bool {
     match new.kind {
-        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {
-            document.changes_template()
-        }
+        WorkloadKind::Deployment
+        | WorkloadKind::StatefulSet
+        | WorkloadKind::DaemonSet
+        | WorkloadKind::Rollout
+        | WorkloadKind::DeploymentConfig
+        | WorkloadKind::CloneSet => document.changes_template(),
         WorkloadKind::ReplicaSet
         | WorkloadKind::Job
         | WorkloadKind::CronJob
         | WorkloadKind::ReplicationController
+        | WorkloadKind::ScaledJob
         | WorkloadKind::Pod => false,
     }
 }
 
-/// Whether the update from `old` leaves a hazard as it is and yet brings its end closer:
-/// of several workloads on one claim, one has to be the first that is kept beside the
-/// others. `analysis` is that of the new object.
+/// Whether the update from `old` keeps a hazard and yet is a step towards its end: if several
+/// workloads share a claim, one of them has to be the first to get affinity to the others.
+/// `analysis` is that of the new object.
 pub(super) fn is_a_step(analysis: &Analysis<'_>, old: &Workload, hazard: &Hazard) -> bool {
     if hazard.rule != codes::WORKLOADS_SHARE_VOLUME {
         return false;

@@ -56,7 +56,7 @@ impl Evaluation<'_> {
         node: Lookup<&Node>,
         fencing: Fencing<'_>,
     ) -> Verdict {
-        // Files have no moment, and nobody deletes anything in them.
+        // Files have no time of submission, and nothing is deleted in them.
         let Some(now) = self.review.document.moment() else {
             return Verdict::default();
         };
@@ -92,7 +92,7 @@ impl Evaluation<'_> {
         })
     }
 
-    /// Whether it is asked for by an account that knows what it does.
+    /// Whether the request comes from an account that may fence nodes.
     fn may_fence(&self) -> bool {
         let account = self.review.document.requester();
         account.is_some_and(|account| {
@@ -104,7 +104,7 @@ impl Evaluation<'_> {
 /// The command that gets past a denial of the rule.
 fn way_past(object: &ObjectRef) -> String {
     format!(
-        "kubectl annotate {} {} {}={} {}=\"powered off by hand\".",
+        "`kubectl annotate {} {} {}={} {}=\"powered off by hand\"`.",
         object.kind.to_lowercase(),
         object.name,
         keys::IGNORE,

@@ -14,7 +14,7 @@ use crate::remedy::Remedy;
 use crate::rules::{Certainty, Hazard, Outcome};
 
 /// Warnings are cut to this many characters, as the Kubernetes documentation
-/// on admission webhooks asks for.
+/// on admission webhooks recommends.
 pub const WARNING_LENGTH: usize = 120;
 
 /// Characters of a reason that are kept: it is shown with every finding, and logged.
@@ -25,7 +25,7 @@ const LONGEST_REASON: usize = 300;
 pub struct Finding {
     /// The rule's public name.
     pub rule: &'static str,
-    /// What comes of the hazard when nobody steps in.
+    /// What happens if nobody intervenes.
     pub outcome: Outcome,
     /// How sure it is.
     pub certainty: Certainty,
@@ -41,25 +41,25 @@ pub struct Finding {
     pub message: String,
     /// The same in a few words.
     pub brief: String,
-    /// What whoever is refused reads: the cause, one thing to do, and where the rest
-    /// stands. Empty where nobody is.
+    /// The text of a denial: the cause, one thing to do, and where to read more. Empty if the
+    /// action is not to deny.
     pub denial: String,
-    /// What would help, the remedy the policy chooses first. Only filled where
-    /// the review asks for proposals.
+    /// The remedies that help, the one that the policy chooses first. Filled only in
+    /// [`Mode::Propose`](super::Mode::Propose) and for what was fixed.
     pub remedies: Vec<Proposal>,
-    /// Why nobody is bothered with it, where somebody asked for that.
+    /// Why it is ignored, if an annotation or exemption says so.
     pub suppressed: Option<Suppressed>,
-    /// Why it is a warning, where the policy has more and somebody asked for less.
+    /// Why it is only a warning, if an annotation lowers the policy's action.
     pub lowered: Option<Suppressed>,
 }
 
-/// Why nobody is bothered with a finding, or less than the policy has it. Shown as the
-/// reason and where it stands.
+/// Why a finding is ignored, or less than the policy says. Shown as the reason and where it is
+/// given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suppressed {
-    /// Where that was asked for.
+    /// Where it is given.
     pub by: SuppressedBy,
-    /// Why, in that person's words.
+    /// The reason, as its author wrote it.
     pub reason: String,
 }
 
@@ -126,7 +126,7 @@ impl Finding {
         }
     }
 
-    /// The same, with who asked for less than the policy has.
+    /// The finding, with the annotation or exemption that lowers the policy's action.
     pub(super) fn decided(
         hazard: &Hazard,
         object: &ObjectRef,
@@ -141,7 +141,7 @@ impl Finding {
         }
     }
 
-    /// The finding for `hazard` on `object`, against which `proposal` was applied.
+    /// The finding for `hazard` on `object`, which `proposal` fixes.
     pub(super) fn repaired(hazard: &Hazard, object: &ObjectRef, proposal: Proposal) -> Self {
         let remedy = proposal.remedy;
         Self {
@@ -155,7 +155,7 @@ impl Finding {
         }
     }
 
-    /// Whether what was done about it changes the pod template.
+    /// Whether its remedies change the pod template.
     #[must_use]
     pub fn patches_template(&self) -> bool {
         let patches = self.remedies.iter().flat_map(|it| it.patch.iter());

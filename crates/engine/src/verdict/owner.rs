@@ -1,7 +1,7 @@
 //! Whether the owner that an object names is real.
 //!
-//! What a controller writes is spared, as its owner was judged or as the
-//! controller would fight back. Anybody can write an owner reference, though.
+//! Objects that a controller writes are exempt: their owner was judged, or the controller would
+//! undo a change. But anybody can write an owner reference.
 
 use super::Evaluation;
 use crate::model::metadata::Metadata;
@@ -18,10 +18,10 @@ fn is_control_plane(account: &str) -> bool {
 }
 
 impl Evaluation<'_> {
-    /// Whether the object under review has an owner that controls it: one of the
-    /// control plane's controllers or, for an owner that cannot be looked up, any
-    /// service account asks for it, or the owner is there and not another one of
-    /// that name. Where nobody asks for it, as in files, owners are believed.
+    /// Whether the owner that controls the object under review is real. It is if the request comes
+    /// from one of the control plane's controllers, or the owner exists with that uid, or the
+    /// owner cannot be looked up and the request comes from a service account. Files have no
+    /// requester; their owner references are trusted.
     pub(super) fn owner_is_real(&self, metadata: &Metadata) -> bool {
         let Some(owner) = &metadata.controller else {
             return false;
@@ -41,7 +41,7 @@ impl Evaluation<'_> {
         match there {
             Some(Lookup::Found(there)) => !there.metadata.uid.contradicts(owner.uid),
             Some(Lookup::Absent) => false,
-            // What it said before was judged when it was said.
+            // The owner reference was judged when it was written.
             Some(Lookup::NotSynced) | None => {
                 let before = self.review.old.and_then(Object::metadata);
                 account.starts_with("system:serviceaccount:")

@@ -1,5 +1,5 @@
-//! Trying remedies: a patch counts only if the patched object, judged again, is
-//! better off.
+//! Trying remedies: a remedy counts only if the patched object, judged again, has fewer or milder
+//! hazards.
 
 use std::borrow::Cow;
 
@@ -97,30 +97,7 @@ impl<'a> Judged<'a> {
             }),
             None => remedy.patch(&self.workload, &self.document),
         }?;
-        let mut document = Value::clone(&self.document);
-        json_patch::patch(&mut document, &patch).ok()?;
-        let kind = ObjectKind::Workload(self.workload.kind);
-        let Ok(Object::Workload(mut workload)) = kind.deserialize(&document) else {
-            return None;
-        };
-        // The API server refuses to change the template of a Job that is there
-        // (`validatePodTemplateUpdate` in `pkg/apis/batch/validation/validation.go`).
-        let is_there = self.previous.is_some();
-        if is_there
-            && workload.kind == WorkloadKind::Job
-            && workload.template != self.workload.template
-        {
-            return None;
-        }
-        // What the request said beside the object counts for the patched one too.
-        workload.metadata.namespace = self.workload.metadata.namespace.clone();
-        workload.metadata.name = self.workload.metadata.name.clone();
-        // So do the containers, which no patch touches and a document may be without.
-        let (patched, whole) = (&mut workload.template, &self.workload.template);
-        patched.takes_host_port = whole.takes_host_port;
-        patched.extended_resources = whole.extended_resources.clone();
-        patched.volumes.clone_from(&whole.volumes);
-        workload.ready = self.workload.ready;
+        let (document, workload) = self.patched(&patch)?;
         let workload = capped(Cow::Owned(workload), self.facts);
         let analysis = Analysis::of(&workload, self.previous, self.facts);
         if !remedy.works(&analysis) {
@@ -146,5 +123,37 @@ impl<'a> Judged<'a> {
                 facts: self.facts,
             },
         })
+    }
+
+    /// The object and the workload after a patch; `None` where the API server would refuse it.
+    fn patched(&self, patch: &Patch) -> Option<(Value, Workload)> {
+        let mut document = Value::clone(&self.document);
+        json_patch::patch(&mut document, patch).ok()?;
+        let kind = ObjectKind::Workload(self.workload.kind);
+        let Ok(Object::Workload(mut workload)) = kind.deserialize(&document) else {
+            return None;
+        };
+        // The API server refuses to change the template of a Job that is there
+        // (`validatePodTemplateUpdate` in `pkg/apis/batch/validation/validation.go`).
+        let is_there = self.previous.is_some();
+        if is_there
+            && workload.kind == WorkloadKind::Job
+            && workload.template != self.workload.template
+        {
+            return None;
+        }
+        // The request's own name and namespace apply to the patched object too.
+        workload.metadata.namespace = self.workload.metadata.namespace.clone();
+        workload.metadata.name = self.workload.metadata.name.clone();
+        // So do the containers: no patch changes them, and the document may lack them.
+        let (patched, whole) = (&mut workload.template, &self.workload.template);
+        patched.takes_host_port = whole.takes_host_port;
+        patched.extended_resources = whole.extended_resources.clone();
+        patched.volumes.clone_from(&whole.volumes);
+        if workload.template_source.is_some() {
+            workload.template = self.workload.template.clone();
+        }
+        workload.ready = self.workload.ready;
+        Some((document, workload))
     }
 }

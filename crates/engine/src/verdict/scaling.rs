@@ -1,4 +1,4 @@
-//! Judging what sets a workload's replicas from outside.
+//! Judging autoscalers and requests to scale.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,9 @@ use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
 use crate::rules::{Hazard, Outcome, Scaling, judge_scaling, judge_workload};
-use crate::snapshot::Lookup;
 
-/// The workload as its autoscaler leaves it: one that asks for more replicas
-/// than that allows is brought down at once.
+/// The workload with at most the replicas that its autoscaler allows: a larger number is scaled
+/// down at once.
 pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'a, Workload> {
     if workload.replicas <= 1 || workload.template.volumes.is_empty() {
         return workload;
@@ -22,8 +21,8 @@ pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'
         .view
         .autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
         .iter()
-        .map(|autoscaler| autoscaler.spec.max_replicas)
-        .filter(|most| (1..workload.replicas).contains(most))
+        .filter_map(|autoscaler| autoscaler.cap())
+        .filter(|most| *most < workload.replicas)
         .min();
     match most {
         Some(replicas) => Cow::Owned(Workload {
@@ -36,18 +35,21 @@ pub(super) fn capped<'a>(workload: Cow<'a, Workload>, facts: Facts<'_>) -> Cow<'
 
 impl Evaluation<'_> {
     pub(super) fn autoscaler(&self, autoscaler: &Autoscaler) -> Verdict {
+        let metadata = &autoscaler.metadata;
+        let keda = autoscaler.scaled_object();
+        if keda.is_some_and(|name| self.facts.view.has_scaled_object(&metadata.namespace, name)) {
+            return Verdict::default();
+        }
         let Some(kind) = WorkloadKind::from_name(&autoscaler.spec.scale_target_ref.kind)
             .filter(|kind| kind.group() == autoscaler.spec.scale_target_ref.group())
         else {
             return Verdict::default();
         };
-        let Lookup::Found(workload) = self.facts.view.workload(
-            kind,
-            &autoscaler.metadata.namespace,
-            &autoscaler.spec.scale_target_ref.name,
-        ) else {
+        let target = &autoscaler.spec.scale_target_ref.name;
+        let Some(workload) = self.scalable(kind, &metadata.namespace, target) else {
             return Verdict::default();
         };
+        let workload = &*workload;
         let hazards = self.scaled(
             workload,
             autoscaler.most(workload.replicas),
@@ -66,7 +68,7 @@ impl Evaluation<'_> {
         }
         self.with_policy(
             &autoscaler.metadata,
-            "HorizontalPodAutoscaler",
+            autoscaler.kind.name(),
             self.owner_is_real(&autoscaler.metadata),
             |resolved| {
                 let mut verdict = self.plain(&hazards, resolved);
@@ -81,19 +83,22 @@ impl Evaluation<'_> {
         )
     }
 
+    /// The workload that is scaled, with its pod template.
+    fn scalable(&self, kind: WorkloadKind, namespace: &str, name: &str) -> Option<Cow<'_, Workload>> {
+        let view = self.facts.view;
+        view.with_template(view.workload(kind, namespace, name).found()?)
+    }
+
     pub(super) fn scale(&self, scale: &Scale) -> Verdict {
         let Some(kind) = self.review.scaled else {
             return Verdict::default();
         };
         let metadata = &scale.metadata;
-        let Lookup::Found(workload) =
-            self.facts
-                .view
-                .workload(kind, &metadata.namespace, &metadata.name)
-        else {
+        let found = self.scalable(kind, &metadata.namespace, &metadata.name);
+        let Some(workload) = found.as_deref() else {
             return Verdict::default();
         };
-        if workload.owner_is_judged() {
+        if self.facts.view.owner_is_judged(workload) {
             return Verdict::default();
         }
         // The request knows better than a cache how many replicas there are.

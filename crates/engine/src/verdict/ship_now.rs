@@ -10,9 +10,9 @@ use crate::policy::Action;
 use crate::remedy::applied::{RECREATE_ONCE, recreate_once};
 use crate::rules::judge_workload;
 
-/// A change of the live object that starts no rollout itself, so that it always passes.
-/// `rollingUpdate` is null, as nobody but the API server owns that block: without it, the
-/// patch is refused.
+/// A change of the live object that starts no rollout, so it always passes. It sets
+/// `rollingUpdate` to null, as the API server filled that block in and refuses the patch with
+/// it.
 pub(super) struct ShipNow {
     /// The replicas that it leaves, where it sets them.
     replicas: Option<i64>,

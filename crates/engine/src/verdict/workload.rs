@@ -19,14 +19,19 @@ use crate::rules::{Hazard, RECREATE_OR_ZERO_SURGE, judge_workload};
 
 impl Evaluation<'_> {
     pub(super) fn workload(&self, workload: &Workload) -> Verdict {
-        if workload.owner_is_judged() && self.owner_is_real(&workload.metadata) {
+        let view = self.facts.view;
+        if view.owner_is_judged(workload) && self.owner_is_real(&workload.metadata) {
             return Verdict::default();
         }
-        let capped = capped(Cow::Borrowed(workload), self.facts);
+        let Some(whole) = view.with_template(workload) else {
+            return Verdict::default();
+        };
+        let capped = capped(whole, self.facts);
         let previous = match self.review.old {
-            Some(Object::Workload(old)) => Some(old),
+            Some(Object::Workload(old)) => view.with_template(old),
             _ => None,
         };
+        let previous = previous.as_deref();
         let hazards = judge_workload(&Analysis::of(&capped, previous, self.facts));
         if hazards.is_empty() {
             return Verdict::default();
@@ -79,8 +84,7 @@ impl Evaluation<'_> {
         )
     }
 
-    /// The hazards for which the update under way is not to blame: they were
-    /// there in full before it.
+    /// The hazards that the update does not cause: they existed in full before it.
     fn existing(
         &self,
         workload: &Workload,
@@ -93,8 +97,8 @@ impl Evaluation<'_> {
         let capped = capped(Cow::Borrowed(old), self.facts);
         let mut before = judge_workload(&Analysis::of(&capped, None, self.facts));
         if workload.replicas < old.replicas {
-            // Percentages mean something else for fewer pods; scaling down is
-            // not to blame for that.
+            // Percentages resolve differently for fewer pods; scaling down is not the cause of
+            // that.
             let fewer = Workload {
                 replicas: workload.replicas,
                 ..old.clone()
@@ -102,8 +106,8 @@ impl Evaluation<'_> {
             before.extend(judge_workload(&Analysis::of(&fewer, None, self.facts)));
         }
         if old.replicas <= 0 && !self.review.document.changes_template() {
-            // `kubectl scale` is judged by what comes of the pods, not by what a later
-            // rollout makes of them; the same act by another request is, too.
+            // `kubectl scale` is judged by the pods it creates, not by their later rollouts. An
+            // update that only scales is judged alike.
             before.extend(self.later(old, workload.replicas));
         }
         let existing = hazards
@@ -122,7 +126,7 @@ impl Evaluation<'_> {
         Existing { hazards, met }
     }
 
-    /// No more than the findings.
+    /// The findings alone.
     fn judged(&self, hazards: &[Hazard], decisions: &Decisions<'_>) -> Verdict {
         Verdict {
             findings: hazards
@@ -173,7 +177,7 @@ impl Evaluation<'_> {
             .find_map(|(hazard, decision)| {
                 let repair = judged.repair(hazard, decision.remedy)?;
                 decisions
-                    .asks_for(&repair, decision.remedy)
+                    .permits(&repair, decision.remedy)
                     .then(|| (hazard.clone(), repair))
             })
         {
@@ -233,7 +237,7 @@ impl Evaluation<'_> {
         finding
     }
 
-    /// How the object is applied. One that somebody asks to make does not live yet.
+    /// How the object is applied. An object that is being created does not exist yet.
     fn applied(&self) -> Applied {
         let Review { old, document, .. } = self.review;
         match old.is_none() && document.moment().is_some() {
@@ -242,8 +246,8 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The hazard with an advice that the API server takes: where it may refuse Recreate
-    /// over the live object, zero surge comes first.
+    /// The hazard with advice that the API server accepts: where it may refuse Recreate on the
+    /// live object, zero surge comes first.
     fn advised<'h>(&self, hazard: &'h Hazard) -> Cow<'h, Hazard> {
         if !hazard.advice.contains(RECREATE_OR_ZERO_SURGE) || !self.applied().may_refuse_recreate()
         {
@@ -260,11 +264,10 @@ impl Evaluation<'_> {
     }
 }
 
-/// Why an update is refused that is not to blame for what is wrong.
+/// Why an update is denied that did not cause the hazard.
 const EXISTED: &str = " The object had this fault before your change; your change starts a rollout, which is what would hang.";
 
-/// How to get an update past the fault that was there before it, by an override that ends
-/// by itself.
+/// How to get an update past an existing violation: an override that expires.
 fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
     let until = now.and_then(|now| {
         let tomorrow = now.checked_add(SignedDuration::from_hours(24)).ok()?;
@@ -282,11 +285,11 @@ fn last_resort(object: &ObjectRef, now: Option<Timestamp>) -> String {
     )
 }
 
-/// What was at fault before the update under way.
+/// The hazards that existed before the update.
 #[derive(Default)]
 struct Existing {
     hazards: Vec<Hazard>,
-    /// Those of them that the rollout which the update starts will meet.
+    /// Those that affect the rollout which the update starts.
     met: Vec<Hazard>,
 }
 
@@ -295,14 +298,14 @@ pub(super) struct Decisions<'a> {
     resolved: &'a Resolved<'a>,
     existing: &'a Existing,
     mode: Mode,
-    /// The command after which the update passes, once somebody has asked for it.
+    /// The command after which the update passes; computed on first use.
     ship_now: OnceCell<Option<&'static ShipNow>>,
 }
 
 impl Decisions<'_> {
-    /// Whether a repair may be made that `choice` led to. Several pods on one node
-    /// are a decision, which is not taken in a file that somebody else keeps.
-    fn asks_for(&self, repair: &Repair<'_>, choice: RemedyChoice) -> bool {
+    /// Whether a repair that `choice` led to may be made. Putting several pods on one node is a
+    /// decision that `check --fix` does not make by itself.
+    fn permits(&self, repair: &Repair<'_>, choice: RemedyChoice) -> bool {
         choice != RemedyChoice::Auto
             || !matches!(self.mode, Mode::Repair { .. })
             || repair.remedy.name != RemedyChoice::Colocate.name()

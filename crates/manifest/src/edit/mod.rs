@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::error::Fault;
 use super::tree::Tree;
-use super::visit::object_at;
+use super::visit::{ITEMS, object_at};
 
 /// Why a document is not edited.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +121,8 @@ fn tree_of(text: &str) -> Result<Tree<'_>, EditError> {
 
 fn at_mut<'v>(value: &'v mut Value, items: &[usize]) -> Option<&'v mut Value> {
     items.iter().try_fold(value, |value, number| {
-        value.get_mut("items")?.get_mut(*number)
+        let field = ITEMS.into_iter().find(|field| value.get(field).is_some())?;
+        value.get_mut(field)?.get_mut(*number)
     })
 }
 

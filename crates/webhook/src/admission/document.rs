@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
-use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -15,8 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, exactly};
-use super::request::{Operation, Request};
-use engine::model::Text;
+use super::{Operation, Received};
 use engine::verdict::Document;
 
 /// An object with more values than this, beside what is left out, is not
@@ -24,56 +22,32 @@ use engine::verdict::Document;
 /// pod template that people wrote has some hundred values.
 const MOST_VALUES: usize = 100_000;
 
-/// The documents of a review.
-pub(super) struct Documents<'a> {
-    object: Option<&'a RawValue>,
-    old_object: Option<&'a RawValue>,
-    user: Text,
-    operation: Operation,
-    is_cut: bool,
-    received: Timestamp,
-    tree: OnceLock<Option<Value>>,
-}
-
-impl<'a> Documents<'a> {
-    pub(super) fn new(request: &Request<'a>, received: Timestamp) -> Self {
-        let [object, old_object] = request.documents;
-        Self {
-            object,
-            old_object,
-            user: request.user.clone(),
-            operation: request.operation,
-            is_cut: request.is_cut,
-            received,
-            tree: OnceLock::new(),
-        }
-    }
-}
-
-impl Document for Documents<'_> {
+impl Document for Received<'_> {
     fn object(&self) -> Option<&Value> {
+        let [object, _] = self.request.documents();
         self.tree
-            .get_or_init(|| kept(self.object?, WORKLOAD).ok())
+            .get_or_init(|| kept(object?, WORKLOAD).ok())
             .as_ref()
     }
 
     fn changes_template(&self) -> bool {
-        match [self.object, self.old_object].map(template) {
+        match self.request.documents().map(template) {
             [Ok(new), Ok(old)] => !same(new, old),
             _ => true,
         }
     }
 
     fn requester(&self) -> Option<Cow<'_, str>> {
-        (!self.user.is_empty()).then_some(Cow::Borrowed(&*self.user))
+        let user = &self.request.user;
+        (!user.is_empty()).then_some(Cow::Borrowed(&**user))
     }
 
     fn deletes(&self) -> bool {
-        self.operation == Operation::Delete
+        self.request.operation == Operation::Delete
     }
 
     fn is_cut(&self) -> bool {
-        self.is_cut
+        self.request.is_cut
     }
 
     fn moment(&self) -> Option<Timestamp> {
@@ -242,20 +216,15 @@ mod tests {
 
     use super::*;
 
-    fn review(object: &Value, old: &Value) -> String {
-        json!({"request": {"uid": "u", "object": object, "oldObject": old}}).to_string()
+    fn review(object: &str, old: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u",
+            "kind":{{"group":"apps","kind":"Deployment"}},"object":{object},"oldObject":{old}}}}}"#
+        )
     }
 
-    fn documents(body: &str) -> Documents<'_> {
-        let [request] = Fields(&["request"], exactly)
-            .of(Some(serde_json::from_str(body).unwrap()))
-            .unwrap();
-        let mut read = Request::default();
-        read.operation = Operation::Update;
-        read.documents = Fields(&["object", "oldObject"], exactly)
-            .of(request)
-            .unwrap();
-        Documents::new(&read, Timestamp::UNIX_EPOCH)
+    fn received(body: &str) -> Received<'_> {
+        Received::read(body.as_bytes(), Timestamp::UNIX_EPOCH).unwrap()
     }
 
     #[test]
@@ -281,21 +250,21 @@ mod tests {
                 "template": pod,
             },
         });
-        let body = review(&whole, &Value::Null);
-        assert_eq!(documents(&body).object(), Some(&kept));
+        let body = review(&whole.to_string(), "null");
+        assert_eq!(received(&body).object(), Some(&kept));
     }
 
     #[test]
     fn a_tree_without_end_is_not_built() {
         let containers = vec![json!({"name": "c"}); MOST_VALUES];
         let dense = json!({"spec": {"template": {"spec": {"containers": containers}}}});
-        let body = review(&dense, &Value::Null);
+        let body = review(&dense.to_string(), "null");
         let kept = json!({"spec": {"template": {"spec": {}}}});
-        assert_eq!(documents(&body).object(), Some(&kept));
+        assert_eq!(received(&body).object(), Some(&kept));
 
         let dense = json!({"spec": {"volumes": vec![0; MOST_VALUES]}});
-        let body = review(&dense, &Value::Null);
-        assert_eq!(documents(&body).object(), None);
+        let body = review(&dense.to_string(), "null");
+        assert_eq!(received(&body).object(), None);
     }
 
     #[test]
@@ -324,9 +293,8 @@ mod tests {
             ),
         ];
         for (other, expected) in cases {
-            let body = format!(r#"{{"request":{{"object":{one},"oldObject":{other}}}}}"#);
-            let documents = documents(&body);
-            assert_eq!(documents.changes_template(), expected, "{other}");
+            let body = review(&one, &other);
+            assert_eq!(received(&body).changes_template(), expected, "{other}");
         }
     }
 }

@@ -10,18 +10,23 @@ mod fields;
 mod request;
 mod response;
 
-pub use request::{MalformedReview, Operation, Request};
+pub use request::{MalformedReview, Operation};
+
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
-use document::Documents;
 use engine::model::Text;
 use engine::model::object::{Object, ObjectKind, ObjectRef};
 use engine::model::uid::Uid;
+use engine::model::workload::WorkloadKind;
 use engine::policy::Action;
 use engine::rules::Outcome;
 use engine::snapshot::View;
 use engine::verdict::{self, EffectivePolicy, Finding, Mode, Review, Verdict};
+use request::Request;
 use response::{AuditAnnotations, Response};
 
 /// What [`Answer::kind`] says of kinds that are not judged.
@@ -120,14 +125,30 @@ pub struct Submitted {
     pub uid: Uid,
 }
 
+/// An update of a workload.
+pub struct Update<'a> {
+    /// The kind of workload.
+    pub kind: WorkloadKind,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// The workload, as JSON.
+    pub object: &'a RawValue,
+    /// The workload before the update.
+    pub old_object: &'a RawValue,
+}
+
 /// A review that was read, waiting for a view to judge it by.
 ///
 /// Judging and answering are two steps, as a view may turn out to lack a fact
 /// that is worth a second judgement.
 pub struct Received<'a> {
     request: Request<'a>,
-    documents: Documents<'a>,
     reference: ObjectRef,
+    received: Timestamp,
+    /// What a remedy reads of the object.
+    tree: OnceLock<Option<Value>>,
 }
 
 impl<'a> Received<'a> {
@@ -140,8 +161,9 @@ impl<'a> Received<'a> {
         let request = Request::read(body)?;
         Ok(Self {
             reference: request.reference(),
-            documents: Documents::new(&request, received),
             request,
+            received,
+            tree: OnceLock::new(),
         })
     }
 
@@ -160,8 +182,8 @@ impl<'a> Received<'a> {
             object,
             old: self.request.old_object.as_deref(),
             reference: &self.reference,
-            scaled: self.request.scaled,
-            document: &self.documents,
+            scaled: self.request.target.scaled,
+            document: self,
             mode: match endpoint {
                 Endpoint::Mutate => Mode::Admit,
                 Endpoint::Validate => Mode::Judge,
@@ -189,7 +211,11 @@ impl<'a> Received<'a> {
         }
         Answer {
             body,
-            kind: self.request.kind.map_or(OTHER_KIND, ObjectKind::name),
+            kind: self
+                .request
+                .target
+                .kind
+                .map_or(OTHER_KIND, ObjectKind::name),
             operation: self.request.operation,
             dry_run: self.request.dry_run,
             decision,
@@ -215,10 +241,30 @@ impl<'a> Received<'a> {
             return None;
         }
         Some(Submitted {
-            kind: request.scaled.map(ObjectKind::Workload).or(request.kind)?,
+            kind: request
+                .target
+                .scaled
+                .map(ObjectKind::Workload)
+                .or(request.target.kind)?,
             namespace: metadata.namespace.clone(),
             name: metadata.name.clone(),
             uid: metadata.uid,
+        })
+    }
+
+    /// The update of a workload, as it was received.
+    #[must_use]
+    pub fn update(&self) -> Option<Update<'_>> {
+        let request = &self.request;
+        let is_update = request.operation == Operation::Update;
+        let kind = request.target.workload().filter(|_| is_update)?;
+        let [object, old_object] = request.documents();
+        Some(Update {
+            kind,
+            namespace: &request.namespace,
+            name: &request.name,
+            object: object?,
+            old_object: old_object?,
         })
     }
 

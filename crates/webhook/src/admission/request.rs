@@ -1,9 +1,10 @@
 //! Reading an AdmissionReview.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::bounded::{Bounded, Room};
@@ -128,61 +129,102 @@ impl Operation {
 
 /// The request of an AdmissionReview.
 #[derive(Debug, Default)]
-pub struct Request<'a> {
+pub(super) struct Request<'a> {
     /// The review's own identity, to be repeated in the answer.
-    pub uid: Text,
+    pub(super) uid: Text,
     /// Why the review cannot be judged, as a sentence; the rest may be empty then.
-    pub problem: Option<String>,
-    /// The kind of the object; `None` for kinds that are not read.
-    pub kind: Option<ObjectKind>,
+    pub(super) problem: Option<String>,
+    /// What kind of object it is about.
+    pub(super) target: Target,
     /// What is done to the object.
-    pub operation: Operation,
+    pub(super) operation: Operation,
     /// The object, with the name and namespace of the request.
-    pub object: Option<Box<Object>>,
+    pub(super) object: Option<Box<Object>>,
     /// The object before an update.
-    pub old_object: Option<Box<Object>>,
-    /// For the `scale` subresource: the kind that is scaled.
-    pub scaled: Option<WorkloadKind>,
+    pub(super) old_object: Option<Box<Object>>,
     /// Whether nothing will be stored.
-    pub dry_run: bool,
+    pub(super) dry_run: bool,
     /// Whether the object had more in its lists than is read.
-    pub is_cut: bool,
-    /// Who asks.
-    pub user: Text,
-    /// The object and the object before an update, as they are written.
-    pub(super) documents: [Option<&'a RawValue>; 2],
-    group_version_kind: GroupVersionKind,
-    name: Text,
-    namespace: Text,
-    sub_resource: Text,
+    pub(super) is_cut: bool,
+    /// The account that sends the request to the API server.
+    pub(super) user: Text,
+    pub(super) name: Text,
+    pub(super) namespace: Text,
+    body: &'a str,
+    documents: OnceLock<[Option<&'a RawValue>; 2]>,
 }
 
+/// What a request is about, by its `kind`, `resource` and `subResource`.
 #[derive(Debug, Default)]
-struct GroupVersionKind {
+pub(super) struct Target {
+    /// The kind of the object; `None` for kinds that are not read.
+    pub(super) kind: Option<ObjectKind>,
+    /// For the `scale` subresource: the kind that is scaled.
+    pub(super) scaled: Option<WorkloadKind>,
+    sub_resource: Text,
     group: Text,
     version: Text,
-    kind: Text,
+    kind_name: Text,
+}
+
+impl Target {
+    fn of(fields: &Found<'_, 11>) -> serde_json::Result<Self> {
+        let [_, kind, resource, sub_resource, ..] = *fields;
+        let [group, version, kind] = Fields(&["group", "version", "kind"], in_any_case).of(kind)?;
+        let [resource] = Fields(&["resource"], in_any_case).of(resource)?;
+        let (group, kind_name): (Text, Text) = (value(group)?, value(kind)?);
+        let (resource, sub_resource): (Text, Text) = (value(resource)?, value(sub_resource)?);
+        Ok(Self {
+            kind: ObjectKind::of(&group, &kind_name),
+            scaled: (sub_resource == "scale")
+                .then(|| WorkloadKind::from_resource(&resource))
+                .flatten(),
+            sub_resource,
+            group,
+            version: value(version)?,
+            kind_name,
+        })
+    }
+
+    /// The kind to read the objects as. Other subresources (status, eviction, …) change nothing
+    /// that is judged.
+    fn read_as(&self) -> Option<ObjectKind> {
+        self.kind
+            .filter(|_| self.sub_resource.is_empty() || self.scaled.is_some())
+    }
+
+    /// Whether it is a workload itself, not one of its subresources.
+    pub(super) fn workload(&self) -> Option<WorkloadKind> {
+        match self.kind {
+            Some(ObjectKind::Workload(kind)) if self.sub_resource.is_empty() => Some(kind),
+            _ => None,
+        }
+    }
 }
 
 impl<'a> Request<'a> {
-    /// Reads a review: first what stands around the object, then the object by its kind.
+    /// Reads a review: in one pass, as API servers write it, or else in two.
     ///
     /// # Errors
     /// When not even a uid can be read.
-    pub fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
-        let envelope = str::from_utf8(body)
-            .map_err(serde::de::Error::custom)
-            .and_then(Envelope::read);
-        let mut request = match envelope {
-            Ok(envelope) => envelope.into_request()?,
-            Err(error) => return Self::unreadable(body, error),
-        };
-        if request.problem.is_none()
-            && let Err(error) = request.read_objects(body.len())
-        {
-            return Ok(Self::not_checked(request.uid, "object", &error));
+    pub(super) fn read(body: &'a [u8]) -> Result<Self, MalformedReview> {
+        let text = str::from_utf8(body).map_err(serde_json::Error::custom);
+        let envelope = text
+            .and_then(|text| Envelope::read_in_one_pass(text).or_else(|_| Envelope::read(text)));
+        match envelope {
+            Ok(envelope) => envelope.into_request(),
+            Err(error) => Self::unreadable(body, error),
         }
-        Ok(request)
+    }
+
+    /// The object and the object before an update, as they are written. Few reviews need them,
+    /// so they are looked for in the body again.
+    pub(super) fn documents(&self) -> [Option<&'a RawValue>; 2] {
+        *self.documents.get_or_init(|| {
+            let envelope = Envelope::read(self.body).ok();
+            let request = envelope.and_then(|envelope| envelope.request);
+            request.map_or([None; 2], |request| documents(&request.fields))
+        })
     }
 
     /// The answer to a body that is not text, or not JSON, still names the review where
@@ -215,48 +257,27 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn read_objects(&mut self, body: usize) -> serde_json::Result<()> {
-        // Other subresources (status, eviction, …) change nothing that is judged.
-        let Some(kind) = self
-            .kind
-            .filter(|_| self.sub_resource.is_empty() || self.scaled.is_some())
-        else {
-            return Ok(());
-        };
-        let bytes = match body > LARGE {
-            true => LARGE_ROOM,
-            false => LEAST_ROOM + body,
-        };
-        let mut room = Room::new(bytes);
-        let [object, old_object] = self.documents;
-        self.object = object.map(|json| read(kind, json, &mut room)).transpose()?;
-        self.is_cut = room.is_short();
-        // Of an old object alone that is cut nobody can say what was at fault before, and the
-        // new one is judged as if it were created.
-        self.old_object = old_object
-            .map(|json| read(kind, json, &mut room))
-            .transpose()?
-            .filter(|_| self.is_cut || !room.is_short());
-        self.complete();
-        Ok(())
-    }
-
     /// Names the object under review.
     #[must_use]
-    pub fn reference(&self) -> ObjectRef {
-        let gvk = &self.group_version_kind;
+    pub(super) fn reference(&self) -> ObjectRef {
+        let Target {
+            group,
+            version,
+            kind_name,
+            ..
+        } = &self.target;
         let object = self.object.as_deref().or(self.old_object.as_deref());
         let shown = object.and_then(Object::metadata).map_or_else(
             || self.name.clone(),
             engine::model::metadata::Metadata::shown_name,
         );
         ObjectRef {
-            api_version: if gvk.group.is_empty() {
-                gvk.version.clone()
+            api_version: if group.is_empty() {
+                version.clone()
             } else {
-                Text::from(format!("{}/{}", gvk.group, gvk.version))
+                Text::from(format!("{group}/{version}"))
             },
-            kind: gvk.kind.clone(),
+            kind: kind_name.clone(),
             namespace: (!self.namespace.is_empty()).then(|| self.namespace.clone()),
             name: if shown.is_empty() {
                 self.name.clone()
@@ -285,22 +306,80 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The object in `json`, as its kind. What serde refuses, as where a field is there twice, is
-/// read from a tree, in which the last of two counts.
-fn read(kind: ObjectKind, json: &RawValue, room: &mut Room) -> serde_json::Result<Box<Object>> {
-    let mut text = serde_json::Deserializer::from_str(json.get());
-    let of_text = room.clone();
-    let object = match kind.deserialize(Bounded(&mut text, &of_text)) {
-        Ok(object) => {
-            *room = of_text;
-            Ok(object)
+/// The objects of a request as their kind, within one bound on memory.
+struct Objects {
+    read: [Option<Box<Object>>; 2],
+    room: Room,
+    is_cut: bool,
+}
+
+impl Objects {
+    fn within(body: &str) -> Self {
+        Self {
+            read: [None, None],
+            room: Room::new(match body.len() > LARGE {
+                true => LARGE_ROOM,
+                false => LEAST_ROOM + body.len(),
+            }),
+            is_cut: false,
         }
-        Err(error) => match document::tree(json) {
-            Ok(tree) => kind.deserialize(Bounded(&tree, room)).map_err(|_| error),
-            Err(_) => Err(error),
-        },
-    };
-    object.map(Box::new)
+    }
+
+    /// Adds the object, and then the one before the update.
+    fn add(&mut self, at: usize, object: Option<Box<Object>>) {
+        self.is_cut |= at == 0 && self.room.is_short();
+        // What was at fault before an update is not known from an old object that is cut. The
+        // new one is then judged as if it were created.
+        self.read[at] = object.filter(|_| self.is_cut || !self.room.is_short());
+    }
+
+    /// Reads `json`. What serde refuses, as where a field is there twice, is read from a tree, in
+    /// which the last of two counts.
+    fn read(&mut self, kind: ObjectKind, json: &RawValue) -> serde_json::Result<Box<Object>> {
+        let mut text = serde_json::Deserializer::from_str(json.get());
+        let room = self.room.clone();
+        let object = match kind.deserialize(Bounded(&mut text, &room)) {
+            Ok(object) => {
+                self.room = room;
+                Ok(object)
+            }
+            Err(error) => match document::tree(json) {
+                Ok(tree) => kind
+                    .deserialize(Bounded(&tree, &self.room))
+                    .map_err(|_| error),
+                Err(_) => Err(error),
+            },
+        };
+        object.map(Box::new)
+    }
+}
+
+/// Reads an object as its kind; `null` is none.
+struct AsKind<'r>(ObjectKind, &'r Room);
+
+impl<'de> DeserializeSeed<'de> for AsKind<'_> {
+    type Value = Option<Box<Object>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_option(self)
+    }
+}
+
+impl<'de> Visitor<'de> for AsKind<'_> {
+    type Value = Option<Box<Object>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let object = self.0.deserialize(Bounded(deserializer, self.1))?;
+        Ok(Some(Box::new(object)))
+    }
 }
 
 /// The uid, if an answer can carry it.
@@ -313,11 +392,12 @@ fn checked(uid: Text) -> Result<Text, MalformedReview> {
 }
 
 /// What stands in a review around the request.
-#[derive(Default)]
 struct Envelope<'a> {
+    body: &'a str,
     api_version: Option<&'a RawValue>,
     kind: Option<&'a RawValue>,
-    request: Option<Found<'a, 11>>,
+    request: Option<RequestFields<'a>>,
+    in_one_pass: bool,
 }
 
 const ENVELOPE: [&str; 3] = ["apiVersion", "kind", "request"];
@@ -334,14 +414,41 @@ const REQUEST: [&str; 11] = [
     "object",
     "oldObject",
 ];
+/// Where the fields of the target end in [`REQUEST`], and where the objects begin.
+const TARGET_END: usize = 4;
+const OBJECTS: usize = 9;
 
 impl<'a> Envelope<'a> {
+    const fn new(body: &'a str) -> Self {
+        Self {
+            body,
+            api_version: None,
+            kind: None,
+            request: None,
+            in_one_pass: false,
+        }
+    }
+
+    /// Reads each object as its kind on the way: where no field is there twice and the kind
+    /// stands before the objects, as in what API servers send.
+    fn read_in_one_pass(body: &'a str) -> serde_json::Result<Self> {
+        Self {
+            in_one_pass: true,
+            ..Self::new(body)
+        }
+        .deserialize()
+    }
+
+    /// Only finds the fields of the request, so that the last of two counts.
     fn read(body: &'a str) -> serde_json::Result<Self> {
-        let mut json = serde_json::Deserializer::from_str(body);
-        let envelope = json.deserialize_map(Self::default());
-        envelope
-            .and_then(|envelope| json.end().map(|()| envelope))
-            .or_else(|error| Self::read_apart(body).map_err(|_| error))
+        let envelope = Self::new(body).deserialize();
+        envelope.or_else(|error| Self::read_apart(body).map_err(|_| error))
+    }
+
+    fn deserialize(self) -> serde_json::Result<Self> {
+        let mut json = serde_json::Deserializer::from_str(self.body);
+        let envelope = json.deserialize_map(self)?;
+        json.end().map(|()| envelope)
     }
 
     /// The same where a request that does not count has another shape.
@@ -350,37 +457,151 @@ impl<'a> Envelope<'a> {
         let [api_version, kind, request] = fields.of(Some(serde_json::from_str(body)?))?;
         let request = request.filter(|json| json.get() != "null");
         let fields = Fields(&REQUEST, in_any_case);
+        let found = request.map(|json| fields.of(Some(json))).transpose()?;
         Ok(Self {
             api_version,
             kind,
-            request: request.map(|json| fields.of(Some(json))).transpose()?,
+            request: found.map(RequestFields::found),
+            ..Self::new(body)
         })
     }
 
     fn into_request(self) -> Result<Request<'a>, MalformedReview> {
-        let [uid, rest @ ..] = self.request.ok_or(MalformedReview::NoRequest)?;
-        let uid = value::<Text>(uid).map_err(|error| MalformedReview::NotJson {
+        let request = self.request.ok_or(MalformedReview::NoRequest)?;
+        let uid = value::<Text>(request.fields[0]).map_err(|error| MalformedReview::NotJson {
             error,
             uid: Text::default(),
         })?;
         let uid = checked(uid)?;
-        let read = || {
-            let (api_version, kind) = (value::<Text>(self.api_version)?, value::<Text>(self.kind)?);
-            Ok(
-                match api_version == API_VERSION && kind == "AdmissionReview" {
-                    true => Request {
-                        uid: uid.clone(),
-                        ..of_fields(rest)?
-                    },
-                    false => other_version(uid.clone(), &api_version, &kind),
-                },
-            )
+        let version = value::<Text>(self.api_version)
+            .and_then(|api_version| Ok((api_version, value::<Text>(self.kind)?)));
+        let read = match version {
+            Ok((api_version, kind)) if api_version == API_VERSION && kind == "AdmissionReview" => {
+                request.read(self.body)
+            }
+            Ok((api_version, kind)) => return Ok(other_version(uid, &api_version, &kind)),
+            Err(error) => Err(("request", error)),
         };
-        Ok(read().unwrap_or_else(|error| Request::not_checked(uid.clone(), "request", &error)))
+        Ok(match read {
+            Ok(request) => Request { uid, ..request },
+            Err((part, error)) => Request::not_checked(uid, part, &error),
+        })
     }
 }
 
-/// Of the request, the fields are only found here, so that the last of two counts.
+/// The fields of a request as they are written, and what was read of them on the way.
+struct RequestFields<'a> {
+    fields: Found<'a, 11>,
+    target: Option<Target>,
+    objects: Option<Objects>,
+}
+
+impl<'a> RequestFields<'a> {
+    const fn found(fields: Found<'a, 11>) -> Self {
+        Self {
+            fields,
+            target: None,
+            objects: None,
+        }
+    }
+
+    /// The request, or the part of it that does not have its shape.
+    fn read(self, body: &'a str) -> Result<Request<'a>, (&'static str, serde_json::Error)> {
+        let of_request = |error| ("request", error);
+        let target = self.target.map_or_else(|| Target::of(&self.fields), Ok);
+        let request = request(&self.fields, target.map_err(of_request)?).map_err(of_request)?;
+        let objects = match (self.objects, request.target.read_as()) {
+            (Some(objects), _) => objects,
+            (None, None) => Objects::within(body),
+            (None, Some(kind)) => {
+                let mut objects = Objects::within(body);
+                let documents = documents(&self.fields);
+                for (at, json) in documents.into_iter().enumerate() {
+                    let object = json.map(|json| objects.read(kind, json)).transpose();
+                    objects.add(at, object.map_err(|error| ("object", error))?);
+                }
+                objects
+            }
+        };
+        let [object, old_object] = objects.read;
+        let mut request = Request {
+            object,
+            old_object,
+            is_cut: objects.is_cut,
+            body,
+            ..request
+        };
+        request.complete();
+        Ok(request)
+    }
+}
+
+/// The object and the object before an update; `null` is none.
+fn documents<'a>(fields: &Found<'a, 11>) -> [Option<&'a RawValue>; 2] {
+    let [object, old_object] = [fields[OBJECTS], fields[OBJECTS + 1]];
+    [object, old_object].map(|json| json.filter(|json| json.get() != "null"))
+}
+
+/// Reads the fields of a request, and its objects as their kind.
+struct InOnePass<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for InOnePass<'_> {
+    type Value = Option<RequestFields<'de>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_option(self)
+    }
+}
+
+impl<'de> Visitor<'de> for InOnePass<'_> {
+    type Value = Option<RequestFields<'de>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut seen = [false; REQUEST.len()];
+        let mut request = RequestFields::found([None; REQUEST.len()]);
+        while let Some(at) = map.next_key_seed(Name(&REQUEST, in_any_case))? {
+            let Some(at) = at else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let is_early = at == OBJECTS && seen[OBJECTS + 1];
+            let is_late = at < TARGET_END && request.target.is_some();
+            if seen[at] || is_early || is_late {
+                return Err(A::Error::custom("not as API servers write it"));
+            }
+            seen[at] = true;
+            if at >= OBJECTS && request.target.is_none() {
+                let target = Target::of(&request.fields);
+                request.target = Some(target.map_err(A::Error::custom)?);
+            }
+            let kind = request.target.as_ref().and_then(Target::read_as);
+            match kind.filter(|_| at >= OBJECTS) {
+                Some(kind) => {
+                    let objects = request
+                        .objects
+                        .get_or_insert_with(|| Objects::within(self.0));
+                    let object = map.next_value_seed(AsKind(kind, &objects.room))?;
+                    objects.add(at - OBJECTS, object);
+                }
+                None => request.fields[at] = Some(map.next_value()?),
+            }
+        }
+        Ok(Some(request))
+    }
+}
+
 impl<'de> Visitor<'de> for Envelope<'de> {
     type Value = Self;
 
@@ -389,11 +610,15 @@ impl<'de> Visitor<'de> for Envelope<'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
+        let fields = Fields(&REQUEST, in_any_case);
         while let Some(at) = map.next_key_seed(Name(&ENVELOPE, in_any_case))? {
             match at {
                 Some(0) => self.api_version = Some(map.next_value()?),
                 Some(1) => self.kind = Some(map.next_value()?),
-                Some(_) => self.request = map.next_value_seed(Fields(&REQUEST, in_any_case))?,
+                Some(_) if self.in_one_pass => {
+                    self.request = map.next_value_seed(InOnePass(self.body))?;
+                }
+                Some(_) => self.request = map.next_value_seed(fields)?.map(RequestFields::found),
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -417,42 +642,17 @@ fn other_version<'a>(uid: Text, api_version: &str, kind: &str) -> Request<'a> {
     }
 }
 
-fn of_fields(fields: Found<'_, 10>) -> serde_json::Result<Request<'_>> {
-    let [
-        kind,
-        resource,
-        sub_resource,
-        name,
-        namespace,
-        operation,
-        dry_run,
-        user,
-        object,
-        old_object,
-    ] = fields;
-    let [group, version, kind] = Fields(&["group", "version", "kind"], in_any_case).of(kind)?;
-    let group_version_kind = GroupVersionKind {
-        group: value(group)?,
-        version: value(version)?,
-        kind: value(kind)?,
-    };
-    let [resource] = Fields(&["resource"], in_any_case).of(resource)?;
+/// The request without its objects.
+fn request<'a>(fields: &Found<'a, 11>, target: Target) -> serde_json::Result<Request<'a>> {
+    let [_, _, _, _, name, namespace, operation, dry_run, user, ..] = *fields;
     let [user] = Fields(&["username"], in_any_case).of(user)?;
-    let resource: Text = value(resource)?;
-    let sub_resource: Text = value(sub_resource)?;
     Ok(Request {
-        kind: ObjectKind::of(&group_version_kind.group, &group_version_kind.kind),
+        target,
         operation: Operation::of(&value::<Text>(operation)?),
-        scaled: (sub_resource == "scale")
-            .then(|| WorkloadKind::from_resource(&resource))
-            .flatten(),
         dry_run: value(dry_run)?,
         user: value::<User>(user)?.0,
-        documents: [object, old_object].map(|json| json.filter(|json| json.get() != "null")),
-        group_version_kind,
         name: value::<Name253>(name)?.0,
         namespace: value::<Name253>(namespace)?.0,
-        sub_resource,
         ..Request::default()
     })
 }

@@ -16,6 +16,7 @@ use rustls::server::ResolvesServerCert;
 use rustls::server::danger::ClientCertVerifier;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot::error::RecvError;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -161,7 +162,7 @@ pub struct Server {
     drain_timeout: Duration,
     phase: Shutdown,
     webhook: Listener<()>,
-    probes: Listener<Result<(), oneshot::error::RecvError>>,
+    probes: Listener<Result<(), RecvError>>,
 }
 
 /// What serves a port, and the way to stop it.
@@ -184,6 +185,20 @@ impl<T> Listener<T> {
             port: self.name,
             reason,
         }
+    }
+}
+
+impl Admin {
+    fn listen(self, listener: TcpListener) -> io::Result<Listener<Result<(), RecvError>>> {
+        let connections = Arc::new(Connections::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, None));
+        let (stop, stopped) = oneshot::channel();
+        let ended = self.spawn(listener.into_std()?, Arc::clone(&connections), stopped)?;
+        Ok(Listener {
+            name: "admin",
+            task: tokio::spawn(ended),
+            connections,
+            stop,
+        })
     }
 }
 
@@ -237,19 +252,6 @@ impl Server {
             metrics,
             limits,
         };
-        let connections = Arc::new(Connections::new(ADMIN_CONNECTIONS, ADMIN_CONNECTIONS, None));
-        let (stop, stopped) = oneshot::channel();
-        let listener = admin_listener.into_std().map_err(failed)?;
-        let ended = probes
-            .spawn(listener, Arc::clone(&connections), stopped)
-            .map_err(failed)?;
-        let probes = Listener {
-            name: "admin",
-            task: tokio::spawn(ended),
-            connections,
-            stop,
-        };
-
         Ok(Self {
             listen,
             admin,
@@ -257,7 +259,7 @@ impl Server {
             drain_timeout: options.drain_timeout,
             phase: Shutdown(Arc::new(sender)),
             webhook,
-            probes,
+            probes: probes.listen(admin_listener).map_err(failed)?,
         })
     }
 

@@ -5,28 +5,36 @@
 //! object, a line `# Source: FILE` names the file it came from, and
 //! [`origin::place`] finds the line in that file.
 
+pub(super) mod dependencies;
 mod group;
 pub(super) mod origin;
 mod program;
+pub(super) mod release;
 pub(super) mod roots;
 mod sandbox;
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use futures_util::stream::{self, StreamExt};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
 
 use super::files::text_inside;
+use super::reason::Reason;
 use super::repository::Repository;
 use group::Groups;
 use origin::Naming;
-use program::{Failure, nothing_is_fetched, on_path, output};
+use program::{Failure, on_path, output};
+use release::Job;
 use roots::{Root, RootKind};
 use sandbox::{Copy, Sandbox};
 
@@ -79,73 +87,100 @@ pub enum Render {
 /// What came of a root.
 pub(super) struct Outcome {
     pub(super) root: Root,
-    /// The rendered text, or why there is none: the end of a sentence.
-    pub(super) text: Result<String, String>,
+    /// The rendered text, or why there is none.
+    pub(super) text: Result<String, Reason>,
+}
+
+/// Renders, with programs and a sandbox that are looked for when the first text is wanted.
+pub(super) struct Rendering<'o> {
+    options: &'o RenderOptions,
+    /// The namespace of charts that nothing else says the namespace of.
+    namespace: Option<&'o str>,
+    repository: &'o Repository,
+    renderer: OnceCell<Renderer>,
 }
 
 /// The programs and folders that rendering takes, and what is left of the limits.
 struct Renderer {
+    runtime: Runtime,
     helm: Option<PathBuf>,
     kustomize: Option<PathBuf>,
     kubectl: Option<PathBuf>,
     sandbox: Sandbox,
+    /// The sandbox's folder, which goes with this.
+    _scratch: TempDir,
     naming: Naming,
     groups: Groups,
     limit: Duration,
     /// When all rendering ends.
     end: Instant,
-    /// The bytes that were rendered so far.
-    rendered: AtomicU64,
+    /// The charts and kustomizations, and the bytes, that were rendered so far.
+    texts: AtomicUsize,
+    bytes: AtomicU64,
     /// The values for charts, as arguments.
     values: Vec<OsString>,
 }
 
-/// Renders the roots, several at once. The order stays.
-///
-/// # Errors
-/// There is no folder for temporary files, a file of values cannot be read, or
-/// threads cannot be started.
-pub(super) fn render(
-    roots: Vec<Root>,
-    namespace: Option<&str>,
-    options: &RenderOptions,
-    repository: &Repository,
-) -> io::Result<Vec<Outcome>> {
-    if roots.is_empty() {
-        return Ok(Vec::new());
+impl<'o> Rendering<'o> {
+    pub(super) const fn new(
+        options: &'o RenderOptions,
+        namespace: Option<&'o str>,
+        repository: &'o Repository,
+    ) -> Self {
+        Self {
+            options,
+            namespace,
+            repository,
+            renderer: OnceCell::new(),
+        }
     }
-    let scratch = tempfile::tempdir()?;
-    let folder = fs::canonicalize(scratch.path())?;
-    let mut values = values(options, &folder, repository)?;
-    if let Some(namespace) = namespace {
-        values.push(format!("--namespace={namespace}").into());
+
+    /// Renders the roots, several at once. The order stays.
+    ///
+    /// # Errors
+    /// There is no folder for temporary files, a file of values cannot be read, or
+    /// threads cannot be started.
+    pub(super) fn roots(&self, roots: Vec<Root>) -> io::Result<Vec<Outcome>> {
+        if roots.is_empty() {
+            return Ok(Vec::new());
+        }
+        let renderer = self.renderer()?;
+        let texts = renderer.all(&roots, |root| renderer.root(root));
+        let texts = texts.into_iter();
+        Ok(texts
+            .zip(roots)
+            .map(|(text, root)| Outcome { root, text })
+            .collect())
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let limit = Duration::from_secs(options.render_timeout);
-    let renderer = Renderer {
-        helm: on_path("helm"),
-        kustomize: on_path("kustomize"),
-        kubectl: on_path("kubectl"),
-        sandbox: runtime.block_on(Sandbox::new(folder))?,
-        naming: Naming {
-            here: std::env::current_dir().and_then(fs::canonicalize)?,
-        },
-        groups: Groups::watched(),
-        limit,
-        end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
-        rendered: AtomicU64::new(0),
-        values,
-    };
-    let at_once = available_parallelism().map_or(1, usize::from);
-    let outcomes = runtime.block_on(
-        stream::iter(roots.into_iter().enumerate())
-            .map(|(number, root)| renderer.render(number, root))
-            .buffered(at_once.min(MAX_AT_ONCE))
-            .collect(),
-    );
-    Ok(outcomes)
+
+    /// Renders what releases deliver, several at once. The order stays.
+    ///
+    /// # Errors
+    /// See [`Self::roots`].
+    pub(super) fn releases(&self, jobs: &[Job]) -> io::Result<Vec<Result<String, Reason>>> {
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let renderer = self.renderer()?;
+        Ok(renderer.all(jobs, |job| renderer.job(job)))
+    }
+
+    /// The values that the chart of a job brings along.
+    ///
+    /// # Errors
+    /// See [`Self::roots`].
+    pub(super) fn chart_values(&self, job: &Job) -> io::Result<Value> {
+        let renderer = self.renderer()?;
+        Ok(renderer.runtime.block_on(renderer.chart_values(job)))
+    }
+
+    fn renderer(&self) -> io::Result<&Renderer> {
+        if let Some(renderer) = self.renderer.get() {
+            return Ok(renderer);
+        }
+        let renderer = Renderer::new(self)?;
+        Ok(self.renderer.get_or_init(|| renderer))
+    }
 }
 
 /// The values for charts as arguments of Helm, which reads copies of the files in `folder`.
@@ -177,98 +212,185 @@ fn values(
 }
 
 impl Renderer {
-    async fn render(&self, number: usize, root: Root) -> Outcome {
-        let text = match self.refusal(number, &root) {
-            Some(reason) => Err(reason),
-            None => match root.kind {
-                RootKind::Chart => self.chart(&root).await,
-                RootKind::Kustomization => self.kustomization(&root).await,
+    fn new(rendering: &Rendering<'_>) -> io::Result<Self> {
+        let scratch = tempfile::tempdir()?;
+        let folder = fs::canonicalize(scratch.path())?;
+        let mut values = values(rendering.options, &folder, rendering.repository)?;
+        if let Some(namespace) = rendering.namespace {
+            values.push(format!("--namespace={namespace}").into());
+        }
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let limit = Duration::from_secs(rendering.options.render_timeout);
+        Ok(Self {
+            helm: on_path("helm"),
+            kustomize: on_path("kustomize"),
+            kubectl: on_path("kubectl"),
+            sandbox: runtime.block_on(Sandbox::new(folder))?,
+            runtime,
+            _scratch: scratch,
+            naming: Naming {
+                here: std::env::current_dir().and_then(fs::canonicalize)?,
             },
-        };
-        Outcome {
-            text: text.and_then(|text| self.count(text)),
-            root,
+            groups: Groups::watched(),
+            limit,
+            end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
+            texts: AtomicUsize::new(0),
+            bytes: AtomicU64::new(0),
+            values,
+        })
+    }
+
+    /// What `each` makes of all of them, some at once; the order stays.
+    fn all<'i, I, F>(
+        &self,
+        items: &'i [I],
+        each: impl Fn(&'i I) -> F,
+    ) -> Vec<Result<String, Reason>>
+    where
+        F: Future<Output = Result<String, Reason>>,
+    {
+        let at_once = available_parallelism().map_or(1, usize::from);
+        self.runtime.block_on(
+            stream::iter(items)
+                .map(|item| {
+                    let text = each(item);
+                    async { text.await.and_then(|text| self.count(text)) }
+                })
+                .buffered(at_once.min(MAX_AT_ONCE))
+                .collect(),
+        )
+    }
+
+    async fn root(&self, root: &Root) -> Result<String, Reason> {
+        if let Some(reason) = self.refusal(root) {
+            return Err(reason);
+        }
+        match root.kind {
+            RootKind::Chart => self.chart(root).await,
+            RootKind::Kustomization => self.kustomization(root, Map::new()).await,
         }
     }
 
     /// Why it is not even tried to render the root.
-    fn refusal(&self, number: usize, root: &Root) -> Option<String> {
+    fn refusal(&self, root: &Root) -> Option<Reason> {
         let url = || match &root.url {
             Some(url) if !self.sandbox.is_offline() => {
-                Some(nothing_is_fetched(&format!("it names {url}")))
+                Some(Reason::network(format!("it names {url}")))
             }
             _ => None,
         };
         let too_many = || {
-            (number >= MAX_ROOTS)
-                .then(|| format!("one run renders {MAX_ROOTS} charts and kustomizations at most"))
+            (self.texts.fetch_add(1, Ordering::Relaxed) >= MAX_ROOTS).then(|| {
+                format!("one run renders {MAX_ROOTS} charts and kustomizations at most").into()
+            })
         };
         root.refused.clone().or_else(url).or_else(too_many)
     }
 
     /// The text, unless there is too much of it together with all the others.
-    fn count(&self, text: String) -> Result<String, String> {
+    fn count(&self, text: String) -> Result<String, Reason> {
         let bytes = text.len() as u64;
-        if self.rendered.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_OUTPUT {
+        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_OUTPUT {
             let limit = MAX_OUTPUT >> 20;
-            return Err(format!("all that is rendered is more than {limit} MiB"));
+            return Err(format!("all that is rendered is more than {limit} MiB").into());
         }
         Ok(text)
     }
 
-    async fn chart(&self, root: &Root) -> Result<String, String> {
-        let Some(helm) = &self.helm else {
-            return Err("there is no helm on the PATH".to_owned());
-        };
+    async fn chart(&self, root: &Root) -> Result<String, Reason> {
         let copy = self.copy(root)?;
-        let mut arguments: Vec<OsString> = vec![
-            "template".into(),
-            root.release.clone().into(),
-            copy.of_original(&root.real).into(),
-            // A schema may refer to another one by its URL or by a path.
-            "--skip-schema-validation".into(),
-        ];
-        arguments.extend(self.values.iter().cloned());
+        let chart = copy.of_original(&root.real);
         let text = self
-            .output(helm, &arguments, &copy)
-            .await
-            .map_err(|reason| without_dependency(&reason).unwrap_or(reason))?;
+            .helm_template(&root.release, &chart, &self.values, &copy)
+            .await?;
         Ok(origin::of_helm(&text, &root.folder))
     }
 
-    async fn kustomization(&self, root: &Root) -> Result<String, String> {
-        let (program, command) = match (&self.kustomize, &self.kubectl) {
-            (Some(kustomize), _) => (kustomize, "build"),
-            (None, Some(kubectl)) => (kubectl, "kustomize"),
-            (None, None) => {
-                return Err("there is neither kustomize nor kubectl on the PATH".to_owned());
-            }
+    async fn helm_template(
+        &self,
+        release: &str,
+        chart: &Path,
+        options: &[OsString],
+        copy: &Copy,
+    ) -> Result<String, Reason> {
+        let Some(helm) = &self.helm else {
+            return Err("there is no helm on the PATH".into());
         };
+        let mut arguments: Vec<OsString> = vec![
+            "template".into(),
+            release.into(),
+            chart.into(),
+            // A schema may refer to another one by its URL or by a path.
+            "--skip-schema-validation".into(),
+        ];
+        arguments.extend(options.iter().cloned());
+        let text = self.output(helm, &arguments, copy).await;
+        text.map_err(|reason| without_dependency(&reason.text).unwrap_or(reason))
+    }
+
+    /// `fields` are what is done to all objects of the kustomization.
+    async fn kustomization(
+        &self,
+        root: &Root,
+        mut fields: Map<String, Value>,
+    ) -> Result<String, Reason> {
         let copy = self.copy(root)?;
         // A kustomization around the root asks for the origins.
         let around = copy.folder();
         let inner = copy.of_original(&root.real);
         let inner = inner.strip_prefix(around).ok().and_then(Path::to_str);
         let Some(inner) = inner else {
-            return Err("its path is not UTF-8 text".to_owned());
+            return Err("its path is not UTF-8 text".into());
         };
-        let kustomization = serde_json::json!({
-            "resources": [inner],
-            "buildMetadata": ["originAnnotations"],
-        });
-        fs::write(around.join("kustomization.yaml"), kustomization.to_string())
-            .map_err(|error| Failure::Copy(error).to_string())?;
-        let arguments = [command.into(), around.into()];
-        let text = self.output(program, &arguments, &copy).await?;
+        fields.insert("resources".to_owned(), json!([inner]));
+        fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
+        let text = self
+            .kustomize(around, fields, root.has_charts, &copy)
+            .await?;
         let file_of = |origin: &str| copy.original(&super::files::normal(&around.join(origin)));
         Ok(origin::of_kustomize(&text, file_of, &self.naming))
+    }
+
+    /// Builds a kustomization of these fields that is written into the folder.
+    async fn kustomize(
+        &self,
+        folder: &Path,
+        fields: Map<String, Value>,
+        has_charts: bool,
+        copy: &Copy,
+    ) -> Result<String, Reason> {
+        let (program, command) = match (&self.kustomize, &self.kubectl) {
+            (Some(kustomize), _) => (kustomize, "build"),
+            (None, Some(kubectl)) => (kubectl, "kustomize"),
+            (None, None) => {
+                return Err("there is neither kustomize nor kubectl on the PATH".into());
+            }
+        };
+        let kustomization = Value::Object(fields).to_string();
+        fs::write(folder.join("kustomization.yaml"), kustomization)
+            .map_err(|error| Failure::Copy(error).to_string())?;
+        let mut arguments: Vec<OsString> = vec![command.into(), folder.into()];
+        if has_charts {
+            let Some(helm) = &self.helm else {
+                return Err("there is no helm on the PATH".into());
+            };
+            let helm = ["--enable-helm".into(), "--helm-command".into(), helm.into()];
+            arguments.extend(helm);
+        }
+        self.output(program, &arguments, copy).await
     }
 
     fn copy(&self, root: &Root) -> Result<Copy, String> {
         if Instant::now() >= self.end {
             return Err(self.out_of_time());
         }
-        Copy::of(&root.folders, &root.top, &self.sandbox.folder).map_err(|it| it.to_string())
+        let copy = Copy::of(&root.folders, &root.top, &self.sandbox.folder);
+        let copy = copy.map_err(|it| it.to_string())?;
+        for (chart, name) in &root.additions {
+            let added = copy.add(chart, &root.real.join("charts"), name);
+            added.map_err(|error| Failure::Copy(error).to_string())?;
+        }
+        Ok(copy)
     }
 
     async fn output(
@@ -276,15 +398,18 @@ impl Renderer {
         program: &Path,
         arguments: &[OsString],
         copy: &Copy,
-    ) -> Result<String, String> {
+    ) -> Result<String, Reason> {
         let left = self.end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(self.out_of_time());
+            return Err(self.out_of_time().into());
         }
         let limit = self.limit.min(left);
         output(&self.sandbox, program, arguments, &self.groups, limit)
             .await
-            .map_err(|failure| copy.with_originals(&failure.to_string()))
+            .map_err(|failure| match failure {
+                Failure::Fetches { url } => Reason::network(format!("it asks for {url}")),
+                failure => copy.with_originals(&failure.to_string()).into(),
+            })
     }
 
     fn out_of_time(&self) -> String {
@@ -294,7 +419,7 @@ impl Renderer {
 }
 
 /// What Helm's complaint about dependencies comes to.
-fn without_dependency(complaint: &str) -> Option<String> {
+fn without_dependency(complaint: &str) -> Option<Reason> {
     let (_, missing) = complaint.split_once("missing in charts/ directory: ")?;
     let mut names = Vec::new();
     for name in missing.split(", ") {
@@ -304,9 +429,9 @@ fn without_dependency(complaint: &str) -> Option<String> {
         }
     }
     let missing = names.join(", ");
-    Some(format!(
+    Some(Reason::elsewhere(format!(
         "it depends on {missing}, which its charts folder does not hold; run `helm dependency build` first"
-    ))
+    )))
 }
 
 #[cfg(test)]
@@ -317,10 +442,10 @@ mod tests {
     fn a_dependency_is_named_once() {
         let complaint =
             "found in Chart.yaml, but missing in charts/ directory: common, common, redis";
-        let told = without_dependency(complaint).unwrap();
+        let reason = without_dependency(complaint).unwrap().text;
         assert!(
-            told.starts_with("it depends on common, redis, which"),
-            "{told}"
+            reason.starts_with("it depends on common, redis, which"),
+            "{reason}"
         );
         assert_eq!(without_dependency("no such chart"), None);
     }

@@ -93,7 +93,7 @@ fn with_lines(text: &str, each: impl Fn(&str) -> Option<String>) -> String {
     out
 }
 
-fn shown(path: &Path) -> String {
+pub(in crate::cli::check) fn shown(path: &Path) -> String {
     match path.strip_prefix(".") {
         Ok(inner) if !inner.as_os_str().is_empty() => inner.to_string_lossy().into_owned(),
         _ => path.to_string_lossy().into_owned(),

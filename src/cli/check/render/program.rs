@@ -54,19 +54,12 @@ pub(super) enum Failure {
     Memory { program: String },
     #[error("{program} writes text that is not UTF-8")]
     NotUtf8 { program: String },
-    #[error("{}", nothing_is_fetched(&format!("it asks for {url}")))]
+    #[error("it asks for {url}")]
     Fetches { url: String },
     #[error("{program} says: {complaint}")]
     Refused { program: String, complaint: String },
     #[error("{program} ended with {status} and said nothing")]
     Silent { program: String, status: ExitStatus },
-}
-
-/// The reason not to render what is not all on this machine, and the way out.
-pub(super) fn nothing_is_fetched(needs: &str) -> String {
-    format!(
-        "{needs}, and nothing is fetched; render it yourself and pipe the result into `check -`"
-    )
 }
 
 /// The program `name`, where the variable PATH finds it.

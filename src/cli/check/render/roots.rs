@@ -8,13 +8,13 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 
 use super::super::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
+use super::super::reason::Reason;
 use super::super::repository::Repository;
-use super::program::nothing_is_fetched;
 use super::sandbox::leads_above;
 use manifest::kustomization::{FILE_NAMES, Kustomization};
 
 /// The file that makes a folder a chart.
-const CHART: &str = "Chart.yaml";
+pub(super) const CHART: &str = "Chart.yaml";
 
 /// What renders a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,12 +44,16 @@ pub(in crate::cli::check) struct Root {
     pub(in crate::cli::check) real: PathBuf,
     /// A name for a release of the chart: the chart's own.
     pub(super) release: String,
-    /// Why it is not even tried to render it, if so: the end of a sentence.
-    pub(super) refused: Option<String>,
+    /// Why it is not even tried to render it, if so.
+    pub(super) refused: Option<Reason>,
     /// What may be a URL, which is harmless where there is no network.
     pub(super) url: Option<String>,
     /// The folders, without links, that are read when it is rendered.
     pub(super) folders: BTreeSet<PathBuf>,
+    /// Whether kustomize inflates charts.
+    pub(super) has_charts: bool,
+    /// Charts that are put into its `charts` folder, and under which names.
+    pub(super) additions: Vec<(PathBuf, String)>,
     /// The folder that all of them lie in: that of the repository, where there is one.
     pub(super) top: PathBuf,
     /// The files, without links, that are parts of it and no manifests by themselves,
@@ -115,6 +119,9 @@ pub(in crate::cli::check) fn find(files: &[PathBuf], repository: &Repository) ->
     for folder in inner {
         charts.remove(&folder);
     }
+    for folder in kustomizations.values().flat_map(|it| &it.charts) {
+        charts.remove(folder);
+    }
     kustomizations.retain(|folder, _| !folder.ancestors().any(|above| charts.contains_key(above)));
 
     let mut roots: Vec<Root> = charts.into_values().collect();
@@ -122,6 +129,29 @@ pub(in crate::cli::check) fn find(files: &[PathBuf], repository: &Repository) ->
     roots.retain(|root| root.kind == RootKind::Kustomization || !root.release.is_empty());
     roots.sort_by(|a, b| a.folder.cmp(&b.folder));
     roots
+}
+
+/// The root of that kind in the folder, which is without links.
+pub(in crate::cli::check) fn at(
+    folder: &Path,
+    kind: RootKind,
+    repository: &Repository,
+) -> Option<Root> {
+    let file = match kind {
+        RootKind::Chart => folder.join(CHART),
+        RootKind::Kustomization => kustomization_in(folder)?,
+    };
+    let mut root = find(&[file], repository).pop()?;
+    root.folder = repository.name_of(folder);
+    Some(root)
+}
+
+/// Whether the folder is such a root.
+pub(in crate::cli::check) fn holds(folder: &Path, kind: RootKind) -> bool {
+    match kind {
+        RootKind::Chart => folder.join(CHART).is_file(),
+        RootKind::Kustomization => kustomization_in(folder).is_some(),
+    }
 }
 
 /// Whether `folder` lies in the `charts` folder of the chart `above`.
@@ -137,7 +167,7 @@ fn chart(folder: &Path) -> Option<Root> {
         Ok(text) => (text, None),
         Err(error) => (
             String::new(),
-            Some(format!("its {CHART} cannot be read: {error}")),
+            Some(format!("its {CHART} cannot be read: {error}").into()),
         ),
     };
     // Helm decides what it can read: keys that stand there twice, for example.
@@ -154,6 +184,8 @@ fn chart(folder: &Path) -> Option<Root> {
         refused,
         url: None,
         folders: BTreeSet::from([real.clone()]),
+        has_charts: false,
+        additions: Vec::new(),
         top: real.clone(),
         real,
         files: BTreeMap::new(),
@@ -184,9 +216,11 @@ struct Named {
     files: BTreeSet<PathBuf>,
     /// Folders of other kustomizations that it takes.
     folders: BTreeSet<PathBuf>,
+    /// Folders of the charts that it inflates.
+    charts: BTreeSet<PathBuf>,
     /// Folders with kustomizations that any of its fields names.
     reached: BTreeSet<PathBuf>,
-    refused: Option<String>,
+    refused: Option<Reason>,
     url: Option<String>,
     /// It may change what decides about the volumes of the objects it takes.
     changes: bool,
@@ -203,10 +237,6 @@ impl Named {
             folder: shown(folder),
             is_component: read.is_component,
             files: BTreeSet::from([file]),
-            refused: read
-                .charts
-                .first()
-                .map(|chart| nothing_is_fetched(&format!("it inflates the chart {chart:?}"))),
             changes: read.changes,
             moves: read.namespace.is_some(),
             ..Self::default()
@@ -216,8 +246,8 @@ impl Named {
                 Some(path) if path.is_dir() => drop(named.folders.insert(path)),
                 Some(path) => drop(named.files.insert(path)),
                 None if is_remote(name) => {
-                    let reason =
-                        nothing_is_fetched(&format!("it names {}", url_in(name).unwrap_or(name)));
+                    let url = url_in(name).unwrap_or(name);
+                    let reason = Reason::network(format!("it names {url}"));
                     named.refused.get_or_insert(reason);
                 }
                 // The program that renders will say what is wrong.
@@ -227,6 +257,22 @@ impl Named {
         // A patch may stand in the kustomization itself, and is no name then.
         for name in read.patches.iter().filter(|name| !name.contains('\n')) {
             named.files.extend(real(&normal(&real_folder.join(name))));
+        }
+        for chart in &read.charts {
+            let home = read.chart_home.as_deref().unwrap_or("charts");
+            let folder = normal(&real_folder.join(home).join(chart.folder()));
+            match real(&folder).filter(|it| it.join(CHART).is_file() && is_inside(top, it)) {
+                Some(folder) => {
+                    named.charts.insert(folder);
+                }
+                None => {
+                    let name = &chart.name;
+                    let reason = format!(
+                        "it inflates the chart {name:?}, which is not in its charts folder; pull it there first"
+                    );
+                    named.refused.get_or_insert(reason.into());
+                }
+            }
         }
         named.reach(&read, real_folder, top);
         Some(named)
@@ -247,7 +293,7 @@ impl Named {
             let is_outside = found.as_deref().is_some_and(|it| !is_inside(top, it));
             if leads_above(top, real_folder, text) || is_folder && is_outside {
                 let reason = format!("it names {text}, which is outside of {}", top.display());
-                self.refused.get_or_insert(reason);
+                self.refused.get_or_insert(reason.into());
             } else if let Some(found) = found.filter(|_| !is_outside) {
                 if is_folder {
                     self.reached.insert(found);
@@ -312,16 +358,21 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root>
         }
         let top = repository.top_of(real);
         let read = reached_from(all, real, top, |part| &part.reached);
-        let first =
-            |of: fn(&Named) -> &Option<String>| read.iter().find_map(|(_, it)| of(it).clone());
+        let charts: BTreeSet<PathBuf> = read.iter().flat_map(|(_, it)| it.charts.clone()).collect();
         roots.push(Root {
             kind: RootKind::Kustomization,
             folder: it.folder.clone(),
             real: real.clone(),
             release: String::new(),
-            refused: first(|it| &it.refused),
-            url: first(|it| &it.url),
-            folders: read.iter().map(|(folder, _)| folder.clone()).collect(),
+            refused: read.iter().find_map(|(_, it)| it.refused.clone()),
+            url: read.iter().find_map(|(_, it)| it.url.clone()),
+            folders: read
+                .iter()
+                .map(|(folder, _)| folder.clone())
+                .chain(charts.clone())
+                .collect(),
+            has_charts: !charts.is_empty(),
+            additions: Vec::new(),
             top: top.to_owned(),
             files,
         });
@@ -360,7 +411,8 @@ fn reached_from<'a>(
 
 /// A folder that a kustomization names, and whose own cannot be understood here.
 fn unreadable(folder: &Path) -> Named {
-    let refused = kustomization_in(folder).map(|file| format!("{} cannot be read", file.display()));
+    let file = kustomization_in(folder);
+    let refused = file.map(|file| format!("{} cannot be read", file.display()).into());
     Named {
         folder: folder.to_owned(),
         refused,

@@ -117,6 +117,11 @@ pub(super) struct Copy {
 }
 
 impl Copy {
+    /// A folder in `under` with nothing in it yet.
+    pub(super) fn empty(under: &Path) -> Result<Self, Failure> {
+        Self::of(&BTreeSet::new(), under, under)
+    }
+
     /// Copies `folders`, which are without links and lie in `top`, into a folder in `under`.
     pub(super) fn of(
         folders: &BTreeSet<PathBuf>,
@@ -140,6 +145,18 @@ impl Copy {
             }
         }
         Ok(copy)
+    }
+
+    /// Puts the packed chart `chart`, or a link to the copy of the folder `chart`, into the copy
+    /// of `folder`.
+    pub(super) fn add(&self, chart: &Path, folder: &Path, name: &str) -> io::Result<()> {
+        let folder = self.of_original(folder);
+        fs::create_dir_all(&folder)?;
+        let at = folder.join(name);
+        match chart.is_dir() {
+            true => link(&self.of_original(chart), &at),
+            false => fs::copy(chart, at).map(drop),
+        }
     }
 
     /// The folder that holds the copy, for a file beside it.

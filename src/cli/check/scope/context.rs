@@ -157,7 +157,7 @@ struct Walk<'s, 'p> {
     classless: Vec<(Text, ClaimNote)>,
 }
 
-impl Walk<'_, '_> {
+impl<'p> Walk<'_, 'p> {
     fn take(&mut self, number: usize, depth: Depth) {
         let key = key(self.scopes.object(number));
         let known = self.taken.contains_key(&key);
@@ -303,7 +303,8 @@ impl Walk<'_, '_> {
         if !runtime_class.is_empty() {
             self.named(&global(ObjectKind::RuntimeClass, runtime_class));
         }
-        for claim in claims(workload) {
+        let with_template = self.template_source(number, workload).unwrap_or(workload);
+        for claim in claims(with_template) {
             let key = (ObjectKind::Claim, namespace.clone(), claim.clone());
             if let Some(definition) = self.claim(number, workload.kind, &key, depth)
                 && shares
@@ -328,6 +329,20 @@ impl Walk<'_, '_> {
             let others = scopes.workloads.get(namespace);
             let others = others.map_or(&[][..], Vec::as_slice);
             self.take_nearest(scopes.around_in(others, self.from));
+        }
+    }
+
+    /// Takes the workload that has the pod template of a Rollout, where it is another one.
+    fn template_source(&mut self, number: usize, workload: &Workload) -> Option<&'p Workload> {
+        let scopes = self.scopes;
+        let source = workload.template_source.as_ref()?;
+        let kind = ObjectKind::Workload(WorkloadKind::from_name(&source.kind)?);
+        let key = (kind, workload.metadata.namespace.clone(), source.name.clone());
+        let definition = scopes.one(scopes.source(number), &key)?;
+        self.take(definition, Depth::Fact);
+        match scopes.object(definition) {
+            Object::Workload(workload) => Some(workload),
+            _ => None,
         }
     }
 

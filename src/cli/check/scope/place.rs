@@ -43,6 +43,19 @@ impl Places {
                 rank: 0,
             });
         }
+        // What a release delivers lies where the release does.
+        for number in 0..all.len() {
+            if let Some(release) = discovered.release(number) {
+                let owner: &Place = &all[release.owner.place.source];
+                let place = Place {
+                    folder: owner.folder.clone(),
+                    rendered: owner.rendered,
+                    unrendered: owner.unrendered.clone(),
+                    rank: 0,
+                };
+                all[number] = place;
+            }
+        }
         let mut order: Vec<usize> = (0..all.len()).collect();
         order.sort_by(|a, b| all[*a].folder.cmp(&all[*b].folder));
         for (rank, number) in order.into_iter().enumerate() {

@@ -12,7 +12,7 @@ use crate::diagnosis::scaled_object;
 use crate::diagnosis::waiting_pod::WaitingPod;
 use engine::analysis::AttachConstraint;
 use engine::model::pod::HOSTNAME;
-use engine::model::workload::WorkloadKind;
+use engine::model::workload::{Workload, WorkloadKind};
 use engine::observed::Pod;
 
 pub(super) const CAUSE: Cause = Cause {
@@ -153,10 +153,19 @@ fn together<'a>(
         }],
     }});
     let pods = own.kind?.pod_spec_path().rsplit('.');
-    let patch = ["affinity"]
+    let mut patch = ["affinity"]
         .into_iter()
         .chain(pods)
         .fold(affinity, |inner, field| json!({ field: inner }));
+    let mut recreated = String::new();
+    if own.workload.is_some_and(surges) {
+        // A new pod could follow another pod than the old one did.
+        patch["spec"]["strategy"] = json!({"type": "Recreate", "rollingUpdate": null});
+        recreated = format!(
+            " Its strategy becomes Recreate: {} stops before each of its rollouts starts the new pod.",
+            own.shown
+        );
+    }
     let patch = stuck.in_namespace(&["patch", &own.name, "--type=merge", "-p", &patch.to_string()]);
     let command = match old {
         Some(old) => format!("{patch} && {}", stuck.in_namespace(&["delete", &old])),
@@ -165,10 +174,19 @@ fn together<'a>(
     Some(own.change(
         command,
         &format!(
-            "Both run, on one node: {} {starts} beside {} if that node has room for it, and waits everywhere else.",
+            "Both run, on one node: {} {starts} beside {} if that node has room for it, and waits everywhere else.{recreated}",
             own.shown, theirs.shown
         ),
     ))
+}
+
+/// Whether a rollout starts a new pod before it stops an old one.
+fn surges(workload: &Workload) -> bool {
+    workload.kind == WorkloadKind::Deployment
+        && workload
+            .strategy
+            .room(workload.replicas)
+            .is_some_and(|room| room.surge > 0)
 }
 
 /// What has to be deleted before pods of a template that was changed take the place of those

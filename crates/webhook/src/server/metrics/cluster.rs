@@ -52,6 +52,7 @@ impl EventMetrics {
 #[derive(Clone, Debug)]
 pub struct VolumeFactsMetrics {
     writes: Family<ResultLabels, Counter>,
+    restored: Counter,
     too_large: Gauge,
 }
 
@@ -65,6 +66,11 @@ impl VolumeFactsMetrics {
         create_results(&writes);
         Self {
             writes,
+            restored: metric(
+                registry,
+                "volume_facts_restored",
+                "VolumeFacts that somebody else had changed or deleted and that were written again",
+            ),
             too_large: metric(
                 registry,
                 "volume_facts_too_large",
@@ -76,6 +82,11 @@ impl VolumeFactsMetrics {
     /// Counts a write.
     pub fn written(&self, succeeded: bool) {
         self.writes.get_or_create(&result(succeeded)).inc();
+    }
+
+    /// Counts one that somebody else had changed or deleted.
+    pub fn restored(&self) {
+        self.restored.inc();
     }
 
     /// Sets how many namespaces have more facts than one object holds.

@@ -64,7 +64,7 @@ fn only_what_no_other_names_is_a_root() {
     }
     let far = &found[2];
     assert_eq!(
-        far.refused.as_deref(),
+        far.refused.as_ref().map(|reason| reason.text.as_str()),
         Some(
             "it names github.com/owner/repo//deploy?ref=v1, and nothing is fetched; render it yourself and pipe the result into `check -`"
         )

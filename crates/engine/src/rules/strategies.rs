@@ -1,0 +1,109 @@
+//! How each kind says that its pods are replaced, in parts of sentences.
+
+use crate::analysis::Analysis;
+use crate::model::strategy::{Room, SideBySide, Strategy};
+use crate::model::workload::{Workload, WorkloadKind};
+
+/// What helps one pod through its rollouts, as the beginning of a sentence. Where the object
+/// lives, not every way of applying it may do the first.
+pub const RECREATE_OR_ZERO_SURGE: &str =
+    "Set spec.strategy to Recreate, or to RollingUpdate with maxSurge 0 and maxUnavailable 1";
+
+/// The field that says how pods are replaced.
+pub(super) const fn field(workload: &Workload) -> &'static str {
+    match (workload.kind, &workload.strategy) {
+        (WorkloadKind::StatefulSet | WorkloadKind::DaemonSet | WorkloadKind::CloneSet, _) => {
+            "spec.updateStrategy"
+        }
+        (WorkloadKind::Rollout, Strategy::SideBySide(SideBySide::BlueGreen)) => {
+            "spec.strategy.blueGreen"
+        }
+        (WorkloadKind::Rollout, _) => "spec.strategy.canary",
+        _ => "spec.strategy",
+    }
+}
+
+/// What the strategy is called, as the subject of a sentence.
+pub(super) const fn name(workload: &Workload) -> &'static str {
+    match (workload.kind, &workload.strategy) {
+        (WorkloadKind::Rollout, Strategy::SideBySide(SideBySide::BlueGreen)) => "blueGreen",
+        (WorkloadKind::Rollout, Strategy::SideBySide(SideBySide::TrafficRouting)) => {
+            "canary with trafficRouting"
+        }
+        (WorkloadKind::Rollout, _) => "canary",
+        (WorkloadKind::DeploymentConfig, _) => "Rolling",
+        (WorkloadKind::CloneSet, _) => "a CloneSet with maxSurge",
+        _ => "RollingUpdate",
+    }
+}
+
+/// In which order pods are replaced, as part of a sentence.
+pub(super) fn order(workload: &Workload, room: Room) -> String {
+    let Room { surge, unavailable } = room;
+    let name = name(workload);
+    match (&workload.strategy, unavailable) {
+        (Strategy::SideBySide(_), _) => {
+            format!("{name} starts all new pods before an old one stops")
+        }
+        (_, 0) => format!(
+            "{name} starts the new pod before the old one stops (surge {surge}, unavailable {unavailable})"
+        ),
+        _ => format!(
+            "{name} starts new pods before the last of the old ones stops (surge {surge}, unavailable {unavailable})"
+        ),
+    }
+}
+
+/// What stops every old pod before a new one starts, as the beginning of a sentence.
+pub(super) const fn stop_first(workload: &Workload) -> &'static str {
+    match (workload.kind, &workload.strategy, workload.replicas) {
+        (WorkloadKind::StatefulSet | WorkloadKind::CloneSet, _, 2..)
+        | (WorkloadKind::StatefulSet, ..) => {
+            "Scale to 0 before the update, and up again after it"
+        }
+        (WorkloadKind::CloneSet, ..) => "Set maxSurge to 0 in spec.updateStrategy",
+        (WorkloadKind::DaemonSet, ..) => {
+            "Set maxSurge to 0 and maxUnavailable to 1 in spec.updateStrategy"
+        }
+        (WorkloadKind::Rollout, Strategy::SideBySide(_), ..=1) => {
+            "A Rollout has no Recreate: use the canary strategy without trafficRouting, with maxSurge 0 and maxUnavailable 1, or scale to 0 before each update"
+        }
+        (WorkloadKind::Rollout, _, ..=1) => {
+            "Set maxSurge to 0 and maxUnavailable to 1 in spec.strategy.canary, as a Rollout has no Recreate"
+        }
+        (WorkloadKind::Rollout, ..) => {
+            "A Rollout has no Recreate: scale to 0 before the update, and up again after it"
+        }
+        (WorkloadKind::DeploymentConfig, ..) => "Set spec.strategy.type to Recreate",
+        (_, _, 2..) => "Set spec.strategy to Recreate",
+        _ => RECREATE_OR_ZERO_SURGE,
+    }
+}
+
+/// The same in a few words.
+pub(super) fn stop_first_in_brief(analysis: &Analysis<'_>, or_together: bool) -> &'static str {
+    let workload = analysis.workload;
+    let shares = workload.replicas > 1 && analysis.replicas_share_exclusive();
+    match (workload.kind, shares) {
+        (WorkloadKind::StatefulSet, _) => "scale to 0 first",
+        (WorkloadKind::Rollout | WorkloadKind::CloneSet, true) => match or_together {
+            true => "use one replica and maxSurge 0, or keep the pods on one node",
+            false => "use one replica and maxSurge 0",
+        },
+        (WorkloadKind::Rollout | WorkloadKind::CloneSet, false) if workload.replicas > 1 => {
+            "scale to 0 first"
+        }
+        (WorkloadKind::Rollout, false) => match workload.strategy {
+            Strategy::SideBySide(_) => "use canary with maxSurge 0",
+            _ => "use maxSurge 0",
+        },
+        (WorkloadKind::CloneSet, false) => "use maxSurge 0",
+        (_, true) => match or_together {
+            true => "use one replica and Recreate, or keep the pods on one node",
+            false => "use one replica and Recreate",
+        },
+        (WorkloadKind::DeploymentConfig, false) => "use Recreate",
+        (_, false) if workload.replicas > 1 => "use Recreate",
+        _ => "use Recreate or maxSurge 0",
+    }
+}

@@ -1,0 +1,137 @@
+//! Objects by which GitOps controllers deliver others: releases of charts, where the charts
+//! come from, and the data that holds their values.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::locate::{Spot, locate};
+use super::read::Position;
+use super::split::parts;
+use super::tree::Tree;
+use super::visit::{Manifest, object_at};
+use engine::model::object::ObjectRef;
+
+/// The most bytes of a document whose content is kept. The API server refuses smaller ones.
+const MAX_DOCUMENT: usize = 4 << 20;
+
+/// What an object is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A controller makes other objects of it.
+    Release,
+    /// It says where charts or values are.
+    Source,
+    /// It holds data; its content is read again by whoever needs it.
+    Data,
+}
+
+/// The group, without its version, and the kind.
+const KINDS: [(&str, &str, Role); 11] = [
+    // https://fluxcd.io/flux/components/helm/api/v2/
+    ("helm.toolkit.fluxcd.io", "HelmRelease", Role::Release),
+    // https://argo-cd.readthedocs.io/en/stable/operator-manual/declarative-setup/
+    ("argoproj.io", "Application", Role::Release),
+    ("argoproj.io", "ApplicationSet", Role::Release),
+    // https://docs.k3s.io/add-ons/helm
+    ("helm.cattle.io", "HelmChart", Role::Release),
+    ("helm.cattle.io", "HelmChartConfig", Role::Source),
+    // https://fluxcd.io/flux/components/source/api/v1/
+    ("source.toolkit.fluxcd.io", "GitRepository", Role::Source),
+    ("source.toolkit.fluxcd.io", "HelmRepository", Role::Source),
+    ("source.toolkit.fluxcd.io", "OCIRepository", Role::Source),
+    ("source.toolkit.fluxcd.io", "HelmChart", Role::Source),
+    ("v1", "ConfigMap", Role::Data),
+    ("v1", "Secret", Role::Data),
+];
+
+/// An object that delivers others, or helps to.
+#[derive(Debug)]
+pub struct Delivery {
+    /// Where it stands.
+    pub place: Position,
+    /// What it is for.
+    pub role: Role,
+    /// The object as its manifest names it.
+    pub reference: ObjectRef,
+    /// The Helm template, or the file, it was rendered from.
+    pub template: Option<Box<str>>,
+    /// Its content; null for data, and for what is too large to be an object.
+    pub document: Value,
+}
+
+impl Delivery {
+    /// The object, where it is of such a kind.
+    pub(super) fn of(manifest: &Manifest<'_, '_>) -> Option<Self> {
+        let role = role(manifest.api_version, manifest.kind)?;
+        let (tree, id, part) = (manifest.tree, manifest.id, manifest.part);
+        let metadata = tree.at(id, &["metadata"])?;
+        let text = |name: &str| tree.string(metadata, name);
+        let is_kept = role != Role::Data && part.text.len() <= MAX_DOCUMENT;
+        Some(Self {
+            place: Position::start(),
+            role,
+            reference: ObjectRef {
+                api_version: manifest.api_version.into(),
+                kind: manifest.kind.into(),
+                namespace: text("namespace").map(Into::into),
+                name: text("name")?.into(),
+            },
+            template: part.template().map(Into::into),
+            document: if is_kept { tree.value(id) } else { Value::Null },
+        })
+    }
+}
+
+/// What objects of the kind are for.
+fn role(api_version: &str, kind: &str) -> Option<Role> {
+    let group = api_version.split('/').next().unwrap_or_default();
+    let mut kinds = KINDS.iter();
+    let (.., role) = kinds.find(|(of, name, _)| *of == group && *name == kind)?;
+    Some(*role)
+}
+
+/// The content of the object at `place` of a file with this text; `None` where there is none.
+#[must_use]
+pub fn document_at(text: &str, place: &Position) -> Option<Value> {
+    let parts = parts(text);
+    let part = parts.get(place.part)?;
+    if part.text.len() > MAX_DOCUMENT {
+        return None;
+    }
+    let tree = Tree::parse(part.text).ok()??;
+    Some(tree.value(object_at(&tree, &place.items)?))
+}
+
+/// Where the field `path` of the object at `place` stands, in bytes of the file's text. See
+/// [`locate`] for fields that are not there.
+#[must_use]
+pub fn spot_at(text: &str, place: &Position, path: &str) -> Option<Spot> {
+    let parts = parts(text);
+    let part = parts.get(place.part)?;
+    let tree = Tree::parse(part.text).ok()??;
+    let spot = locate(&tree, object_at(&tree, &place.items)?, path);
+    Some(Spot {
+        start: spot.start + part.start,
+        end: spot.end + part.start,
+    })
+}
+
+/// The value of a text that is one YAML document, as Kubernetes and Helm read it; null where
+/// nothing is written. `None` where it is no YAML.
+#[must_use]
+pub fn value_of(text: &str) -> Option<Value> {
+    let parts = parts(text);
+    let Some(part) = parts.iter().find(|part| !part.is_blank()) else {
+        return Some(Value::Null);
+    };
+    let tree = Tree::parse(part.text).ok()?;
+    Some(tree.map_or(Value::Null, |tree| tree.value(tree.root())))
+}
+
+/// The text that the `data` of a Secret holds; `None` where it is no text.
+#[must_use]
+pub fn decoded(data: &str) -> Option<String> {
+    let letters: String = data.split_whitespace().collect();
+    String::from_utf8(STANDARD.decode(letters).ok()?).ok()
+}

@@ -1,0 +1,156 @@
+//! OpenShift Templates: objects with parameters in them, which `oc process` fills in.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use granit_parser::ScalarStyle;
+
+use super::tree::{Id, Shape, Tag, Tree};
+
+/// A Template may become so many times as long as it is written: a parameter may hold a
+/// long text that is used often.
+const MAX_GROWTH: usize = 4;
+
+/// Whether an object of this kind holds others in `objects`. The version `v1` is that of
+/// OpenShift 3.
+pub(super) fn is_template(api_version: &str, kind: &str) -> bool {
+    let group = api_version.split('/').next().unwrap_or_default();
+    kind == "Template" && matches!(group, "template.openshift.io" | "v1")
+}
+
+/// Puts the values of parameters in their places, if the document is a Template. What has
+/// no value, or gets one when the Template is processed, stays a placeholder.
+pub(super) fn fill_in(tree: &mut Tree<'_>) {
+    let root = tree.root();
+    let is_template_here = tree
+        .string(root, "apiVersion")
+        .zip(tree.string(root, "kind"))
+        .is_some_and(|(api_version, kind)| is_template(api_version, kind));
+    let Some((_, objects)) = tree.entry(root, "objects").filter(|_| is_template_here) else {
+        return;
+    };
+    let values = parameters(tree);
+    if values.is_empty() {
+        return;
+    }
+    let objects = tree.target(objects);
+    let mut left = tree.text().len().saturating_mul(MAX_GROWTH);
+    let end = tree.node(objects).after;
+    for node in tree.nodes.iter_mut().take(end as usize).skip(objects as usize) {
+        let Shape::Scalar(scalar) = &mut node.shape else {
+            continue;
+        };
+        let Some((text, is_whole)) = filled(&scalar.text, &values, left) else {
+            continue;
+        };
+        left = left.saturating_sub(text.len());
+        scalar.text = Cow::Owned(text);
+        // `${{NAME}}` alone stands for a value of any type, `${NAME}` for text.
+        (scalar.style, scalar.tag) = match is_whole {
+            true => (ScalarStyle::Plain, Tag::None),
+            false => (ScalarStyle::DoubleQuoted, Tag::None),
+        };
+    }
+}
+
+/// The parameters that have a value.
+fn parameters(tree: &Tree<'_>) -> HashMap<String, String> {
+    let Some((_, list)) = tree.entry(tree.root(), "parameters") else {
+        return HashMap::new();
+    };
+    let list = tree.target(list);
+    let text = |id: Id, name| {
+        let (_, value) = tree.entry(id, name)?;
+        match &tree.node(tree.target(value)).shape {
+            Shape::Scalar(scalar) if !scalar.text.is_empty() => Some(scalar.text.to_string()),
+            _ => None,
+        }
+    };
+    if !matches!(tree.node(list).shape, Shape::Sequence { .. }) {
+        return HashMap::new();
+    }
+    tree.children(list)
+        .filter_map(|id| {
+            let id = tree.target(id);
+            Some((text(id, "name")?, text(id, "value")?))
+        })
+        .collect()
+}
+
+/// `text` with values in the place of parameters, and whether it was one in double braces
+/// and nothing else; `None` if nothing is filled in or it would grow beyond `most`.
+fn filled(text: &str, values: &HashMap<String, String>, most: usize) -> Option<(String, bool)> {
+    let whole = text.strip_prefix("${{").and_then(|it| it.strip_suffix("}}"));
+    if let Some(value) = whole.and_then(|name| values.get(name)) {
+        return (value.len() <= most).then(|| (value.clone(), true));
+    }
+    let mut filled = String::new();
+    let mut rest = text;
+    let mut is_changed = false;
+    while let Some((before, after)) = rest.split_once("${") {
+        filled.push_str(before);
+        let found = after.split_once('}');
+        match found.and_then(|(name, after)| Some((values.get(name)?, after))) {
+            Some((value, after)) => {
+                filled.push_str(value);
+                rest = after;
+                is_changed = true;
+            }
+            None => {
+                filled.push_str("${");
+                rest = after;
+            }
+        }
+        if filled.len() > most {
+            return None;
+        }
+    }
+    filled.push_str(rest);
+    is_changed.then_some((filled, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATE: &str = "\
+apiVersion: template.openshift.io/v1
+kind: Template
+objects:
+- {name: \"${NAME}-web\", replicas: \"${{COUNT}}\", size: ${COUNT}, class: ${CLASS}, both: '${NAME}${NAME}'}
+parameters:
+- {name: NAME, value: shop}
+- {name: COUNT, value: \"2\"}
+- {name: CLASS, required: true}
+";
+
+    fn objects(text: &str) -> String {
+        let mut tree = Tree::parse(text).unwrap().unwrap();
+        fill_in(&mut tree);
+        tree.value(tree.root())["objects"].to_string()
+    }
+
+    #[test]
+    fn parameters_with_a_value_are_filled_in() {
+        assert_eq!(
+            objects(TEMPLATE),
+            r#"[{"both":"shopshop","class":"${CLASS}","name":"shop-web","replicas":2,"size":"2"}]"#
+        );
+    }
+
+    #[test]
+    fn other_kinds_are_left_alone() {
+        let other = TEMPLATE.replace("kind: Template", "kind: Other");
+        assert!(objects(&other).contains("${NAME}-web"), "{}", objects(&other));
+    }
+
+    #[test]
+    fn a_long_value_that_is_used_often_does_not_fill_the_memory() {
+        let long = "x".repeat(10_000);
+        let uses = "- ${LONG}\n".repeat(1_000);
+        let text = format!(
+            "apiVersion: v1\nkind: Template\nparameters: [{{name: LONG, value: {long}}}]\nobjects:\n{uses}"
+        );
+        assert!(objects(&text).len() < (MAX_GROWTH + 2) * text.len());
+    }
+}

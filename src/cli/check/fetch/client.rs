@@ -1,0 +1,288 @@
+//! Asks hosts, within limits.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::{Response, StatusCode, Url, redirect};
+use wildmatch::WildMatch;
+
+/// The most bytes of a packed chart. The largest that is known has a tenth of it.
+pub(super) const MAX_CHART: u64 = 32 << 20;
+
+/// The most bytes of an index of a repository.
+pub(super) const MAX_INDEX: u64 = 64 << 20;
+
+/// The most bytes of a manifest or a token.
+pub(super) const MAX_ANSWER: u64 = 4 << 20;
+
+/// How long a host may take to be reached.
+const CONNECT: Duration = Duration::from_secs(10);
+
+const MAX_REDIRECTS: usize = 5;
+
+/// Why nothing was fetched. Each is the end of a sentence.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FetchError {
+    #[error("{0} is not a URL that charts are fetched from")]
+    Url(String),
+    #[error(
+        "{url} is on the host {host}, which the manifests do not name; allow it with --fetch-from {host}"
+    )]
+    OtherHost { url: String, host: String },
+    #[error("{host} is not among the hosts of --fetch-from")]
+    NotAllowed { host: String },
+    #[error("{host} is in a private network; allow it with --fetch-from {host}")]
+    Private { host: String },
+    #[error("{url} answers {status}")]
+    Status { url: String, status: StatusCode },
+    #[error("{url} redirects more than {MAX_REDIRECTS} times")]
+    Redirects { url: String },
+    #[error("{url} is larger than {} MiB", limit >> 20)]
+    Large { url: String, limit: u64 },
+    #[error("{url} did not answer within {} s", limit.as_secs())]
+    Slow { url: String, limit: Duration },
+    #[error("{url} cannot be read: {source}")]
+    Request {
+        url: String,
+        source: Box<reqwest::Error>,
+    },
+    #[error("{url} has the digest {found}, and {expected} was announced")]
+    Digest {
+        url: String,
+        found: String,
+        expected: String,
+    },
+    #[error("{url} {problem}")]
+    Content { url: String, problem: String },
+    #[error("{url} has no version of {name} that fits {version}")]
+    Version {
+        url: String,
+        name: String,
+        version: String,
+    },
+    #[error("{0} is a version in a notation that is not read here")]
+    Constraint(String),
+}
+
+/// A client for the hosts that are allowed.
+pub(super) struct Client {
+    http: reqwest::Client,
+    allowed: Vec<WildMatch>,
+    /// How long an answer may take as a whole.
+    limit: Duration,
+}
+
+impl Client {
+    pub(super) fn new(globs: &[String], limit: Duration) -> Result<Self, reqwest::Error> {
+        let http = reqwest::Client::builder()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT.min(limit))
+            .timeout(limit)
+            .user_agent(concat!("multi-attach-guard/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self {
+            http,
+            allowed: globs.iter().map(|glob| WildMatch::new(glob)).collect(),
+            limit,
+        })
+    }
+
+    /// What is at the URL, which is on the host `named` by a manifest, or on one that is
+    /// allowed. Redirects are followed to such hosts; `headers` go to the first host only.
+    pub(super) async fn get(
+        &self,
+        url: &str,
+        named: &str,
+        headers: &HeaderMap,
+        limit: u64,
+    ) -> Result<Vec<u8>, FetchError> {
+        let mut response = self.request(url, named, headers).await?;
+        let status = response.status();
+        let url = response.url().to_string();
+        if !status.is_success() {
+            return Err(FetchError::Status { url, status });
+        }
+        let large = || FetchError::Large {
+            url: url.clone(),
+            limit,
+        };
+        if response
+            .content_length()
+            .is_some_and(|length| length > limit)
+        {
+            return Err(large());
+        }
+        let mut bytes = Vec::new();
+        loop {
+            let chunk = response.chunk().await;
+            let Some(chunk) = chunk.map_err(|error| self.failed(&url, error))? else {
+                return Ok(bytes);
+            };
+            if (bytes.len() + chunk.len()) as u64 > limit {
+                return Err(large());
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+    }
+
+    /// The answer after all redirects, whatever its status.
+    pub(super) async fn request(
+        &self,
+        url: &str,
+        named: &str,
+        headers: &HeaderMap,
+    ) -> Result<Response, FetchError> {
+        let mut at = parsed(url)?;
+        let first = at.origin();
+        for _ in 0..=MAX_REDIRECTS {
+            self.allow(&at, named)?;
+            let mut request = self.http.get(at.clone());
+            if at.origin() == first {
+                request = request.headers(headers.clone());
+            }
+            let response = request.send().await;
+            let response = response.map_err(|error| self.failed(at.as_str(), error))?;
+            let location = response.headers().get(LOCATION);
+            let location = location.and_then(|it| it.to_str().ok());
+            let Some(location) = location.filter(|_| response.status().is_redirection()) else {
+                return Ok(response);
+            };
+            at = at
+                .join(location)
+                .map_err(|_| FetchError::Url(location.to_owned()))?;
+        }
+        let url = url.to_owned();
+        Err(FetchError::Redirects { url })
+    }
+
+    fn failed(&self, url: &str, error: reqwest::Error) -> FetchError {
+        let url = url.to_owned();
+        if error.is_timeout() {
+            let limit = self.limit;
+            return FetchError::Slow { url, limit };
+        }
+        FetchError::Request {
+            url,
+            source: Box::new(error.without_url()),
+        }
+    }
+
+    fn allow(&self, url: &Url, named: &str) -> Result<(), FetchError> {
+        let host = url.host_str().unwrap_or_default();
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(FetchError::Url(url.to_string()));
+        }
+        if self.allowed.iter().any(|glob| glob.matches(host)) {
+            return Ok(());
+        }
+        let name = || host.to_owned();
+        if !self.allowed.is_empty() && host == named {
+            return Err(FetchError::NotAllowed { host: name() });
+        }
+        if host != named {
+            let url = url.to_string();
+            return Err(FetchError::OtherHost { url, host: name() });
+        }
+        if is_private(host) {
+            return Err(FetchError::Private { host: name() });
+        }
+        Ok(())
+    }
+}
+
+/// The host that the URL is on.
+pub(super) fn host(url: &str) -> Result<String, FetchError> {
+    let parsed = parsed(url)?;
+    let host = parsed.host_str();
+    host.map(str::to_owned)
+        .ok_or_else(|| FetchError::Url(url.to_owned()))
+}
+
+fn parsed(url: &str) -> Result<Url, FetchError> {
+    Url::parse(url).map_err(|_| FetchError::Url(url.to_owned()))
+}
+
+/// Whether a host is one of this machine or of its network, by its name.
+fn is_private(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    match address {
+        Ok(IpAddr::V4(it)) => {
+            it.is_loopback() || it.is_private() || it.is_link_local() || it.is_unspecified()
+        }
+        Ok(IpAddr::V6(it)) => {
+            it.is_loopback()
+                || it.is_unspecified()
+                || it.is_unique_local()
+                || it.is_unicast_link_local()
+                || it.to_ipv4_mapped().is_some()
+        }
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wildmatch::WildMatch;
+
+    use super::{Client, is_private, parsed};
+
+    #[test]
+    fn only_hosts_that_are_named_or_allowed_are_asked() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let table: [(&[&str], &str, Option<&str>); 8] = [
+            (&[], "https://charts.example.com/a", None),
+            (
+                &[],
+                "https://other.example.com/a",
+                Some("allow it with --fetch-from other.example.com"),
+            ),
+            (&[], "ftp://charts.example.com/a", Some("is not a URL")),
+            (&["*.example.com"], "https://other.example.com/a", None),
+            (
+                &["example.org"],
+                "https://charts.example.com/a",
+                Some("is not among the hosts"),
+            ),
+            (
+                &["example.org"],
+                "https://example.net/a",
+                Some("allow it with"),
+            ),
+            (&["127.0.0.1"], "http://127.0.0.1:80/a", None),
+            (&[], "file:///etc/passwd", Some("is not a URL")),
+        ];
+        for (globs, url, expected) in table {
+            let globs: Vec<String> = globs.iter().map(|&it| it.to_owned()).collect();
+            let client = Client {
+                http: reqwest::Client::new(),
+                allowed: globs.iter().map(|it| WildMatch::new(it)).collect(),
+                limit: Duration::from_secs(1),
+            };
+            let allowed = client.allow(&parsed(url).unwrap(), "charts.example.com");
+            let message = allowed.err().map(|error| error.to_string());
+            match expected {
+                None => assert_eq!(message, None, "{url}"),
+                Some(part) => assert!(message.unwrap().contains(part), "{url}"),
+            }
+        }
+    }
+
+    #[test]
+    fn private_addresses_are_known_by_name() {
+        for (host, private) in [
+            ("127.0.0.1", true),
+            ("169.254.169.254", true),
+            ("10.0.0.1", true),
+            ("[::1]", true),
+            ("[::ffff:10.0.0.1]", true),
+            ("localhost", true),
+            ("8.8.8.8", false),
+            ("charts.example.com", false),
+        ] {
+            assert_eq!(is_private(host), private, "{host}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Charts of registries (<https://github.com/opencontainers/distribution-spec>).
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{StatusCode, Url};
+use serde::Deserialize;
+
+use super::client::{Client, FetchError, MAX_ANSWER, MAX_CHART, host};
+use super::repository::best;
+use super::{Download, credentials, digest};
+
+/// The media type of a packed chart.
+const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+
+/// What a registry is asked for.
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+#[derive(Deserialize)]
+struct Manifest {
+    #[serde(default)]
+    layers: Vec<Layer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Layer {
+    media_type: String,
+    digest: String,
+}
+
+#[derive(Deserialize)]
+struct Tags {
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+/// A place of charts in a registry.
+struct Place<'c> {
+    client: &'c Client,
+    /// `https://host/v2/path`.
+    base: String,
+    host: String,
+}
+
+/// The chart of the version that fits.
+pub(super) async fn chart(
+    client: &Client,
+    url: &str,
+    version: &str,
+) -> Result<Download, FetchError> {
+    let wrong = || FetchError::Url(url.to_owned());
+    let rest = url.strip_prefix("oci://").ok_or_else(wrong)?;
+    let (registry, path) = rest.split_once('/').ok_or_else(wrong)?;
+    let (path, tagged) = match path.split_once(':') {
+        Some((path, tag)) => (path, Some(tag)),
+        None => (path, None),
+    };
+    // As for Helm, a registry on this machine has no certificate.
+    let is_local = registry.starts_with("127.0.0.1:") || registry.starts_with("localhost:");
+    let scheme = if is_local { "http" } else { "https" };
+    let base = format!("{scheme}://{registry}/v2/{path}");
+    let place = Place {
+        client,
+        host: host(&base)?,
+        base,
+    };
+    let mut headers = credentials::of_registry(registry);
+    let tag = match tagged {
+        Some(tag) => tag.to_owned(),
+        None => place.tag(url, version, &mut headers).await?,
+    };
+    let manifest = format!("manifests/{tag}");
+    let manifest: Manifest = place.json(&manifest, &mut headers).await?;
+    let mut layers = manifest.layers.iter();
+    let layer = layers.find(|it| it.media_type == CHART);
+    let layer = layer.ok_or_else(|| FetchError::Content {
+        url: url.to_owned(),
+        problem: "is not a chart".to_owned(),
+    })?;
+    let blob = format!("{}/blobs/{}", place.base, layer.digest);
+    let bytes = client.get(&blob, &place.host, &headers, MAX_CHART).await?;
+    let found = digest(&bytes);
+    if found != layer.digest {
+        return Err(FetchError::Digest {
+            url: blob,
+            found,
+            expected: layer.digest.clone(),
+        });
+    }
+    Ok(Download {
+        bytes,
+        url: format!("{url}:{tag}"),
+    })
+}
+
+impl Place<'_> {
+    /// The tag of the version that fits. A tag has `_` where a version has `+`.
+    async fn tag(
+        &self,
+        url: &str,
+        version: &str,
+        headers: &mut HeaderMap,
+    ) -> Result<String, FetchError> {
+        let is_exact = semver::Version::parse(version.trim_start_matches('v')).is_ok();
+        if is_exact || version.starts_with("sha256:") {
+            return Ok(version.replace('+', "_"));
+        }
+        let tags: Tags = self.json("tags/list", headers).await?;
+        let versions: Vec<String> = tags.tags.iter().map(|tag| tag.replace('_', "+")).collect();
+        let found = best(versions.iter().map(String::as_str), version)?;
+        found
+            .map(|at| tags.tags[at].clone())
+            .ok_or_else(|| FetchError::Version {
+                url: url.to_owned(),
+                name: "the chart".to_owned(),
+                version: version.to_owned(),
+            })
+    }
+
+    /// What is at the path; where the registry wants a token, with one.
+    async fn json<T: for<'d> Deserialize<'d>>(
+        &self,
+        path: &str,
+        headers: &mut HeaderMap,
+    ) -> Result<T, FetchError> {
+        headers.insert(ACCEPT, HeaderValue::from_static(MANIFEST));
+        let url = format!("{}/{path}", self.base);
+        let response = self.client.request(&url, &self.host, headers).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let challenge = response.headers().get(WWW_AUTHENTICATE);
+            let challenge = challenge
+                .and_then(|it| it.to_str().ok())
+                .unwrap_or_default();
+            self.authorize(challenge, headers).await?;
+        }
+        let bytes = self
+            .client
+            .get(&url, &self.host, headers, MAX_ANSWER)
+            .await?;
+        serde_json::from_slice(&bytes).map_err(|_| FetchError::Content {
+            url,
+            problem: "is not JSON of a registry".to_owned(),
+        })
+    }
+
+    /// Gets the token that `Bearer realm="…",service="…",scope="…"` wants.
+    async fn authorize(&self, challenge: &str, headers: &mut HeaderMap) -> Result<(), FetchError> {
+        let value = |name: &str| {
+            let (_, rest) = challenge.split_once(&format!("{name}=\""))?;
+            Some(rest.split_once('"')?.0)
+        };
+        let Some(realm) = value("realm").filter(|_| challenge.starts_with("Bearer ")) else {
+            return Ok(());
+        };
+        let mut url = Url::parse(realm).map_err(|_| FetchError::Url(realm.to_owned()))?;
+        for name in ["service", "scope"] {
+            if let Some(value) = value(name) {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+        let bytes = self
+            .client
+            .get(url.as_str(), &self.host, headers, MAX_ANSWER)
+            .await?;
+        let token: Option<Token> = serde_json::from_slice(&bytes).ok();
+        let token = token.and_then(|it| it.token.or(it.access_token));
+        let header = token.and_then(|it| HeaderValue::from_str(&format!("Bearer {it}")).ok());
+        if let Some(mut header) = header {
+            header.set_sensitive(true);
+            headers.insert(AUTHORIZATION, header);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Charts of repositories (<https://helm.sh/docs/topics/chart_repository/>).
+
+use reqwest::Url;
+use semver::{Version, VersionReq};
+use serde::Deserialize;
+use std::collections::HashMap;
+
+use super::client::{Client, FetchError, MAX_CHART, MAX_INDEX, host};
+use super::{Download, credentials, digest};
+
+#[derive(Deserialize)]
+struct Index {
+    #[serde(default)]
+    entries: HashMap<String, Vec<Entry>>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    urls: Vec<String>,
+    digest: Option<String>,
+}
+
+/// The chart of the version that fits, by the repository's index.
+pub(super) async fn chart(
+    client: &Client,
+    url: &str,
+    name: &str,
+    version: &str,
+) -> Result<Download, FetchError> {
+    let named = host(url)?;
+    let headers = credentials::of_repository(url);
+    let index_url = format!("{}/index.yaml", url.trim_end_matches('/'));
+    let index = client.get(&index_url, &named, &headers, MAX_INDEX).await?;
+    let wrong = || FetchError::Content {
+        url: index_url.clone(),
+        problem: "is not an index of charts".to_owned(),
+    };
+    let index = std::str::from_utf8(&index).map_err(|_| wrong())?;
+    let options = serde_saphyr::options! { budget: None };
+    let index: Index = serde_saphyr::from_str_with_options(index, options).map_err(|_| wrong())?;
+    let entries = index.entries.get(name).map_or(&[][..], Vec::as_slice);
+    let versions = entries.iter().map(|entry| entry.version.as_str());
+    let missing = || FetchError::Version {
+        url: url.to_owned(),
+        name: name.to_owned(),
+        version: version.to_owned(),
+    };
+    let at = best(versions, version)?.ok_or_else(missing)?;
+    let entry = &entries[at];
+    let base = Url::parse(&index_url).map_err(|_| FetchError::Url(index_url.clone()))?;
+    let file = entry.urls.first().ok_or_else(missing)?;
+    let file = base.join(file).map_err(|_| FetchError::Url(file.clone()))?;
+    let same_host = file.origin() == base.origin();
+    let headers = if same_host {
+        headers
+    } else {
+        Default::default()
+    };
+    let bytes = client
+        .get(file.as_str(), &named, &headers, MAX_CHART)
+        .await?;
+    let found = digest(&bytes);
+    if let Some(expected) = &entry.digest
+        && found.trim_start_matches("sha256:") != expected.trim_start_matches("sha256:")
+    {
+        return Err(FetchError::Digest {
+            url: file.to_string(),
+            found,
+            expected: expected.clone(),
+        });
+    }
+    Ok(Download {
+        bytes,
+        url: file.to_string(),
+    })
+}
+
+/// The number of the newest version that fits the constraint, as Helm reads it.
+pub(super) fn best<'v>(
+    versions: impl Iterator<Item = &'v str>,
+    constraint: &str,
+) -> Result<Option<usize>, FetchError> {
+    let constraint = constraint.trim();
+    let read = |text: &str| Version::parse(text.strip_prefix('v').unwrap_or(text)).ok();
+    let exact = read(constraint);
+    let ranges = match exact {
+        Some(_) => Vec::new(),
+        None => ranges(constraint)?,
+    };
+    let fits = |version: &Version| match &exact {
+        Some(exact) => version == exact,
+        None => ranges.iter().any(|range| range.matches(version)),
+    };
+    let known = versions
+        .enumerate()
+        .filter_map(|(at, it)| Some((read(it)?, at)));
+    let newest = known.filter(|(version, _)| fits(version)).max();
+    Ok(newest.map(|(_, at)| at))
+}
+
+/// The ranges of which one has to fit.
+fn ranges(constraint: &str) -> Result<Vec<VersionReq>, FetchError> {
+    let refused = || FetchError::Constraint(constraint.to_owned());
+    let one = |text: &str| {
+        let text = text.trim();
+        let is_partial =
+            text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains([',', ' ']);
+        let text = match text {
+            "" | "*" | "x" => "*".to_owned(),
+            // Without an operator, what is not said may be anything.
+            text if is_partial && text.split('.').count() < 3 => format!("{text}.*"),
+            text => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        };
+        // `>= 1.0 < 2.0` is `>= 1.0, < 2.0` here.
+        let mut listed = String::new();
+        for word in text
+            .replace(',', " ")
+            .split(' ')
+            .filter(|it| !it.is_empty())
+        {
+            let is_start = word.starts_with(['>', '<', '=', '~', '^']);
+            if is_start && !listed.is_empty() {
+                listed.push(',');
+            }
+            listed += word;
+        }
+        VersionReq::parse(&listed).map_err(|_| refused())
+    };
+    constraint.split("||").map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::best;
+
+    #[test]
+    fn constraints_are_read_as_helm_reads_them() {
+        let versions = [
+            "1.0.0",
+            "1.2.3",
+            "v1.2.10",
+            "1.10.0",
+            "2.0.0",
+            "3.0.0-rc.1",
+            "word",
+        ];
+        for (constraint, expected) in [
+            ("1.2.3", Some("1.2.3")),
+            ("v1.2.3", Some("1.2.3")),
+            ("1.2.x", Some("v1.2.10")),
+            ("1.2", Some("v1.2.10")),
+            ("1", Some("1.10.0")),
+            ("^1.2.0", Some("1.10.0")),
+            ("~1.2.0", Some("v1.2.10")),
+            (">=1.0.0 <2.0.0", Some("1.10.0")),
+            (">= 1.0.0, < 1.2.4", Some("1.2.3")),
+            ("1.0.0 || 2.0.0", Some("2.0.0")),
+            ("*", Some("2.0.0")),
+            ("4.0.0", None),
+        ] {
+            let found = best(versions.into_iter(), constraint).unwrap();
+            assert_eq!(found.map(|at| versions[at]), expected, "{constraint}");
+        }
+        assert!(best(versions.into_iter(), "1.0 - 2.0").is_err());
+    }
+}

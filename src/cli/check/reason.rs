@@ -1,0 +1,45 @@
+//! Why something is not rendered.
+
+use crate::report::Missing;
+
+/// Why something is not rendered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reason {
+    /// The end of a sentence.
+    pub(super) text: String,
+    /// What is missing that is elsewhere.
+    pub(super) missing: Option<Missing>,
+}
+
+impl Reason {
+    /// Charts are missing, which `--fetch` gets.
+    pub(super) fn elsewhere(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            missing: Some(Missing::Charts),
+        }
+    }
+
+    /// Something is missing that only a network has.
+    pub(super) fn network(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            missing: Some(Missing::Files),
+        }
+    }
+}
+
+impl From<String> for Reason {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            missing: None,
+        }
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}

@@ -1,0 +1,225 @@
+//! Argo CD's `Application`
+//! (<https://argo-cd.readthedocs.io/en/stable/user-guide/application-specification/>).
+
+use std::collections::HashMap;
+
+use manifest::delivery::Delivery;
+use serde_json::{Map, Value, json};
+
+use super::helm_release::{oci, repository};
+use super::values::{At, Layer};
+use super::world::World;
+use super::{Chart, Owner, Read, Reason, Release, at, cut, items, text};
+use crate::cli::check::render::roots::{RootKind, holds};
+
+pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
+    of_document(&delivery.document, &Owner::of(delivery), world)
+}
+
+/// The releases of the Application `document`, one for each of its sources that is rendered.
+pub(super) fn of_document(document: &Value, owner: &Owner, world: &World<'_>) -> Read {
+    let one = at(document, &["spec", "source"]);
+    let several = items(document, &["spec", "sources"]);
+    let sources: Vec<&Value> = match several {
+        [] => one.into_iter().collect(),
+        several => several.iter().collect(),
+    };
+    if sources.is_empty() {
+        return Err("it names no source".into());
+    }
+    let named = sources.iter();
+    let references = named.filter_map(|it| Some((text(it, &["ref"])?, text(it, &["repoURL"])?)));
+    let application = Application {
+        document,
+        owner,
+        world,
+        references: references.collect(),
+    };
+    let mut releases = Vec::new();
+    for (number, source) in sources.into_iter().enumerate() {
+        // One that others refer to, and no more.
+        if source.get("chart").is_none() && source.get("path").is_none() {
+            continue;
+        }
+        releases.extend(application.release(number, source)?);
+    }
+    Ok(releases)
+}
+
+struct Application<'a> {
+    document: &'a Value,
+    owner: &'a Owner,
+    world: &'a World<'a>,
+    /// The URLs of sources that others refer to, by name.
+    references: HashMap<&'a str, &'a str>,
+}
+
+impl Application<'_> {
+    /// The release of one source; `None` for a folder of manifests.
+    fn release(&self, number: usize, source: &Value) -> Result<Option<Release>, Reason> {
+        if source.get("plugin").is_some() {
+            return Err("a plugin renders it, and no program of a repository is run".into());
+        }
+        let Some(chart) = self.chart(source)? else {
+            return Ok(None);
+        };
+        let namespace = text(self.document, &["spec", "destination", "namespace"]);
+        let namespace = text(source, &["helm", "namespace"]).or(namespace);
+        let name = text(self.document, &["metadata", "name"]).unwrap_or_default();
+        let name = text(source, &["helm", "releaseName"]).unwrap_or(name);
+        let mut release = Release::new(self.owner, &cut(name), namespace, chart);
+        if matches!(release.chart, Chart::Kustomization(..)) {
+            return Ok(Some(release));
+        }
+        for file in items(source, &["helm", "valueFiles"]) {
+            let file = file.as_str().unwrap_or_default();
+            self.values_file(source, file, &mut release)?;
+        }
+        self.values(number, source, &mut release)?;
+        for parameter in items(source, &["helm", "parameters"]) {
+            release.sets.extend(set(parameter));
+        }
+        for parameter in items(source, &["helm", "fileParameters"]) {
+            let file = text(parameter, &["path"]).unwrap_or_default();
+            release.unknown.push(format!("The file parameter {file}"));
+        }
+        Ok(Some(release))
+    }
+
+    /// Where the chart is; `None` where the path is that of plain manifests.
+    fn chart(&self, source: &Value) -> Result<Option<Chart>, Reason> {
+        let url = text(source, &["repoURL"]).unwrap_or_default();
+        let version = text(source, &["targetRevision"]);
+        if let Some(name) = text(source, &["chart"]) {
+            // A registry is named without a scheme.
+            return Ok(Some(match url.contains("://") {
+                true => repository(url, name, version),
+                false => oci(&format!("oci://{url}/{name}"), version),
+            }));
+        }
+        if url.starts_with("oci://") {
+            return Ok(Some(oci(url, version)));
+        }
+        if !self.world.is_here(url) {
+            return Err(format!("its source is in another repository, {url}").into());
+        }
+        let path = text(source, &["path"]).unwrap_or(".");
+        let folder = self.world.folder(path)?;
+        if holds(&folder, RootKind::Chart) {
+            return Ok(Some(Chart::Folder(folder)));
+        }
+        let fields = self.fields(source);
+        // Without a change to it, it is rendered where it stands.
+        let is_changed = holds(&folder, RootKind::Kustomization) && !fields.is_empty();
+        Ok(is_changed.then(|| Chart::Kustomization(folder, fields)))
+    }
+
+    /// The fields of the kustomization that Argo CD changes.
+    fn fields(&self, source: &Value) -> Map<String, Value> {
+        let mut fields = Map::new();
+        let kustomize = source.get("kustomize").unwrap_or(&Value::Null);
+        let names = [
+            "namePrefix",
+            "nameSuffix",
+            "namespace",
+            "commonLabels",
+            "commonAnnotations",
+        ];
+        for name in names.into_iter().chain(["images", "replicas", "patches"]) {
+            if let Some(value) = at(kustomize, &[name]) {
+                fields.insert(name.to_owned(), value.clone());
+            }
+        }
+        // Of images, there is a short form, and they say nothing of volumes.
+        fields.remove("images");
+        if let Some(patches) = fields.get_mut("patches").and_then(Value::as_array_mut) {
+            patches.retain(|patch| patch.get("patch").is_some_and(Value::is_string));
+        }
+        fields
+    }
+
+    fn values_file(&self, source: &Value, file: &str, release: &mut Release) -> Result<(), Reason> {
+        if file.contains("://") {
+            release.unknown.push(format!("The values file {file}"));
+            return Ok(());
+        }
+        let path = match file.strip_prefix('$') {
+            Some(rest) => {
+                let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
+                let url = self.references.get(name).copied();
+                let url = url.ok_or_else(|| format!("none of its sources is called {name}"))?;
+                if !self.world.is_here(url) {
+                    let unknown = format!("The values file {path} of the repository {url}");
+                    release.unknown.push(unknown);
+                    return Ok(());
+                }
+                path.to_owned()
+            }
+            None if file.starts_with('/') => file.to_owned(),
+            None => {
+                let Chart::Folder(_) = &release.chart else {
+                    // The chart itself holds it.
+                    release
+                        .unknown
+                        .push(format!("The values file {file} in the chart"));
+                    return Ok(());
+                };
+                format!("{}/{file}", text(source, &["path"]).unwrap_or("."))
+            }
+        };
+        let is_optional = at(source, &["helm", "ignoreMissingValueFiles"]) == Some(&json!(true));
+        match self.world.file(&path) {
+            Ok((real, text)) if text.contains("\nsops:") => {
+                let file = self.world.shown(&real);
+                release
+                    .unknown
+                    .push(format!("The values file {file}, which is encrypted,"));
+            }
+            Ok((real, text)) => {
+                release
+                    .values
+                    .push(Layer::of_text(&path, &text, At::File(real))?);
+            }
+            Err(_) if is_optional => {}
+            Err(reason) => return Err(reason.into()),
+        }
+        Ok(())
+    }
+
+    /// The values in the object: as a text, or as a mapping, which wins.
+    fn values(&self, number: usize, source: &Value, release: &mut Release) -> Result<(), Reason> {
+        let field = match items(self.document, &["spec", "sources"]) {
+            [] => "spec.source.helm.valuesObject".to_owned(),
+            _ => format!("spec.sources[{number}].helm.valuesObject"),
+        };
+        if let Some(value) = at(source, &["helm", "valuesObject"]) {
+            release.values.push(Layer {
+                value: value.clone(),
+                at: At::Field(field),
+            });
+        } else if let Some(text) = text(source, &["helm", "values"]) {
+            let layer = Layer::of_text("helm.values", text, At::Elsewhere)?;
+            release.values.push(layer);
+        } else if release.values.is_empty() {
+            release.values.push(Layer {
+                value: json!({}),
+                at: At::Field(field),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The option of Helm for a parameter. Argo CD escapes commas.
+fn set(parameter: &Value) -> Option<String> {
+    let name = text(parameter, &["name"])?;
+    let value = match parameter.get("value")? {
+        Value::String(value) => value.replace(',', r"\,"),
+        value => value.to_string(),
+    };
+    let option = match parameter.get("forceString") {
+        Some(Value::Bool(true)) => "--set-string",
+        _ => "--set",
+    };
+    Some(format!("{option}={name}={value}"))
+}

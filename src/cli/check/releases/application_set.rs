@@ -1,0 +1,54 @@
+//! Argo CD's `ApplicationSet`
+//! (<https://argo-cd.readthedocs.io/en/stable/operator-manual/applicationset/>).
+
+use manifest::delivery::{Delivery, value_of};
+use serde_json::{Value, json};
+
+use super::values::merge;
+use super::world::World;
+use super::{
+    MAX_GENERATED, Owner, Read, Reason, application, at, generators, items, template, text,
+};
+
+pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
+    let document = &delivery.document;
+    let syntax = match at(document, &["spec", "goTemplate"]) {
+        Some(Value::Bool(true)) => template::Syntax::Go,
+        _ => template::Syntax::Names,
+    };
+    let mut parameters = Vec::new();
+    for generator in items(document, &["spec", "generators"]) {
+        parameters.extend(generators::parameters(generator, syntax, world)?);
+    }
+    if parameters.len() > MAX_GENERATED {
+        let reason = format!("it generates more than {MAX_GENERATED} Applications");
+        return Err(reason.into());
+    }
+    let owner = Owner {
+        is_template: true,
+        ..Owner::of(delivery)
+    };
+    let mut releases = Vec::new();
+    for parameters in &parameters {
+        let application = application(document, parameters, syntax)?;
+        releases.extend(application::of_document(&application, &owner, world)?);
+    }
+    Ok(releases)
+}
+
+/// The Application for these parameters.
+fn application(
+    document: &Value,
+    parameters: &Value,
+    syntax: template::Syntax,
+) -> Result<Value, Reason> {
+    let template = at(document, &["spec", "template"]).unwrap_or(&Value::Null);
+    let mut application = template::render(template, parameters, syntax)?;
+    if let Some(patch) = text(document, &["spec", "templatePatch"]) {
+        let patch = template::render(&json!(patch), parameters, syntax)?;
+        let patch = patch.as_str().and_then(value_of);
+        let patch = patch.ok_or_else(|| "its templatePatch is not YAML")?;
+        merge(&mut application, &patch);
+    }
+    Ok(application)
+}

@@ -1,0 +1,314 @@
+//! Releases: what GitOps controllers make of a chart, its values and what is done to the result.
+//!
+//! A format reads an object, or a file, into [`Release`]s; [`Release::job`] finds its chart;
+//! what is rendered is a text beside the others, which may hold more releases.
+
+mod application;
+mod application_set;
+pub(super) mod cure;
+mod fleet;
+mod generators;
+mod helm_chart;
+mod helm_release;
+mod helmfile;
+mod origin;
+mod template;
+mod values;
+mod world;
+
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use super::fetch::Remote;
+use super::parsed_object::ParsedObject;
+use super::reason::Reason;
+use super::render::dependencies;
+use super::render::release::{ChartFiles, ChartJob, Job};
+use super::render::roots::{self, RootKind};
+use crate::report::Unopened;
+use engine::model::object::{Object, ObjectRef};
+use manifest::delivery::{Delivery, Role, value_of};
+use manifest::read::Position;
+pub(super) use origin::place;
+use values::Layer;
+pub(super) use values::merge;
+pub(super) use world::{World, remotes};
+
+/// How deep an Application may lie in the charts of others.
+pub(super) const MAX_DEPTH: usize = 4;
+
+/// The most releases that one object may stand for.
+const MAX_GENERATED: usize = 1_000;
+
+/// A chart, or a kustomization, as a controller renders it for one cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Release {
+    pub(super) owner: Owner,
+    /// Its name.
+    pub(super) name: String,
+    pub(super) namespace: Option<String>,
+    pub(super) chart: Chart,
+    /// Each stronger than the ones before it.
+    pub(super) values: Vec<Layer>,
+    /// Options of Helm that set single values, stronger than all layers.
+    pub(super) sets: Vec<String>,
+    /// The fields of kustomizations that the rendered objects go through.
+    pub(super) post_renderers: Vec<Map<String, Value>>,
+    /// What its values also come from, and is not known: the start of a sentence.
+    pub(super) unknown: Vec<String>,
+}
+
+/// The object, or the file, that a release stands in.
+#[derive(Clone, Debug)]
+pub(super) struct Owner {
+    /// Its place among the sources.
+    pub(super) place: Position,
+    pub(super) reference: ObjectRef,
+    /// The file it was rendered from.
+    pub(super) template: Option<Box<str>>,
+    /// Whether several releases are made of it, so that an edit would change all of them.
+    pub(super) is_template: bool,
+}
+
+/// Where a chart is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Chart {
+    /// In a folder of this repository, without links.
+    Folder(PathBuf),
+    /// A kustomization in a folder of this repository, with fields of one around it.
+    Kustomization(PathBuf, Map<String, Value>),
+    /// In a repository of charts, or in a registry.
+    Remote(Remote),
+}
+
+/// What a format makes of an object. Without a release, its files are read where they stand.
+type Read = Result<Vec<Release>, Reason>;
+
+/// The kinds of objects that are read, and what reads them.
+const FORMATS: [(&str, fn(&Delivery, &World<'_>) -> Read); 4] = [
+    ("HelmRelease", helm_release::read),
+    ("Application", application::read),
+    ("ApplicationSet", application_set::read),
+    ("HelmChart", helm_chart::read),
+];
+
+/// The names of files that are read, and what reads them.
+const FILES: [(&str, fn(&Value, &Owner, &World<'_>) -> Read); 3] = [
+    ("fleet.yaml", fleet::read),
+    ("helmfile.yaml", helmfile::read),
+    ("helmfile.yml", helmfile::read),
+];
+
+/// The releases among the sources, and what is rendered for them.
+#[derive(Default)]
+pub(super) struct Wanted {
+    pub(super) releases: Vec<Release>,
+    /// One for each of them.
+    pub(super) jobs: Vec<Job>,
+    /// What is not rendered.
+    pub(super) refused: Vec<Unopened>,
+}
+
+/// The releases of the sources from the number `first` on; `namespaces` are those around them.
+///
+/// # Errors
+/// Nothing can be fetched on this machine.
+pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> io::Result<Wanted> {
+    let objects = world.deliveries.iter();
+    let objects = objects.filter(|it| it.role == Role::Release && it.place.source >= first);
+    let objects = objects.map(|it| (Owner::of(it), of_object(it, world)));
+    let files = (first..world.sources.len()).filter_map(|source| of_file(source, world));
+    let read: Vec<(Owner, Read)> = objects.chain(files).collect();
+    let releases = read.iter().filter_map(|(_, read)| read.as_ref().ok());
+    let remotes = releases.flatten().flat_map(|it| match &it.chart {
+        Chart::Remote(remote) => vec![remote.clone()],
+        Chart::Folder(folder) => dependencies::remote(folder),
+        Chart::Kustomization(..) => Vec::new(),
+    });
+    world.fetcher.fetch(remotes.collect())?;
+    let mut wanted = Wanted::default();
+    for (owner, read) in read {
+        let releases = match read {
+            Ok(releases) => releases,
+            Err(reason) => {
+                wanted.refused.push(unopened(&owner, reason));
+                continue;
+            }
+        };
+        for mut release in releases {
+            let around = &namespaces[owner.place.source - first];
+            release.namespace.get_or_insert_with(|| around.clone());
+            match release.job(world) {
+                Ok(job) => {
+                    wanted.releases.push(release);
+                    wanted.jobs.push(job);
+                }
+                Err(reason) => wanted.refused.push(unopened(&owner, reason)),
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// Why an object is not looked into.
+pub(super) fn unopened(owner: &Owner, reason: Reason) -> Unopened {
+    let reference = &owner.reference;
+    let path = match &reference.namespace {
+        Some(namespace) => format!("{namespace}/{}", reference.name),
+        None => reference.name.to_string(),
+    };
+    Unopened {
+        what: reference.kind.to_string(),
+        path,
+        reason: reason.text,
+        missing: reason.missing,
+    }
+}
+
+/// The releases that the object stands for.
+fn of_object(delivery: &Delivery, world: &World<'_>) -> Read {
+    if delivery.document.is_null() {
+        return Err("it is larger than 4 MiB".into());
+    }
+    let mut formats = FORMATS.iter();
+    match formats.find(|(kind, _)| *kind == delivery.reference.kind.as_str()) {
+        Some((_, read)) => read(delivery, world),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// The releases that a file stands for which is no Kubernetes object, with the file as their
+/// owner; `None` for other files.
+fn of_file(source: usize, world: &World<'_>) -> Option<(Owner, Read)> {
+    let path = world.sources[source].path()?;
+    let name = path.file_name()?.to_str()?;
+    let (kind, read) = FILES.iter().find(|(file, _)| *file == name)?;
+    let owner = Owner {
+        place: Position {
+            source,
+            part: 0,
+            items: Box::default(),
+        },
+        reference: ObjectRef {
+            api_version: "".into(),
+            kind: (*kind).into(),
+            namespace: None,
+            name: world.sources[source].name.as_str().into(),
+        },
+        template: None,
+        is_template: false,
+    };
+    let text = world.sources[source].text().ok()?;
+    let read = match value_of(&text) {
+        Some(document) => read(&document, &owner, world),
+        None if text.contains("{{") => Err("it is a template".into()),
+        None => Err("it is not YAML".into()),
+    };
+    Some((owner, read))
+}
+
+impl Owner {
+    fn of(delivery: &Delivery) -> Self {
+        Self {
+            place: delivery.place.clone(),
+            reference: delivery.reference.clone(),
+            template: delivery.template.clone(),
+            is_template: false,
+        }
+    }
+}
+
+impl Release {
+    /// A release with this chart and nothing more.
+    fn new(owner: &Owner, name: &str, namespace: Option<&str>, chart: Chart) -> Self {
+        Self {
+            owner: owner.clone(),
+            name: name.to_owned(),
+            namespace: namespace.filter(|it| !it.is_empty()).map(str::to_owned),
+            chart,
+            values: Vec::new(),
+            sets: Vec::new(),
+            post_renderers: Vec::new(),
+            unknown: Vec::new(),
+        }
+    }
+
+    /// As messages name it.
+    pub(super) fn shown(&self) -> String {
+        self.owner.reference.to_string()
+    }
+
+    /// Puts an object of it that names no namespace into that of the release.
+    pub(super) fn complete(&self, known: &mut ParsedObject) {
+        let is_cluster_wide = matches!(known.object, Object::Namespace(_));
+        let metadata = known.object.metadata_mut();
+        let Some(metadata) = metadata.filter(|it| it.namespace.is_empty() && !is_cluster_wide)
+        else {
+            return;
+        };
+        if let Some(namespace) = &self.namespace {
+            metadata.namespace = namespace.as_str().into();
+            known.reference.namespace = Some(namespace.as_str().into());
+        }
+    }
+
+    /// What is rendered for it.
+    ///
+    /// # Errors
+    /// Its chart is not at hand.
+    pub(super) fn job(&self, world: &World<'_>) -> Result<Job, Reason> {
+        let root = |folder: &PathBuf, kind: RootKind| {
+            let root = roots::at(folder, kind, world.repository);
+            let folder = world.shown(folder);
+            root.ok_or_else(|| format!("{folder} holds no {} to render", kind.name()))
+        };
+        let chart = match &self.chart {
+            Chart::Kustomization(folder, fields) => {
+                let root = root(folder, RootKind::Kustomization)?;
+                return Ok(Job::Kustomization(Box::new(root), fields.clone()));
+            }
+            Chart::Folder(folder) => ChartFiles::Folder(Box::new(root(folder, RootKind::Chart)?)),
+            Chart::Remote(remote) => match world.fetcher.file(remote) {
+                Some(file) => ChartFiles::Archive(file?),
+                None => {
+                    let (Remote::Repository { url, .. } | Remote::Oci { url, .. }) = remote;
+                    return Err(Reason::elsewhere(format!("its chart is at {url}")));
+                }
+            },
+        };
+        Ok(Job::Chart(ChartJob {
+            chart,
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            values: self.values.iter().map(|it| it.value.to_string()).collect(),
+            sets: self.sets.clone(),
+            post_renderers: self.post_renderers.clone(),
+        }))
+    }
+}
+
+/// The text at the end of the path, which is not empty.
+fn text<'v>(value: &'v Value, path: &[&str]) -> Option<&'v str> {
+    let text = at(value, path)?.as_str()?;
+    (!text.is_empty()).then_some(text)
+}
+
+/// The value at the end of the path.
+fn at<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
+    let found = path.iter().try_fold(value, |value, key| value.get(key))?;
+    (!found.is_null()).then_some(found)
+}
+
+/// The items of the list at the end of the path.
+fn items<'v>(value: &'v Value, path: &[&str]) -> &'v [Value] {
+    let list = at(value, path).and_then(Value::as_array);
+    list.map_or(&[], Vec::as_slice)
+}
+
+/// A name that Helm takes for a release.
+fn cut(name: &str) -> String {
+    let name: String = name.chars().take(53).collect();
+    name.trim_end_matches('-').to_owned()
+}

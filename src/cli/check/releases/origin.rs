@@ -1,0 +1,143 @@
+//! Where what a release delivers can be changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::cure::Cure;
+use super::values::At;
+use super::{Chart, Release};
+use crate::cli::check::fetch::Remote;
+use crate::cli::check::files::text_inside;
+use crate::cli::check::render::origin::shown;
+use crate::cli::check::repository::Repository;
+use crate::report::Place;
+use manifest::delivery::spot_at;
+use manifest::objects::read_objects;
+use manifest::position::Lines;
+use manifest::read::Position;
+use manifest::source::{MAX_BYTES, Source};
+
+/// The place, in the file that it is written in, of the value that cures a finding; else of the
+/// release's values, or of the whole object. The source is the one that the release was read from.
+pub(in crate::cli::check) fn place(
+    release: &Release,
+    cure: Option<&Cure>,
+    source: &Source,
+    repository: &Repository,
+) -> Place {
+    let owner = &release.owner;
+    let last = release
+        .values
+        .iter()
+        .rposition(|it| matches!(it.at, At::Field(_)));
+    let (layer, path) = match cure {
+        Some(Cure::Value { layer, path, .. }) => (*layer, path.as_slice()),
+        _ => (last, &[][..]),
+    };
+    let at = layer.map(|layer| &release.values[layer].at);
+    let quoted = path.iter().map(|key| format!("[\"{key}\"]"));
+    let field = match at {
+        Some(At::Field(field)) => format!("{field}{}", quoted.collect::<String>()),
+        Some(At::File(_)) => quoted.collect(),
+        _ => "spec".to_owned(),
+    };
+    let written = match (at, &owner.template) {
+        (Some(At::File(file)), _) => in_values(file, &field, repository),
+        (_, Some(file)) => in_template(release, Path::new(&**file), &field, repository),
+        _ => None,
+    };
+    let Written {
+        file,
+        path,
+        text,
+        start,
+        end,
+    } = written.unwrap_or_else(|| {
+        let text = source.text().unwrap_or_default().into_owned();
+        let path = source.real_path().map(|path| repository.path_of(path));
+        Written::of(source.name.clone(), path, text, &owner.place, &field)
+    });
+    let lines = Lines::of(&text);
+    let (line, column) = lines.line_and_column(start);
+    let (_, end_column) = lines.line_and_column(end);
+    Place {
+        file,
+        path,
+        line,
+        column,
+        end_column: end_column.max(column + 1),
+        text: text.lines().nth(line - 1).unwrap_or_default().to_owned(),
+        template: Some(release.chart.shown(repository)),
+    }
+}
+
+/// A field in the text of a file.
+struct Written {
+    file: String,
+    path: Option<String>,
+    text: String,
+    start: usize,
+    end: usize,
+}
+
+impl Written {
+    fn of(file: String, path: Option<String>, text: String, place: &Position, field: &str) -> Self {
+        let spot = spot_at(&text, place, field);
+        let (start, end) = spot.map_or((0, 0), |spot| (spot.start, spot.end));
+        Self {
+            file,
+            path,
+            text,
+            start,
+            end,
+        }
+    }
+}
+
+/// The field in the object of the file that a kustomization takes it from.
+fn in_template(
+    release: &Release,
+    file: &Path,
+    field: &str,
+    repository: &Repository,
+) -> Option<Written> {
+    let real = fs::canonicalize(file).ok()?;
+    let text = text_inside(repository.root(), &real, MAX_BYTES).ok()?;
+    let parsed = read_objects(&[Source::in_memory("", text.clone())], true, || {});
+    let reference = &release.owner.reference;
+    let mut named = parsed.deliveries.into_iter().filter(|it| {
+        it.reference.kind == reference.kind && reference.name.contains(&*it.reference.name)
+    });
+    let place = named.next().map_or_else(Position::start, |it| it.place);
+    let path = Some(repository.path_of(&real));
+    Some(Written::of(shown(file), path, text, &place, field))
+}
+
+/// The field in a file of values.
+fn in_values(real: &Path, field: &str, repository: &Repository) -> Option<Written> {
+    let text = text_inside(repository.root(), real, MAX_BYTES).ok()?;
+    let path = Some(repository.path_of(real));
+    let name = repository.name_of(real).display().to_string();
+    Some(Written::of(name, path, text, &Position::start(), field))
+}
+
+impl Chart {
+    /// As messages name it.
+    pub(in crate::cli::check) fn shown(&self, repository: &Repository) -> String {
+        match self {
+            Self::Folder(folder) | Self::Kustomization(folder, _) => repository.path_of(folder),
+            Self::Remote(Remote::Repository { url, name, version }) => {
+                format!("{}/{name} {version}", url.trim_end_matches('/'))
+            }
+            Self::Remote(Remote::Oci { url, version }) => format!("{url} {version}"),
+        }
+    }
+
+    /// The folder of this repository that it is rendered from.
+    pub(in crate::cli::check) const fn folder(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Folder(folder) | Self::Kustomization(folder, _) => Some(folder),
+            Self::Remote(_) => None,
+        }
+    }
+}

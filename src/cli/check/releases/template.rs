@@ -1,0 +1,186 @@
+//! The templates of ApplicationSets, as far as they name parameters.
+
+use serde_json::Value;
+
+/// How a template names its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// `{{path.basename}}`: what is not known stays as it is written.
+    Names,
+    /// `{{ .path.basename }}`, of Go's templates.
+    Go,
+}
+
+/// The template with its parameters filled in, in keys and texts.
+///
+/// # Errors
+/// It does more than naming parameters, or names one that is not there: the end of a sentence.
+pub(super) fn render(
+    template: &Value,
+    parameters: &Value,
+    syntax: Syntax,
+) -> Result<Value, String> {
+    Ok(match template {
+        Value::String(text) => Value::String(fill(text, parameters, syntax)?),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| render(item, parameters, syntax));
+            Value::Array(items.collect::<Result<_, _>>()?)
+        }
+        Value::Object(entries) => {
+            let entries = entries.iter().map(|(key, value)| {
+                let value = render(value, parameters, syntax)?;
+                Ok((fill(key, parameters, syntax)?, value))
+            });
+            Value::Object(entries.collect::<Result<_, String>>()?)
+        }
+        other => other.clone(),
+    })
+}
+
+fn fill(text: &str, parameters: &Value, syntax: Syntax) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((inner, after)) = after.split_once("}}") else {
+            break;
+        };
+        out += before;
+        match syntax {
+            Syntax::Names => match named(inner.trim(), parameters) {
+                Some(value) => out += &value,
+                None => out += &format!("{{{{{inner}}}}}"),
+            },
+            Syntax::Go => {
+                let plain = inner.trim_start_matches('-').trim_end_matches('-').trim();
+                let value = evaluate(plain, parameters);
+                out += &value.ok_or_else(|| {
+                    format!("its template holds {{{{{inner}}}}}, which cannot be evaluated here")
+                })?;
+            }
+        }
+        rest = after;
+    }
+    Ok(out + rest)
+}
+
+/// The parameter called `a.b` or `a[0]`, of mappings that are flattened.
+fn named(name: &str, parameters: &Value) -> Option<String> {
+    if let Some(value) = parameters.get(name).and_then(plain) {
+        return Some(value);
+    }
+    let mut here = parameters;
+    for key in name.split('.') {
+        let (key, index) = match key.split_once('[') {
+            Some((key, index)) => (key, index.trim_end_matches(']').parse::<usize>().ok()),
+            None => (key, None),
+        };
+        here = here.get(key)?;
+        if let Some(index) = index {
+            here = here.get("segments").unwrap_or(here).get(index)?;
+        }
+    }
+    // Of a folder, `path` is its path, and has parts.
+    plain(here).or_else(|| plain(here.get("path")?))
+}
+
+/// What a name or `index` of Go's templates stands for.
+fn evaluate(expression: &str, parameters: &Value) -> Option<String> {
+    let words: Vec<&str> = expression.split_whitespace().collect();
+    match words[..] {
+        [path] => plain(field(path, parameters)?),
+        ["index", path, ref keys @ ..] => {
+            let start = field(path, parameters)?;
+            let found = keys
+                .iter()
+                .try_fold(start, |here, key| match key.parse::<usize>() {
+                    Ok(index) => here.get(index),
+                    Err(_) => here.get(key.strip_prefix('"')?.strip_suffix('"')?),
+                });
+            plain(found?)
+        }
+        [path, "|", "quote"] => Some(format!("{:?}", plain(field(path, parameters)?)?)),
+        [path, "|", "default", value] | ["default", value, path] => {
+            let value = value.strip_prefix('"')?.strip_suffix('"')?;
+            let found = field(path, parameters).and_then(plain);
+            let found = found.filter(|found| !found.is_empty());
+            Some(found.unwrap_or_else(|| value.to_owned()))
+        }
+        _ => None,
+    }
+}
+
+fn field<'p>(path: &str, parameters: &'p Value) -> Option<&'p Value> {
+    let keys = path.strip_prefix('.')?;
+    keys.split('.')
+        .try_fold(parameters, |here, key| here.get(key))
+}
+
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Syntax, render};
+
+    #[test]
+    fn parameters_are_filled_in() {
+        let parameters = json!({
+            "path": {"path": "apps/web", "basename": "web", "segments": ["apps", "web"]},
+            "cluster": {"name": "prod", "replicas": 3}, "a.b": "flat",
+        });
+        let table = [
+            (
+                Syntax::Names,
+                "{{path}}/{{ path.basename }}",
+                Ok("apps/web/web"),
+            ),
+            (
+                Syntax::Names,
+                "{{path[0]}} {{cluster.replicas}} {{a.b}}",
+                Ok("apps 3 flat"),
+            ),
+            (Syntax::Names, "{{server}} {{", Ok("{{server}} {{")),
+            (
+                Syntax::Go,
+                "{{.path.path}}-{{- .cluster.name -}}",
+                Ok("apps/web-prod"),
+            ),
+            (Syntax::Go, "{{ index .path.segments 1 }}", Ok("web")),
+            (Syntax::Go, "{{ .cluster.zone | default \"a\" }}", Ok("a")),
+            (
+                Syntax::Go,
+                "{{ range .path.segments }}x{{ end }}",
+                Err(
+                    "its template holds {{ range .path.segments }}, which cannot be evaluated here",
+                ),
+            ),
+            (
+                Syntax::Go,
+                "{{ .server }}",
+                Err("its template holds {{ .server }}, which cannot be evaluated here"),
+            ),
+        ];
+        for (syntax, template, expected) in table {
+            let rendered = render(
+                &json!({ "{{cluster.name}}": [template] }),
+                &parameters,
+                Syntax::Names,
+            );
+            if syntax == Syntax::Names {
+                let expected = expected.map(|text: &str| json!({"prod": [text]}));
+                assert_eq!(rendered, expected.map_err(str::to_owned), "{template}");
+            } else {
+                let rendered = render(&json!(template), &parameters, syntax);
+                let expected = expected.map(|text: &str| json!(text));
+                assert_eq!(rendered, expected.map_err(str::to_owned), "{template}");
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Renders what a release delivers.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::super::reason::Reason;
+use super::super::releases::merge;
+use super::program::Failure;
+use super::roots::Root;
+use super::sandbox::Copy;
+use super::{Renderer, origin};
+use manifest::delivery::value_of;
+
+/// What is rendered for a release, with everything at hand.
+#[derive(Clone, Debug)]
+pub(in crate::cli::check) enum Job {
+    /// `helm template`.
+    Chart(ChartJob),
+    /// `kustomize build`, with these fields of a kustomization around it.
+    Kustomization(Box<Root>, Map<String, Value>),
+}
+
+/// A chart and what a release makes of it.
+#[derive(Clone, Debug)]
+pub(in crate::cli::check) struct ChartJob {
+    pub(in crate::cli::check) chart: ChartFiles,
+    /// The name of the release.
+    pub(in crate::cli::check) name: String,
+    pub(in crate::cli::check) namespace: Option<String>,
+    /// Texts of values files, each stronger than the ones before it.
+    pub(in crate::cli::check) values: Vec<String>,
+    /// Options of Helm that set single values, stronger than all files.
+    pub(in crate::cli::check) sets: Vec<String>,
+    /// The fields of kustomizations that the rendered objects go through.
+    pub(in crate::cli::check) post_renderers: Vec<Map<String, Value>>,
+}
+
+/// Where a chart is on this machine.
+#[derive(Clone, Debug)]
+pub(in crate::cli::check) enum ChartFiles {
+    /// A folder of the repository.
+    Folder(Box<Root>),
+    /// A packed chart.
+    Archive(PathBuf),
+}
+
+/// The most charts within a chart whose values are looked at.
+const MAX_SUBCHARTS: usize = 16;
+
+impl Renderer {
+    /// The values that the chart of the job brings along, those of the charts in it under their
+    /// names.
+    pub(super) async fn chart_values(&self, job: &Job) -> Value {
+        let Job::Chart(ChartJob { chart, .. }) = job else {
+            return json!({});
+        };
+        let (Ok((copy, chart)), Some(helm)) = (self.chart_files(chart), &self.helm) else {
+            return json!({});
+        };
+        let mut values = json!({});
+        for inner in subcharts(&chart).into_iter().take(MAX_SUBCHARTS) {
+            let found = self.shown_values(helm, &inner, &copy).await;
+            values[name_of(&inner)] = found;
+        }
+        merge(&mut values, &self.shown_values(helm, &chart, &copy).await);
+        values
+    }
+
+    async fn shown_values(&self, helm: &Path, chart: &Path, copy: &Copy) -> Value {
+        let arguments = ["show".into(), "values".into(), chart.into()];
+        let text = self.output(helm, &arguments, copy).await;
+        let value = text.ok().and_then(|text| value_of(&text));
+        value.filter(Value::is_object).unwrap_or_else(|| json!({}))
+    }
+
+    /// A folder with a copy of the chart, and where in it the chart is.
+    fn chart_files(&self, chart: &ChartFiles) -> Result<(Copy, PathBuf), Reason> {
+        match chart {
+            ChartFiles::Folder(root) => {
+                if let Some(reason) = self.refusal(root) {
+                    return Err(reason);
+                }
+                let copy = self.copy(root)?;
+                let chart = copy.of_original(&root.real);
+                Ok((copy, chart))
+            }
+            ChartFiles::Archive(file) => {
+                let copy = Copy::empty(&self.sandbox.folder).map_err(|it| it.to_string())?;
+                Ok((copy, file.clone()))
+            }
+        }
+    }
+
+    pub(super) async fn job(&self, job: &Job) -> Result<String, Reason> {
+        match job {
+            Job::Chart(job) => self.release(job).await,
+            Job::Kustomization(root, fields) => match self.refusal(root) {
+                Some(reason) => Err(reason),
+                None => self.kustomization(root, fields.clone()).await,
+            },
+        }
+    }
+
+    async fn release(&self, job: &ChartJob) -> Result<String, Reason> {
+        let (copy, chart) = self.chart_files(&job.chart)?;
+        let options = options(job, copy.folder()).map_err(|it| it.to_string())?;
+        let mut text = self
+            .helm_template(&job.name, &chart, &options, &copy)
+            .await?;
+        if let ChartFiles::Folder(root) = &job.chart {
+            text = origin::of_helm(&text, &root.folder);
+        }
+        for (number, fields) in job.post_renderers.iter().enumerate() {
+            let folder = copy.folder().join(format!("post-renderer-{number}"));
+            let written =
+                fs::create_dir(&folder).and_then(|()| fs::write(folder.join(RENDERED), &text));
+            written.map_err(|error| Failure::Copy(error).to_string())?;
+            let mut fields = fields.clone();
+            fields.insert("resources".to_owned(), json!([RENDERED]));
+            text = self.kustomize(&folder, fields, false, &copy).await?;
+        }
+        Ok(text)
+    }
+}
+
+/// The file that a post-renderer gets.
+const RENDERED: &str = "rendered.yaml";
+
+/// The options of `helm template`, with the values written into files of `folder`.
+fn options(job: &ChartJob, folder: &Path) -> Result<Vec<OsString>, Failure> {
+    let mut options: Vec<OsString> = Vec::new();
+    if let Some(namespace) = &job.namespace {
+        options.push(format!("--namespace={namespace}").into());
+    }
+    for (number, text) in job.values.iter().enumerate() {
+        let file = folder.join(format!("values-{number}.yaml"));
+        fs::write(&file, text).map_err(Failure::Copy)?;
+        options.push("--values".into());
+        options.push(file.into());
+    }
+    options.extend(job.sets.iter().map(OsString::from));
+    Ok(options)
+}
+
+/// The charts in the chart.
+fn subcharts(chart: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(chart.join("charts")).into_iter().flatten();
+    let mut charts: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    charts.sort();
+    charts
+}
+
+/// The name of a chart by that of its folder or its archive, `name-1.2.3.tgz`.
+fn name_of(chart: &Path) -> &str {
+    let file = chart
+        .file_name()
+        .and_then(OsStr::to_str)
+        .unwrap_or_default();
+    let Some(name) = file.strip_suffix(".tgz") else {
+        return file;
+    };
+    let is_version = |at: &usize| name[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let dashes = name.match_indices('-').map(|(at, _)| at);
+    let end = dashes.filter(is_version).next().unwrap_or(name.len());
+    &name[..end]
+}

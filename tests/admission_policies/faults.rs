@@ -1,0 +1,256 @@
+//! What goes wrong around the policies, one after the other on a control plane of its own:
+//! what readiness, the metrics and `audit` say of it, and that each way out that is printed
+//! leads out.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, wait_until};
+use crate::{SOON, cluster};
+
+const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
+
+/// What readiness prints, without its version.
+const APPLY: &str = "multi-attach-guard policies | kubectl apply -f -";
+
+struct Faults {
+    plane: ControlPlane,
+    guard: Guard,
+    namespace: String,
+}
+
+fn manifest(name: &str) -> String {
+    let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
+    manifests.join(name).display().to_string()
+}
+
+/// The command as it is printed, with this program and this kubectl in place of the names.
+fn run(plane: &ControlPlane, printed: &str) {
+    let guard = env!("CARGO_BIN_EXE_multi-attach-guard");
+    let kubectl = plane.program("kubectl");
+    let script = printed
+        .replace("multi-attach-guard ", &format!("{guard} "))
+        .replace("kubectl ", &format!("{} ", kubectl.display()));
+    let status = Command::new("sh")
+        .args(["-c", &script])
+        .env("KUBECONFIG", plane.kubeconfig())
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{script}");
+}
+
+impl Faults {
+    /// A guard with the account and the rights of the manifests, but for the component's.
+    fn start() -> Option<Self> {
+        let plane = harness::start_control_plane(Needs::ApiServer)?;
+        for name in [
+            "base/namespace.yaml",
+            "base/rbac.yaml",
+            "components/bare-pods/bare-pods.yaml",
+        ] {
+            plane
+                .kubectl(&["apply", "-f", &manifest(name)], None)
+                .success();
+        }
+        let text = fs::read(plane.kubeconfig()).unwrap();
+        let mut config: Value = serde_json::from_slice(&text).unwrap();
+        config["users"][0]["user"]["as"] = json!(ACCOUNT);
+        config["users"][0]["user"]["as-groups"] = json!([
+            "system:serviceaccounts",
+            "system:serviceaccounts:multi-attach-guard",
+            "system:authenticated"
+        ]);
+        let kubeconfig = plane.write_file("kubeconfig-of-the-guard", &config.to_string());
+        let namespace = plane.namespace("faults");
+        plane.apply(&namespace, &cluster());
+        let options = GuardOptions {
+            arguments: vec!["--admission-policies".to_owned()],
+            environment: vec![("KUBECONFIG".to_owned(), kubeconfig.display().to_string())],
+            ..GuardOptions::default()
+        };
+        let guard = plane.guard("faults", &options);
+        Some(Self {
+            plane,
+            guard,
+            namespace,
+        })
+    }
+
+    fn kubectl(&self, arguments: &str) {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        self.plane.kubectl(&arguments, None).success();
+    }
+
+    fn until_ready_says(&self, part: &str) {
+        let url = format!("{}/readyz", self.guard.admin_url);
+        wait_until(part, SOON, || {
+            let text = self.plane.block_on(async {
+                let answer = self.plane.http().get(&url).send().await.unwrap();
+                answer.text().await.unwrap()
+            });
+            match text.contains(part) {
+                true => Ok(()),
+                false => Err(format!("{text}\n{}", self.guard.program.log_tail())),
+            }
+        })
+        .unwrap();
+    }
+
+    fn until_counted(&self, series: &str, count: u64) {
+        wait_until(series, SOON, || {
+            let seen = self.guard.count(&self.plane, series);
+            (seen >= count)
+                .then_some(())
+                .ok_or_else(|| seen.to_string())
+        })
+        .unwrap();
+    }
+
+    fn claims(&self) -> Value {
+        let arguments = [
+            "get",
+            "volumefacts",
+            "volumes",
+            "-o=json",
+            "-n",
+            &self.namespace,
+        ];
+        let output = self.plane.kubectl(&arguments, None);
+        let object: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
+        object["spec"]["claims"].clone()
+    }
+
+    fn until_claims(&self, what: &str, accept: impl Fn(&Value) -> bool) {
+        wait_until(what, SOON, || {
+            let claims = self.claims();
+            let log = || format!("{claims}\n{}", self.guard.program.log_tail());
+            accept(&claims).then_some(()).ok_or_else(log)
+        })
+        .unwrap();
+    }
+
+    /// What `audit` prints about the policies.
+    fn audit(&self) -> String {
+        let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+            .args(["audit", "--exit-zero"])
+            .env("KUBECONFIG", self.plane.kubeconfig())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
+    let Some(world) = Faults::start() else { return };
+    let ready =
+        "ready admission-policies: The policies in the API server are those of this version.";
+    let rights = manifest("components/admission-policies/admission-policies-rbac.yaml");
+
+    // Without the rights, without the policies, and with them.
+    world.until_ready_says(
+        "degraded admission-policies: The policies in the API server cannot be read",
+    );
+    world.kubectl(&format!("apply -f {rights}"));
+    world.until_ready_says(
+        "degraded admission-policies: The API server has no policies of multi-attach-guard",
+    );
+    assert!(
+        !world.audit().contains("policies in the API server"),
+        "nobody wants them"
+    );
+    run(&world.plane, APPLY);
+    world.until_ready_says(ready);
+    world.until_claims("the facts", |claims| claims["data"] == "OneNode:zone");
+    assert!(
+        !world.audit().contains("policies in the API server"),
+        "they are as here"
+    );
+
+    // Somebody switches a binding off.
+    let binding = "validatingadmissionpolicybinding workloads.multi-attach-guard.dev";
+    world.kubectl(&format!(
+        r#"patch {binding} --type=merge -p {{"spec":{{"validationActions":["Audit"]}}}}"#
+    ));
+    let differs = "ValidatingAdmissionPolicyBinding workloads.multi-attach-guard.dev differs";
+    world.until_ready_says(differs);
+    let audit = world.audit();
+    assert!(
+        audit
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains(differs),
+        "{audit}"
+    );
+    run(&world.plane, APPLY);
+    world.until_ready_says(ready);
+
+    // Somebody changes and deletes facts.
+    let restored = "multi_attach_guard_volume_facts_restored_total";
+    let namespace = &world.namespace;
+    let object = format!("volumefacts volumes -n {namespace}");
+    world.kubectl(&format!(
+        r#"patch {object} --type=merge -p {{"spec":{{"claims":{{"share":"OneNode","more":"Any"}}}}}}"#
+    ));
+    world.until_counted(restored, 1);
+    world.until_claims("the facts as they were", |claims| {
+        claims["share"] == "Any" && claims["more"].is_null()
+    });
+    world.kubectl(&format!("delete {object}"));
+    world.until_counted(restored, 2);
+    world.until_claims("the facts once more", |claims| claims["share"] == "Any");
+
+    // The right to write is gone, then the definition of the parameters.
+    world.kubectl("delete clusterrolebinding multi-attach-guard-admission-policies");
+    world.kubectl(&format!("delete pvc logs --wait=false -n {namespace}"));
+    world.kubectl(&format!(
+        r#"patch pvc logs -n {namespace} --type=merge -p {{"metadata":{{"finalizers":null}}}}"#
+    ));
+    world.until_counted(
+        r#"multi_attach_guard_volume_facts_writes_total{result="failure"}"#,
+        1,
+    );
+    world.kubectl(&format!("apply -f {rights}"));
+    world.until_claims("the facts without the claim", |claims| {
+        claims["logs"].is_null()
+    });
+    world.until_ready_says(ready);
+    world.kubectl("delete crd volumefacts.multi-attach-guard.dev");
+    world
+        .until_ready_says("CustomResourceDefinition volumefacts.multi-attach-guard.dev is missing");
+    run(&world.plane, APPLY);
+    world.until_claims("the facts after all", |claims| claims["share"] == "Any");
+    world.until_ready_says(ready);
+
+    // The largest facts that are written, and nothing is left behind.
+    let claims: serde_json::Map<String, Value> = (0..17_000)
+        .map(|at| {
+            (
+                format!("data-of-a-claim-with-a-long-name-{at:010}"),
+                json!("OneNode:zone"),
+            )
+        })
+        .collect();
+    let large = json!({
+        "apiVersion": "multi-attach-guard.dev/v1alpha1",
+        "kind": "VolumeFacts",
+        "metadata": {"name": "large"},
+        "spec": {"claims": claims, "limits": {}, "denied": []},
+    });
+    let text = large.to_string();
+    assert!(text.len() > 1 << 20, "{}", text.len());
+    let arguments = ["apply", "--server-side", "-f", "-", "-n", namespace];
+    world.plane.kubectl(&arguments, Some(&text)).success();
+    run(&world.plane, &APPLY.replace("apply", "delete"));
+    let left = "validatingadmissionpolicies,validatingadmissionpolicybindings,crd";
+    let left = world
+        .plane
+        .kubectl(&["get", left, "-o=name"], None)
+        .success();
+    assert!(!left.stdout.contains("multi-attach-guard"), "{left:?}");
+}

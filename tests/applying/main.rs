@@ -1,0 +1,68 @@
+//! Remedy × way of applying × guard, played on a real control plane and written into
+//! `docs/gitops.md`. What is applied is what the program prints, read from its output.
+//!
+//! `APPLYING=write cargo test --test applying` writes the tables anew.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::unwrap_in_result,
+    reason = "in a test, the panic and its message are the report"
+)]
+
+mod document;
+mod drift;
+#[path = "../harness/mod.rs"]
+mod harness;
+mod manifests;
+mod printed;
+mod remedies;
+mod ways;
+mod world;
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Cells at once: they mostly wait for Kubernetes.
+const AT_ONCE: usize = 6;
+
+/// Plays all cells, several at once, and has them in their order.
+///
+/// # Panics
+///
+/// When one cannot be played, with all that could not.
+fn play<C: Sync, R: Send>(
+    cells: &[C],
+    one: impl Fn(usize, &C) -> Result<R, String> + Sync,
+) -> Vec<R> {
+    static TURN: Mutex<()> = Mutex::new(());
+    // One table after the other; that another failed does not matter.
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = AtomicUsize::new(0);
+    let played = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(cell) = cells.get(at) else { break };
+                    let result = one(at, cell);
+                    played.lock().unwrap().push((at, result));
+                }
+            });
+        }
+    });
+    let mut played = played.into_inner().unwrap();
+    played.sort_by_key(|(at, _)| *at);
+    let mut failed = String::new();
+    let mut results = Vec::new();
+    for (at, result) in played {
+        match result {
+            Ok(result) => results.push(result),
+            Err(error) => drop(writeln!(failed, "Cell {at}: {error}")),
+        }
+    }
+    assert!(failed.is_empty(), "{failed}");
+    results
+}

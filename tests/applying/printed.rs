@@ -1,0 +1,93 @@
+//! What the program prints against a fault, read from its output.
+
+use serde_json::Value;
+
+use crate::harness::Output;
+use crate::ways::Applier;
+
+/// What `check` makes of the file, and what it prints of it.
+pub(crate) struct Printed {
+    /// The file after `check --fix`.
+    pub(crate) fixed: Value,
+    /// The one command that is needed first where Recreate is refused.
+    pub(crate) once: Option<String>,
+}
+
+impl Printed {
+    /// Has `check` repair a file that holds the manifest.
+    pub(crate) fn of_file(
+        applier: &Applier<'_>,
+        remedy: &str,
+        manifest: &Value,
+    ) -> Result<Self, String> {
+        let file = applier.file(manifest);
+        let findings = findings(&applier.guard(&["check", "--cluster", "--format=json", &file]))?;
+        let remedy = format!("--remedy={remedy}");
+        let fix = ["check", "--cluster", &remedy, "--fix", "--exit-zero", &file];
+        let said = applier.guard(&fix);
+        said.done()?;
+        let fixed = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+        let fixed = serde_saphyr::from_str(&fixed).map_err(|error| error.to_string())?;
+        match fixed == *manifest {
+            true => Err(format!("The file was not fixed: {said:#?}")),
+            false => Ok(Self {
+                fixed,
+                once: findings.iter().find_map(command),
+            }),
+        }
+    }
+}
+
+/// What `audit` says of the live Deployment.
+pub(crate) struct Audited(Vec<Value>);
+
+impl Audited {
+    pub(crate) fn of(applier: &Applier<'_>) -> Result<Self, String> {
+        let audit = ["audit", "-n", applier.namespace, "--format=json"];
+        Ok(Self(findings(&applier.guard(&audit))?))
+    }
+
+    /// The remedies that it offers, the best one first.
+    pub(crate) fn remedies(&self) -> impl Iterator<Item = &Value> {
+        let lists = self.0.iter().filter_map(|it| it["remedies"].as_array());
+        lists.flatten()
+    }
+
+    /// The JSON patch of a remedy.
+    pub(crate) fn patch(&self, remedy: &str) -> Result<&Value, String> {
+        let offered = self.remedies().find(|it| it["name"] == remedy);
+        let offered = offered.ok_or_else(|| format!("audit offers no {remedy}: {:#?}", self.0))?;
+        Ok(&offered["patch"])
+    }
+
+    /// The one command that is needed first where Recreate is refused.
+    pub(crate) fn once(&self) -> Option<String> {
+        self.0.iter().find_map(command)
+    }
+}
+
+fn findings(output: &Output) -> Result<Vec<Value>, String> {
+    let report: Value = serde_json::from_str(&output.stdout).map_err(|_| format!("{output:#?}"))?;
+    let findings = report["findings"].as_array().cloned();
+    findings.ok_or_else(|| format!("{output:#?}"))
+}
+
+/// The patch command that a finding's message prints.
+fn command(finding: &Value) -> Option<String> {
+    let mut quoted = finding["message"].as_str()?.split('`').skip(1).step_by(2);
+    quoted
+        .find(|it| it.starts_with("kubectl ") && it.contains(" patch "))
+        .map(ToOwned::to_owned)
+}
+
+/// The words of a command as a shell reads them, whose quotes are single ones.
+pub(crate) fn words(command: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    for (number, part) in command.split('\'').enumerate() {
+        match number % 2 {
+            0 => words.extend(part.split_whitespace()),
+            _ => words.push(part),
+        }
+    }
+    words
+}

@@ -1,0 +1,143 @@
+//! Each remedy, put on a live Deployment in each way, under each guard.
+
+use serde_json::json;
+
+use crate::harness::Output;
+use crate::manifests::{deployment, second_revision};
+use crate::printed::{Audited, Printed, words};
+use crate::ways::{Answer, Applier, Way};
+use crate::world::{Mode, World, world};
+use crate::{document, play};
+
+const REMEDIES: [&str; 4] = ["recreate", "zero-surge", "colocate", "drop-leftover"];
+
+const MODES: [Mode; 4] = [Mode::Fix("auto"), Mode::Deny, Mode::WarnOnly, Mode::Absent];
+
+type Cell = (&'static str, Way, Mode);
+
+#[test]
+fn every_remedy_works_in_every_way_as_printed() {
+    let Some(world) = world() else { return };
+    let mut cells: Vec<Cell> = Vec::new();
+    for remedy in REMEDIES {
+        // Nobody keeps a leftover in a patch.
+        let ways = Way::ALL.into_iter();
+        for way in ways.filter(|way| remedy != "drop-leftover" || !way.is_by_hand()) {
+            cells.extend(MODES.map(|mode| (remedy, way, mode)));
+        }
+    }
+    let results = play(&cells, |_, cell| {
+        put(world, *cell).map_err(|error| format!("{cell:?}: {error}"))
+    });
+    let rows = cells.chunks(MODES.len()).zip(results.chunks(MODES.len()));
+    let rows = rows.map(|(cells, results)| {
+        let (remedy, way, _) = cells[0];
+        (format!("`{remedy}`"), way.name(), results.to_vec())
+    });
+    let header = [
+        "remedy",
+        "way of applying",
+        "guard repairs",
+        "guard denies",
+        "guard warns only",
+        "no guard",
+    ];
+    document::check("remedies", &header, &document::folded(rows));
+}
+
+/// Puts the remedy on a live Deployment at fault, then ships the second revision.
+fn put(world: &World, (remedy, way, mode): Cell) -> Result<String, String> {
+    let namespace = world.namespace(mode)?;
+    let folder = world.folder(&namespace);
+    let applier = Applier {
+        world,
+        way,
+        namespace: &namespace,
+        folder: &folder,
+    };
+    let live = deployment(&namespace, None);
+    applier.create(&live)?;
+    if !world.rollout_ends(&namespace)? {
+        return Err("The first revision does not run.".to_owned());
+    }
+    let audited = Audited::of(&applier)?;
+    let leftover = json!({ "type": "Recreate", "rollingUpdate": { "maxSurge": 1 } });
+    let written = match remedy {
+        "drop-leftover" => deployment(&namespace, Some(leftover)),
+        _ => live,
+    };
+    let printed = Printed::of_file(&applier, remedy, &written)?;
+    let apply = || match way {
+        Way::Patch("json") => Ok(applier.patch(audited.patch(remedy)?)),
+        _ => applier.apply(&printed.fixed),
+    };
+    let mut cell = match Answer::of(&apply()?)? {
+        Answer::Accepted => "passes".to_owned(),
+        Answer::Denied => return Ok("denied".to_owned()),
+        Answer::Unprocessable => {
+            let once = match way.is_by_hand() {
+                true => audited.once(),
+                false => printed.once.clone(),
+            };
+            let Some(once) = once else {
+                return Ok("422".to_owned());
+            };
+            run(&applier, &once)?;
+            match Answer::of(&apply()?)? {
+                Answer::Accepted => "422; passes after the command".to_owned(),
+                answer => return Err(format!("{answer:?} after {once}")),
+            }
+        }
+    };
+    let shipped = applier.apply(&second_revision(printed.fixed.clone()))?;
+    match Answer::of(&shipped)? {
+        Answer::Accepted if world.rollout_ends(&namespace)? => {}
+        Answer::Accepted => cell.push_str(", the rollout hangs"),
+        answer => return Err(format!("{answer:?} to the next revision: {shipped:#?}")),
+    }
+    world.remove(&namespace);
+    Ok(cell)
+}
+
+/// Runs a printed command as it is printed.
+fn run(applier: &Applier<'_>, command: &str) -> Result<Output, String> {
+    let words = words(command.strip_prefix("kubectl ").unwrap_or(command));
+    let output = applier.world.plane.kubectl(&words, None);
+    output.done().map(|()| output)
+}
+
+/// What `audit` offers first, by how the live object is applied.
+#[test]
+fn audit_offers_first_what_passes() {
+    let Some(world) = world() else { return };
+    let offered = play(&Way::ALL, |_, way| {
+        let namespace = world.namespace(Mode::Absent)?;
+        let folder = world.folder(&namespace);
+        let applier = Applier {
+            world,
+            way: *way,
+            namespace: &namespace,
+            folder: &folder,
+        };
+        applier.create(&deployment(&namespace, None))?;
+        let audited = Audited::of(&applier)?;
+        let patch = audited.remedies().next().cloned().unwrap_or_default();
+        let name = patch["name"].as_str().unwrap_or("nothing").to_owned();
+        let strategy = patch["patch"][0]["value"].clone();
+        // A patch of the strategy as it is offered, by a tool that applies it.
+        let manifest = deployment(&namespace, Some(strategy));
+        let answer = match *way {
+            Way::Patch("json") => Answer::of(&applier.patch(&patch["patch"]))?,
+            _ => Answer::of(&applier.apply(&manifest)?)?,
+        };
+        world.remove(&namespace);
+        match answer {
+            Answer::Accepted => Ok((way.name(), name)),
+            answer => Err(format!("{way:?}: {name} is {answer:?}")),
+        }
+    });
+    assert!(
+        offered.iter().all(|(_, name)| name != "nothing"),
+        "{offered:?}"
+    );
+}

@@ -1,0 +1,297 @@
+//! The ways of applying a manifest.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::harness::{self, Output};
+use crate::world::World;
+
+/// A way of applying. Flux's helm-controller is Helm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Apply,
+    ServerSideApply,
+    Replace,
+    Edit,
+    Patch(&'static str),
+    Helm3,
+    Helm4,
+    Helm4ClientSide,
+    Flux,
+    ArgoCd,
+    ArgoCdServerSide,
+}
+
+impl Way {
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Apply,
+        Self::ServerSideApply,
+        Self::Replace,
+        Self::Edit,
+        Self::Patch("strategic"),
+        Self::Patch("merge"),
+        Self::Patch("json"),
+        Self::Helm3,
+        Self::Helm4,
+        Self::Helm4ClientSide,
+        Self::Flux,
+        Self::ArgoCd,
+        Self::ArgoCdServerSide,
+    ];
+
+    /// Its name in the document.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Apply => "`kubectl apply`".to_owned(),
+            Self::ServerSideApply => "`kubectl apply --server-side`".to_owned(),
+            Self::Replace => "`kubectl replace`".to_owned(),
+            Self::Edit => "`kubectl edit`".to_owned(),
+            Self::Patch(kind) => format!("`kubectl patch --type={kind}`"),
+            Self::Helm3 => "Helm 3".to_owned(),
+            Self::Helm4 => "Helm 4".to_owned(),
+            Self::Helm4ClientSide => "Helm 4 `--server-side=false`".to_owned(),
+            Self::Flux => "Flux".to_owned(),
+            Self::ArgoCd => "Argo CD".to_owned(),
+            Self::ArgoCdServerSide => "Argo CD `ServerSideApply=true`".to_owned(),
+        }
+    }
+
+    /// Whether a whole manifest is applied again and again, by a tool that knows what it
+    /// applied before.
+    pub(crate) const fn is_declarative(self) -> bool {
+        !matches!(self, Self::Replace | Self::Edit | Self::Patch(_))
+    }
+
+    /// Whether no manifest is kept in a file.
+    pub(crate) const fn is_by_hand(self) -> bool {
+        matches!(self, Self::Edit | Self::Patch(_))
+    }
+}
+
+/// What the API server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Accepted,
+    /// 422: `rollingUpdate` may not stand beside Recreate.
+    Unprocessable,
+    Denied,
+}
+
+impl Answer {
+    /// Reads what a program said.
+    pub(crate) fn of(output: &Output) -> Result<Self, String> {
+        let says = |words: &str| output.stderr.contains(words);
+        match output.status {
+            0 => Ok(Self::Accepted),
+            _ if says("denied the request") => Ok(Self::Denied),
+            _ if says("may not be specified when strategy `type` is 'Recreate'") => {
+                Ok(Self::Unprocessable)
+            }
+            _ => Err(format!("{output:#?}")),
+        }
+    }
+}
+
+/// The programs that apply, beside those of the control plane.
+pub(crate) struct Programs(PathBuf);
+
+impl Programs {
+    /// Compiles them where they are not there yet; `None` where that cannot be done here.
+    pub(crate) fn locate() -> Option<Self> {
+        let script = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/control-plane/build-appliers"
+        );
+        let run = Command::new(script)
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        if run.status.code() == Some(3) {
+            return harness::skip("There is no Go to compile Helm 3, Flux and Argo CD with.");
+        }
+        assert!(run.status.success(), "{script} ended with {}.", run.status);
+        let stdout = String::from_utf8(run.stdout).unwrap();
+        Some(Self(stdout.lines().last().unwrap().into()))
+    }
+}
+
+/// Who applies: in which namespace, and by which kubeconfig.
+pub(crate) struct Applier<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) way: Way,
+    pub(crate) namespace: &'a str,
+    pub(crate) folder: &'a Path,
+}
+
+impl Applier<'_> {
+    /// Applies the manifest for the first time, before there is a guard.
+    pub(crate) fn create(&self, manifest: &Value) -> Result<(), String> {
+        let kubeconfig = &self.world.unguarded;
+        let made = match self.way.is_declarative() {
+            true => self.declare(kubeconfig, manifest),
+            false => self.kubectl(kubeconfig, &["create", "-f", &self.file(manifest)]),
+        };
+        made.done()
+    }
+
+    /// Makes the live Deployment what the manifest says.
+    pub(crate) fn apply(&self, manifest: &Value) -> Result<Output, String> {
+        let kubeconfig = self.world.plane.kubeconfig();
+        Ok(match self.way {
+            Way::Replace => self.kubectl(kubeconfig, &["replace", "-f", &self.file(manifest)]),
+            Way::Edit => self.edit(manifest)?,
+            Way::Patch("json") => self.patch(&operations(manifest)),
+            Way::Patch(_) => self.patch(&changes(manifest)),
+            _ => self.declare(kubeconfig, manifest),
+        })
+    }
+
+    /// Patches the live Deployment in this way's kind of patch.
+    pub(crate) fn patch(&self, patch: &Value) -> Output {
+        let Way::Patch(kind) = self.way else {
+            unreachable!("only a patch is patched")
+        };
+        let (kind, patch) = (format!("--type={kind}"), patch.to_string());
+        let arguments = ["patch", "deployment", "web", &kind, "-p", &patch];
+        self.kubectl(self.world.plane.kubeconfig(), &arguments)
+    }
+
+    fn declare(&self, kubeconfig: &Path, manifest: &Value) -> Output {
+        match self.way {
+            Way::ServerSideApply => {
+                let file = self.file(manifest);
+                self.kubectl(kubeconfig, &["apply", "--server-side", "-f", &file])
+            }
+            Way::Helm3 => self.helm(kubeconfig, manifest, self.program("helm3"), &[]),
+            Way::Helm4 => self.helm(kubeconfig, manifest, self.plane("helm"), &[]),
+            Way::Helm4ClientSide => {
+                let client_side = ["--server-side=false"];
+                self.helm(kubeconfig, manifest, self.plane("helm"), &client_side)
+            }
+            Way::Flux => self.applier(kubeconfig, manifest, &["flux"]),
+            Way::ArgoCd => self.applier(kubeconfig, manifest, &["argo-cd"]),
+            Way::ArgoCdServerSide => {
+                self.applier(kubeconfig, manifest, &["argo-cd", "--server-side"])
+            }
+            _ => self.kubectl(kubeconfig, &["apply", "-f", &self.file(manifest)]),
+        }
+    }
+
+    /// `kubectl edit`, whose editor writes the live object with what the manifest says.
+    fn edit(&self, manifest: &Value) -> Result<Output, String> {
+        let live = self.world.read(self.namespace)?;
+        let mut edited = serde_json::to_value(live).map_err(|error| error.to_string())?;
+        edited["apiVersion"] = json!("apps/v1");
+        edited["kind"] = json!("Deployment");
+        for (field, value) in manifest["spec"].as_object().into_iter().flatten() {
+            edited["spec"][field] = value.clone();
+        }
+        let editor = format!("cp {}", self.file(&edited));
+        let mut command = self.command(self.plane("kubectl"), self.world.plane.kubeconfig());
+        command.env("KUBE_EDITOR", editor);
+        command.args(["edit", "deployment", "web", "--namespace", self.namespace]);
+        Ok(ran(command))
+    }
+
+    pub(crate) fn kubectl(&self, kubeconfig: &Path, arguments: &[&str]) -> Output {
+        let mut command = self.command(self.plane("kubectl"), kubeconfig);
+        command
+            .args(arguments)
+            .args(["--namespace", self.namespace]);
+        ran(command)
+    }
+
+    fn helm(&self, kubeconfig: &Path, manifest: &Value, helm: PathBuf, further: &[&str]) -> Output {
+        let chart = self.folder.join("chart");
+        std::fs::create_dir_all(chart.join("templates")).unwrap();
+        let about = "apiVersion: v2\nname: web\nversion: 0.0.1\n";
+        std::fs::write(chart.join("Chart.yaml"), about).unwrap();
+        std::fs::write(chart.join("templates/web.yaml"), manifest.to_string()).unwrap();
+        let mut command = self.command(helm, kubeconfig);
+        for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            command.env(variable, self.folder);
+        }
+        command.args(["upgrade", "--install", "web"]).arg(chart);
+        command.args(["--namespace", self.namespace]).args(further);
+        ran(command)
+    }
+
+    fn applier(&self, kubeconfig: &Path, manifest: &Value, arguments: &[&str]) -> Output {
+        let mut command = self.command(self.program("appliers"), kubeconfig);
+        command.args(arguments).arg(self.namespace);
+        command.stdin(File::open(self.file(manifest)).unwrap());
+        ran(command)
+    }
+
+    /// The guard's own command line.
+    pub(crate) fn guard(&self, arguments: &[&str]) -> Output {
+        let binary = env!("CARGO_BIN_EXE_multi-attach-guard").into();
+        let mut command = self.command(binary, self.world.plane.kubeconfig());
+        command.args(arguments);
+        ran(command)
+    }
+
+    fn command(&self, program: PathBuf, kubeconfig: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("KUBECONFIG", kubeconfig)
+            .env("HOME", self.folder)
+            .env("KUBERC", "off")
+            .env("KUBECACHEDIR", self.folder.with_file_name("kubectl-cache"))
+            .current_dir(self.folder)
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn plane(&self, name: &str) -> PathBuf {
+        self.world.plane.program(name)
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.world.programs.0.join(name)
+    }
+
+    /// Writes the manifest into a file, and has its path.
+    pub(crate) fn file(&self, manifest: &Value) -> String {
+        let file = self.folder.join("web.yaml");
+        std::fs::write(&file, manifest.to_string()).unwrap();
+        file.display().to_string()
+    }
+}
+
+fn ran(mut command: Command) -> Output {
+    let output = command.output().unwrap();
+    Output {
+        command: format!("{command:?}"),
+        status: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// What the manifest says, of all that a step changes, as a strategic or merge patch.
+fn changes(manifest: &Value) -> Value {
+    let pod = &manifest["spec"]["template"]["spec"];
+    let pod = json!({ "containers": pod["containers"], "affinity": pod["affinity"] });
+    let mut patch = json!({ "spec": { "template": { "spec": pod } } });
+    if let Some(strategy) = manifest["spec"].get("strategy") {
+        patch["spec"]["strategy"] = strategy.clone();
+    }
+    patch
+}
+
+/// The same as a JSON patch.
+fn operations(manifest: &Value) -> Value {
+    let paths = [
+        "/spec/strategy",
+        "/spec/template/spec/containers",
+        "/spec/template/spec/affinity",
+    ];
+    let add =
+        |path: &str| Some(json!({ "op": "add", "path": path, "value": manifest.pointer(path)? }));
+    paths.into_iter().filter_map(add).collect()
+}

@@ -1,0 +1,237 @@
+//! The control plane, its nodes, and the guards of which each is asked about namespaces
+//! of its own.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::Api;
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+
+use crate::harness::webhooks::Registration;
+use crate::harness::{
+    self, ControlPlane, FakeNodes, Guard, GuardOptions, Needs, NodeSpec, wait_until,
+};
+use crate::manifests::{NODES, storage};
+use crate::ways::Programs;
+
+/// Longer than anything here takes, also where the machine is busy.
+const WITHIN: Duration = Duration::from_secs(300);
+
+/// Whose requests no guard is shown: what they make was there before the guard.
+const UNGUARDED: &str = "before-the-guard";
+
+/// The label of a namespace, whose value is the guard that is asked about it.
+const LABEL: &str = "guard";
+
+/// What the guard does about what it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It repairs, with that remedy.
+    Fix(&'static str),
+    /// The built-in policy.
+    Deny,
+    /// The policy of the overlay `warn-only`.
+    WarnOnly,
+    /// There is none.
+    Absent,
+}
+
+impl Mode {
+    fn name(self) -> String {
+        match self {
+            Self::Fix(remedy) => format!("fix-{remedy}"),
+            Self::Deny => "deny".to_owned(),
+            Self::WarnOnly => "warn-only".to_owned(),
+            Self::Absent => "absent".to_owned(),
+        }
+    }
+
+    /// Its policy file; `None` for no guard.
+    fn policy(self) -> Option<String> {
+        match self {
+            Self::Fix(remedy) => Some(format!(
+                "defaults: {{outcomes: {{deadlock: fix, stuck: fix}}, remedy: {remedy}}}\n"
+            )),
+            Self::Deny => Some("{}\n".to_owned()),
+            Self::WarnOnly => {
+                let file = concat!(
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/manifests/components/warn-only/policy.yaml"
+                );
+                let text = std::fs::read_to_string(file).unwrap();
+                let map: Value = serde_saphyr::from_str(&text).unwrap();
+                Some(map["data"]["policy.yaml"].as_str().unwrap().to_owned())
+            }
+            Self::Absent => None,
+        }
+    }
+}
+
+/// Every guard that is started.
+const GUARDS: [Mode; 6] = [
+    Mode::Fix("auto"),
+    Mode::Fix("recreate"),
+    Mode::Fix("zero-surge"),
+    Mode::Fix("colocate"),
+    Mode::Deny,
+    Mode::WarnOnly,
+];
+
+/// What all cells share.
+pub(crate) struct World {
+    pub(crate) plane: &'static ControlPlane,
+    pub(crate) programs: Programs,
+    /// A kubeconfig whose requests no guard is shown.
+    pub(crate) unguarded: PathBuf,
+    _nodes: FakeNodes<'static>,
+    _guards: Vec<(Guard, Registration<'static>)>,
+}
+
+/// The world that all tests share; `None` where there is nothing to make it of.
+pub(crate) fn world() -> Option<&'static World> {
+    static WORLD: OnceLock<Option<World>> = OnceLock::new();
+    WORLD.get_or_init(World::new).as_ref()
+}
+
+impl World {
+    fn new() -> Option<Self> {
+        let programs = Programs::locate()?;
+        let plane = harness::require_control_plane(Needs::Controllers)?;
+        let nodes = plane.fake_nodes();
+        nodes.add(&NODES.map(|name| NodeSpec {
+            name: name.to_owned(),
+            zone: "zone".to_owned(),
+            cpus: 64,
+            ..NodeSpec::default()
+        }));
+        Some(Self {
+            unguarded: unguarded(plane),
+            plane,
+            programs,
+            _nodes: nodes,
+            _guards: GUARDS.map(|mode| start(plane, mode)).into(),
+        })
+    }
+
+    /// A namespace about which that guard is asked, with a bound claim.
+    pub(crate) fn namespace(&self, mode: Mode) -> Result<String, String> {
+        let labels = json!({ LABEL: mode.name() });
+        let namespace = self.plane.labelled_namespace(&mode.name(), &labels);
+        for object in storage(&namespace) {
+            let create = [
+                "create",
+                "-f",
+                "-",
+                "--kubeconfig",
+                self.unguarded.to_str().unwrap(),
+            ];
+            self.plane
+                .kubectl(&create, Some(&object.to_string()))
+                .done()?;
+        }
+        let bound = ["wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data"];
+        let bound = [
+            bound.as_slice(),
+            &["--timeout=300s", "--namespace", &namespace],
+        ]
+        .concat();
+        self.plane.kubectl(&bound, None).done()?;
+        Ok(namespace)
+    }
+
+    fn api(&self, namespace: &str) -> Api<Deployment> {
+        Api::namespaced(self.plane.client(), namespace)
+    }
+
+    /// The Deployment as it is stored.
+    pub(crate) fn read(&self, namespace: &str) -> Result<Deployment, String> {
+        let read = self.plane.block_on(self.api(namespace).get("web"));
+        read.map_err(|error| error.to_string())
+    }
+
+    /// Waits until the rollout ends, or has hung for the Deployment's own deadline.
+    pub(crate) fn rollout_ends(&self, namespace: &str) -> Result<bool, String> {
+        wait_until("the rollout to end or to hang", WITHIN, || {
+            let deployment = self.read(namespace)?;
+            let status = deployment.status.unwrap_or_default();
+            let seen = status.observed_generation >= deployment.metadata.generation;
+            let one = Some(1);
+            let all = status.updated_replicas == one
+                && status.available_replicas == one
+                && status.replicas == one;
+            let conditions = status.conditions.iter().flatten();
+            let mut reasons = conditions.filter_map(|it| it.reason.as_deref());
+            match seen {
+                true if all => Ok(true),
+                true if reasons.any(|it| it == "ProgressDeadlineExceeded") => Ok(false),
+                _ => Err(format!("{status:?}")),
+            }
+        })
+    }
+
+    /// Takes the Deployment away, so that its pods keep nobody busy.
+    pub(crate) fn remove(&self, namespace: &str) {
+        let background = DeleteParams::background();
+        let _ = self
+            .plane
+            .block_on(self.api(namespace).delete("web", &background));
+    }
+
+    /// A folder for the files of one namespace.
+    pub(crate) fn folder(&self, namespace: &str) -> PathBuf {
+        let folder = self.plane.write_file(namespace, "").with_extension("d");
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+}
+
+/// The administrator's kubeconfig, in another's name.
+fn unguarded(plane: &ControlPlane) -> PathBuf {
+    let text = std::fs::read(plane.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_slice(&text).unwrap();
+    let user = &mut config["users"][0]["user"];
+    user["as"] = json!(UNGUARDED);
+    user["as-groups"] = json!(["system:masters"]);
+    plane.write_file("unguarded", &config.to_string())
+}
+
+/// Starts a guard and has it asked about its namespaces by the webhooks of `manifests/`.
+fn start(plane: &'static ControlPlane, mode: Mode) -> (Guard, Registration<'static>) {
+    let name = mode.name();
+    let policy = plane.write_file(&format!("{name}.yaml"), &mode.policy().unwrap_or_default());
+    let options = GuardOptions {
+        arguments: vec![format!("--config={}", policy.display())],
+        ..GuardOptions::default()
+    };
+    let guard = plane.guard(&name, &options);
+    let webhooks = |kind: &str| {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/webhooks.yaml");
+        let text = std::fs::read_to_string(file).unwrap();
+        let all: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+        let mut configuration = all.into_iter().find(|it| it["kind"] == kind).unwrap();
+        for webhook in configuration["webhooks"].as_array_mut().unwrap() {
+            webhook["failurePolicy"] = json!("Fail");
+            webhook["timeoutSeconds"] = json!(30);
+            webhook["namespaceSelector"] = json!({ "matchLabels": { LABEL: name } });
+            let condition = json!({
+                "name": "guarded",
+                "expression": format!("request.userInfo.username != '{UNGUARDED}'"),
+            });
+            match webhook["matchConditions"].as_array_mut() {
+                Some(conditions) => conditions.push(condition),
+                None => webhook["matchConditions"] = json!([condition]),
+            }
+        }
+        configuration
+    };
+    let registration = plane.register_configurations(
+        &name,
+        &guard.url,
+        webhooks("MutatingWebhookConfiguration"),
+        webhooks("ValidatingWebhookConfiguration"),
+    );
+    (guard, registration)
+}

@@ -1,0 +1,400 @@
+//! `--fetch`, from a repository of charts and a registry on loopback.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use super::releases::{gitops, told};
+use super::rendering::{check, report, tools};
+use super::{err, out};
+
+/// What a server answers with.
+#[derive(Clone)]
+enum Answer {
+    Bytes(Vec<u8>),
+    Redirect(String),
+    /// The head of an answer of so many bytes, and no end.
+    Endless(u64),
+    Nothing,
+}
+
+/// A server on loopback, which counts what it is asked.
+struct Server {
+    port: u16,
+    asked: Arc<AtomicUsize>,
+    answers: Arc<Mutex<HashMap<String, Answer>>>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Self {
+            port: listener.local_addr().unwrap().port(),
+            asked: Arc::default(),
+            answers: Arc::default(),
+        };
+        let (asked, answers) = (Arc::clone(&server.asked), Arc::clone(&server.answers));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (asked, answers) = (Arc::clone(&asked), Arc::clone(&answers));
+                std::thread::spawn(move || serve(&stream, &asked, &answers));
+            }
+        });
+        server
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn answer(&self, path: &str, answer: Answer) {
+        let mut answers = self.answers.lock().unwrap();
+        answers.insert(path.to_owned(), answer);
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.swap(0, Ordering::SeqCst)
+    }
+}
+
+fn serve(mut stream: &TcpStream, asked: &AtomicUsize, answers: &Mutex<HashMap<String, Answer>>) {
+    let mut head = BufReader::new(stream).lines();
+    let Some(Ok(first)) = head.next() else { return };
+    while head
+        .next()
+        .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+    {}
+    asked.fetch_add(1, Ordering::SeqCst);
+    let path = first.split(' ').nth(1).unwrap_or_default();
+    let answer = answers.lock().unwrap().get(path).cloned();
+    // Whoever asked may be gone.
+    let _ = match answer {
+        None => stream
+            .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
+        Some(Answer::Bytes(bytes)) => {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                bytes.len()
+            );
+            stream
+                .write_all(head.as_bytes())
+                .and_then(|()| stream.write_all(&bytes))
+        }
+        Some(Answer::Redirect(to)) => {
+            let head = format!(
+                "HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes())
+        }
+        Some(Answer::Endless(length)) => {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+            let _ = stream.write_all(head.as_bytes());
+            while stream.write_all(&[b'a'; 1 << 16]).is_ok() {}
+            Ok(())
+        }
+        Some(Answer::Nothing) => {
+            // It waits until the other end closes.
+            let _ = std::io::copy(&mut stream, &mut std::io::sink());
+            Ok(())
+        }
+    };
+}
+
+/// The chart of the repository, packed by Helm.
+fn packed(helm: &Path, folder: &Path) -> Vec<u8> {
+    let out = tempfile::tempdir().unwrap();
+    let done = Command::new(helm.join("helm"))
+        .args(["package", "--destination"])
+        .arg(out.path())
+        .arg(folder)
+        .env("HOME", out.path())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", err(&done));
+    fs::read(out.path().join("web-1.2.3.tgz")).unwrap()
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
+    digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// An index that names one packed chart.
+fn index(url: &str, digest: &str) -> Answer {
+    Answer::Bytes(format!("apiVersion: v1\nentries:\n  web:\n  - {{name: web, version: 1.2.3, digest: {digest}, urls: ['{url}']}}\n").into_bytes())
+}
+
+/// A release of the chart from a repository at the URL.
+fn release(url: &str, version: &str) -> String {
+    format!(
+        "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmRepository\nmetadata: {{name: charts, namespace: prod}}\nspec: {{url: '{url}'}}\n---\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: shop, namespace: prod}}\nspec:\n  chart: {{spec: {{chart: web, version: '{version}', sourceRef: {{kind: HelmRepository, name: charts}}}}}}\n  values: {{strategy: {{type: RollingUpdate}}}}\n"
+    )
+}
+
+const FOUND: [&str; 1] = ["prod/shop shop.yaml CHART"];
+
+/// What was found, with any URL of a chart left out.
+fn found(report: &Value) -> Vec<String> {
+    let told = told(report).into_iter();
+    told.map(|it| match it.split_once(" shop.yaml ") {
+        Some((object, _)) => format!("{object} shop.yaml CHART"),
+        None => it,
+    })
+    .collect()
+}
+
+#[test]
+fn a_chart_is_fetched_once_and_listed_with_its_digest() {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let server = Server::start();
+    let url = server.url();
+    let folder = gitops(&[("shop.yaml", &release(&url, "1.x"))]);
+    let chart = packed(tools.path(), &folder.path().join("charts/web"));
+    server.answer("/index.yaml", index("web-1.2.3.tgz", &digest(&chart)));
+    server.answer("/web-1.2.3.tgz", Answer::Bytes(chart.clone()));
+    let run = |more: &[&str]| {
+        let mut arguments = vec!["shop.yaml", "class.yaml", "--format", "json"];
+        arguments.extend(more);
+        check(&folder, tools.path(), &arguments)
+    };
+    let fetch = [
+        "--fetch",
+        "--fetch-cache",
+        "cache",
+        "--fetch-from",
+        "127.0.0.1",
+    ];
+
+    let offline = run(&[]);
+    assert_eq!(
+        found(&report(&offline)),
+        [format!("HelmRelease prod/shop: its chart is at {url}")]
+    );
+    assert_eq!(server.asked(), 0, "nothing is fetched unless it is said");
+
+    let first = run(&fetch);
+    assert_eq!(found(&report(&first)), FOUND, "{first:?}");
+    assert_eq!(server.asked(), 2);
+    let line = format!("Fetched {url}/web-1.2.3.tgz, sha256:{}.\n", digest(&chart));
+    assert!(err(&first).contains(&line), "{first:?}");
+
+    let second = run(&fetch);
+    assert_eq!(found(&report(&second)), FOUND, "{second:?}");
+    assert_eq!(server.asked(), 0, "the cache has it");
+
+    // What was changed in the cache is not what was fetched.
+    let kept = fs::read_dir(folder.path().join("cache"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    fs::write(kept.path(), "something else").unwrap();
+    let third = run(&fetch);
+    assert_eq!(found(&report(&third)), FOUND, "{third:?}");
+    assert_eq!(server.asked(), 2);
+}
+
+#[test]
+fn what_lies_redirects_hangs_or_does_not_end_is_named() {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let server = Server::start();
+    let url = server.url();
+    let other = format!("http://localhost:{}/web-1.2.3.tgz", server.port);
+    let folder = gitops(&[("shop.yaml", &release(&url, "1.2.3"))]);
+    let chart = packed(tools.path(), &folder.path().join("charts/web"));
+    let right = index("web-1.2.3.tgz", &digest(&chart));
+    let lie = index("web-1.2.3.tgz", &"0".repeat(64));
+    let elsewhere = index(&other, &digest(&chart));
+    let bytes = Answer::Bytes(chart);
+    let table = [
+        (
+            "a wrong digest",
+            lie,
+            bytes.clone(),
+            "has the digest sha256:",
+        ),
+        (
+            "another host in the index",
+            elsewhere,
+            bytes.clone(),
+            "is on the host localhost, which the manifests do not name; allow it with --fetch-from localhost",
+        ),
+        (
+            "a redirect to another host",
+            right.clone(),
+            Answer::Redirect(other),
+            "is on the host localhost, which the manifests do not name; allow it with --fetch-from localhost",
+        ),
+        (
+            "a redirect without end",
+            right.clone(),
+            Answer::Redirect("/web-1.2.3.tgz".to_owned()),
+            "redirects more than 5 times",
+        ),
+        (
+            "a large answer",
+            right.clone(),
+            Answer::Endless(2 << 30),
+            "is larger than 32 MiB",
+        ),
+        (
+            "a server that hangs",
+            right.clone(),
+            Answer::Nothing,
+            "did not answer within 2 s",
+        ),
+        (
+            "no index",
+            Answer::Bytes(b"a: [".to_vec()),
+            bytes.clone(),
+            "is not an index of charts",
+        ),
+        (
+            "no such version",
+            Answer::Bytes(b"entries: {}\n".to_vec()),
+            bytes,
+            "has no version of web that fits 1.2.3",
+        ),
+    ];
+    for (what, index, chart, expected) in table {
+        server.answer("/index.yaml", index);
+        server.answer("/web-1.2.3.tgz", chart);
+        let run = |fetch: &str| {
+            let arguments = [
+                "shop.yaml",
+                fetch,
+                "--fetch-cache",
+                "cache",
+                "--fetch-from",
+                "127.0.0.1",
+                "--render-timeout",
+                "2",
+            ];
+            check(&folder, tools.path(), &arguments)
+        };
+        let auto = run("--fetch");
+        assert!(out(&auto).contains(expected), "{what}: {auto:?}");
+        assert_eq!(auto.status.code(), Some(0), "{what}: {auto:?}");
+        assert_eq!(
+            fs::read_dir(folder.path().join("cache")).unwrap().count(),
+            0,
+            "{what}"
+        );
+    }
+    let required = check(
+        &folder,
+        tools.path(),
+        &["shop.yaml", "--fetch=require", "--fetch-cache", "cache"],
+    );
+    assert!(
+        err(&required)
+            .contains("127.0.0.1 is in a private network; allow it with --fetch-from 127.0.0.1"),
+        "{required:?}"
+    );
+    assert_eq!(required.status.code(), Some(2));
+}
+
+#[test]
+fn a_registry_is_asked_with_the_token_that_it_wants() {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let server = Server::start();
+    let text = release(&format!("oci://127.0.0.1:{}/charts", server.port), "1.2.3");
+    let folder = gitops(&[("shop.yaml", &text)]);
+    let chart = packed(tools.path(), &folder.path().join("charts/web"));
+    let layer = format!("sha256:{}", digest(&chart));
+    let manifest = format!(
+        "{{\"layers\": [{{\"mediaType\": \"application/vnd.cncf.helm.chart.content.v1.tar+gzip\", \"digest\": \"{layer}\"}}]}}"
+    );
+    server.answer(
+        "/v2/charts/web/manifests/1.2.3",
+        Answer::Bytes(manifest.into_bytes()),
+    );
+    server.answer(
+        &format!("/v2/charts/web/blobs/{layer}"),
+        Answer::Bytes(chart),
+    );
+    let arguments = [
+        "shop.yaml",
+        "class.yaml",
+        "--format",
+        "json",
+        "--fetch",
+        "--fetch-cache",
+        "cache",
+        "--fetch-from",
+        "127.0.0.1",
+    ];
+    let output = check(&folder, tools.path(), &arguments);
+    assert_eq!(found(&report(&output)), FOUND, "{output:?}");
+
+    fs::remove_dir_all(folder.path().join("cache")).unwrap();
+    server.answer(
+        &format!("/v2/charts/web/blobs/{layer}"),
+        Answer::Bytes(b"another".to_vec()),
+    );
+    let output = check(&folder, tools.path(), &arguments);
+    assert!(out(&output).contains("was announced"), "{output:?}");
+}
+
+#[test]
+fn dependencies_are_fetched_by_their_lock() {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let server = Server::start();
+    let chart = format!(
+        "apiVersion: v2\nname: shop\nversion: 1.0.0\ndependencies: [{{name: web, version: 1.x, repository: '{}'}}]\n",
+        server.url()
+    );
+    let lock = format!(
+        "dependencies: [{{name: web, version: 1.2.3, repository: '{}'}}]\n",
+        server.url()
+    );
+    let local = "apiVersion: v2\nname: local\nversion: 1.0.0\ndependencies: [{name: web, version: 1.2.3, repository: 'file://../charts/web'}]\n";
+    let values = "web: {strategy: {type: RollingUpdate}}\n";
+    let folder = gitops(&[
+        ("shop/Chart.yaml", &chart),
+        ("shop/Chart.lock", &lock),
+        ("shop/values.yaml", values),
+        ("local/Chart.yaml", local),
+        ("local/values.yaml", values),
+    ]);
+    let chart = packed(tools.path(), &folder.path().join("charts/web"));
+    server.answer("/index.yaml", index("web-1.2.3.tgz", &digest(&chart)));
+    server.answer("/web-1.2.3.tgz", Answer::Bytes(chart));
+    let arguments = [
+        ".",
+        "--format",
+        "json",
+        "--fetch",
+        "--fetch-cache",
+        "cache",
+        "--fetch-from",
+        "127.0.0.1",
+    ];
+    let output = check(&folder, tools.path(), &arguments);
+    let found = told(&report(&output));
+    assert_eq!(found.len(), 2, "{found:?} {output:?}");
+    assert!(
+        found.iter().any(|it| it.ends_with(" shop"))
+            && found.iter().any(|it| it.ends_with(" local")),
+        "{found:?}"
+    );
+}

@@ -1,0 +1,513 @@
+//! Releases of GitOps controllers, rendered by the real helm and the real kustomize.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::rendering::{check, found, report, tools};
+use super::{CLAIM, CLASS, err, out, repository};
+
+/// A chart whose strategy and access mode hang on its values.
+const CHART: [(&str, &str); 3] = [
+    (
+        "charts/web/Chart.yaml",
+        "apiVersion: v2\nname: web\nversion: 1.2.3\n",
+    ),
+    (
+        "charts/web/values.yaml",
+        "strategy: {type: Recreate}\naccessMode: ReadWriteOnce\nprefix: ''\n",
+    ),
+    ("charts/web/templates/web.yaml", TEMPLATE),
+];
+
+const TEMPLATE: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Values.prefix }}{{ .Release.Name }}
+spec:
+  selector: {matchLabels: {app: web}}
+  strategy: {{ toJson .Values.strategy }}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: web, volumeMounts: [{name: data, mountPath: /data}]}]
+      volumes:
+        - name: data
+          persistentVolumeClaim: {claimName: {{ .Values.claim | default .Release.Name }}}
+---
+{{- if not .Values.claim }}
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  accessModes: [{{ .Values.accessMode }}]
+  storageClassName: gp3
+{{- end }}
+";
+
+const ROLLING: &str = "strategy: {type: RollingUpdate}";
+
+/// A repository with the chart, a class and these files.
+pub(super) fn gitops(files: &[(&str, &str)]) -> TempDir {
+    let mut all = CHART.to_vec();
+    all.push(("class.yaml", CLASS));
+    all.extend(files);
+    let folder = repository(&all);
+    std::fs::write(
+        folder.path().join(".git/config"),
+        "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@example.com:org/gitops.git\n",
+    )
+    .unwrap();
+    folder
+}
+
+fn run(files: &[(&str, &str)]) -> Option<Value> {
+    let tools = tools(&["helm", "kustomize"])?;
+    let folder = gitops(files);
+    let output = check(&folder, tools.path(), &[".", "--format", "json"]);
+    Some(report(&output))
+}
+
+fn release(spec: &str) -> String {
+    format!(
+        "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata:\n  name: shop\n  namespace: prod\nspec:\n  interval: 1h\n  chart:\n    spec:\n      chart: ./charts/web\n      sourceRef: {{kind: GitRepository, name: flux-system, namespace: flux-system}}\n{spec}"
+    )
+}
+
+fn application(source: &str) -> String {
+    format!(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: shop, namespace: argocd}}\nspec:\n  destination: {{namespace: prod, server: https://kubernetes.default.svc}}\n  source:\n    repoURL: https://example.com/org/gitops\n{source}"
+    )
+}
+
+/// What was found, then what was not opened, with the reason.
+pub(super) fn told(report: &Value) -> Vec<String> {
+    // Where a value stands is what the tests of cures are about.
+    let place = |it: String| match it.split(':').collect::<Vec<_>>()[..] {
+        [start, end] => {
+            let end = end.trim_start_matches(|c: char| c.is_ascii_digit());
+            format!("{start}{end}")
+        }
+        _ => it,
+    };
+    let mut told: Vec<String> = found(report).into_iter().map(place).collect();
+    for unopened in report["unopened"].as_array().into_iter().flatten() {
+        let text = |key: &str| unopened[key].as_str().unwrap().to_owned();
+        told.push(format!(
+            "{} {}: {}",
+            text("kind"),
+            text("path"),
+            text("reason")
+        ));
+    }
+    told
+}
+
+#[test]
+fn a_helm_release_is_rendered_with_all_its_values() {
+    let rolling = format!("  values:\n    {ROLLING}\n");
+    let from = |rest: &str| {
+        release(&format!(
+            "  valuesFrom:\n  - {{kind: ConfigMap, name: shop{rest}}}\n"
+        ))
+    };
+    let data = |kind: &str, field: &str, key: &str, text: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: shop, namespace: prod}}\n{field}:\n  {key}: \"{text}\"\n"
+        )
+    };
+    let config = data("ConfigMap", "data", "values.yaml", ROLLING);
+    let typed = data("ConfigMap", "data", "type", "RollingUpdate");
+    let secret = data(
+        "Secret",
+        "data",
+        "values.yaml",
+        "c3RyYXRlZ3k6IHt0eXBlOiBSb2xsaW5nVXBkYXRlfQ==",
+    );
+    let encrypted = format!("{secret}sops: {{mac: x}}\n");
+    let secret_release = from("").replace("ConfigMap", "Secret");
+    let patch = "  values: {strategy: {type: RollingUpdate}}\n  postRenderers:\n  - kustomize:\n      patches:\n      - target: {kind: Deployment}\n        patch: |\n          - {op: replace, path: /spec/strategy, value: {type: Recreate}}\n";
+    let found = || "prod/shop apps/shop.yaml charts/web".to_owned();
+    let table: [(&str, String, Vec<String>); 8] = [
+        ("the chart's own values", release(""), vec![]),
+        ("values", release(&rolling), vec![found()]),
+        ("a ConfigMap", from("") + &config, vec![found()]),
+        ("a Secret", secret_release.clone() + &secret, vec![found()]),
+        (
+            "a single value",
+            from(", valuesKey: type, targetPath: strategy.type") + &typed,
+            vec![found()],
+        ),
+        (
+            "values are stronger",
+            from("") + "  values: {strategy: {type: Recreate}}\n" + &config,
+            vec![],
+        ),
+        ("a patch after rendering", release(patch), vec![]),
+        ("an encrypted Secret", secret_release + &encrypted, vec![]),
+    ];
+    for (what, text, expected) in table {
+        let Some(report) = run(&[("apps/shop.yaml", &text)]) else {
+            return;
+        };
+        assert_eq!(told(&report), expected, "{what}: {report:#}");
+        assert_eq!(report["summary"]["unopened"], json!({}), "{what}");
+    }
+}
+
+#[test]
+fn an_application_is_rendered_with_all_its_values() {
+    let chart = "    path: charts/web\n";
+    let found = || "prod/shop apps/shop.yaml charts/web".to_owned();
+    let several = "  sources:\n  - {repoURL: 'git@example.com:org/gitops.git', ref: values}\n  - repoURL: https://example.com/org/gitops\n    path: charts/web\n    helm: {valueFiles: [$values/envs/prod.yaml]}\n";
+    let several = application("").replace(
+        "  source:\n    repoURL: https://example.com/org/gitops\n",
+        several,
+    );
+    let values = ("envs/prod.yaml", ROLLING);
+    let own = ("charts/web/prod.yaml", ROLLING);
+    let patched = "    path: base\n    kustomize: {patches: [{target: {kind: Deployment}, patch: '[{op: replace, path: /spec/strategy, value: {type: Recreate}}]'}]}\n";
+    let base = super::rendering::WEB.to_owned() + "---\n" + CLAIM;
+    let base = [
+        (
+            "base/kustomization.yaml",
+            "namespace: prod\nresources: [web.yaml]\n",
+        ),
+        ("base/web.yaml", &*base),
+    ];
+    let table: [(&str, String, &[(&str, &str)], Vec<String>); 12] = [
+        ("the chart's own values", application(chart), &[], vec![]),
+        ("a text of values", application(&format!("{chart}    helm:\n      values: |\n        {ROLLING}\n")), &[], vec![found()]),
+        ("an object of values", application(&format!("{chart}    helm:\n      valuesObject: {{{ROLLING}}}\n")), &[], vec![found()]),
+        ("parameters", application(&format!("{chart}    helm:\n      parameters: [{{name: strategy.type, value: RollingUpdate}}]\n")), &[], vec![found()]),
+        ("another name", application(&format!("{chart}    helm: {{releaseName: web, valuesObject: {{{ROLLING}}}}}\n")), &[], vec!["prod/web apps/shop.yaml charts/web".to_owned()]),
+        ("a file beside the chart", application(&format!("{chart}    helm: {{valueFiles: [prod.yaml]}}\n")), &[own], vec![found()]),
+        ("a file of another source", several, &[values], vec![found()]),
+        ("a file that may be missing", application(&format!("{chart}    helm: {{valueFiles: [no.yaml], ignoreMissingValueFiles: true}}\n")), &[], vec![]),
+        ("a patched kustomization", application(patched), &base, vec![]),
+        ("another repository", application(chart).replace("/gitops", "/other"), &[], vec!["Application argocd/shop: its source is in another repository, https://example.com/org/other".to_owned()]),
+        ("a plugin", application(&format!("{chart}    plugin: {{name: cmp}}\n")), &[], vec!["Application argocd/shop: a plugin renders it, and no program of a repository is run".to_owned()]),
+        ("a missing file", application(&format!("{chart}    helm: {{valueFiles: [../../../etc/passwd]}}\n")), &[], vec!["Application argocd/shop: there is no file charts/web/../../../etc/passwd in this repository".to_owned()]),
+    ];
+    for (what, text, files, expected) in table {
+        let mut all = vec![("apps/shop.yaml", text.as_str())];
+        all.extend(files);
+        let Some(report) = run(&all) else { return };
+        assert_eq!(told(&report), expected, "{what}: {text}{report:#}");
+    }
+}
+
+#[test]
+fn an_application_set_is_rendered_for_each_of_its_parameters() {
+    let set = |syntax: &str, generators: &str, path: &str, values: &str| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {{name: all, namespace: argocd}}\nspec:\n{syntax}  generators:\n{generators}  template:\n    metadata: {{name: '{path}'}}\n    spec:\n      destination: {{namespace: '{path}'}}\n      source:\n        repoURL: https://example.com/org/gitops\n        path: charts/web\n        helm: {{valuesObject: {{strategy: {{type: '{values}'}}}}}}\n"
+        )
+    };
+    let list = "  - list: {elements: [{name: a, strategy: RollingUpdate}, {name: b, strategy: Recreate}]}\n";
+    let directories = "  - git: {repoURL: https://example.com/org/gitops, directories: [{path: 'envs/*'}, {path: envs/old, exclude: true}]}\n";
+    let files = "  - git: {repoURL: https://example.com/org/gitops, files: [{path: 'envs/**/config.json'}]}\n";
+    let both = "  - matrix:\n      generators:\n      - list: {elements: [{tier: u}, {tier: v}]}\n      - git: {repoURL: https://example.com/org/gitops, files: [{path: envs/dev/config.json}]}\n";
+    let merged = "  - merge:\n      mergeKeys: [name]\n      generators:\n      - list: {elements: [{name: a, strategy: Recreate}, {name: b, strategy: Recreate}]}\n      - list: {elements: [{name: b, strategy: RollingUpdate}]}\n";
+    let go = "  goTemplate: true\n";
+    let found = |name: &str| format!("{name}/{name} set.yaml charts/web");
+    let refused = |reason: &str| vec![format!("ApplicationSet argocd/all: {reason}")];
+    let table: [(&str, String, Vec<String>); 9] = [
+        (
+            "a list",
+            set("", list, "{{name}}", "{{strategy}}"),
+            vec![found("a")],
+        ),
+        (
+            "a list, in Go",
+            set(go, list, "{{.name}}", "{{ .strategy }}"),
+            vec![found("a")],
+        ),
+        (
+            "folders",
+            set("", directories, "{{path.basename}}", "RollingUpdate"),
+            vec![found("dev"), found("prod")],
+        ),
+        (
+            "folders, in Go",
+            set(
+                go,
+                directories,
+                "{{ index .path.segments 1 }}",
+                "RollingUpdate",
+            ),
+            vec![found("dev"), found("prod")],
+        ),
+        (
+            "files",
+            set("", files, "{{path.basename}}", "{{app.strategy}}"),
+            vec![found("dev")],
+        ),
+        (
+            "a matrix",
+            set("", both, "{{tier}}-{{path.basename}}", "{{app.strategy}}"),
+            vec![found("u-dev"), found("v-dev")],
+        ),
+        (
+            "a merge",
+            set("", merged, "{{name}}", "{{strategy}}"),
+            vec![found("b")],
+        ),
+        (
+            "clusters",
+            set("", "  - clusters: {}\n", "{{name}}", "x"),
+            refused("its generator clusters asks the cluster for its clusters"),
+        ),
+        (
+            "a function",
+            set(go, list, "{{ .name | trunc 3 }}", "x"),
+            refused("its template holds {{ .name | trunc 3 }}, which cannot be evaluated here"),
+        ),
+    ];
+    let config = |strategy: &str| format!("{{\"app\": {{\"strategy\": \"{strategy}\"}}}}");
+    let (dev, prod) = (config("RollingUpdate"), config("Recreate"));
+    for (what, text, expected) in table {
+        let Some(report) = run(&[
+            ("set.yaml", &text),
+            ("envs/dev/config.json", &dev),
+            ("envs/prod/config.json", &prod),
+            ("envs/old/values.txt", ""),
+        ]) else {
+            return;
+        };
+        assert_eq!(told(&report), expected, "{what}: {text}{report:#}");
+    }
+}
+
+#[test]
+fn the_other_formats_are_rendered_too() {
+    let values = format!("{{{ROLLING}}}");
+    let fleet = format!(
+        "defaultNamespace: prod\nhelm:\n  chart: ../../charts/web\n  releaseName: shop\ntargetCustomizations:\n- name: dev\n  namespace: dev\n  helm: {{values: {values}}}\n"
+    );
+    let helmfile = format!(
+        "releases:\n- {{name: shop, namespace: prod, chart: ../charts/web, values: [values.yaml]}}\n- {{name: old, chart: ../charts/web, installed: false, values: [{values}]}}\n"
+    );
+    let parent = "{{- range .Values.apps }}\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: '{{ . }}'}\nspec:\n  destination: {namespace: prod}\n  source:\n    repoURL: https://example.com/org/gitops\n    path: charts/web\n    helm: {valuesObject: {strategy: {type: RollingUpdate}}}\n---\n{{- end }}\n";
+    let overlay = release("").replace("namespace: prod", "namespace: x");
+    let patch = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop}\nspec: {values: {strategy: {type: RollingUpdate}}}\n";
+    let table: [(&str, Vec<(&str, &str)>, Vec<&str>); 4] = [
+        (
+            "fleet",
+            vec![("envs/a/fleet.yaml", &fleet)],
+            vec!["dev/shop envs/a/fleet.yaml charts/web"],
+        ),
+        (
+            "helmfile",
+            vec![
+                ("envs/helmfile.yaml", &helmfile),
+                ("envs/values.yaml", ROLLING),
+            ],
+            vec!["prod/shop envs/values.yaml charts/web"],
+        ),
+        (
+            "Applications of an Application's chart",
+            vec![
+                (
+                    "apps/Chart.yaml",
+                    "apiVersion: v2\nname: apps\nversion: 1.0.0\n",
+                ),
+                ("apps/values.yaml", "apps: [shop]\n"),
+                ("apps/templates/apps.yaml", parent),
+            ],
+            vec!["prod/shop apps/templates/apps.yaml charts/web"],
+        ),
+        (
+            "an overlay that changes the values",
+            vec![
+                ("base/kustomization.yaml", "resources: [shop.yaml]\n"),
+                ("base/shop.yaml", &overlay),
+                (
+                    "prod/kustomization.yaml",
+                    "namespace: prod\nresources: [../base]\npatches: [{path: values.yaml}]\n",
+                ),
+                ("prod/values.yaml", patch),
+            ],
+            vec!["prod/shop base/shop.yaml charts/web"],
+        ),
+    ];
+    for (what, files, expected) in table {
+        let Some(report) = run(&files) else { return };
+        assert_eq!(told(&report), expected, "{what}: {report:#}");
+    }
+}
+
+/// The claim stands beside the release, as in most repositories of Flux.
+#[test]
+fn what_lies_beside_a_release_speaks_for_it() {
+    let text = release(&format!("  values:\n    claim: data\n    {ROLLING}\n"));
+    let claim = CLAIM.replace("{name: data}", "{name: data, namespace: prod}");
+    let kustomization = "namespace: prod\nresources: [shop.yaml, claim.yaml]\n";
+    for files in [
+        vec![
+            ("apps/shop.yaml", text.as_str()),
+            ("apps/claim.yaml", &claim),
+        ],
+        vec![
+            ("apps/shop.yaml", &text),
+            ("apps/claim.yaml", CLAIM),
+            ("apps/kustomization.yaml", kustomization),
+        ],
+    ] {
+        let Some(report) = run(&files) else { return };
+        assert_eq!(
+            told(&report),
+            ["prod/shop apps/shop.yaml charts/web"],
+            "{report:#}"
+        );
+        assert_eq!(report["findings"][0]["certainty"], "verified", "{report:#}");
+    }
+}
+
+#[test]
+fn a_kustomization_inflates_charts_that_are_at_hand() {
+    let kustomization = "namespace: prod\nhelmCharts:\n- name: web\n  releaseName: shop\n  valuesInline: {strategy: {type: RollingUpdate}}\n";
+    let other = "helmCharts: [{name: redis, repo: 'https://example.com/charts', version: 1.0.0}]\n";
+    let Some(report) = run(&[
+        ("apps/kustomization.yaml", kustomization),
+        ("apps/charts/web/Chart.yaml", CHART[0].1),
+        ("apps/charts/web/values.yaml", CHART[1].1),
+        ("apps/charts/web/templates/web.yaml", CHART[2].1),
+        ("other/kustomization.yaml", other),
+    ]) else {
+        return;
+    };
+    let told = told(&report);
+    assert!(
+        told[0].starts_with("prod/shop apps/kustomization.yaml apps"),
+        "{told:?}"
+    );
+    assert_eq!(
+        told[1..],
+        [
+            "kustomization other: it inflates the chart \"redis\", which is not in its charts folder; pull it there first"
+        ]
+    );
+}
+
+/// What `--fix` does with the files, or what `git apply` makes of the diff.
+fn cured(files: &[(&str, &str)], file: &str, expected: &str) {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let folder = gitops(files);
+    let diff = check(&folder, tools.path(), &[".", "--diff"]);
+    let patch = folder.path().join("patch");
+    fs::write(&patch, &diff.stdout).unwrap();
+    let applied = Command::new("git")
+        .arg("apply")
+        .arg(&patch)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(applied.status.success(), "{}{}", out(&diff), err(&applied));
+    let read = || fs::read_to_string(folder.path().join(file)).unwrap();
+    assert_eq!(read(), expected, "{}{}", out(&diff), err(&diff));
+
+    let (_, before) = files.iter().find(|(name, _)| *name == file).unwrap();
+    fs::write(folder.path().join(file), before).unwrap();
+    let fixed = check(&folder, tools.path(), &[".", "--fix"]);
+    assert_eq!(read(), expected, "{}{}", out(&fixed), err(&fixed));
+    assert_eq!(out(&fixed), "", "all was done in place");
+    let report = report(&check(&folder, tools.path(), &[".", "--format", "json"]));
+    assert_eq!(told(&report), [""; 0]);
+}
+
+#[test]
+fn the_value_that_cures_is_named_and_set() {
+    let text = release(&format!(
+        "  values:\n    # how pods are replaced\n    {ROLLING}\n"
+    ));
+    let Some(report) = run(&[("apps/shop.yaml", &text)]) else {
+        return;
+    };
+    let finding = &report["findings"][0];
+    let message = finding["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("Set spec.values.strategy to {\"type\":\"Recreate\"} in apps/shop.yaml: rendered again with it, this is gone."),
+        "{message}"
+    );
+    assert_eq!(finding["line"], 14);
+    let recreate = text.replace("RollingUpdate", "Recreate");
+    cured(&[("apps/shop.yaml", &text)], "apps/shop.yaml", &recreate);
+
+    // Of an overlay, the file that it takes the release from is edited.
+    let kustomization = ("apps/kustomization.yaml", "resources: [shop.yaml]\n");
+    cured(
+        &[("apps/shop.yaml", &text), kustomization],
+        "apps/shop.yaml",
+        &recreate,
+    );
+
+    let text = application("    path: charts/web\n    helm: {valueFiles: [/envs/prod.yaml]}\n");
+    let files = [
+        ("apps/shop.yaml", text.as_str()),
+        ("envs/prod.yaml", "a: 1\nstrategy:\n  type: RollingUpdate\n"),
+    ];
+    cured(
+        &files,
+        "envs/prod.yaml",
+        "a: 1\nstrategy:\n  type: Recreate\n",
+    );
+
+    let text = application(
+        "    path: charts/web\n    helm:\n      valuesObject:\n        strategy:\n          type: RollingUpdate\n          rollingUpdate: {maxSurge: 1}\n",
+    );
+    let expected = text
+        .replace("RollingUpdate\n", "Recreate\n")
+        .replace("{maxSurge: 1}", "null");
+    cured(&[("apps/shop.yaml", &text)], "apps/shop.yaml", &expected);
+}
+
+#[test]
+fn an_access_mode_that_cures_is_named() {
+    let text = release("  values:\n    accessMode: ReadWriteMany\n");
+    let Some(report) = run(&[("apps/shop.yaml", &text)]) else {
+        return;
+    };
+    let message = report["findings"][0]["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("Set spec.values.accessMode to \"ReadWriteOnce\" in apps/shop.yaml: rendered again with it, this is gone."),
+        "{report:#}"
+    );
+}
+
+/// A chart without a value for it: the printed post-renderer, pasted as it is, cures.
+#[test]
+fn a_post_renderer_is_printed_where_no_value_cures() {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let template = TEMPLATE.replace("{{ toJson .Values.strategy }}", "{type: RollingUpdate}");
+    let text = release("  interval: 2h\n").replace("  interval: 1h\n", "");
+    let files = [
+        ("charts/web/templates/web.yaml", template.as_str()),
+        ("shop.yaml", &text),
+    ];
+    let folder = gitops(&files);
+    let before = report(&check(&folder, tools.path(), &[".", "--format", "json"]));
+    let message = before["findings"][0]["message"].as_str().unwrap();
+    assert!(message.contains(" No value of the chart was found that changes this; `check --fix` prints a post-renderer for HelmRelease prod/shop, "), "{message}");
+    let fixed = check(&folder, tools.path(), &["shop.yaml", "class.yaml", "--fix"]);
+    let renderer = out(&fixed)
+        .split_once("spec:\n")
+        .expect("a post-renderer")
+        .1;
+    fs::write(folder.path().join("shop.yaml"), text + renderer).unwrap();
+    let after = report(&check(
+        &folder,
+        tools.path(),
+        &["shop.yaml", "class.yaml", "--format", "json"],
+    ));
+    assert_eq!(told(&after), [""; 0], "{}", out(&fixed));
+    assert_eq!(after["summary"]["rendered"], 1);
+}

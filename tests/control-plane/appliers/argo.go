@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/diff"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync/common"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/tracing"
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// argoManager is the field manager of Argo CD's application controller.
+const argoManager = "argocd-controller"
+
+// argo is what one sync needs.
+type argo struct {
+	config     *rest.Config
+	namespace  string
+	serverSide bool
+	kubectl    *kube.KubectlCmd
+	parser     *managedfields.GvkParser
+}
+
+func argoCD(serverSide bool) applier {
+	return func(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) (bool, error) {
+		kubectl := &kube.KubectlCmd{Log: logr.Discard(), Tracer: tracing.NopTracer{}}
+		_, parser, err := kubectl.LoadOpenAPISchema(config)
+		if err != nil {
+			return false, fmt.Errorf("the API server's schemas: %w", err)
+		}
+		for _, object := range objects {
+			annotations := object.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations["argocd.argoproj.io/tracking-id"] = fmt.Sprintf("%s:%s/%s", namespace, object.GetKind(), object.GetName())
+			object.SetAnnotations(annotations)
+		}
+		argo := argo{config, namespace, serverSide, kubectl, parser}
+		if err := argo.sync(ctx, objects); err != nil {
+			return false, err
+		}
+		return argo.differs(ctx, objects)
+	}
+}
+
+// sync does what a click on Sync does.
+func (a argo) sync(ctx context.Context, objects []*unstructured.Unstructured) error {
+	live, err := a.live(ctx, objects)
+	if err != nil {
+		return err
+	}
+	state := sync.ReconciliationResult{Target: objects, Live: live}
+	run, cleanup, err := sync.NewSyncContext("revision", state, a.config, a.config, a.kubectl, a.namespace,
+		sync.WithLogr(logr.Discard()),
+		sync.WithServerSideApply(a.serverSide),
+		sync.WithServerSideApplyManager(argoManager))
+	if err != nil {
+		return fmt.Errorf("the sync: %w", err)
+	}
+	defer cleanup()
+	for {
+		run.Sync()
+		phase, message, results := run.GetState()
+		if !phase.Completed() {
+			continue
+		}
+		if phase.Successful() {
+			return nil
+		}
+		failed := errors.New(message)
+		for _, result := range results {
+			if result.Status == common.ResultCodeSyncFailed {
+				failed = errors.Join(failed, errors.New(result.Message))
+			}
+		}
+		return failed
+	}
+}
+
+// differs compares as the application's status does, with the defaults of Argo CD.
+func (a argo) differs(ctx context.Context, objects []*unstructured.Unstructured) (bool, error) {
+	live, err := a.live(ctx, objects)
+	if err != nil {
+		return false, err
+	}
+	differences, err := diff.DiffArray(objects, live,
+		diff.WithLogr(logr.Discard()),
+		diff.WithStructuredMergeDiff(a.serverSide),
+		diff.WithGVKParser(a.parser),
+		diff.WithManager(argoManager))
+	if err != nil {
+		return false, err
+	}
+	return differences.Modified, nil
+}
+
+// live reads the objects as they are in the cluster; nil for one that is not there.
+func (a argo) live(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	client, err := dynamic.NewForConfig(a.config)
+	if err != nil {
+		return nil, fmt.Errorf("the API server: %w", err)
+	}
+	live := make([]*unstructured.Unstructured, len(objects))
+	for i, object := range objects {
+		kind := object.GroupVersionKind()
+		resource, _ := meta.UnsafeGuessKindToResource(kind)
+		found, err := client.Resource(resource).Namespace(a.namespace).Get(ctx, object.GetName(), metav1.GetOptions{})
+		switch {
+		case err == nil:
+			live[i] = found
+		case !apierrors.IsNotFound(err):
+			return nil, err
+		}
+	}
+	return live, nil
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fluxcd/pkg/ssa"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const fluxGroup = "kustomize.toolkit.fluxcd.io"
+
+// fluxOptions are those of kustomize-controller 1.9 as far as they change objects: what
+// kubectl has set is taken over, and so removed unless the manifests say it too.
+func fluxOptions(owner ssa.Owner) ssa.ApplyOptions {
+	options := ssa.DefaultApplyOptions()
+	options.Cleanup = ssa.ApplyCleanupOptions{
+		Annotations: []string{corev1.LastAppliedConfigAnnotation},
+		FieldManagers: []ssa.FieldManager{
+			{Name: "kubectl", OperationType: metav1.ManagedFieldsOperationApply},
+			{Name: "kubectl", OperationType: metav1.ManagedFieldsOperationUpdate},
+			{Name: "before-first-apply", OperationType: metav1.ManagedFieldsOperationUpdate},
+			{Name: owner.Field, OperationType: metav1.ManagedFieldsOperationUpdate},
+		},
+	}
+	return options
+}
+
+// flux applies twice, as every interval does: the objects are out of sync when the second
+// time changes them.
+func flux(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) (bool, error) {
+	kube, err := client.New(config, client.Options{})
+	if err != nil {
+		return false, fmt.Errorf("the API server: %w", err)
+	}
+	owner := ssa.Owner{Field: "kustomize-controller", Group: fluxGroup}
+	manager := ssa.NewResourceManager(kube, nil, owner)
+	manager.SetOwnerLabels(objects, namespace, namespace)
+	var changes *ssa.ChangeSet
+	for range 2 {
+		if changes, err = manager.ApplyAllStaged(ctx, objects, fluxOptions(owner)); err != nil {
+			return false, err
+		}
+	}
+	for _, change := range changes.Entries {
+		if change.Action != ssa.UnchangedAction {
+			return true, nil
+		}
+	}
+	return false, nil
+}

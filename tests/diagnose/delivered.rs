@@ -1,0 +1,172 @@
+//! What is delivered or scaled by somebody whose kinds Kubernetes does not have: the commands
+//! about their objects, of which the API server knows no more than the kinds, and what their
+//! controllers would do then.
+
+use serde_json::{Value, json};
+
+use crate::rollouts::roll_out;
+use crate::sharing::apart;
+use crate::stage::{self, Stage, deployment, merged, workload};
+
+/// The kinds of Argo CD, Flux, KEDA and Argo Rollouts, with their plurals and versions.
+const KINDS: [(&str, &str, &str, &str); 5] = [
+    ("argoproj.io", "v1alpha1", "Application", "applications"),
+    ("argoproj.io", "v1alpha1", "Rollout", "rollouts"),
+    ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations"),
+    ("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases"),
+    ("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects"),
+];
+
+/// A kind of somebody else; the API server need not know more of it.
+pub(crate) fn define(stage: &Stage, kind: &str, plural: &str, group: &str, version: &str, scope: &str) {
+    let scale = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+    stage.apply(&json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}"), "annotations":
+            {"api-approved.kubernetes.io": "unapproved, for a test"}},
+        "spec": {"group": group, "scope": scope,
+            "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": version, "served": true, "storage": true,
+                "subresources": {"status": {}, "scale": scale},
+                "schema": {"openAPIV3Schema": {"type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true}}}]}}));
+    let name = format!("crd/{plural}.{group}");
+    stage.kubectl(&["wait", "--for=condition=Established", &name, "--timeout=60s"]);
+}
+
+/// An object of such a kind, called `web`.
+fn make(stage: &Stage, kind: &str) -> Value {
+    let (group, version, _, plural) = KINDS.into_iter().find(|it| it.2 == kind).unwrap();
+    define(stage, kind, plural, group, version, "Namespaced");
+    let object = json!({"apiVersion": format!("{group}/{version}"), "kind": kind,
+        "metadata": {"name": "web"}, "spec": {"replicas": 1}});
+    stage.apply(&object);
+    let name = format!("{plural}.{group}/web");
+    let uid = stage.kubectl(&["get", &name, "-o", "jsonpath={.metadata.uid}"]);
+    json!({"metadata": {"ownerReferences": [{"apiVersion": object["apiVersion"], "kind": kind,
+        "name": "web", "uid": uid, "controller": true}]}})
+}
+
+/// Whoever delivers it is suspended, and resumed when it is over.
+pub(crate) fn by_argo_cd_or_flux(stage: &Stage) {
+    let flux = |group: &str| {
+        json!({"metadata": {"labels": {
+            format!("{group}/name"): "web", format!("{group}/namespace"): stage.namespace}}})
+    };
+    let tracked = format!("{}_web:apps/Deployment:{}/web", stage.namespace, stage.namespace);
+    for (kind, mark) in [
+        (
+            "Application",
+            json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": tracked}}}),
+        ),
+        ("Kustomization", flux("kustomize.toolkit.fluxcd.io")),
+        ("HelmRelease", flux("helm.toolkit.fluxcd.io")),
+    ] {
+        make(stage, kind);
+        let web = merged(deployment("web", &json!({})), &mark);
+        stage.apply(&web);
+        stage.until_runs("web");
+        roll_out(stage, 2);
+        let case = stage.until("rollout-overlap");
+        let before = stage::commands(&case, "before");
+        let afterwards = stage::commands(&case, "afterwards");
+        assert_eq!((before.len(), afterwards.len()), (1, 1), "{case:#}");
+        let object = format!("{}/web", kind.to_lowercase());
+        let read = || stage.kubectl(&["get", &object, "-o", "json"]);
+        let is_suspended = || {
+            let read = read();
+            read.contains("skip-reconcile\": \"true\"") || read.contains("\"suspend\": true")
+        };
+        stage.run(&before[0]);
+        assert!(is_suspended(), "{}", read());
+        stage.end(&format!("{kind} is suspended"));
+        stage.run(&stage::ways_out(&case)[0]);
+        stage.until_nothing_waits();
+        stage.run(&afterwards[0]);
+        assert!(!is_suspended(), "{}", read());
+        stage.end(&format!("{kind} is resumed"));
+        stage.uncordon();
+        stage.delete(&web);
+    }
+}
+
+/// An autoscaler of KEDA follows its ScaledObject.
+pub(crate) fn by_keda(stage: &Stage) {
+    let owner = make(stage, "ScaledObject");
+    let recreate = json!({"spec": {"replicas": 2, "strategy": {"type": "Recreate"}}});
+    let web = merged(deployment("web", &recreate), &apart());
+    let scaler = json!({
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {
+            "minReplicas": 2,
+            "maxReplicas": 3,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        },
+    });
+    stage.apply(&web);
+    stage.apply(&merged(scaler.clone(), &owner));
+    let case = stage.until("autoscaler");
+    stage.run(&stage::ways_out(&case)[0]);
+    let most = "jsonpath={.spec.minReplicaCount}-{.spec.maxReplicaCount}";
+    assert_eq!(stage.kubectl(&["get", "scaledobject/web", "-o", most]), "1-1");
+    stage.end("the ScaledObject says so");
+    let one = r#"{"spec":{"minReplicas":1,"maxReplicas":1}}"#;
+    stage.kubectl(&["patch", "hpa/web", "--type=merge", "-p", one]);
+    stage.until_nothing_waits();
+
+    // Another workload waits for the volume.
+    stage.kubectl(&["cordon", &stage.node_of("web")]);
+    stage.apply(&deployment("backup", &json!({})));
+    let case = stage.until("shared-claim");
+    let stop = stage::ways_out(&case).pop().unwrap();
+    stage.run(&stop);
+    let paused = r"jsonpath={.metadata.annotations.autoscaling\.keda\.sh/paused-replicas}";
+    assert_eq!(stage.kubectl(&["get", "scaledobject/web", "-o", paused]), "0");
+    stage.end("the ScaledObject says so");
+    stage.kubectl(&["scale", "deployment/web", "--replicas=0"]);
+    stage.until_nothing_waits();
+    let resume = stage::in_texts(&case, "paused-replicas-");
+    stage.run(&resume);
+    assert_eq!(stage.kubectl(&["get", "scaledobject/web", "-o", paused]), "");
+    stage.end("the ScaledObject says so");
+    stage.uncordon();
+}
+
+/// A Rollout makes the ReplicaSets, as a Deployment does.
+pub(crate) fn by_argo_rollouts(stage: &Stage) {
+    let owner = make(stage, "Rollout");
+    let set = |name: &str| {
+        let mut set = workload("apps/v1", "ReplicaSet", name, &json!({"spec": {"replicas": 1}}));
+        set["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("app:{name}"));
+        merged(set, &owner)
+    };
+    stage.apply(&set("web-old"));
+    stage.until_runs("web-old");
+    stage.kubectl(&["cordon", &stage.node_of("web-old")]);
+    stage.apply(&set("web-new"));
+    let case = stage.until("rollout-overlap");
+    stage.run(&stage::ways_out(&case)[0]);
+    let aborted = ["get", "rollout/web", "-o", "jsonpath={.status.abort}"];
+    assert_eq!(stage.kubectl(&aborted), "true");
+    stage.end("the Rollout is aborted");
+    stage.kubectl(&["scale", "replicaset/web-new", "--replicas=0"]);
+    stage.until_nothing_waits();
+    stage.uncordon();
+
+    let two = merged(set("web-old"), &merged(json!({"spec": {"replicas": 2}}), &apart_from("web-old")));
+    stage.apply(&two);
+    stage.kubectl(&["delete", "pod", "-l", "app=web-old", "--wait=false"]);
+    let case = stage.until("too-many-replicas");
+    stage.run(&stage::ways_out(&case)[0]);
+    let replicas = ["get", "rollout/web", "-o", "jsonpath={.spec.replicas}"];
+    assert_eq!(stage.kubectl(&replicas), "1");
+    stage.end("the Rollout says so");
+    stage.kubectl(&["scale", "replicaset/web-old", "--replicas=1"]);
+    stage.until_nothing_waits();
+}
+
+fn apart_from(app: &str) -> Value {
+    let text = apart().to_string().replace("\"web\"", &format!("\"{app}\""));
+    serde_json::from_str(&text).unwrap()
+}

@@ -1,0 +1,147 @@
+//! What a denial prints, and the page that it leads to.
+
+use serde_json::{Value, json};
+
+use crate::documents;
+use crate::harness::wait_until;
+use crate::printed::between_backticks;
+use crate::rollouts::image;
+use crate::stage::{PATIENCE, Setting, Stage, deployment};
+use crate::world::Mode;
+
+const CHANGE: [&str; 4] = ["set", "image", "deployment/web", "app=example.com/app:2"];
+
+/// The denial of a change, in the namespace of the stage. Where the guard does not refuse, the
+/// same is refused in another namespace first.
+fn denial(stage: &Stage, change: &[&str]) -> String {
+    if stage.mode == Mode::Deny {
+        return refused(stage, change);
+    }
+    let twin = Stage::new("", "twin", Setting::Usual, Mode::Deny).unwrap();
+    twin.apply(&deployment("web", &json!({})));
+    twin.until_runs("web");
+    refused(&twin, change).replace(&twin.namespace, &stage.namespace)
+}
+
+fn refused(stage: &Stage, change: &[&str]) -> String {
+    let dry = [change, &["--dry-run=server"]].concat();
+    wait_until("the guard to refuse", PATIENCE, || {
+        let output = stage.user(&dry, None);
+        match output.stderr.split_once("denied the request: ") {
+            Some((_, denial)) => Ok(denial.trim_end().to_owned()),
+            None => Err(format!("{output:#?}")),
+        }
+    })
+    .unwrap()
+}
+
+/// The command of a denial.
+fn command(denial: &str) -> String {
+    match between_backticks(denial).as_slice() {
+        [command] => command.clone(),
+        other => panic!("{other:?} in {denial}"),
+    }
+}
+
+/// The rollout of what the denial printed the command for goes live.
+pub(crate) fn a_change_to_what_is_at_fault(stage: &Stage) {
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    let denial = denial(stage, &CHANGE);
+    stage.kubectl(&["cordon", &stage.node_of("web")]);
+    stage.run(&command(&denial));
+    let output = stage.user(&CHANGE, None).success();
+    assert!(!output.stderr.contains("Warning"), "{output:#?}");
+    stage.kubectl(&["rollout", "status", "deployment/web", "--timeout=120s"]);
+    assert_eq!(image(stage), "example.com/app:2");
+    stage.end("the change is live");
+}
+
+/// Server-side apply cannot take away the block that the API server filled in.
+pub(crate) fn recreate_by_server_side_apply(stage: &Stage) {
+    let mut live = deployment("web", &json!({}));
+    live["apiVersion"] = json!("apps/v1");
+    stage.apply(&live);
+    stage.until_runs("web");
+    live["spec"]["strategy"] = json!({"type": "Recreate"});
+    let manifest = live.to_string().replace("{namespace}", &stage.namespace);
+    let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    let refused = stage.user(&apply, Some(&manifest)).status != 0;
+    // Where the guard is asked, it repairs the object.
+    assert_eq!(refused, stage.mode == Mode::Absent);
+    let rolling = r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
+    for (page, name) in [("policy", "web"), ("gitops", "web"), ("rules", "NAME")] {
+        stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", rolling]);
+        let command = documents::printed(page, |it| it.contains("\"rollingUpdate\":null"));
+        // The page of the rules names neither the Deployment nor a namespace.
+        let command = match name {
+            "NAME" => {
+                command.replacen("patch deployment NAME", "patch deployment web", 1)
+                    + &format!(" -n {}", stage.namespace)
+            }
+            _ => command.replace("-n shop", &format!("-n {}", stage.namespace)),
+        };
+        stage.run(&command);
+        stage.user(&apply, Some(&manifest)).success();
+        stage.end("server-side apply of Recreate passes");
+    }
+}
+
+/// Drained, its node may be said to be out of service; or somebody knows better.
+pub(crate) fn what_is_done_to_a_node_that_is_alive(stage: &Stage) {
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    let out = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
+    let taint = ["taint", "node", &node, out];
+    let denial = refused(stage, &taint);
+
+    let program = "multi-attach-guard rules fencing-live-node";
+    let drain = between_backticks(&stage.look(program));
+    let drain = drain
+        .iter()
+        .find(|it| it.starts_with("kubectl drain"))
+        .unwrap();
+    stage.run(&drain.replace("NODE", &node));
+    until_passes(stage, &taint);
+    stage.end("the taint passes");
+
+    let other = stage.other_node(&node);
+    stage.kubectl(&["taint", "node", &node, "node.kubernetes.io/out-of-service-"]);
+    stage.until_runs("web");
+    let denial = denial.replace(&node, &other);
+    let taint = ["taint", "node", &other, out];
+    refused(stage, &taint);
+    stage.run(&command(&denial));
+    until_passes(stage, &taint);
+    stage.end("the taint passes");
+}
+
+fn until_passes(stage: &Stage, change: &[&str]) {
+    wait_until("the guard to let it pass", PATIENCE, || {
+        stage.user(change, None).done()
+    })
+    .unwrap();
+}
+
+/// The namespace's guard refuses the change no more, and says why it should have.
+pub(crate) fn until_warned(stage: &Stage) {
+    let dry: Vec<&str> = [&CHANGE[..], &["--dry-run=server"]].concat();
+    wait_until("the guard to warn", PATIENCE, || {
+        let output = stage.user(&dry, None);
+        let warned =
+            output.status == 0 && output.stderr.contains("Warning: rolling-update-overlap");
+        warned.then_some(()).ok_or_else(|| format!("{output:#?}"))
+    })
+    .unwrap();
+    stage.end("the change passes with a warning");
+}
+
+/// A Deployment whose changes are refused.
+pub(crate) fn at_fault(stage: &Stage) -> Value {
+    let web = deployment("web", &json!({}));
+    stage.apply(&web);
+    stage.until_runs("web");
+    refused(stage, &CHANGE);
+    web
+}

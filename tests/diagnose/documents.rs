@@ -1,0 +1,145 @@
+//! What the pages of the documentation print.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::denials;
+use crate::printed::{assert_listed, commands};
+use crate::stage::Stage;
+
+/// The pages whose commands are run. What the README shows is run by `tests/readme.rs`.
+const PAGES: [&str; 8] = [
+    "always-there",
+    "gitops",
+    "install",
+    "migrate",
+    "operations",
+    "policy",
+    "rules",
+    "runbook",
+];
+
+fn page(name: &str) -> String {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/docs"));
+    std::fs::read_to_string(folder.join(format!("{name}.md"))).unwrap()
+}
+
+/// The command of a page that is meant; others like it must say the same.
+pub(crate) fn printed(name: &str, is_meant: impl Fn(&str) -> bool) -> String {
+    let mut meant = commands(&page(name));
+    meant.retain(|it| is_meant(it));
+    meant.dedup();
+    match meant.as_slice() {
+        [command] => command.clone(),
+        other => panic!("docs/{name}.md prints {other:#?}"),
+    }
+}
+
+pub(crate) fn every_command_is_listed() {
+    let commands: Vec<String> = PAGES.iter().flat_map(|name| commands(&page(name))).collect();
+    assert_listed(commands.iter().map(String::as_str), "docs/");
+}
+
+/// The titles of the lines that the runbook explains.
+pub(crate) fn explained_lines() -> Vec<String> {
+    let runbook = page("runbook");
+    let words = runbook.split_once("## By the words of the error\n").unwrap().1;
+    let words = words.split_once("\n## ").unwrap().0;
+    let titles = words.lines().filter_map(|line| line.strip_prefix("### "));
+    titles.map(str::to_owned).collect()
+}
+
+/// The ways past a denial that the policy's page names.
+pub(crate) fn with_the_guard(stage: &Stage) {
+    let in_its_namespace = |command: String| {
+        command.replace("-n shop", &format!("-n {}", stage.namespace))
+    };
+    denials::at_fault(stage);
+    let annotate = printed("policy", |it| it.contains("annotate deployment"));
+    stage.run(&in_its_namespace(annotate).replace("DAY", "2999-12-31"));
+    denials::until_warned(stage);
+    let keys = ["action-", "until-", "reason-"].map(|it| format!("multi-attach-guard.dev/{it}"));
+    let remove = ["annotate", "deployment/web"];
+    stage.kubectl(&[&remove[..], &keys.each_ref().map(String::as_str)].concat());
+    denials::at_fault(stage);
+    let label = printed("policy", |it| it.contains("label namespace"));
+    stage.run(&label.replace(" shop ", &format!(" {} ", stage.namespace)));
+    denials::until_warned(stage);
+    let look = printed("runbook", |it| it.starts_with("multi-attach-guard diagnose -n"));
+    stage.look(&in_its_namespace(look));
+    let explain = printed("runbook", |it| it.contains("--explain '"));
+    let explained = stage.look(&explain.replace("LINE", "Multi-Attach error for volume \"pv-1\""));
+    assert!(explained.contains("rollout undo"), "{explained}");
+    let migrate = printed("migrate", |it| it.contains("migrate -n shop"));
+    stage.shell(&format!("{} --class by-hand; test $? -lt 3", in_its_namespace(migrate)));
+}
+
+/// From a look at the cluster to the last object that is removed.
+pub(crate) fn while_installing(stage: &Stage) {
+    let run = |name: &str, beginning: &str, end: &str| {
+        let command = printed(name, |it| it.starts_with(beginning));
+        let output = stage.run(&command);
+        stage.end(end);
+        output
+    };
+    for beginning in [
+        "multi-attach-guard audit --format html",
+        "multi-attach-guard audit --format json",
+        "multi-attach-guard audit --compare",
+        "multi-attach-guard audit --config",
+        "multi-attach-guard capabilities",
+        "multi-attach-guard check --cluster manifests-of-your-own/",
+    ] {
+        run("install", beginning, "it is shown");
+    }
+    for name in ["install", "runbook"] {
+        let shortest = |it: &str| ["multi-attach-guard audit", "multi-attach-guard diagnose"].contains(&it);
+        stage.look(&printed(name, shortest));
+    }
+
+    run("install", "kubectl apply -k", "it is installed");
+    let there = installed(stage);
+    assert_eq!(there["validatingwebhookconfiguration"], 1, "{there:?}");
+    run("operations", "kubectl -n multi-attach-guard get pods", "it is shown");
+    run("operations", "kubectl get validatingwebhookconfiguration", "it is shown");
+    let smoke = run("install", "kubectl apply --dry-run=server", "the guard answers");
+    for rule in ["leftover-rolling-update", "unresolved-claim"] {
+        assert!(smoke.contains(&format!("Warning: {rule}")), "{smoke}");
+    }
+    let smoke = run("install", "sed ", "the guard answers");
+    assert_eq!(smoke.matches("Warning: ").count(), 1, "{smoke}");
+
+    run("always-there", "multi-attach-guard policies |", "the policies are there");
+    assert_ne!(installed(stage)["validatingadmissionpolicybinding"], 0);
+    run(
+        "always-there",
+        "kubectl delete validatingadmissionpolicybinding",
+        "the policies hold no more",
+    );
+    assert_eq!(installed(stage)["validatingadmissionpolicybinding"], 0);
+
+    let off = "the API server asks no more";
+    run("operations", "kubectl delete mutatingwebhookconfiguration", off);
+    run("install", "kubectl apply -k", "it is installed");
+    run("install", "kubectl delete mutatingwebhookconfiguration", off);
+    assert_eq!(installed(stage)["mutatingwebhookconfiguration"], 0);
+    run("install", "kubectl delete --ignore-not-found", "nothing is left");
+    let left = installed(stage);
+    assert!(left.values().all(|count| *count == 0), "{left:?}");
+}
+
+/// How many objects of each kind belong to the guard.
+fn installed(stage: &Stage) -> BTreeMap<&'static str, usize> {
+    let kinds = [
+        "mutatingwebhookconfiguration",
+        "validatingwebhookconfiguration",
+        "validatingadmissionpolicybinding",
+        "clusterrole",
+        "clusterrolebinding",
+    ];
+    let count = |kind| {
+        let named = stage.kubectl(&["get", kind, "-o", "name"]);
+        named.lines().filter(|it| it.contains("multi-attach-guard")).count()
+    };
+    kinds.map(|kind| (kind, count(kind))).into_iter().collect()
+}

@@ -1,0 +1,132 @@
+//! Nodes that are lost or drained, and drivers that fail.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::harness;
+use crate::rollouts::roll_out;
+use crate::stage::{self, Stage, deployment};
+
+/// On the quiet control plane there is one state at a time.
+static QUIET: Mutex<()> = Mutex::new(());
+
+pub(crate) fn a_drain_that_the_scheduler_does_not_notice(stage: &Stage) {
+    let turn = QUIET.lock().unwrap_or_else(PoisonError::into_inner);
+    let beside_itself = json!({"spec": {
+        "strategy": {"type": "Recreate"},
+        "template": {"spec": {"affinity": {"podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [{
+                "labelSelector": {"matchLabels": {"app": "web"}},
+                "topologyKey": "kubernetes.io/hostname",
+            }],
+        }}}},
+    }});
+    stage.apply(&deployment("web", &beside_itself));
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    stage.kubectl(&["cordon", &node]);
+    stage.kubectl(&["delete", "pod", "-l", "app=web", "--wait=false"]);
+    let case = stage.until("drain-with-co-location");
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+    stage.uncordon();
+    drop(turn);
+}
+
+/// Replicas count all nodes that are silent, so that there is one at a time.
+static SILENT: Mutex<()> = Mutex::new(());
+
+/// A StatefulSet makes no second pod of the same name, so that nothing is Pending there.
+pub(crate) fn a_node_that_is_lost(stage: &Stage, object: &Value) {
+    let turn = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
+    stage.apply(object);
+    stage.until_runs("web");
+    let replicas = ["a", "b"].map(|name| stage.advisor(name));
+    let node = stage.node_of("web");
+    stage.world.nodes.die(&node);
+    let case = stage.until("node-lost");
+    let nodes = case["nodes"].as_array().unwrap();
+    assert!(
+        nodes
+            .iter()
+            .any(|it| it["name"] == *node && it["health"] == "lost"),
+        "{case:#}"
+    );
+    stage.look(&stage::commands(&case, "check")[0]);
+    let way_out = &stage::ways_out(&case)[0];
+    let pod = case["waiting"][0]["pod"].as_str().unwrap();
+    for guard in &replicas {
+        stage.until_advised(guard, &node, pod, way_out);
+    }
+    stage.run(way_out);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+    for guard in &replicas {
+        stage.until_not_advised(guard, &node);
+    }
+    stage.world.nodes.revive(&node);
+    stage.run(&stage::commands(&case, "afterwards")[0]);
+    let taints = stage.kubectl(&["get", "node", &node, "-o", "jsonpath={.spec.taints[*].key}"]);
+    assert!(!taints.contains("out-of-service"), "{taints}");
+    stage.end("the node takes pods");
+    drop(turn);
+}
+
+/// Kubernetes lets the volume go by itself, but minutes later (S13f plays it to the end).
+pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
+    let turn = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    stage.world.nodes.die(&node);
+    stage.until("node-lost");
+    stage.kubectl(&["delete", "node", &node]);
+    let case = harness::wait_until("the node to be gone", stage::PATIENCE, || {
+        let case = stage.until("node-lost");
+        let nodes = case["nodes"].as_array().unwrap();
+        let is_gone = |it: &Value| it["name"] == *node && it["health"] == "gone";
+        match nodes.iter().any(is_gone) {
+            true => Ok(case),
+            false => Err(format!("{case:#}")),
+        }
+    })
+    .unwrap();
+    let because = case["because"].as_str().unwrap();
+    assert!(
+        because.contains("there is no such Node any more"),
+        "{because}"
+    );
+    assert!(
+        stage::ways_out(&case)
+            .iter()
+            .all(|way| !way.contains("taint")),
+        "{case:#}"
+    );
+    drop(turn);
+}
+
+pub(crate) fn a_driver_that_cannot_detach(stage: &Stage) {
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    stage.apply(&deployment("web", &recreate));
+    stage.until_runs("web");
+    stage
+        .world
+        .nodes
+        .refuse_detach(&stage.volume, "the disk is busy");
+    roll_out(stage, 2);
+    let case = stage.until("driver-error");
+    assert!(
+        case["because"]
+            .as_str()
+            .unwrap()
+            .contains("\"the disk is busy\""),
+        "{case:#}"
+    );
+    stage.look(&stage::commands(&case, "check")[0]);
+    stage.world.nodes.allow_detach(&stage.volume);
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.uncordon();
+}

@@ -1,0 +1,141 @@
+//! Ways back that the guard must not stand in: of every kind that has revisions, and of
+//! rollouts that keep each other from ending.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::documents;
+use crate::harness::{Output, wait_until};
+use crate::rollouts::{roll_out, set_image};
+use crate::sharing::apart;
+use crate::stage::{self, PATIENCE, Stage, deployment, merged, stateful_set, workload};
+
+/// Whether the guard says that this is a rollback.
+fn is_known(output: &Output) -> bool {
+    output.status == 0
+        && output
+            .stderr
+            .contains("This is a rollback to ControllerRevision web-")
+}
+
+/// A template that is no revision's is refused, and the one whose pod runs is not.
+fn goes_back(stage: &Stage, object: &Value) {
+    let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
+    let image = |revision: usize| format!("app=example.com/app:{revision}");
+    stage.apply(&merged(object.clone(), &apart()));
+    stage.until("too-many-replicas");
+    stage.kubectl(&["set", "image", &target, &image(2)]);
+    let waiting = [
+        "get",
+        "pods",
+        "-o",
+        "jsonpath={.items[*].spec.containers[0].image}",
+    ];
+    wait_until("both revisions to have a pod", PATIENCE, || {
+        let images = stage.kubectl(&waiting);
+        let both = images.contains("app:1") && images.contains("app:2");
+        both.then_some(()).ok_or(images)
+    })
+    .unwrap();
+    wait_until("the guard to refuse another template", PATIENCE, || {
+        let output = stage.user(
+            &["set", "image", &target, &image(3), "--dry-run=server"],
+            None,
+        );
+        let refused = output
+            .stderr
+            .contains("multi-attach-guard rules replicas-share-volume");
+        refused.then_some(()).ok_or_else(|| format!("{output:#?}"))
+    })
+    .unwrap();
+    let output = stage.user(&["rollout", "undo", &target], None);
+    assert!(is_known(&output), "{output:#?}");
+    wait_until("no pod of the second revision", PATIENCE, || {
+        let images = stage.kubectl(&waiting);
+        (!images.contains("app:2")).then_some(()).ok_or(images)
+    })
+    .unwrap();
+}
+
+pub(crate) fn of_a_stateful_set(stage: &Stage) {
+    let two = json!({"spec": {"replicas": 2, "podManagementPolicy": "Parallel"}});
+    goes_back(stage, &merged(stateful_set(), &two));
+}
+
+pub(crate) fn of_a_daemon_set(stage: &Stage) {
+    goes_back(stage, &workload("apps/v1", "DaemonSet", "web", &json!({})));
+}
+
+/// Two Deployments on one claim, whose new pods wait for each other's old one.
+pub(crate) fn of_two_rollouts(stage: &Stage) {
+    let both = ["web", "api"];
+    stage.kubectl(&["cordon", &stage.nodes[1]]);
+    for name in both {
+        stage.apply(&deployment(name, &json!({})));
+        stage.until_runs(name);
+    }
+    stage.uncordon();
+    stage.kubectl(&["cordon", &stage.nodes[0]]);
+    for name in both {
+        let target = format!("deployment/{name}");
+        stage.kubectl(&["set", "image", &target, "app=example.com/app:2"]);
+    }
+    let cases = stage.until_all(&["rollout-overlap", "rollout-overlap"]);
+    for case in cases {
+        stage.run(&stage::ways_out(&case)[0]);
+    }
+    stage.until_nothing_waits();
+}
+
+/// With nothing but the line of an Event, `diagnose` says where to look.
+fn look_where_the_line_says(stage: &Stage) {
+    let waiting = wait_until("the Event", PATIENCE, || {
+        let waiting = stage.until("rollout-overlap")["waiting"][0].clone();
+        match waiting["message"].is_string() {
+            true => Ok(waiting),
+            false => Err(waiting.to_string()),
+        }
+    })
+    .unwrap();
+    let [line, pod] = ["message", "pod"].map(|field| waiting[field].as_str().unwrap());
+    let mut lines = documents::explained_lines();
+    lines.push(line.to_owned());
+    let mut seen = BTreeSet::new();
+    for line in lines {
+        let line = line.replace('\'', "'\\''");
+        let explained = stage.shell(&format!("multi-attach-guard diagnose --explain '{line}' -o json"));
+        let explained: Value = serde_json::from_str(&explained).unwrap();
+        for command in explained["look"].as_array().unwrap() {
+            let filled = [("NAMESPACE", &*stage.namespace), ("POD", pod), ("CLAIM", "data")];
+            let command = command.as_str().unwrap().to_owned();
+            let command = filled.iter().fold(command, |it, (place, name)| {
+                it.replace(&format!(" {place} "), &format!(" {name} "))
+                    .replace(&format!("/{place}"), &format!("/{name}"))
+            });
+            let command = command.replace(" VOLUME", &format!(" {}", stage.volume));
+            if seen.insert(command.clone()) {
+                stage.look(&command);
+            }
+        }
+    }
+}
+
+/// Hours later, nothing but the objects says what happened.
+pub(crate) fn without_events(stage: &Stage) {
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    roll_out(stage, 2);
+    look_where_the_line_says(stage);
+    set_image(stage, 3);
+    stage.kubectl(&["delete", "events", "--all"]);
+    // The page says where the number of the revision that runs is seen.
+    let look = documents::printed("runbook", |it| it.contains("describe replicaset"));
+    let runs = "jsonpath={.items[?(@.status.readyReplicas==1)].metadata.name}";
+    let runs = stage.kubectl(&["get", "replicaset", "-o", runs]);
+    let look = look.replace("shop", &stage.namespace).replace("web-old", &runs);
+    assert!(stage.look(&look).contains("deployment.kubernetes.io/revision: 1"));
+    let case = stage.until("rollout-overlap");
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+}

@@ -1,0 +1,159 @@
+//! Rollouts that do not end, and one that does.
+
+use serde_json::json;
+
+use crate::documents;
+use crate::harness;
+use crate::stage::{self, Stage, deployment};
+
+/// A rollout of Deployment `web` that must leave its node.
+pub(crate) fn roll_out(stage: &Stage, revision: usize) {
+    let node = stage.node_of("web");
+    stage.kubectl(&["cordon", &node]);
+    set_image(stage, revision);
+}
+
+pub(crate) fn set_image(stage: &Stage, revision: usize) {
+    let image = format!("app=example.com/app:{revision}");
+    stage.kubectl(&["set", "image", "deployment/web", &image]);
+}
+
+/// Waits until a pod of that revision waits, and no other.
+fn until_waits(stage: &Stage, revision: usize) {
+    let image = format!("example.com/app:{revision}");
+    let path = "jsonpath={.items[*].spec.containers[0].image}";
+    let pending = [
+        "get",
+        "pods",
+        "--field-selector=status.phase=Pending",
+        "-o",
+        path,
+    ];
+    harness::wait_until("the next revision to wait", stage::PATIENCE, || {
+        let images = stage.kubectl(&pending);
+        (images == image).then_some(()).ok_or(images)
+    })
+    .unwrap();
+}
+
+/// What the Deployment asks for.
+pub(crate) fn image(stage: &Stage) -> String {
+    let path = "jsonpath={.spec.template.spec.containers[0].image}";
+    stage.kubectl(&["get", "deployment/web", "-o", path])
+}
+
+/// Each way out of a rollout that cannot end, one after the other.
+fn each_way_out(stage: &Stage, cause: &str, stick: impl Fn(usize), heal: impl Fn(usize)) {
+    for way in 0..3 {
+        stick(way);
+        let case = stage.until(cause);
+        let ways = stage::ways_out(&case);
+        assert_eq!(ways.len(), 3, "{case:#}");
+        for before in stage::commands(&case, "before") {
+            stage.run(&before);
+        }
+        stage.run(&ways[way]);
+        stage.until_nothing_waits();
+        stage.kubectl(&["rollout", "status", "deployment/web", "--timeout=120s"]);
+        heal(way);
+    }
+}
+
+/// Two rollouts get stuck, one after the other, and the second is paused.
+pub(crate) fn a_rollout_that_overlaps(stage: &Stage) {
+    let web = deployment("web", &json!({}));
+    stage.apply(&web);
+    stage.until_runs("web");
+    each_way_out(
+        &stage,
+        "rollout-overlap",
+        |way| {
+            roll_out(stage, 10 * way + 2);
+            stage.until("rollout-overlap");
+            set_image(stage, 10 * way + 3);
+            until_waits(stage, 10 * way + 3);
+            stage.kubectl(&["rollout", "pause", "deployment/web"]);
+        },
+        |way| {
+            let expected = [1, 13, 23][way];
+            assert_eq!(image(stage), format!("example.com/app:{expected}"));
+            stage.uncordon();
+            // The way out is undone, for the next one.
+            let strategy =
+                r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
+            stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", strategy]);
+        },
+    );
+}
+
+/// Of such a volume no second pod gets as far as a node: the scheduler turns it away.
+pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    stage.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
+    let case = stage.until("rollout-overlap");
+    let waiting = &case["waiting"][0];
+    assert!(waiting["node"].is_null(), "{case:#}");
+    assert!(
+        waiting["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("ReadWriteOncePod")),
+        "{case:#}"
+    );
+    // What the words of the error lead to, and then the strategy.
+    let undo = documents::printed("runbook", |it| {
+        it.ends_with("rollout undo deployment/NAME")
+    });
+    let undo = undo.replace("NAMESPACE", &stage.namespace);
+    stage.run(&undo.replace("NAME", "web"));
+    stage.until_nothing_waits();
+    stage.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
+    let case = stage.until("rollout-overlap");
+    stage.run(&stage::ways_out(&case)[1]);
+    stage.until_nothing_waits();
+    stage.kubectl(&["rollout", "status", "deployment/web", "--timeout=120s"]);
+}
+
+pub(crate) fn an_update_that_moves_the_pod(stage: &Stage) {
+    let on = |node: &str| {
+        let selector = json!({"spec": {"template": {"spec": {
+            "nodeSelector": {"kubernetes.io/hostname": node}}}}});
+        deployment("web", &selector)
+    };
+    stage.apply(&on(&stage.nodes[0]));
+    stage.until_runs("web");
+    each_way_out(
+        &stage,
+        "moved-pin",
+        |_| {
+            let elsewhere = stage.other_node(&stage.node_of("web"));
+            stage.apply(&on(&elsewhere));
+        },
+        |_| {
+            let strategy =
+                r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
+            stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", strategy]);
+        },
+    );
+}
+
+pub(crate) fn a_volume_on_its_way(stage: &Stage) {
+    let slow = json!({"spec": {
+        "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+        "template": {"spec": {"terminationGracePeriodSeconds": 40}},
+    }});
+    stage.apply(&deployment("web", &slow));
+    stage.until_runs("web");
+    roll_out(stage, 2);
+    let case = stage.until("delay");
+    let watch = stage.watch();
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    // It ends by itself, when nothing waits any more.
+    let output = watch.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("(delay)"), "{text}");
+    assert!(text.ends_with("No pod waits for a volume.\n"), "{text}");
+    stage.uncordon();
+}

@@ -1,0 +1,147 @@
+//! More pods than the volume can have, of one workload or of several.
+
+use serde_json::{Value, json};
+
+use crate::harness;
+use crate::stage::{self, Stage, deployment, merged, workload};
+
+/// Pods of one workload that keep off each other's nodes.
+pub(crate) fn apart() -> Value {
+    json!({"spec": {"template": {"spec": {"affinity": {"podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{
+            "labelSelector": {"matchLabels": {"app": "web"}},
+            "topologyKey": "kubernetes.io/hostname",
+        }],
+    }}}}}})
+}
+
+pub(crate) fn more_replicas_than_the_volume_can_have(stage: &Stage) {
+    let recreate = json!({"spec": {"replicas": 2, "strategy": {"type": "Recreate"}}});
+    let kinds = [
+        merged(deployment("web", &recreate), &apart()),
+        workload("apps/v1", "DaemonSet", "web", &json!({})),
+        merged(
+            workload(
+                "batch/v1",
+                "Job",
+                "web",
+                &json!({"spec": {"parallelism": 2}}),
+            ),
+            &apart(),
+        ),
+    ];
+    for object in kinds {
+        stage.apply(&object);
+        let case = stage.until("too-many-replicas");
+        let ways = stage::ways_out(&case);
+        assert_eq!(ways.len(), 1, "{case:#}");
+        stage.run(&ways[0]);
+        stage.until_nothing_waits();
+        stage.until_runs("web");
+        stage.delete(&object);
+    }
+}
+
+/// As long as pod 0 waits, the controller gives up none of the others.
+pub(crate) fn a_stateful_set_whose_first_pod_waits(stage: &Stage) {
+    let two = json!({"spec": {"replicas": 2, "serviceName": "web"}});
+    stage.apply(&merged(
+        workload("apps/v1", "StatefulSet", "web", &two),
+        &apart(),
+    ));
+    stage.until("too-many-replicas");
+    let node = stage.node_of("web");
+    stage.kubectl(&["cordon", &node]);
+    stage.kubectl(&["delete", "pod", "web-0"]);
+    let running = "--for=jsonpath={.status.phase}=Running";
+    stage.kubectl(&["wait", running, "--timeout=120s", "pod/web-1"]);
+    stage.uncordon();
+    let case = harness::wait_until("web-0 to wait", stage::PATIENCE, || {
+        let case = stage.until("too-many-replicas");
+        match case["waiting"][0]["pod"] == "web-0" {
+            true => Ok(case),
+            false => Err(format!("{case:#}")),
+        }
+    })
+    .unwrap();
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+    let pods = stage.kubectl(&["get", "pods", "-o", "name"]);
+    assert_eq!(pods, "pod/web-0\n");
+}
+
+pub(crate) fn an_autoscaler_that_asks_for_more(stage: &Stage) {
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    stage.apply(&merged(deployment("web", &recreate), &apart()));
+    stage.until_runs("web");
+    stage.apply(&json!({
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {
+            "minReplicas": 2,
+            "maxReplicas": 3,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        },
+    }));
+    // The guard would refuse what the autoscaler asks for.
+    stage.kubectl(&["scale", "deployment/web", "--replicas=2"]);
+    let case = stage.until("autoscaler");
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    stage.until_runs("web");
+}
+
+pub(crate) fn a_claim_that_two_workloads_share(stage: &Stage) {
+    for way in 0..3 {
+        stage.apply(&deployment("web", &json!({})));
+        stage.until_runs("web");
+        let node = stage.node_of("web");
+        stage.kubectl(&["cordon", &node]);
+        stage.apply(&deployment("backup", &json!({})));
+        let case = stage.until("shared-claim");
+        stage.uncordon();
+        let ways = stage::ways_out(&case);
+        assert_eq!(ways.len(), 3, "{case:#}");
+        stage.run(&ways[way]);
+        stage.until_nothing_waits();
+        // Nothing that runs is stopped by the first, both run after the second.
+        let run: &[&str] = [&["web"][..], &["web", "backup"], &["backup"]][way];
+        run.iter().for_each(|app| stage.until_runs(app));
+        stage.delete(&deployment("web", &json!({})));
+        stage.delete(&deployment("backup", &json!({})));
+    }
+}
+
+/// Of what its controller does not replace by itself, the next pod runs beside the other.
+pub(crate) fn a_claim_that_is_shared_with_what_keeps_its_pods(stage: &Stage) {
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    let one = json!({"spec": {"replicas": 1, "serviceName": "backup"}});
+    let set = workload("apps/v1", "StatefulSet", "backup", &one);
+    let job = workload("batch/v1", "Job", "backup", &json!({}));
+    let cron_job = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "backup"},
+        "spec": {"schedule": "0 0 1 1 *", "concurrencyPolicy": "Forbid",
+            "jobTemplate": {"spec": job["spec"]}}});
+    let run = |name: &str| stage.kubectl(&["create", "job", "--from=cronjob/backup", name]);
+    for object in [set, cron_job] {
+        let is_cron_job = object["kind"] == "CronJob";
+        stage.kubectl(&["cordon", &node]);
+        stage.apply(&object);
+        if is_cron_job {
+            run("backup-1");
+        }
+        let case = stage.until("shared-claim");
+        stage.uncordon();
+        stage.run(&stage::ways_out(&case)[1]);
+        stage.until_nothing_waits();
+        if is_cron_job {
+            run("backup-2");
+        }
+        stage.until_runs("backup");
+        assert_eq!(stage.node_of("backup"), node);
+        stage.delete(&object);
+    }
+}

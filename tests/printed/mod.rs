@@ -1,0 +1,254 @@
+//! Commands that the program or its documentation prints, and `docs/commands.md`, which lists
+//! those that tests have run.
+
+#![allow(
+    dead_code,
+    reason = "each test binary uses only a part of what is shared"
+)]
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+/// The list of all commands.
+pub(crate) const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/commands.md");
+
+/// Where the list names what no test runs.
+pub(crate) const NOT_RUN: &str = "Not run";
+
+/// Words of a command after which names follow, up to the next option.
+const BEFORE_NAMES: [&str; 20] = [
+    "cordon",
+    "cronjob",
+    "daemonset",
+    "deploy",
+    "deployment",
+    "drain",
+    "hpa",
+    "job",
+    "lease",
+    "migrate",
+    "namespace",
+    "node",
+    "pod",
+    "pv",
+    "pvc",
+    "replicaset",
+    "statefulset",
+    "uncordon",
+    "volumeattachment",
+    "volumeattachments",
+];
+
+/// JSON keys whose values are names.
+const NAMED: [&str; 4] = ["kubernetes.io/hostname", "claimName", "matchLabels", "value"];
+
+/// The command without the names of the objects that it is about, so that the same command
+/// about two objects is one entry of the list.
+pub(crate) fn shape(command: &str) -> String {
+    let mut shaped: Vec<String> = Vec::new();
+    let mut names_follow = false;
+    for word in words(command) {
+        let after = shaped.last().map(String::as_str).unwrap_or_default();
+        let shape = match after {
+            "-n" | "--namespace" => "NAMESPACE".to_owned(),
+            "-f" | "-k" if !is_of_the_repository(&word) => "FILE".to_owned(),
+            "-l" if !word.contains("multi-attach-guard") => "LABELS".to_owned(),
+            _ if word.starts_with('-') => option(&word),
+            _ if names_follow && is_name(&word) => "NAME".to_owned(),
+            _ if command.starts_with("kubectl") => argument(&word),
+            _ => word,
+        };
+        names_follow = match shape.as_str() {
+            "NAME" => true,
+            "NAMESPACE" => BEFORE_NAMES.contains(&before_namespace(&shaped)),
+            other => BEFORE_NAMES.contains(&other),
+        };
+        // Of several names, the list shows one.
+        if !shape.ends_with("NAME") || shape != after {
+            shaped.push(shape);
+        }
+    }
+    shaped.join(" ")
+}
+
+/// The word before `-n`, as in `migrate -n shop data`.
+fn before_namespace(shaped: &[String]) -> &str {
+    let before = shaped.len().checked_sub(2);
+    before.and_then(|it| shaped.get(it)).map_or("", String::as_str)
+}
+
+fn is_of_the_repository(word: &str) -> bool {
+    word == "-" || ["manifests/", "examples/"].iter().any(|it| word.starts_with(it))
+}
+
+fn is_name(word: &str) -> bool {
+    let mut characters = word.chars();
+    !word.ends_with('-') && characters.all(|c| c.is_ascii_alphanumeric() || "-._…".contains(c))
+}
+
+fn option(word: &str) -> String {
+    for named in ["--to-revision=", "--kubeconfig=", "--as=", "--context=", "--class="] {
+        if word.starts_with(named) {
+            return format!("{named}…");
+        }
+    }
+    word.to_owned()
+}
+
+/// `deployment/web` and `key="some text"` without what is the reader's own.
+fn argument(word: &str) -> String {
+    if let Some(json) = word.strip_prefix('\'').and_then(|it| it.strip_suffix('\''))
+        && let Ok(mut value) = serde_json::from_str::<Value>(json)
+    {
+        without_names(&mut value);
+        return format!("'{value}'");
+    }
+    if let Some((key, _)) = word.split_once('=')
+        && (key.ends_with("/reason") || key.ends_with("/until"))
+    {
+        return format!("{key}=…");
+    }
+    match word.split_once('/') {
+        Some((kind, name)) if is_kind(kind) && !name.contains(['=', ':']) && !name.ends_with('-') => format!("{kind}/NAME"),
+        _ => word.to_owned(),
+    }
+}
+
+fn is_kind(word: &str) -> bool {
+    !["manifests", "examples", "docs"].contains(&word)
+        && word.chars().all(|c| c.is_ascii_lowercase() || c == '.')
+}
+
+/// The patch without what differs from object to object.
+fn without_names(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                match value {
+                    Value::String(name) if NAMED.contains(&key.as_str()) => "…".clone_into(name),
+                    Value::Object(labels) if key == "matchLabels" => {
+                        *labels = serde_json::Map::from_iter([("…".to_owned(), "…".into())]);
+                    }
+                    other => without_names(other),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_names),
+        _ => {}
+    }
+}
+
+/// The words of a command with their quotes, as a shell splits them.
+fn words(command: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for c in command.chars() {
+        match (quote, c) {
+            (None, c) if c.is_whitespace() => {
+                if words.last().is_some_and(|it| !it.is_empty()) {
+                    words.push(String::new());
+                }
+                continue;
+            }
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            _ => {}
+        }
+        if let Some(word) = words.last_mut() {
+            word.push(c);
+        }
+    }
+    words.retain(|it| !it.is_empty());
+    words
+}
+
+/// The commands in a text: the lines of its blocks for a shell, and what stands between
+/// backticks and begins with the name of a program.
+pub(crate) fn commands(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, part) in text.split("```").enumerate() {
+        if number % 2 == 0 {
+            found.extend(between_backticks(part));
+        } else if let Some(block) = ["sh\n", "console\n"].iter().find_map(|it| part.strip_prefix(it)) {
+            found.extend(of_block(block));
+        }
+    }
+    found
+}
+
+/// The commands that a text for people names between backticks.
+pub(crate) fn between_backticks(text: &str) -> Vec<String> {
+    let parts = text.split('`').enumerate();
+    let spans = parts.filter_map(|(number, part)| (number % 2 == 1).then_some(part));
+    let one_line = spans.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" "));
+    one_line
+        .map(|it| it.replace("\\|", "|"))
+        .filter(|it| is_command(it))
+        .collect()
+}
+
+/// Whether it is a command that can be run as it is, and not only the name of one.
+fn is_command(text: &str) -> bool {
+    let words: Vec<&str> = text.split(' ').collect();
+    match words.first() {
+        Some(&"kubectl") => words.len() > 3 || text.contains('/'),
+        Some(&("multi-attach-guard" | "helm" | "flux" | "argocd" | "docker")) => words.len() > 2,
+        _ => false,
+    }
+}
+
+/// The commands of a block: a line, with those that it is continued on.
+pub(crate) fn of_block(block: &str) -> Vec<String> {
+    let joined = block.replace("\\\n", " ");
+    let mut commands: Vec<String> = Vec::new();
+    let mut ends_with: Option<&str> = None;
+    for line in joined.lines() {
+        if let Some(end) = ends_with {
+            if line == end {
+                ends_with = None;
+            }
+            continue;
+        }
+        if line.contains("<<'YAML'") {
+            ends_with = Some("YAML");
+        }
+        let (line, _) = line.split_once(" # ").unwrap_or((line, ""));
+        let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        match commands.last_mut() {
+            // A quote or a pipe that is open goes on.
+            Some(last) if last.matches('\'').count() % 2 == 1 || last.ends_with('|') => {
+                last.push(' ');
+                last.push_str(&line);
+            }
+            _ if line.is_empty() || line.starts_with('#') => {}
+            _ => commands.push(line.trim_start_matches("$ ").to_owned()),
+        }
+    }
+    commands
+}
+
+/// The shapes of all commands of the list, those that are not run included.
+pub(crate) fn listed() -> BTreeSet<String> {
+    let list = std::fs::read_to_string(LIST).unwrap_or_else(|error| panic!("{LIST}: {error}"));
+    let rows = list.lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells = rows.filter_map(|row| row.split_once("` |"));
+    cells.map(|(command, _)| command.replace("\\|", "|")).collect()
+}
+
+/// Whoever prints a command that no test has run must say so here.
+///
+/// # Panics
+///
+/// When the list lacks one of them.
+pub(crate) fn assert_listed<'a>(commands: impl IntoIterator<Item = &'a str>, printed_by: &str) {
+    let listed = listed();
+    let shapes = commands.into_iter().map(shape);
+    let missing: BTreeSet<String> = shapes.filter(|it| !listed.contains(it)).collect();
+    assert!(
+        missing.is_empty(),
+        "{printed_by} prints commands that docs/commands.md does not list. Have a state of \
+         tests/diagnose run them, or give the reason under \"{NOT_RUN}\":\n{}",
+        Vec::from_iter(missing).join("\n")
+    );
+}
