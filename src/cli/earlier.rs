@@ -311,11 +311,11 @@ mod tests {
                 false,
             ),
         ];
-        let mut report = Report::default();
-        report.findings = cases
-            .iter()
-            .map(|(_, located, _)| located.clone())
-            .collect();
+        let found = cases.iter().map(|(_, located, _)| located.clone());
+        let mut report = Report {
+            findings: found.collect(),
+            ..Report::default()
+        };
         earlier().compare(&mut report);
         for ((name, _, expected), located) in cases.iter().zip(&report.findings) {
             assert_eq!(located.is_new, Some(*expected), "{name}");
