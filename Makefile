@@ -12,6 +12,11 @@ PLATFORMS ?= linux/$(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell unam
 DOCKER ?= docker
 comma := ,
 
+# What `make dist` builds. Only a macOS SDK lets a program for macOS be linked.
+DIST_PLATFORMS ?= linux/amd64 linux/arm64 windows/amd64 $(if $(SDKROOT),darwin/amd64 darwin/arm64)
+# What must compile besides the machine's own platform.
+OTHER_TARGETS ?= x86_64-pc-windows-gnu aarch64-apple-darwin
+
 # What `make run` writes.
 RUN := target/run
 # What `make test` printed last, and each suite's part of it.
@@ -88,6 +93,14 @@ advisories: ## Fail on known vulnerabilities in the dependencies, if the databas
 .PHONY: msrv
 msrv: ## Compile with the oldest Rust that Cargo.toml promises, if it can be installed
 	@.ci/msrv
+
+.PHONY: targets
+targets: ## Compile for Windows and macOS, as far as this works without their SDKs
+	@.ci/targets $(OTHER_TARGETS)
+
+.PHONY: reproducible
+reproducible: ## Compile a release twice, in two folders, and compare the programs
+	@.ci/reproducible
 
 # The Kubernetes minors that can be tested, as 1.37; all suites run on the first.
 MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
@@ -171,15 +184,16 @@ chart: ## Update the chart's copies of manifests/ and its README
 		manifests/components/admission-policies/admission-policies-rbac.yaml \
 		manifests/components/admission-policies-repair/repair.yaml manifests/chart/files/
 	manifests/chart/readme > manifests/chart/README.md
+	manifests/chart/changes
 
 .PHONY: dist
-dist: ## Build a release in target/dist, profile-guided (DOWNLOADS=https://… for krew)
-	.ci/compile --profiled amd64 arm64
+dist: ## Build a release in target/dist (DOWNLOADS=https://… for package managers, SDKROOT= for macOS)
+	.ci/compile --profiled $(DIST_PLATFORMS)
 	rm -rf target/dist
-	.ci/package target/dist target/programs/linux/amd64/multi-attach-guard target/programs/linux/arm64/multi-attach-guard
+	.ci/package target/dist $(foreach platform,$(DIST_PLATFORMS),$(wildcard target/programs/$(platform)/multi-attach-guard*))
 
 .PHONY: image
 image: ## Build the image IMAGE= for this machine (PLATFORMS=linux/amd64,linux/arm64)
-	.ci/compile $(subst linux/,,$(subst $(comma), ,$(PLATFORMS)))
+	.ci/compile $(subst $(comma), ,$(PLATFORMS))
 	$(DOCKER) build --platform $(PLATFORMS) --tag $(IMAGE) \
 		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) .
