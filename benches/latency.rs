@@ -309,6 +309,6 @@ async fn write(deployments: &Api<DynamicObject>, number: usize) {
     }
     let name = format!("app-{}-recreate", number % DEPLOYMENTS);
     let change = json!({ "spec": { "template": { "metadata": { "annotations": { "change": number.to_string() } } } } });
-    let patched = deployments.patch(&name, &PatchParams::default(), &Patch::Merge(change));
-    patched.await.unwrap();
+    let (params, patch) = (PatchParams::default(), Patch::Merge(change));
+    deployments.patch(&name, &params, &patch).await.unwrap();
 }
