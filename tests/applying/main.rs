@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Cells at once: they mostly wait for Kubernetes.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 8;
 
 /// Plays all cells, several at once, and has them in their order.
 ///
