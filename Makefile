@@ -178,6 +178,9 @@ chart: ## Update the chart's copies of manifests/ and its README
 		manifests/components/monitoring/prometheus-rule.yaml \
 		manifests/components/monitoring/dashboard.json \
 		manifests/components/bare-pods/bare-pods.yaml \
+		manifests/components/custom-workloads/custom-workloads.yaml \
+		manifests/components/custom-workloads/custom-workloads-repair.yaml \
+		manifests/components/custom-workloads/custom-workloads-webhook.yaml \
 		manifests/components/events/events.yaml \
 		manifests/components/admission-policies/crd.yaml \
 		manifests/components/admission-policies/policies.yaml \

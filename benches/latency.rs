@@ -43,7 +43,9 @@ const REFUSED: usize = 20;
 
 fn setting<T: FromStr>(name: &str, built_in: T) -> T {
     match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")),
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is not a number: {text}")),
         Err(_) => built_in,
     }
 }
@@ -168,10 +170,15 @@ impl Round {
 /// microseconds.
 fn histogram(plane: &ControlPlane) -> BTreeMap<u64, u64> {
     let request = Request::get("/metrics").body(Vec::new()).unwrap();
-    let text = plane.block_on(plane.client().request_text(request)).unwrap();
+    let text = plane
+        .block_on(plane.client().request_text(request))
+        .unwrap();
     let mut buckets = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with(HISTOGRAM)) {
-        let bound = line.split("le=\"").nth(1).and_then(|it| it.split('"').next());
+        let bound = line
+            .split("le=\"")
+            .nth(1)
+            .and_then(|it| it.split('"').next());
         let seconds = bound.and_then(|it| it.parse::<f64>().ok()).unwrap();
         let count: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
         if seconds.is_finite() {
@@ -181,7 +188,12 @@ fn histogram(plane: &ControlPlane) -> BTreeMap<u64, u64> {
     buckets
 }
 
-fn api(plane: &ControlPlane, namespace: Option<&str>, group: &str, kind: &str) -> Api<DynamicObject> {
+fn api(
+    plane: &ControlPlane,
+    namespace: Option<&str>,
+    group: &str,
+    kind: &str,
+) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
     match namespace {
         Some(namespace) => Api::namespaced_with(plane.client(), namespace, &resource),
@@ -198,7 +210,11 @@ async fn create(api: &Api<DynamicObject>, object: Value) {
 async fn populate(plane: &ControlPlane, namespace: &str, claims: usize) {
     let nodes = api(plane, None, "", "Node");
     for name in ["node-a", "node-b"] {
-        create(&nodes, json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } })).await;
+        create(
+            &nodes,
+            json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } }),
+        )
+        .await;
     }
     let class = json!({
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
@@ -298,7 +314,8 @@ async fn load(plane: &ControlPlane, namespace: &str, writes: usize, rate: u32) -
 
 async fn write(deployments: &Api<DynamicObject>, number: usize) {
     if number % REFUSED == 0 {
-        let refused = serde_json::from_value(deployment(number % DEPLOYMENTS, "RollingUpdate")).unwrap();
+        let refused =
+            serde_json::from_value(deployment(number % DEPLOYMENTS, "RollingUpdate")).unwrap();
         let dry_run = PostParams {
             dry_run: true,
             ..PostParams::default()

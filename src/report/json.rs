@@ -56,6 +56,8 @@ struct Finding<'a> {
     column: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     template: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    places: Vec<OverlayPlace<'a>>,
     message: &'a str,
     volumes: &'a [Text],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,6 +69,14 @@ struct Finding<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
     remedies: &'a [Proposal],
+}
+
+/// One of several places of a finding.
+#[derive(Serialize)]
+struct OverlayPlace<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    template: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -158,6 +168,7 @@ fn finding(located: &Located) -> Finding<'_> {
         line: place.map(|place| place.line),
         column: place.map(|place| place.column),
         template: place.and_then(|place| place.template.as_deref()),
+        places: places(located),
         message: &finding.message,
         volumes: &finding.volumes,
         reason: finding.suppressed.as_ref().map(ToString::to_string),
@@ -166,4 +177,19 @@ fn finding(located: &Located) -> Finding<'_> {
         command: located.command.as_deref(),
         remedies: &finding.remedies,
     }
+}
+
+/// Where the finding was made, if at several places.
+fn places(located: &Located) -> Vec<OverlayPlace<'_>> {
+    let Some(place) = located.place.as_ref().filter(|_| !located.also.is_empty()) else {
+        return Vec::new();
+    };
+    let also = located.also.iter().map(|(object, place)| (object, place));
+    std::iter::once((&located.finding.object, place))
+        .chain(also)
+        .map(|(object, place)| OverlayPlace {
+            namespace: object.namespace.as_deref(),
+            template: place.template.as_deref(),
+        })
+        .collect()
 }

@@ -132,6 +132,8 @@ pub struct Located {
     pub finding: Finding,
     /// Where it stands; `None` for an object that came from no file.
     pub place: Option<Place>,
+    /// Where else the same was found: what other charts or kustomizations make of the line.
+    pub also: Vec<(ObjectRef, Place)>,
     /// What the first remedy changes in the file; `None` where it cannot be
     /// written there.
     pub fix: Option<Fix>,
@@ -156,6 +158,7 @@ impl Located {
         Self {
             finding,
             place,
+            also: Vec::new(),
             fix: None,
             users: Vec::new(),
             command: None,

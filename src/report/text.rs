@@ -7,6 +7,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Message, Origin, Renderer,
 use super::live::{Owner, Stuck};
 use super::{Located, Place, Report, Severity, Style, words};
 use engine::remedy::REMEDIES;
+use engine::rules::SETTLE;
 
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if !style.summary {
@@ -40,6 +41,7 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         Renderer::plain()
     }
     .term_width(style.width);
+    let mut said = false;
     for section in words::sections(report) {
         if let Some(counts) = section.counts {
             writeln!(out, "Namespace {counts}\n")?;
@@ -48,7 +50,11 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
             writeln!(out, "{}\n", renderer.render(&[stuck_now(stuck, style)]))?;
         }
         for together in section.objects {
-            writeln!(out, "{}\n", renderer.render(&[block(&together, style)]))?;
+            writeln!(
+                out,
+                "{}\n",
+                renderer.render(&[block(&together, style, &mut said)])
+            )?;
         }
     }
     let mut print = |group| writeln!(out, "{}\n", renderer.render(&[group]));
@@ -128,7 +134,7 @@ fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The findings on one object, of which there is at least one.
-fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
+fn block<'r>(together: &[(Severity, &'r Located)], style: Style, settled: &mut bool) -> Group<'r> {
     let (severity, first) = together[0];
     let finding = &first.finding;
     let title = format!("{}: {}", finding.object, finding.brief);
@@ -137,7 +143,11 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
         .id(finding.rule)
         .elements(first.place.as_ref().map(snippet));
     group = rendered_from(group, first.place.as_ref());
-    group = group.element(Level::NOTE.message(wrapped(message(first), style.width)));
+    if let Some(note) = elsewhere(first) {
+        group = group.element(Level::NOTE.message(wrapped(&note, style.width)));
+    }
+    let text = settled_once(message(first), settled);
+    group = group.element(Level::NOTE.message(wrapped(text, style.width)));
     for (number, (severity, other)) in together.iter().enumerate().skip(1) {
         let is_same = |(as_grave, earlier): &(Severity, &Located)| {
             as_grave == severity && say_the_same(earlier, other)
@@ -146,7 +156,8 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
             again(other)
         } else {
             let (severity, rule) = (severity.name(), other.finding.rule);
-            let also = format!("{severity}[{rule}] too: {}", message(other));
+            let text = settled_once(message(other), settled);
+            let also = format!("{severity}[{rule}] too: {text}");
             wrapped(&also, style.width)
         };
         group = group.element(Level::NOTE.message(note));
@@ -160,6 +171,41 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
     group = group.element(Level::HELP.message(help));
     let command = first.command.as_ref();
     group.elements(command.map(|it| Level::HELP.message(format!("run: {it}"))))
+}
+
+/// So many other places of a finding are named.
+const MOST_PLACES: usize = 3;
+
+/// The note on the other charts and kustomizations that take the line.
+fn elsewhere(located: &Located) -> Option<String> {
+    let templates = located
+        .also
+        .iter()
+        .filter_map(|(_, place)| place.template.as_deref());
+    let templates: Vec<&str> = templates.collect();
+    let (named, more) = templates.split_at(templates.len().min(MOST_PLACES));
+    if named.is_empty() {
+        return None;
+    }
+    let mut named: Vec<String> = named.iter().map(|it| (*it).to_owned()).collect();
+    if !more.is_empty() {
+        named.push(format!("{} more", more.len()));
+    }
+    Some(format!(
+        "the same in what is rendered from {}",
+        words::listed(&named)
+    ))
+}
+
+/// The message without what would settle an assumption, if that was said before.
+fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
+    let Some((before, _)) = message.split_once(SETTLE) else {
+        return message;
+    };
+    match std::mem::replace(settled, true) {
+        true => before.trim_end(),
+        false => message,
+    }
 }
 
 /// Whether two findings about one object say the same of it.

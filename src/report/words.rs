@@ -365,7 +365,7 @@ pub(super) fn amount(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
-fn listed(words: &[String]) -> String {
+pub(super) fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [word] => word.clone(),

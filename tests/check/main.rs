@@ -21,6 +21,7 @@ mod page;
     reason = "the control plane itself is not needed here"
 )]
 mod programs;
+mod quiet;
 #[cfg(unix)]
 mod releases;
 #[cfg(unix)]

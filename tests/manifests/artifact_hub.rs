@@ -22,10 +22,19 @@ const CATEGORIES: [&str; 8] = [
     "storage",
     "streaming-messaging",
 ];
-const KINDS: [&str; 6] = ["added", "changed", "deprecated", "removed", "fixed", "security"];
+const KINDS: [&str; 6] = [
+    "added",
+    "changed",
+    "deprecated",
+    "removed",
+    "fixed",
+    "security",
+];
 
 fn annotation(chart: &Value, name: &str) -> Value {
-    let text = chart["annotations"][format!("artifacthub.io/{name}")].as_str().unwrap();
+    let text = chart["annotations"][format!("artifacthub.io/{name}")]
+        .as_str()
+        .unwrap();
     serde_saphyr::from_str(text).unwrap()
 }
 
@@ -40,17 +49,25 @@ fn artifact_hub_can_read_the_metadata() {
     }
     assert!(!chart["sources"].as_array().unwrap().is_empty());
     assert!(!chart["maintainers"][0]["name"].as_str().unwrap().is_empty());
-    let category = chart["annotations"]["artifacthub.io/category"].as_str().unwrap();
+    let category = chart["annotations"]["artifacthub.io/category"]
+        .as_str()
+        .unwrap();
     assert!(CATEGORIES.contains(&category), "{category}");
     for link in annotation(&chart, "links").as_array().unwrap() {
-        assert!(link["url"].as_str().unwrap().starts_with("https://"), "{link}");
+        assert!(
+            link["url"].as_str().unwrap().starts_with("https://"),
+            "{link}"
+        );
         assert!(link["name"].is_string(), "{link}");
     }
     let changes = annotation(&chart, "changes");
     let changes = changes.as_array().unwrap();
     assert!(!changes.is_empty());
     for change in changes {
-        assert!(KINDS.contains(&change["kind"].as_str().unwrap()), "{change}");
+        assert!(
+            KINDS.contains(&change["kind"].as_str().unwrap()),
+            "{change}"
+        );
         assert!(!change["description"].as_str().unwrap().is_empty());
     }
 }
@@ -60,7 +77,11 @@ fn changes_are_those_of_the_changelog() {
     let folder = tempfile::tempdir().unwrap();
     let chart = folder.path().join("manifests/chart");
     fs::create_dir_all(&chart).unwrap();
-    for file in ["CHANGELOG.md", "manifests/chart/Chart.yaml", "manifests/chart/changes"] {
+    for file in [
+        "CHANGELOG.md",
+        "manifests/chart/Chart.yaml",
+        "manifests/chart/changes",
+    ] {
         fs::copy(repository(file), folder.path().join(file)).unwrap();
     }
     printed(&mut Command::new(chart.join("changes")));
@@ -105,7 +126,9 @@ fn a_registry_keeps_the_chart_as_it_is() {
     .unwrap();
 
     let version = env!("CARGO_PKG_VERSION");
-    let package = folder.path().join(format!("multi-attach-guard-{version}.tgz"));
+    let package = folder
+        .path()
+        .join(format!("multi-attach-guard-{version}.tgz"));
     printed(
         helm(programs)
             .args(["package", "--destination"])
@@ -113,7 +136,12 @@ fn a_registry_keeps_the_chart_as_it_is() {
             .arg(repository("manifests/chart")),
     );
     let charts = format!("oci://{address}/charts");
-    printed(helm(programs).arg("push").arg(&package).args([&charts, "--plain-http"]));
+    printed(
+        helm(programs)
+            .arg("push")
+            .arg(&package)
+            .args([&charts, "--plain-http"]),
+    );
     let chart = format!("{charts}/multi-attach-guard");
     let version = format!("--version={version}");
     let pulled = folder.path().join("pulled");
@@ -127,7 +155,9 @@ fn a_registry_keeps_the_chart_as_it_is() {
     assert!(sent == received);
     let rendered = |chart: &std::ffi::OsStr| {
         let mut command = helm(programs);
-        command.args(["template", "guard", "--plain-http", &version]).arg(chart);
+        command
+            .args(["template", "guard", "--plain-http", &version])
+            .arg(chart);
         printed(&mut command)
     };
     assert_eq!(

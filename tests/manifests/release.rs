@@ -59,7 +59,10 @@ fn archives_hold_what_their_papers_say() {
         assert_eq!(subject["name"], *archive);
         let platform = &krew["spec"]["platforms"][number];
         let labels = &platform["selector"]["matchLabels"];
-        assert_eq!((&labels["os"], &labels["arch"]), (&(*system).into(), &(*architecture).into()));
+        assert_eq!(
+            (&labels["os"], &labels["arch"]),
+            (&(*system).into(), &(*architecture).into())
+        );
         assert_eq!(platform["uri"], format!("{DOWNLOADS}/{archive}"));
         assert_eq!(platform["sha256"], subject["digest"]["sha256"]);
         let digest = platform["sha256"].as_str().unwrap();
@@ -67,11 +70,17 @@ fn archives_hold_what_their_papers_say() {
     }
     let scoop = json("multi-attach-guard.json");
     let windows = &scoop["architecture"]["64bit"];
-    assert_eq!(windows["hash"], provenance["subject"][3]["digest"]["sha256"]);
+    assert_eq!(
+        windows["hash"],
+        provenance["subject"][3]["digest"]["sha256"]
+    );
     assert_eq!(windows["url"], format!("{DOWNLOADS}/{}", archives[3].2));
     let formula = read("multi-attach-guard.rb");
     for (_, _, archive) in &archives[..3] {
-        assert!(formula.contains(&format!("url \"{DOWNLOADS}/{archive}\"")), "{formula}");
+        assert!(
+            formula.contains(&format!("url \"{DOWNLOADS}/{archive}\"")),
+            "{formula}"
+        );
     }
     printed(
         Command::new("ruby")
@@ -85,7 +94,10 @@ fn archives_hold_what_their_papers_say() {
         unpack(&at.join(archive), &unpacked);
         let text = |name: &str| fs::read_to_string(unpacked.join(name)).unwrap();
         let bill: Value = serde_json::from_str(&text(&format!("{release}.spdx.json"))).unwrap();
-        assert_eq!(bill, json(&format!("{release}-{system}-{architecture}.spdx.json")));
+        assert_eq!(
+            bill,
+            json(&format!("{release}-{system}-{architecture}.spdx.json"))
+        );
         let packages = bill["packages"].as_array().unwrap();
         let has = |name: &str| packages.iter().any(|it| it["name"] == name);
         assert!(has("multi-attach-guard") && has("rustls") && has("tokio"));
@@ -145,11 +157,12 @@ fn programs(folder: &Path) -> Vec<PathBuf> {
     windows[..2].copy_from_slice(b"MZ");
     windows[60] = 64;
     windows.extend(b"PE\0\0\x64\x86");
-    let others = [("linux", other), ("darwin", darwin), ("windows", windows)].map(|(name, bytes)| {
-        let file = folder.join(name);
-        fs::write(&file, bytes).unwrap();
-        file
-    });
+    let others =
+        [("linux", other), ("darwin", darwin), ("windows", windows)].map(|(name, bytes)| {
+            let file = folder.join(name);
+            fs::write(&file, bytes).unwrap();
+            file
+        });
     [PathBuf::from(BINARY)].into_iter().chain(others).collect()
 }
 
@@ -227,7 +240,10 @@ fn only_programs_are_packed() {
         .unwrap();
     assert!(!output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("is no program for Linux, macOS or Windows"), "{said}");
+    assert!(
+        said.contains("is no program for Linux, macOS or Windows"),
+        "{said}"
+    );
 }
 
 /// krew links the program under this name, and kubectl finds it by that.

@@ -15,6 +15,7 @@ mod denial;
 mod existing_violations;
 mod fencing;
 mod finding;
+mod operators;
 mod owner;
 mod repair;
 mod scaling;

@@ -12,6 +12,7 @@
 mod discover;
 mod fetch;
 mod files;
+mod fold;
 mod hints;
 mod judge;
 mod merge_patch;

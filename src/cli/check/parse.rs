@@ -223,6 +223,7 @@ impl Reading<'_> {
             files: self.files,
             rendered: discovered.rendered() - replaced.len(),
             links: discovered.links,
+            templates: self.summary.templates + discovered.templates,
             judged,
             facts: self.objects.len() - judged,
             ..self.summary

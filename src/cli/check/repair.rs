@@ -182,6 +182,10 @@ impl Edits {
         let Some(path) = source.real_path() else {
             return;
         };
+        if source.is_utf16() {
+            let message = "this file is UTF-16 text, which is not edited; save it as UTF-8 first.";
+            return self.fail(&source.name, message.to_owned());
+        }
         let edited = Edited {
             name: source.name.clone(),
             after: texts.concat(),

@@ -80,7 +80,12 @@ impl Events {
     }
 
     /// Queues the Events for a review that was decided.
-    pub(super) fn enqueue_review(&self, received: &Received<'_>, decision: Decision, verdict: &Verdict) {
+    pub(super) fn enqueue_review(
+        &self,
+        received: &Received<'_>,
+        decision: Decision,
+        verdict: &Verdict,
+    ) {
         let Some(object) = received.submitted() else {
             return;
         };
@@ -101,10 +106,7 @@ impl Events {
 
 /// The findings that deserve an Event: repairs, unless the object is denied for another finding,
 /// and warnings that the built-in policy would deny.
-fn reportable(
-    decision: Decision,
-    verdict: &Verdict,
-) -> impl Iterator<Item = (&Finding, Reason)> {
+fn reportable(decision: Decision, verdict: &Verdict) -> impl Iterator<Item = (&Finding, Reason)> {
     let reported = match decision {
         Decision::Patched if verdict.action() != Action::Deny => {
             Some((Action::Fix, Reason::Repaired))

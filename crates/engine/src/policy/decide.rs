@@ -195,7 +195,11 @@ impl<'a> Resolved<'a> {
         let asked = self.asked(outcome);
         let decide = |asked: Option<Action>| {
             let decide_in = |section: Option<&Section>| {
-                let at_most = self.at_most(section, certainty);
+                // What is unknown is never certain, and its outcome alone decides.
+                let at_most = match outcome {
+                    Outcome::Unknown => Action::Deny,
+                    _ => self.at_most(section, certainty),
+                };
                 let action = asked.unwrap_or_else(|| in_file(section));
                 (self.softened(section, action).max(at_most), at_most)
             };

@@ -7,6 +7,7 @@ use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::{Analysis, AttachConstraint, Facts, Grounds, UsedVolume};
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::model::metadata::is_name;
 use crate::model::workload::WorkloadKind;
 use crate::storage::ClassModes;
 
@@ -113,6 +114,10 @@ fn predicate(text: &mut String, volume: &UsedVolume, several: bool) -> fmt::Resu
             " ({driver}, which Kubernetes attaches because it has no CSIDriver object)"
         ),
         Grounds::ClassName(class) => write!(text, " (StorageClass \"{class}\", likely {driver})"),
+        Grounds::UnknownClass(class) if is_placeholder(class) => write!(
+            text,
+            " (assuming that its StorageClass, which is still to be filled in, attaches its volumes)"
+        ),
         Grounds::UnknownClass(class) => write!(
             text,
             " (assuming that StorageClass \"{class}\" attaches its volumes)"
@@ -132,11 +137,20 @@ fn predicate(text: &mut String, volume: &UsedVolume, several: bool) -> fmt::Resu
     }
 }
 
+/// The start of the sentence that says what would settle an assumption, which is the last one
+/// of its message.
+pub const SETTLE: &str = "To settle it,";
+
+/// Whether somebody is still to put a name in place of this one: no name has such letters.
+pub(super) fn is_placeholder(name: &str) -> bool {
+    !is_name(name)
+}
+
 /// A sentence that says what would settle what is not sure, or an empty text.
 pub(super) fn what_would_settle(grounds: &Grounds) -> String {
     let sight = |what: &str| {
         format!(
-            " To settle it, add {what} to what is checked, or to the facts about the cluster (`multi-attach-guard snapshot` writes them)."
+            " {SETTLE} add {what} to what is checked, or to the facts about the cluster (`multi-attach-guard snapshot` writes them)."
         )
     };
     match grounds {
@@ -145,6 +159,9 @@ pub(super) fn what_would_settle(grounds: &Grounds) -> String {
             " StorageClass \"{class}\" is not known from the checked files and is taken for the one that installations create under this name.{}",
             sight("it")
         ),
+        Grounds::UnknownClass(class) if is_placeholder(class) => {
+            format!(" Most storage is attached to one node at a time. {SETTLE} fill in the name of the StorageClass.")
+        }
         Grounds::UnknownClass(class) => format!(
             " StorageClass \"{class}\" is not known from the checked files, and most storage is attached to one node at a time.{}",
             sight("it")

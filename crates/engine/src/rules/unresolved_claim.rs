@@ -110,7 +110,9 @@ fn reason(
         codes::REPLICAS_SHARE_VOLUME => format!("it {}", messages::pods_wanted(analysis)),
         codes::AUTOSCALER_EXCEEDS_VOLUME => match autoscaler {
             Some(autoscaler) => format!(
-                "maxReplicas of HorizontalPodAutoscaler {} allows it {} pods",
+                "{} of {} {} allows it {} pods",
+                autoscaler.kind.fields()[1],
+                autoscaler.kind.name(),
                 autoscaler.metadata.name,
                 autoscaler.most(analysis.workload.replicas)
             ),
@@ -173,7 +175,7 @@ fn unresolved(
     Some(Hazard {
         rule: RULE.code,
         outcome: Outcome::Unknown,
-        certainty: Certainty::Verified,
+        certainty: Certainty::Assumed,
         field_path: field.unwrap_or_else(|| analysis.volume_path(first)),
         volumes: open
             .iter()
@@ -228,9 +230,10 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
     };
     let seen = match missing {
         Missing::Claim(absence) => fate(absence).to_owned(),
-        Missing::Class(name, absence) => {
-            format!("names StorageClass \"{name}\", which {}", fate(absence))
-        }
+        Missing::Class(name, absence) => match messages::is_placeholder(name) {
+            true => "names a StorageClass that is still to be filled in".to_owned(),
+            false => format!("names StorageClass \"{name}\", which {}", fate(absence)),
+        },
         Missing::DefaultClass(Absence::Absent) => {
             "names no StorageClass, and there is no default".to_owned()
         }
