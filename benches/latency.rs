@@ -313,7 +313,7 @@ async fn load(plane: &ControlPlane, namespace: &str, writes: usize, rate: u32) -
 }
 
 async fn write(deployments: &Api<DynamicObject>, number: usize) {
-    if number % REFUSED == 0 {
+    if number.is_multiple_of(REFUSED) {
         let refused =
             serde_json::from_value(deployment(number % DEPLOYMENTS, "RollingUpdate")).unwrap();
         let dry_run = PostParams {
