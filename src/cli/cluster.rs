@@ -153,8 +153,10 @@ impl Connection {
 
     /// What the API server has of the policies; `None` where it does not say.
     pub(super) fn installed_policies(&self) -> Option<Installed> {
-        let client = client(self.config.clone()).ok()?;
-        self.runtime.block_on(policies::installed(&client)).ok()
+        self.runtime.block_on(async {
+            let client = client(self.config.clone()).ok()?;
+            policies::installed(&client).await.ok()
+        })
     }
 
     /// The namespace that commands are about where none is named.
