@@ -190,7 +190,7 @@ impl Connection {
 
     /// What the API server has of the policies; `None` where it does not say.
     pub(super) fn installed_policies(&self) -> Option<Installed> {
-        // Also the client is made inside the runtime, where it starts a task.
+        // The client starts a task, so it is created inside the runtime.
         self.runtime.block_on(async {
             let client = client(self.config.clone()).ok()?;
             policies::installed(&client).await.ok()

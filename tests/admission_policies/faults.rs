@@ -229,7 +229,7 @@ fn what_is_wrong_is_said_and_what_is_printed_ends_it() {
     world.until_ready_says(ready);
 
     // The largest facts that are written, and nothing is left behind.
-    let claims: serde_json::Map<String, Value> = (0..17_000)
+    let claims: serde_json::Map<String, Value> = (0..17_500)
         .map(|at| {
             (
                 format!("data-of-a-claim-with-a-long-name-{at:010}"),

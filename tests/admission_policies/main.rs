@@ -269,7 +269,9 @@ fn cluster() -> String {
 #[test]
 fn facts_say_what_is_certain() {
     let Some(world) = world() else { return };
-    let spec = world.facts().unwrap()["spec"].clone();
+    // Another test deletes them meanwhile.
+    let facts = wait_until("the facts", SOON, || world.facts().ok_or_else(String::new));
+    let spec = facts.unwrap()["spec"].clone();
     let claims: BTreeMap<String, String> = serde_json::from_value(spec["claims"].clone()).unwrap();
     let expected = [
         ("data", "OneNode:zone"),

@@ -10,8 +10,11 @@ use crate::ways::{Applier, Way};
 use crate::world::{Mode, World, world};
 use crate::{document, play};
 
+/// The strategy in Git, if any.
+type Strategy = fn() -> Option<Value>;
+
 /// What Git says of the strategy.
-const SAID: [(&str, fn() -> Option<Value>); 3] = [
+const SAID: [(&str, Strategy); 3] = [
     ("no strategy", || None),
     ("`type: RollingUpdate`", || {
         Some(json!({ "type": "RollingUpdate" }))

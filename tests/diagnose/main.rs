@@ -22,6 +22,7 @@ mod documents;
 #[path = "../harness/mod.rs"]
 mod harness;
 #[path = "../e2e/install.rs"]
+#[allow(dead_code, reason = "only some suites install the policies")]
 mod install;
 mod migrate;
 mod nodes;
