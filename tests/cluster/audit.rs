@@ -31,7 +31,8 @@ fn audited(world: &World, name: &str, spec: &str) -> String {
 fn report(world: &World, arguments: &[&str]) -> (Value, i32) {
     let output = world.run(&[&["audit", "-o", "json"], arguments].concat());
     let report = serde_json::from_slice(&output.stdout);
-    (report.expect(err(&output)), output.status.code().unwrap())
+    let report = report.unwrap_or_else(|_| panic!("{}", err(&output)));
+    (report, output.status.code().unwrap())
 }
 
 /// The objects and rules that are found.
