@@ -1,6 +1,5 @@
 //! The tables of `docs/gitops.md` that are written by what was played.
 
-use std::fmt::Write;
 use std::sync::Mutex;
 
 /// One table at a time: they are on one page.
@@ -10,9 +9,9 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/gitops.md");
 
 /// The rows of a table. Ways of applying that fare alike share a row.
 pub(crate) fn folded(
-    rows: impl Iterator<Item = (String, String, Vec<String>)>,
+    rows: impl Iterator<Item = (Vec<String>, String, Vec<String>)>,
 ) -> Vec<Vec<String>> {
-    let mut folded: Vec<(String, Vec<String>, Vec<String>)> = Vec::new();
+    let mut folded: Vec<(Vec<String>, Vec<String>, Vec<String>)> = Vec::new();
     for (group, way, cells) in rows {
         let alike = folded
             .iter_mut()
@@ -23,7 +22,7 @@ pub(crate) fn folded(
         }
     }
     let rows = folded.into_iter();
-    rows.map(|(group, ways, cells)| [vec![group, ways.join(", ")], cells].concat())
+    rows.map(|(group, ways, cells)| [group, vec![ways.join(", ")], cells].concat())
         .collect()
 }
 
@@ -39,7 +38,7 @@ pub(crate) fn check(name: &str, header: &[&str], rows: &[Vec<String>]) {
         "---|".repeat(header.len())
     );
     for row in rows {
-        drop(writeln!(table, "| {} |", row.join(" | ")));
+        table.push_str(&format!("| {} |\n", row.join(" | ")));
     }
     let _writing = WRITING.lock().unwrap();
     let page = std::fs::read_to_string(PAGE).unwrap();

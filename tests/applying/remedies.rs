@@ -32,7 +32,7 @@ fn every_remedy_works_in_every_way_as_printed() {
     let rows = cells.chunks(MODES.len()).zip(results.chunks(MODES.len()));
     let rows = rows.map(|(cells, results)| {
         let (remedy, way, _) = cells[0];
-        (format!("`{remedy}`"), way.name(), results.to_vec())
+        (vec![format!("`{remedy}`")], way.name(), results.to_vec())
     });
     let header = [
         "remedy",
@@ -120,6 +120,7 @@ fn audit_offers_first_what_passes() {
             folder: &folder,
         };
         applier.create(&deployment(&namespace, None))?;
+        world.rollout_ends(&namespace)?;
         let audited = Audited::of(&applier)?;
         let patch = audited.remedies().next().cloned().unwrap_or_default();
         let name = patch["name"].as_str().unwrap_or("nothing").to_owned();
@@ -140,4 +141,38 @@ fn audit_offers_first_what_passes() {
         offered.iter().all(|(_, name)| name != "nothing"),
         "{offered:?}"
     );
+}
+
+/// The command alone, while Git still says no strategy: the next apply keeps what it has
+/// set, or takes it back.
+#[test]
+fn what_the_command_sets_is_kept_or_taken_back() {
+    let Some(world) = world() else { return };
+    let ways = Way::ALL.into_iter().filter(|it| it.is_declarative());
+    let ways: Vec<Way> = ways.collect();
+    let kept = play(&ways, |_, way| {
+        let namespace = world.namespace(Mode::Absent)?;
+        let folder = world.folder(&namespace);
+        let applier = Applier {
+            world,
+            way: *way,
+            namespace: &namespace,
+            folder: &folder,
+        };
+        let manifest = deployment(&namespace, None);
+        applier.create(&manifest)?;
+        let printed = Printed::of_file(&applier, "recreate", &manifest)?;
+        run(&applier, &printed.once.ok_or("No command is printed.")?)?;
+        applier.apply(&manifest)?.done()?;
+        let strategy = world.read(&namespace)?.spec.and_then(|it| it.strategy);
+        world.remove(&namespace);
+        Ok(match strategy.and_then(|it| it.type_).as_deref() {
+            Some("Recreate") => "stays Recreate",
+            _ => "is RollingUpdate again",
+        })
+    });
+    let rows = ways.iter().zip(kept);
+    let rows = rows.map(|(way, kept)| (Vec::new(), way.name(), vec![kept.to_owned()]));
+    let header = ["way of applying", "after the next apply"];
+    document::check("kept", &header, &document::folded(rows));
 }

@@ -138,8 +138,20 @@ impl Applier<'_> {
         made.done()
     }
 
-    /// Makes the live Deployment what the manifest says.
+    /// Makes the live Deployment what the manifest says. Who replaces or edits starts again
+    /// when a controller has written in between.
     pub(crate) fn apply(&self, manifest: &Value) -> Result<Output, String> {
+        let mut output = self.apply_once(manifest)?;
+        for _ in 0..20 {
+            if !output.stderr.contains("the object has been modified") {
+                break;
+            }
+            output = self.apply_once(manifest)?;
+        }
+        Ok(output)
+    }
+
+    fn apply_once(&self, manifest: &Value) -> Result<Output, String> {
         let kubeconfig = self.world.plane.kubeconfig();
         Ok(match self.way {
             Way::Replace => self.kubectl(kubeconfig, &["replace", "-f", &self.file(manifest)]),

@@ -6,6 +6,7 @@
 #[cfg(unix)]
 mod attacks;
 mod bad_input;
+mod compare;
 mod custom_kinds;
 #[cfg(unix)]
 mod fetching;

@@ -482,7 +482,8 @@ fn what_is_not_rendered_is_told_and_counted() {
     );
     let bare = check(&folder, Path::new("/nonexistent"), &["."]);
     assert!(
-        out(&bare).contains("The chart broken was not rendered: there is no helm on the PATH.")
+        out(&bare)
+            .contains("2 charts (broken, needs) were not rendered: there is no helm on the PATH.")
     );
     assert!(
         out(&bare).contains("there is neither kustomize nor kubectl on the PATH"),

@@ -8,6 +8,7 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs, Output};
+use crate::removed::{run_for_once, until_nothing_is_left};
 use crate::rendered::{OVERLAYS, built, helm, objects, printed, templated};
 use crate::repository;
 
@@ -260,10 +261,12 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     };
     let run = |arguments: &[&str]| printed(&mut command(arguments));
     let (name, chart) = ("multi-attach-guard", chart.to_str().unwrap());
-    let all = "--set=monitoring.enabled=true,fencing.enabled=true,fenceAdvice=true";
+    let all = "--set=monitoring.enabled=true,fencing.enabled=true,fenceAdvice=true,barePods=true,\
+               events=true,admissionPolicies.enabled=true,admissionPolicies.repair=true";
     run(&["install", name, chart, all, "--dry-run=server"]);
     let notes = run(&["install", name, chart, all]);
     assert!(notes.contains("examples/smoke-test.yaml"), "{notes}");
+    run_for_once(&plane);
     run(&["upgrade", name, chart, "--set=failurePolicy=Fail"]);
     let get = ["get", "validatingwebhookconfiguration", name, "-o=json"];
     let stored: Value = serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
@@ -284,10 +287,8 @@ fn overlays_and_chart_are_taken_installed_and_removed() {
     let stored: Value = serde_json::from_str(&plane.kubectl(&get, None).success().stdout).unwrap();
     assert_eq!(stored["webhooks"][0]["clientConfig"]["caBundle"], "YmFy");
     run(&["uninstall", name]);
-    let left = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,\
-                clusterrolebindings,roles,rolebindings,priorityclasses,deployments,services,secrets,podmonitors";
-    let left = ["get", left, "-A", "-o=name"];
-    let left = plane.kubectl(&left, None).success().stdout;
-    let own: Vec<&str> = left.lines().filter(|it| it.contains(name)).collect();
-    assert!(own.is_empty(), "{own:?} are left");
+    plane
+        .kubectl(&["delete", "namespace", name, "--wait=false"], None)
+        .success();
+    until_nothing_is_left(&plane);
 }

@@ -10,6 +10,7 @@
 )]
 
 mod alternatives;
+mod artifact_hub;
 mod chart;
 mod client_certificates;
 mod development_certificates;
@@ -22,6 +23,7 @@ mod installed;
 mod managed_certificates;
 mod monitoring;
 mod release;
+mod removed;
 mod rendered;
 mod replicas;
 mod requests;

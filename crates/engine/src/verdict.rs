@@ -69,7 +69,7 @@ pub trait Document {
         false
     }
 
-    /// When it was submitted; `None` where that has no meaning, as for files.
+    /// When it is judged, by which overrides end; `None` where that is not known.
     fn moment(&self) -> Option<Timestamp> {
         None
     }

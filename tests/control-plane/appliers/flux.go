@@ -30,8 +30,7 @@ func fluxOptions(owner ssa.Owner) ssa.ApplyOptions {
 	return options
 }
 
-// flux applies twice, as every interval does: the objects are out of sync when the second
-// time changes them.
+// flux applies, and then looks for drift as the next interval does.
 func flux(ctx context.Context, config *rest.Config, namespace string, objects []*unstructured.Unstructured) (bool, error) {
 	kube, err := client.New(config, client.Options{})
 	if err != nil {
@@ -40,13 +39,14 @@ func flux(ctx context.Context, config *rest.Config, namespace string, objects []
 	owner := ssa.Owner{Field: "kustomize-controller", Group: fluxGroup}
 	manager := ssa.NewResourceManager(kube, nil, owner)
 	manager.SetOwnerLabels(objects, namespace, namespace)
-	var changes *ssa.ChangeSet
-	for range 2 {
-		if changes, err = manager.ApplyAllStaged(ctx, objects, fluxOptions(owner)); err != nil {
+	if _, err := manager.ApplyAllStaged(ctx, objects, fluxOptions(owner)); err != nil {
+		return false, err
+	}
+	for _, object := range objects {
+		change, _, _, err := manager.Diff(ctx, object, ssa.DefaultDiffOptions())
+		if err != nil {
 			return false, err
 		}
-	}
-	for _, change := range changes.Entries {
 		if change.Action != ssa.UnchangedAction {
 			return true, nil
 		}

@@ -166,7 +166,7 @@ impl<'a> Resolved<'a> {
 
     /// The same of an object that is too much to judge, as it is larger than any honest one.
     #[must_use]
-    pub fn decide_oversized(
+    pub(crate) fn decide_oversized(
         &self,
         rule: &str,
         outcome: Outcome,
@@ -306,7 +306,7 @@ impl<'a> Resolved<'a> {
 
     /// Whether annotations of the object are heard.
     #[must_use]
-    pub const fn object_may_override(&self) -> bool {
+    pub(crate) const fn object_may_override(&self) -> bool {
         self.object_may_override
     }
 

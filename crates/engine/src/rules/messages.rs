@@ -14,18 +14,19 @@ use crate::storage::ClassModes;
 /// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
 /// volumes or for what is a forecast.
 pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> String {
-    // Volumes of which the same is to be said are named together.
+    // Volumes with the same description are named together.
     let mut groups: Vec<(&UsedVolume, Vec<&str>)> = Vec::new();
     for volume in volumes {
         let name = volume.shown_name().as_str();
-        let alike =
-            |other: &UsedVolume| noun(other) == noun(volume) && told_of(other) == told_of(volume);
+        let alike = |other: &UsedVolume| {
+            noun(other) == noun(volume) && description_of(other) == description_of(volume)
+        };
         match groups.iter_mut().find(|(first, _)| alike(first)) {
             Some((_, names)) => names.push(name),
             None => groups.push((volume, vec![name])),
         }
     }
-    // Room for what is said of one volume.
+    // Enough for one volume.
     let mut text = String::with_capacity(128);
     for (number, (first, names)) in groups.iter().enumerate() {
         text.push_str(before(number, groups.len()));
@@ -64,7 +65,7 @@ pub(super) fn list(items: &[String]) -> String {
         .collect()
 }
 
-/// So many are named; of the rest only the number is told.
+/// At most this many are named; the rest are counted.
 const NAMED: usize = 3;
 
 /// `a, b, c and 2 more`.
@@ -77,7 +78,7 @@ pub(super) fn some(mut items: Vec<String>) -> String {
 }
 
 /// All that [`predicate`] depends on.
-fn told_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>) {
+fn description_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>) {
     let of_hold = match &volume.attach_constraint {
         AttachConstraint::Exclusive { basis, grounds } => Some((*basis, grounds, &*volume.driver)),
         _ => None,
@@ -85,7 +86,7 @@ fn told_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>
     (volume.modes, of_hold)
 }
 
-/// What is said of a volume, or of several, after its name.
+/// The description of a volume, or of several, after its name.
 fn predicate(text: &mut String, volume: &UsedVolume, several: bool) -> fmt::Result {
     let modes = volume.modes;
     let are = if several { " are" } else { " is" };
@@ -193,7 +194,7 @@ pub(super) fn quoted(volume: &UsedVolume) -> String {
     [noun(volume), " \"", volume.shown_name(), "\""].concat()
 }
 
-/// The volumes because of which the pods must share a node, and what makes them matter.
+/// The volumes that make the pods share a node, and why they do.
 pub(super) fn in_one_place(analysis: &Analysis<'_>) -> String {
     if analysis.exclusive().next().is_some() {
         return volumes(analysis.exclusive());
@@ -267,8 +268,8 @@ pub(super) fn or_together(analysis: &Analysis<'_>) -> &'static str {
     }
 }
 
-/// What to do where several pods of one workload want one exclusive volume. It
-/// helps through rollouts as well.
+/// What to do if several pods of one workload use one exclusive volume. It helps with rollouts as
+/// well.
 pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
     match analysis.workload.kind {
         WorkloadKind::DaemonSet => {
@@ -314,8 +315,8 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
     }
 }
 
-/// A sentence that names a class of the cluster whose volumes many nodes can
-/// write, or an empty text where there is none.
+/// A sentence that names a class of the cluster with ReadWriteMany volumes, or an empty text if
+/// there is none.
 pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
     match class_that_shares(analysis.facts, VolumeMode::Filesystem) {
         Some(class) => {
@@ -326,7 +327,7 @@ pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
 }
 
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
-/// that volume mode, by name. Of checked files nobody knows whether the cluster has it.
+/// that volume mode, by name. A class from checked files may not be in the cluster.
 pub(super) fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
     let whose = match facts.view.is_partial() {
         true => "",

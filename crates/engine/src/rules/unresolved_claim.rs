@@ -85,10 +85,10 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     }
 }
 
-/// What brings `hazards` about, as the end of a sentence or an empty text.
+/// What causes `hazards`, as the end of a sentence or an empty text.
 fn why(hazards: &[Hazard], analysis: &Analysis<'_>, autoscaler: Option<&Autoscaler>) -> String {
-    let mut told = HashSet::new();
-    let new = hazards.iter().filter(|hazard| told.insert(hazard.rule));
+    let mut reported = HashSet::new();
+    let new = hazards.iter().filter(|hazard| reported.insert(hazard.rule));
     let reasons: Vec<String> = new
         .filter_map(|hazard| reason(hazard, analysis, autoscaler))
         .collect();
@@ -134,9 +134,8 @@ fn reason(
     })
 }
 
-/// What cannot be told of the volumes on which `hazards` rest. `need` says who needs to
-/// know, and why. `field` is the field at fault, where it is not the one that names the
-/// volume.
+/// What is unknown about the volumes on which `hazards` rest. `need` says who needs to know, and
+/// why. `field` is the field at fault, if it is not the one that names the volume.
 fn unresolved(
     analysis: &Analysis<'_>,
     hazards: &[Hazard],

@@ -252,29 +252,43 @@ impl Evaluation<'_> {
     /// How the object is applied. An object that is being created does not exist yet.
     fn applied(&self) -> Applied {
         let Review { old, document, .. } = self.review;
-        match old.is_none() && document.moment().is_some() {
+        match old.is_none() && document.requester().is_some() {
             true => Applied::Unsaid,
             false => Applied::of(document.object(), old.is_some()),
         }
     }
 
-    /// The hazard with advice that the API server accepts: where it may refuse Recreate on the
-    /// live object, zero surge comes first.
+    /// The hazard with advice that the API server accepts. Where it may refuse Recreate on the
+    /// live object, zero surge comes first, and the command that is needed once is printed. The
+    /// same holds for a file that does not show how it is applied.
     fn advised<'h>(&self, hazard: &'h Hazard) -> Cow<'h, Hazard> {
-        if !hazard.advice.contains(RECREATE_OR_ZERO_SURGE) || !self.applied().may_refuse_recreate()
-        {
+        let applied = self.applied();
+        let is_file = applied == Applied::Unsaid && self.review.document.moment().is_none();
+        if !hazard.advice.contains(RECREATE) || !(applied.may_refuse_recreate() || is_file) {
             return Cow::Borrowed(hazard);
         }
-        let instead = format!(
-            "Set spec.strategy to RollingUpdate with maxSurge 0 and maxUnavailable 1, or to Recreate (once by {}, as server-side apply is refused over the live object)",
-            recreate_once(self.review.reference, RECREATE_ONCE),
-        );
+        let once = recreate_once(self.review.reference, RECREATE_ONCE);
+        let advice = match hazard.advice.contains(RECREATE_OR_ZERO_SURGE) && !is_file {
+            true => hazard.advice.replace(
+                RECREATE_OR_ZERO_SURGE,
+                &format!(
+                    "Set spec.strategy to RollingUpdate with maxSurge 0 and maxUnavailable 1, or to Recreate (once by {once}, as server-side apply is refused over the live object)",
+                ),
+            ),
+            false => format!(
+                "{} If it is live and server-side apply refuses Recreate, run {once} once.",
+                hazard.advice,
+            ),
+        };
         Cow::Owned(Hazard {
-            advice: hazard.advice.replace(RECREATE_OR_ZERO_SURGE, &instead),
+            advice,
             ..hazard.clone()
         })
     }
 }
+
+/// The beginning of advice to use Recreate.
+const RECREATE: &str = "Set spec.strategy to Recreate";
 
 /// Why an update is denied that did not cause the hazard.
 const EXISTED: &str = " The object had this fault before your change; your change starts a rollout, which is what would hang.";

@@ -1,0 +1,159 @@
+//! Out of the cluster again, as docs/install.md has it: nothing is left, whatever was
+//! applied before.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::{self, ControlPlane, GuardOptions, Needs, wait_until};
+use crate::installed::{DEADLINE, define, kubeconfig};
+use crate::rendered::{built, printed};
+use crate::repository;
+
+const NAME: &str = "multi-attach-guard";
+
+/// What the guard makes by itself, where it may: the Secret of its certificate, and the
+/// facts about a namespace.
+pub(crate) fn run_for_once(plane: &ControlPlane) {
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+        "spec": {"storageClassName": "disk", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "disk"},
+        "provisioner": "ebs.csi.aws.com",
+    });
+    for object in [class, claim] {
+        plane.apply("default", &object.to_string());
+    }
+    let options = GuardOptions {
+        arguments: ["--manage-certs", "--admission-policies"]
+            .map(str::to_owned)
+            .into(),
+        environment: vec![(
+            "KUBECONFIG".to_owned(),
+            kubeconfig(plane).display().to_string(),
+        )],
+        ..GuardOptions::default()
+    };
+    let _guard = plane.serve("removed", &options);
+    wait_until("what the guard makes", DEADLINE, || {
+        let get = ["get", "volumefacts,secrets", "--all-namespaces", "-o=name"];
+        let made = plane.kubectl(&get, None).stdout;
+        match made.contains("volumefacts") && made.contains("secret/") {
+            true => Ok(()),
+            false => Err(made),
+        }
+    })
+    .unwrap();
+}
+
+/// Waits until nothing in the cluster has the guard's name, in its own name, a label or a
+/// group. What is in a namespace that is being deleted goes with it, which takes a
+/// controller; Events expire.
+pub(crate) fn until_nothing_is_left(plane: &ControlPlane) {
+    let kinds = ["api-resources", "--verbs=list", "-o=name"];
+    wait_until("all of the guard to be gone", DEADLINE, || {
+        let kinds = plane.kubectl(&kinds, None).success().stdout;
+        let kinds: Vec<&str> = kinds
+            .lines()
+            .filter(|it| !it.starts_with("events"))
+            .collect();
+        let get = ["get", &kinds.join(","), "--all-namespaces", "-o=json"];
+        let list = plane.kubectl(&get, None);
+        let list: Value = serde_json::from_str(&list.stdout).map_err(|_| format!("{list:#?}"))?;
+        let left = list["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|object| {
+                let metadata = &object["metadata"];
+                let about = json!([metadata["name"], metadata["labels"], object["apiVersion"]]);
+                let goes =
+                    metadata["namespace"] == NAME || !metadata["deletionTimestamp"].is_null();
+                (about.to_string().contains(NAME) && !goes)
+                    .then(|| format!("{} {}", object["kind"], metadata["name"]))
+            });
+        let left: Vec<String> = left.collect();
+        let namespace = [
+            "get",
+            "namespace",
+            NAME,
+            "-o=jsonpath={.metadata.deletionTimestamp}",
+        ];
+        let namespace = plane.kubectl(&namespace, None);
+        match left.is_empty() && (namespace.status != 0 || !namespace.stdout.is_empty()) {
+            true => Ok(()),
+            false => Err(format!("{left:?}, {namespace:?}")),
+        }
+    })
+    .unwrap();
+}
+
+/// The base with every component that can stand beside the others.
+fn everything() -> String {
+    let components = std::fs::read_dir(repository("manifests/components")).unwrap();
+    let components = components.map(|it| it.unwrap().file_name().into_string().unwrap());
+    // The other sources of the certificate, and what would have to be answered.
+    let components =
+        components.filter(|it| !["cert-manager", "files", "strict"].contains(&it.as_str()));
+    let components: Vec<String> = components
+        .map(|it| format!("../../../manifests/components/{it}"))
+        .collect();
+    let kustomization = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["../../../manifests/base"],
+        "components": components,
+    });
+    let folder = repository("target/tmp/everything");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("kustomization.yaml"), kustomization.to_string()).unwrap();
+    let programs = harness::require_programs(Needs::ApiServer).unwrap();
+    printed(
+        Command::new(programs.path("kustomize"))
+            .arg("build")
+            .arg(folder),
+    )
+}
+
+/// The commands that docs/install.md has under "Removing".
+fn documented() -> Vec<String> {
+    let page = std::fs::read_to_string(repository("docs/install.md")).unwrap();
+    let section = page.split_once("\n## Removing\n").unwrap().1;
+    let block = section.split("```").nth(1).unwrap();
+    let lines = block.lines().filter_map(|it| it.strip_prefix("kubectl "));
+    lines.map(str::to_owned).collect()
+}
+
+/// A control plane of its own: what is installed here is for the whole cluster.
+#[test]
+fn nothing_is_left_after_one_overlay_and_then_another() {
+    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
+        return;
+    };
+    let programs = harness::require_programs(Needs::ApiServer).unwrap();
+    define(&plane);
+    let apply = ["apply", "--validate=strict", "-f", "-"];
+    plane.kubectl(&apply, Some(&everything())).success();
+    run_for_once(&plane);
+    for overlay in ["cert-manager", "warn-only"] {
+        let overlay = built(programs, overlay);
+        plane.kubectl(&apply, Some(&overlay)).success();
+    }
+    // As the page has it where the API server repairs by itself.
+    let repair = "mutatingadmissionpolicies,mutatingadmissionpolicybindings,";
+    let commands = documented();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    for (place, command) in commands.iter().enumerate() {
+        let command = match place {
+            0 => command.replacen("delete ", &format!("delete {repair}"), 1),
+            _ => command.clone(),
+        };
+        let mut words: Vec<&str> = command.split(' ').collect();
+        // No controller empties the namespace here.
+        words.push("--wait=false");
+        plane.kubectl(&words, None).success();
+    }
+    until_nothing_is_left(&plane);
+}
