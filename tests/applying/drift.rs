@@ -10,8 +10,10 @@ use crate::ways::{Applier, Way};
 use crate::world::{Mode, World, world};
 use crate::{document, play};
 
-/// What Git says of the strategy.
-const SAID: [(&str, fn() -> Option<Value>); 3] = [
+/// What Git says of the strategy, in words and in the manifest.
+type Strategy = (&'static str, fn() -> Option<Value>);
+
+const SAID: [Strategy; 3] = [
     ("no strategy", || None),
     ("`type: RollingUpdate`", || {
         Some(json!({ "type": "RollingUpdate" }))

@@ -6,6 +6,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::unwrap_in_result,
+    clippy::panic,
     reason = "in a test, the panic and its message are the report"
 )]
 
