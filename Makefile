@@ -12,6 +12,11 @@ PLATFORMS ?= linux/$(patsubst aarch64,arm64,$(patsubst x86_64,amd64,$(shell unam
 DOCKER ?= docker
 comma := ,
 
+# What `make dist` builds. Only a macOS SDK lets a program for macOS be linked.
+DIST_PLATFORMS ?= linux/amd64 linux/arm64 windows/amd64 $(if $(SDKROOT),darwin/amd64 darwin/arm64)
+# What must compile besides the machine's own platform.
+OTHER_TARGETS ?= x86_64-pc-windows-gnu aarch64-apple-darwin
+
 # What `make run` writes.
 RUN := target/run
 # What `make test` printed last, and each suite's part of it.
@@ -48,7 +53,7 @@ lint-and-compile: lint
 # tests/. Some wait for Kubernetes most of the time and others compute, so several run at
 # once; those that take longest begin. What one of them says stays together. The last is
 # the documentation itself: cargo lets no other begin while it is written.
-LONG_SUITES := scenarios oldest applying faults manifests diagnose e2e explorer
+LONG_SUITES := scenarios applying faults manifests diagnose e2e explorer
 SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
 	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
 SUITES_AT_ONCE ?= 4
@@ -56,18 +61,13 @@ SUITES_AT_ONCE ?= 4
 .PHONY: suites $(SUITES:%=suite-%)
 suites: $(SUITES:%=suite-%)
 
-# A third of the scenarios once more, on the oldest Kubernetes that is tested.
-suite-oldest: command = test --no-fail-fast --test scenarios
-suite-oldest: filter = -- --skip "world " --skip fifty
-suite-oldest: export MINOR = $(lastword $(MINORS))
-suite-oldest: export PLAY = third
 suite-unit: command = test --workspace --no-fail-fast --lib --bins
 suite-doc: command = test --workspace --no-fail-fast --doc
 suite-rustdoc: command = doc --workspace --no-deps
 suite-rustdoc: export RUSTDOCFLAGS = -D warnings
 suite-%: command = test --no-fail-fast --test $*
 $(SUITES:%=suite-%): suite-%:
-	@mkdir -p $(TEST_LOGS); $(CARGO) $(command) --locked $(filter) >$(TEST_LOGS)/$* 2>&1; \
+	@mkdir -p $(TEST_LOGS); $(CARGO) $(command) --locked >$(TEST_LOGS)/$* 2>&1; \
 		status=$$?; cat $(TEST_LOGS)/$*; exit $$status
 
 .PHONY: lint
@@ -94,6 +94,14 @@ advisories: ## Fail on known vulnerabilities in the dependencies, if the databas
 msrv: ## Compile with the oldest Rust that Cargo.toml promises, if it can be installed
 	@.ci/msrv
 
+.PHONY: targets
+targets: ## Compile for Windows and macOS, as far as this works without their SDKs
+	@.ci/targets $(OTHER_TARGETS)
+
+.PHONY: reproducible
+reproducible: ## Compile a release twice, in two folders, and compare the programs
+	@.ci/reproducible
+
 # The Kubernetes minors that can be tested, as 1.37; all suites run on the first.
 MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
 
@@ -102,12 +110,15 @@ MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
 .PHONY: control-plane
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
-	@tests/control-plane/build $(lastword $(MINORS)) >/dev/null || [ $$? -eq 3 ]
 	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
 
 .PHONY: scenarios
 scenarios: control-plane ## Play the scenarios of docs/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)
 	$(CARGO) test --locked --test scenarios
+
+.PHONY: oldest
+oldest: ## Play a third of them on the oldest Kubernetes, with and without kubelets (SEED=)
+	MINOR=$(lastword $(MINORS)) PLAY=third $(CARGO) test --locked --test scenarios -- --skip "world " --skip fifty
 
 .PHONY: minors
 minors: ## Play all scenarios on all minors of Kubernetes, with and without kubelets (hours)
@@ -167,21 +178,25 @@ chart: ## Update the chart's copies of manifests/ and its README
 		manifests/components/monitoring/prometheus-rule.yaml \
 		manifests/components/monitoring/dashboard.json \
 		manifests/components/bare-pods/bare-pods.yaml \
+		manifests/components/custom-workloads/custom-workloads.yaml \
+		manifests/components/custom-workloads/custom-workloads-repair.yaml \
+		manifests/components/custom-workloads/custom-workloads-webhook.yaml \
 		manifests/components/events/events.yaml \
 		manifests/components/admission-policies/crd.yaml \
 		manifests/components/admission-policies/policies.yaml \
 		manifests/components/admission-policies/admission-policies-rbac.yaml \
 		manifests/components/admission-policies-repair/repair.yaml manifests/chart/files/
 	manifests/chart/readme > manifests/chart/README.md
+	manifests/chart/changes
 
 .PHONY: dist
-dist: ## Build a release in target/dist, profile-guided (DOWNLOADS=https://… for krew)
-	.ci/compile --profiled amd64 arm64
+dist: ## Build a release in target/dist (DOWNLOADS=https://… for package managers, SDKROOT= for macOS)
+	.ci/compile --profiled $(DIST_PLATFORMS)
 	rm -rf target/dist
-	.ci/package target/dist target/programs/linux/amd64/multi-attach-guard target/programs/linux/arm64/multi-attach-guard
+	.ci/package target/dist $(foreach platform,$(DIST_PLATFORMS),$(wildcard target/programs/$(platform)/multi-attach-guard*))
 
 .PHONY: image
 image: ## Build the image IMAGE= for this machine (PLATFORMS=linux/amd64,linux/arm64)
-	.ci/compile $(subst linux/,,$(subst $(comma), ,$(PLATFORMS)))
+	.ci/compile $(subst $(comma), ,$(PLATFORMS))
 	$(DOCKER) build --platform $(PLATFORMS) --tag $(IMAGE) \
 		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) .

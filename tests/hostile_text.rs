@@ -65,7 +65,15 @@ fn no_pull_request_commands_the_pipeline() {
         "apiVersion: v1\nkind: Pod\nspec: *nowhere\n",
     );
     for format in [
-        "text", "concise", "json", "sarif", "junit", "github", "markdown", "html",
+        "text",
+        "concise",
+        "json",
+        "sarif",
+        "junit",
+        "github",
+        "markdown",
+        "html",
+        "openreports",
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
             .args(["check", "--format", format, "."])

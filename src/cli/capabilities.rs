@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::cluster::{self, ClusterError};
+use super::cluster::{ClusterArgs, ClusterError};
 use super::output::{complain, print};
 use super::policy_file::{self, PolicyFileError};
 use crate::report::safe;
@@ -21,16 +21,16 @@ use source::facts::{self, FactsError};
 /// The options of `capabilities`.
 #[derive(Args, Clone, Debug)]
 pub struct CapabilitiesOptions {
-    /// Read the classes from the cluster of your kubeconfig
-    #[arg(long, required_unless_present = "facts", conflicts_with = "facts")]
+    /// Read the classes from the cluster, which is the default
+    #[arg(long, hide = true)]
     pub cluster: bool,
 
-    /// Context of the kubeconfig
-    #[arg(long, value_name = "CONTEXT", requires = "cluster")]
-    pub context: Option<String>,
+    /// Which cluster, and as whom.
+    #[command(flatten)]
+    pub access: ClusterArgs,
 
-    /// Read the classes from this file or directory (repeatable)
-    #[arg(long, value_name = "PATH")]
+    /// Read the classes from this file or directory, not from the cluster (repeatable)
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["cluster", "ClusterArgs"])]
     pub facts: Vec<PathBuf>,
 
     /// Policy file; its provisioners correct the catalog
@@ -38,7 +38,7 @@ pub struct CapabilitiesOptions {
     pub config: Option<PathBuf>,
 
     /// Output format
-    #[arg(long, value_enum, default_value_t = TableFormat::Text)]
+    #[arg(long, short = 'o', visible_alias = "output", value_enum, default_value_t = TableFormat::Text)]
     pub format: TableFormat,
 }
 
@@ -86,10 +86,11 @@ pub(super) fn run(options: &CapabilitiesOptions) -> ExitCode {
 
 fn capabilities(options: &CapabilitiesOptions) -> Result<String, CapabilitiesError> {
     let effective = policy_file::effective(options.config.as_deref())?;
-    let cluster = if options.cluster {
-        cluster::read(options.context.as_deref(), |kind| {
-            matches!(kind, ObjectKind::StorageClass | ObjectKind::CsiDriver)
-        })?
+    let cluster = if options.facts.is_empty() {
+        options
+            .access
+            .connect()?
+            .read(|kind| matches!(kind, ObjectKind::StorageClass | ObjectKind::CsiDriver))?
     } else {
         facts::load(&options.facts, &mut io::empty())?
     };

@@ -30,44 +30,90 @@ const LISTS: Duration = Duration::from_secs(60);
 /// How often a terminal shows progress.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(250);
 
-/// Which cluster, and as whom: the options of kubectl.
+/// Which cluster, and as whom: the options of kubectl. Whichever is given, it is the cluster
+/// that is read, not files.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ClusterArgs {
-    /// The kubeconfig file [default: $KUBECONFIG, or ~/.kube/config]
+    /// Kubeconfig file [default: $KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
 
-    /// The context of the kubeconfig
+    /// Context of the kubeconfig
     #[arg(long, value_name = "CONTEXT")]
     pub context: Option<String>,
 
-    /// The user to impersonate
+    /// User to impersonate
     #[arg(long = "as", value_name = "USER")]
     pub impersonate: Option<String>,
+
+    /// Group to impersonate, beside --as (repeatable)
+    #[arg(long = "as-group", value_name = "GROUP", requires = "impersonate")]
+    pub impersonate_groups: Vec<String>,
+}
+
+/// Which part of a cluster: the options of kubectl.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ScopeArgs {
+    /// Only this namespace; takes no rights to others
+    #[arg(long, short, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// All namespaces, as without -n
+    #[arg(long, short = 'A', conflicts_with = "namespace")]
+    pub all_namespaces: bool,
 }
 
 impl ClusterArgs {
+    /// Whether one of them is given.
+    pub(super) const fn is_given(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some() || self.impersonate.is_some()
+    }
+
     /// What leads to the cluster.
     pub(super) fn access(&self) -> Access {
         Access {
             kubeconfig: self.kubeconfig.clone(),
             context: self.context.clone(),
             impersonate: self.impersonate.clone(),
+            impersonate_groups: self.impersonate_groups.clone(),
         }
     }
 
     /// What printed commands about this cluster begin with.
     pub(super) fn kubectl(&self) -> String {
-        let kubeconfig = self.kubeconfig.as_ref().map(|it| it.display().to_string());
-        let flags = [
-            ("kubeconfig", kubeconfig.as_deref()),
-            ("context", self.context.as_deref()),
-            ("as", self.impersonate.as_deref()),
+        let names = ["kubeconfig", "context", "as", "as-group"];
+        command::line("kubectl", &self.flags(names))
+    }
+
+    /// The same for helm.
+    pub(super) fn helm(&self) -> String {
+        let names = [
+            "kubeconfig",
+            "kube-context",
+            "kube-as-user",
+            "kube-as-group",
         ];
-        let given = flags
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)));
-        command::kubectl(given)
+        command::line("helm", &self.flags(names))
+    }
+
+    /// The options under the names that a program has for them.
+    fn flags(&self, [kubeconfig, context, user, group]: [&str; 4]) -> Vec<String> {
+        let file = self.kubeconfig.as_ref().map(|it| it.display().to_string());
+        let given = [
+            (kubeconfig, file.as_ref()),
+            (context, self.context.as_ref()),
+            (user, self.impersonate.as_ref()),
+        ];
+        let groups = self.impersonate_groups.iter().map(|it| (group, Some(it)));
+        let given = given.into_iter().chain(groups);
+        given
+            .filter_map(|(name, value)| Some(format!("--{name}={}", value?)))
+            .collect()
+    }
+
+    /// Connects to the cluster.
+    pub(super) fn connect(&self) -> Result<Connection, ClusterError> {
+        Connection::reach(&self.access())
     }
 }
 
@@ -93,17 +139,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// The cluster behind the kubeconfig's `context`; `None` means the current one.
-    pub(super) fn open(context: Option<&str>) -> Result<Self, ClusterError> {
-        let access = Access {
-            context: context.map(str::to_owned),
-            ..Access::default()
-        };
-        Self::reach(&access)
-    }
-
     /// The cluster that `access` leads to.
-    pub(super) fn reach(access: &Access) -> Result<Self, ClusterError> {
+    fn reach(access: &Access) -> Result<Self, ClusterError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -153,7 +190,7 @@ impl Connection {
 
     /// What the API server has of the policies; `None` where it does not say.
     pub(super) fn installed_policies(&self) -> Option<Installed> {
-        // Also the client is made inside the runtime, where it starts a task.
+        // The client starts a task, so it is created inside the runtime.
         self.runtime.block_on(async {
             let client = client(self.config.clone()).ok()?;
             policies::installed(&client).await.ok()
@@ -163,6 +200,11 @@ impl Connection {
     /// The namespace that commands are about where none is named.
     pub(super) fn namespace(&self) -> &str {
         &self.config.default_namespace
+    }
+
+    /// The address of the API server.
+    pub(super) fn url(&self) -> String {
+        self.config.cluster_url.to_string()
     }
 
     /// The VolumeSnapshotClasses; `None` where they could not be read.
@@ -179,14 +221,6 @@ impl Connection {
         let documents = document::documents(self.config.clone(), wanted);
         Ok(self.runtime.block_on(documents)?)
     }
-}
-
-/// The facts of the cluster behind the kubeconfig's `context`, read once.
-pub(super) fn read(
-    context: Option<&str>,
-    kinds: impl Fn(ObjectKind) -> bool,
-) -> Result<Snapshot, ClusterError> {
-    Connection::open(context)?.read(kinds)
 }
 
 /// Shows on a terminal how many objects were read; never ends.

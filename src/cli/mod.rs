@@ -6,6 +6,7 @@ mod check;
 mod cluster;
 mod diagnose;
 mod dist;
+mod earlier;
 mod format;
 mod hunk;
 mod log_queue;
@@ -25,11 +26,12 @@ use clap::{Parser, Subcommand};
 pub use audit::AuditOptions;
 pub use capabilities::{CapabilitiesOptions, TableFormat};
 pub use check::{CheckError, CheckOptions, Fetch, FetchOptions, Render, RenderOptions};
+pub use cluster::{ClusterArgs, ScopeArgs};
 pub use diagnose::{DiagnoseOptions, DiagnosisFormat};
 pub use dist::DistOptions;
 pub use logging::{LogFormat, LogOptions};
 pub use migrate::{Copying, MigrateOptions};
-pub use output::FailOn;
+pub use output::{FailOn, ReportArgs};
 pub use policies::PoliciesOptions;
 pub use rules::RulesOptions;
 pub use serve::{CertificateOptions, ServeError, ServeOptions};
@@ -63,12 +65,13 @@ pub enum Command {
     Check(CheckOptions),
     /// Judge what is already in a cluster
     ///
-    /// Judges every workload, claim and autoscaler of the cluster of your kubeconfig, and reports by
-    /// namespace, worst first. It needs no webhook, only the rights to get, list and watch, and
-    /// changes nothing.
+    /// Begins with pods that wait for a volume now, with the command that sets them free. Then judges
+    /// every workload, claim and autoscaler, by namespace, worst first. It needs no webhook, only the
+    /// rights to get and list, says what it could not see, and changes nothing.
     ///
-    /// Exit codes: 0 no findings that fail; 1 findings that the webhook would deny or repair (with
-    /// --fail-on warn, warnings too); 2 the cluster could not be read.
+    /// Exit codes: 0 no findings that fail; 1 pods that wait, or findings that the webhook would deny
+    /// or repair (with --fail-on warn, warnings too); 2 no such findings, but something could not be
+    /// read.
     Audit(AuditOptions),
     /// Explain why pods wait for a volume, and print the way out
     ///

@@ -2,10 +2,12 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
+use super::earlier::{Earlier, EarlierError};
 use crate::report::{self, Format, Report, Style, Summary, safe};
 
 /// The least that makes a command fail.
@@ -17,12 +19,44 @@ pub enum FailOn {
     Warn,
 }
 
-impl FailOn {
-    pub(super) const fn fails(self, summary: &Summary) -> bool {
-        match self {
-            Self::Deny => summary.deny + summary.fix > 0,
-            Self::Warn => summary.reported() > 0,
-        }
+/// How findings are reported, and which of them make a command fail.
+#[derive(Args, Clone, Debug)]
+pub struct ReportArgs {
+    /// Output format
+    #[arg(long, short = 'o', visible_alias = "output", value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// Print only the counts, in the formats for people
+    #[arg(long)]
+    pub summary: bool,
+
+    /// Report and fail on only what this earlier `--format json` lacks
+    #[arg(long, value_name = "EARLIER.json")]
+    pub compare: Option<PathBuf>,
+
+    /// Mildest finding that makes the exit code 1
+    #[arg(long, value_enum, default_value_t = FailOn::Deny)]
+    pub fail_on: FailOn,
+
+    /// Exit with 0 whatever is found
+    #[arg(long, conflicts_with = "fail_on")]
+    pub exit_zero: bool,
+}
+
+impl ReportArgs {
+    /// The earlier report to compare with, read before anything else: a mistake in it should
+    /// not cost the reading of a large cluster.
+    pub(super) fn earlier(&self) -> Result<Option<Earlier>, EarlierError> {
+        self.compare.as_deref().map(Earlier::read).transpose()
+    }
+
+    /// Whether the numbers make the command fail.
+    pub(super) const fn fails(&self, summary: &Summary) -> bool {
+        let failing = match self.fail_on {
+            FailOn::Deny => summary.deny + summary.fix,
+            FailOn::Warn => summary.reported(),
+        };
+        failing + summary.stuck > 0 && !self.exit_zero
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::cluster::{self, ClusterError};
+use super::cluster::{ClusterArgs, ClusterError};
 use super::output::{complain, print};
 use crate::report::safe;
 use engine::model::object::ObjectKind;
@@ -19,13 +19,13 @@ const HEADER: &str = "# What multi-attach-guard knows of a cluster, for check --
 /// The options of `snapshot`.
 #[derive(Args, Clone, Debug)]
 pub struct SnapshotOptions {
-    /// Context of the kubeconfig
-    #[arg(long, value_name = "CONTEXT")]
-    pub context: Option<String>,
+    /// Which cluster, and as whom.
+    #[command(flatten)]
+    pub access: ClusterArgs,
 
     /// Write to this file instead of standard output
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(long, alias = "output", value_name = "FILE")]
+    pub output_file: Option<PathBuf>,
 }
 
 /// Why no snapshot was written.
@@ -56,12 +56,12 @@ pub(super) fn run(options: &SnapshotOptions) -> ExitCode {
 }
 
 fn write(options: &SnapshotOptions) -> Result<ExitCode, Error> {
-    let cluster = cluster::read(options.context.as_deref(), is_written)?;
+    let cluster = options.access.connect()?.read(is_written)?;
     // In full before a file is touched, so that an old snapshot outlives a
     // cluster that cannot be read.
     let mut text = HEADER.as_bytes().to_vec();
     snapshot::write(&cluster, safe::yaml, &mut text)?;
-    let Some(path) = &options.output else {
+    let Some(path) = &options.output_file else {
         return Ok(print("snapshot", &text));
     };
     fs::write(path, text).map_err(|source| Error::File {

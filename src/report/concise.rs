@@ -7,6 +7,16 @@ use super::{Place, Report, Style, safe, words};
 
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if !style.summary {
+        for stuck in report.stuck_now() {
+            let case = &stuck.case;
+            writeln!(
+                out,
+                "stuck[{}] {}: {}",
+                case.cause,
+                stuck.claim(),
+                case.title
+            )?;
+        }
         for (severity, located) in report.reported() {
             let finding = &located.finding;
             writeln!(
@@ -32,6 +42,12 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         for notice in &report.notices {
             let place = at(notice.place.as_ref());
             writeln!(out, "{place}warning {}", notice.sentence())?;
+        }
+        for it in &report.overrides {
+            writeln!(out, "override {it}")?;
+        }
+        for open in &report.open {
+            writeln!(out, "warning {open}")?;
         }
         for sentence in words::unopened(report) {
             writeln!(out, "{sentence}")?;

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::live::{Override, Owner, Stuck};
 use super::{Located, Report, Summary, safe};
+use engine::model::Text;
 use engine::model::object::ObjectRef;
 use engine::policy::Action;
 use engine::rules::{Certainty, Outcome};
@@ -12,7 +14,15 @@ use engine::verdict::Proposal;
 
 #[derive(Serialize)]
 struct Json<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<Cluster<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stuck: &'a [Stuck],
     findings: Vec<Finding<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    overrides: &'a [Override],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    open: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suppressed: Vec<Finding<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -22,6 +32,14 @@ struct Json<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unopened: Vec<Unopened<'a>>,
     summary: &'a Summary,
+}
+
+#[derive(Serialize)]
+struct Cluster<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    time: String,
 }
 
 #[derive(Serialize)]
@@ -38,12 +56,27 @@ struct Finding<'a> {
     column: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     template: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    places: Vec<OverlayPlace<'a>>,
     message: &'a str,
+    volumes: &'a [Text],
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     is_new: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<&'a Owner>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'a str>,
     remedies: &'a [Proposal],
+}
+
+/// One of several places of a finding.
+#[derive(Serialize)]
+struct OverlayPlace<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<&'a str>,
+    template: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -71,6 +104,14 @@ struct Unread<'a> {
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let json = Json {
+        cluster: report.origin.as_ref().map(|origin| Cluster {
+            name: &origin.cluster,
+            namespace: origin.namespace.as_deref(),
+            time: format!("{:.0}", origin.at),
+        }),
+        stuck: &report.stuck,
+        overrides: &report.overrides,
+        open: &report.open,
         findings: report
             .found()
             .map(|(_, located)| finding(located))
@@ -127,9 +168,28 @@ fn finding(located: &Located) -> Finding<'_> {
         line: place.map(|place| place.line),
         column: place.map(|place| place.column),
         template: place.and_then(|place| place.template.as_deref()),
+        places: places(located),
         message: &finding.message,
+        volumes: &finding.volumes,
         reason: finding.suppressed.as_ref().map(ToString::to_string),
         is_new: located.is_new,
+        owner: located.owner.as_ref(),
+        command: located.command.as_deref(),
         remedies: &finding.remedies,
     }
+}
+
+/// Where the finding was made, if at several places.
+fn places(located: &Located) -> Vec<OverlayPlace<'_>> {
+    let Some(place) = located.place.as_ref().filter(|_| !located.also.is_empty()) else {
+        return Vec::new();
+    };
+    let also = located.also.iter().map(|(object, place)| (object, place));
+    std::iter::once((&located.finding.object, place))
+        .chain(also)
+        .map(|(object, place)| OverlayPlace {
+            namespace: object.namespace.as_deref(),
+            template: place.template.as_deref(),
+        })
+        .collect()
 }

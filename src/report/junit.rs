@@ -101,6 +101,11 @@ fn case(name: String, file: &str, status: TestCaseStatus) -> TestCase {
 /// is in the output.
 fn status(located: &Located) -> Option<TestCaseStatus> {
     let finding = &located.finding;
+    if located.is_new == Some(false) && finding.suppressed.is_none() {
+        let mut status = TestCaseStatus::skipped();
+        status.set_message("The earlier report has it too.");
+        return Some(status);
+    }
     match (Severity::of(finding.action), &finding.suppressed) {
         (Some(Severity::Error), _) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);

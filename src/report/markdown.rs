@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use super::live::Stuck;
 use super::{Fix, Located, Report, Severity, words};
 
 /// The first line of every comment; it is not shown.
@@ -19,6 +20,15 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         "{MARKER}\n### multi-attach-guard\n\n{}\n",
         prose(&words::summary(&report.summary))
     );
+    let stuck = report.stuck_now().map(stuck);
+    let overrides = report
+        .overrides
+        .iter()
+        .map(|it| format!("\n**override** {}\n", prose(&it.to_string())));
+    let open = report
+        .open
+        .iter()
+        .map(|it| format!("\n**not seen** {}\n", prose(it)));
     let findings = report
         .reported()
         .map(|(severity, it)| finding(severity, it));
@@ -34,7 +44,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let unopened = words::unopened(report).into_iter();
     let unopened = unopened.map(|it| format!("\n**notice** {}\n", prose(&it)));
     let mut left_out = 0;
-    for entry in findings.chain(unread).chain(notices).chain(unopened) {
+    let entries = stuck.chain(findings).chain(unread).chain(notices);
+    for entry in entries.chain(unopened).chain(overrides).chain(open) {
         if page.len() + entry.len() > LONGEST {
             left_out += 1;
         } else {
@@ -49,6 +60,20 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         );
     }
     out.write_all(page.as_bytes())
+}
+
+fn stuck(stuck: &Stuck) -> String {
+    let case = &stuck.case;
+    let command = stuck
+        .way_out()
+        .map(|(command, cost)| format!("\n{}\n\n{}\n", code(command), prose(cost)));
+    format!(
+        "\n**stuck now** `{}` {}\n\n{}\n{}",
+        case.cause,
+        prose(&format!("{}: {}", stuck.claim(), case.title)),
+        prose(&case.because),
+        command.unwrap_or_default(),
+    )
 }
 
 fn finding(severity: Severity, located: &Located) -> String {

@@ -10,15 +10,17 @@ mod github;
 mod html;
 mod json;
 mod junit;
+pub mod live;
 mod markdown;
 pub mod migration;
+pub mod openreports;
 mod page;
 pub mod safe;
 mod sarif;
 mod text;
 mod words;
 
-pub use words::severities;
+pub use words::{by_namespace, severities};
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -30,6 +32,7 @@ use engine::model::object::ObjectRef;
 use engine::policy::Action;
 use engine::snapshot::View;
 use engine::verdict::{Finding, Suppressed};
+use live::{Origin, Override, Owner, Stuck};
 
 /// A format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +53,13 @@ pub enum Format {
     Markdown,
     /// A page that needs nothing else.
     Html,
+    /// `Report` objects of openreports.io.
+    Openreports,
 }
 
 impl Format {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Text,
         Self::Concise,
         Self::Json,
@@ -63,6 +68,7 @@ impl Format {
         Self::Github,
         Self::Markdown,
         Self::Html,
+        Self::Openreports,
     ];
 
     /// The name under which a format is chosen, and what it is for.
@@ -83,6 +89,10 @@ impl Format {
                 "A comment for a pull request, to be updated in place",
             ),
             Self::Html => ("html", "A page with a picture of each volume at risk"),
+            Self::Openreports => (
+                "openreports",
+                "Report objects of openreports.io, one a namespace, to apply",
+            ),
         }
     }
 }
@@ -103,6 +113,14 @@ pub struct Report {
     pub hints: Vec<String>,
     /// The objects that were judged. Only JUnit needs them.
     pub judged: Vec<JudgedObject>,
+    /// Which cluster it is about; `None` for files.
+    pub origin: Option<Origin>,
+    /// Pods that wait for a volume now.
+    pub stuck: Vec<Stuck>,
+    /// Objects that the policy treats otherwise because they, or their namespaces, ask for it.
+    pub overrides: Vec<Override>,
+    /// Facts of the cluster that could not be read, and what that costs: sentences.
+    pub open: Vec<String>,
     /// The numbers.
     pub summary: Summary,
 }
@@ -114,11 +132,17 @@ pub struct Located {
     pub finding: Finding,
     /// Where it stands; `None` for an object that came from no file.
     pub place: Option<Place>,
+    /// Where else the same was found: what other charts or kustomizations make of the line.
+    pub also: Vec<(ObjectRef, Place)>,
     /// What the first remedy changes in the file; `None` where it cannot be
     /// written there.
     pub fix: Option<Fix>,
     /// The workloads that use the volumes at risk. Only the page needs them.
     pub users: Vec<User>,
+    /// The command that applies the first remedy to a live object.
+    pub command: Option<String>,
+    /// Who writes the live object.
+    pub owner: Option<Owner>,
     /// Whether an earlier report lacks it; `None` without one. Findings that are not new
     /// are only in the formats for programs.
     pub is_new: Option<bool>,
@@ -134,8 +158,11 @@ impl Located {
         Self {
             finding,
             place,
+            also: Vec::new(),
             fix: None,
             users: Vec::new(),
+            command: None,
+            owner: None,
             is_new: None,
             is_unrendered: false,
         }
@@ -300,6 +327,9 @@ pub struct Summary {
     pub fragments: usize,
     /// Links in directories that lead out of them, or nowhere, and were not followed.
     pub links: usize,
+    /// Volumes for which pods wait now, and which nothing but a command sets free.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stuck: usize,
     /// Findings that are denied.
     pub deny: usize,
     /// Findings that the webhook would repair.
@@ -312,6 +342,25 @@ pub struct Summary {
     pub notices: usize,
     /// Files or documents that could not be read.
     pub unreadable: usize,
+    /// What became of an earlier report; the counts are then of what is new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Compared>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// What became of the findings of an earlier report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// How many there were.
+    pub earlier: usize,
+    /// How many are still there.
+    pub still: usize,
+    /// How many are gone.
+    pub gone: usize,
 }
 
 impl Summary {
@@ -385,10 +434,42 @@ pub fn write(report: &Report, format: Format, style: Style, out: &mut dyn Write)
         Format::Github => github::write(&safe(), out),
         Format::Markdown => markdown::write(&safe(), out),
         Format::Html => html::write(&safe(), out),
+        Format::Openreports => openreports::write(report, out),
     }
 }
 
 impl Report {
+    /// Counts the findings and what is stuck, but for what an earlier report has too.
+    pub fn count(&mut self) {
+        let summary = &mut self.summary;
+        [summary.deny, summary.fix, summary.warn, summary.suppressed] = [0; 4];
+        let found = self.findings.iter();
+        for located in
+            found.filter(|it| it.is_new != Some(false) || it.finding.suppressed.is_some())
+        {
+            summary.count(&located.finding);
+        }
+        summary.stuck = self.stuck.iter().filter(|it| it.fails()).count();
+    }
+
+    /// Brings findings into the order of their namespaces, the worst first, and within them
+    /// those of one object together, the gravest first.
+    pub fn sort_by_namespace(&mut self) {
+        let order = by_namespace(self).into_iter();
+        let order: Vec<String> = order.map(|it| it.name.to_owned()).collect();
+        let rank = |namespace: &str| order.iter().position(|it| it == namespace);
+        let gravest = gravest(&self.findings);
+        self.findings.sort_by_cached_key(|located| {
+            let finding = &located.finding;
+            let object = finding.object.to_string();
+            let namespace = finding.object.namespace.as_deref().unwrap_or_default();
+            let grave = gravest.get(&object).copied();
+            (rank(namespace), grave, object, finding.action)
+        });
+        self.stuck
+            .sort_by_cached_key(|it| rank(&it.case.volume.namespace));
+    }
+
     /// The errors and warnings.
     fn found(&self) -> impl Iterator<Item = (Severity, &Located)> {
         self.findings
@@ -402,12 +483,30 @@ impl Report {
             .filter(|(_, located)| located.is_new != Some(false))
     }
 
+    /// What is stuck and not in an earlier report.
+    fn stuck_now(&self) -> impl Iterator<Item = &Stuck> {
+        self.stuck.iter().filter(|it| it.is_new != Some(false))
+    }
+
     /// The suppressed findings, with the reason.
     fn suppressed(&self) -> impl Iterator<Item = (&Suppressed, &Located)> {
         self.findings
             .iter()
             .filter_map(|located| Some((located.finding.suppressed.as_ref()?, located)))
     }
+}
+
+/// The gravest action for each object.
+fn gravest(findings: &[Located]) -> BTreeMap<String, Action> {
+    let mut gravest = BTreeMap::new();
+    for located in findings {
+        let action = located.finding.action;
+        gravest
+            .entry(located.finding.object.to_string())
+            .and_modify(|known: &mut Action| *known = action.min(*known))
+            .or_insert(action);
+    }
+    gravest
 }
 
 #[cfg(test)]

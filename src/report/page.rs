@@ -15,6 +15,8 @@ pub(super) struct Heading<'h> {
     pub title: &'h str,
     /// How much of it there is, in a word or two; after the title in the window's name.
     pub extent: &'h str,
+    /// What it is a page of, and when.
+    pub origin: Option<&'h str>,
     /// The sentence below the title.
     pub summary: &'h str,
 }
@@ -38,6 +40,7 @@ pub(super) fn write(
             body {
                 header {
                     h1 { (heading.title) }
+                    @if let Some(origin) = heading.origin { p.origin { (origin) } }
                     p.summary { (heading.summary) }
                 }
                 main { (content) }

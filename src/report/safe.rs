@@ -14,7 +14,9 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::live::{Override, Owner};
 use super::{Located, Place, Report};
+use doctor::diagnosis::CaseEntry;
 use engine::model::Text;
 use engine::model::object::ObjectRef;
 
@@ -228,9 +230,43 @@ fn clean_finding(located: &mut Located) {
         reason.iter_mut().for_each(|it| clean(&mut it.reason));
     }
     located.place.iter_mut().for_each(clean_place);
+    located.owner.iter_mut().for_each(clean_owner);
+    located.command.iter_mut().for_each(clean);
     for user in &mut located.users {
         clean(&mut user.kind);
         clean(&mut user.name);
+    }
+}
+
+fn clean_owner(owner: &mut Owner) {
+    clean(&mut owner.name);
+    clean(&mut owner.change);
+    owner.command.iter_mut().for_each(clean);
+}
+
+/// Names come from the cluster, and messages from its drivers.
+fn clean_case(case: &mut CaseEntry) {
+    clean(&mut case.because);
+    let volume = &mut case.volume;
+    clean_text(&mut volume.namespace);
+    clean_text(&mut volume.claim);
+    for waiting in &mut case.waiting {
+        clean_text(&mut waiting.pod);
+        clean(&mut waiting.workload);
+        waiting.node.iter_mut().for_each(clean_text);
+    }
+    for step in &mut case.steps {
+        step.command.iter_mut().for_each(clean);
+        clean(&mut step.text);
+    }
+}
+
+fn clean_override(it: &mut Override) {
+    clean_object(&mut it.object);
+    it.sets.values_mut().for_each(clean);
+    clean(&mut it.reason);
+    for text in [&mut it.by, &mut it.until, &mut it.ignored] {
+        text.iter_mut().for_each(clean);
     }
 }
 
@@ -239,6 +275,16 @@ impl Report {
     /// ([`super::Fix`], the patches) stays as it is.
     pub(super) fn made_safe(&self) -> Self {
         let mut report = self.clone();
+        if let Some(origin) = &mut report.origin {
+            clean(&mut origin.cluster);
+            origin.namespace.iter_mut().for_each(clean);
+        }
+        for stuck in &mut report.stuck {
+            clean_case(&mut stuck.case);
+            stuck.owner.iter_mut().for_each(clean_owner);
+        }
+        report.overrides.iter_mut().for_each(clean_override);
+        report.open.iter_mut().for_each(clean);
         report.findings.iter_mut().for_each(clean_finding);
         for notice in &mut report.notices {
             notice.object.iter_mut().for_each(clean_object);

@@ -2,10 +2,12 @@ mod hostile;
 
 use serde_json::{Value, json};
 
+use super::live::{Origin, Override, Owner, Stuck};
 use super::{
     Fix, Format, JudgedObject, Located, Notice, Place, Report, Style, Summary, Unopened, Unread,
     write,
 };
+use doctor::diagnosis::{CaseEntry, Purpose, SuggestedAction, VolumeEntry, WaitingEntry};
 use engine::model::object::ObjectRef;
 use engine::policy::{Action, SuppressedBy};
 use engine::remedy;
@@ -142,7 +144,80 @@ fn report() -> Report {
             file: Some("fine.yaml".to_owned()),
         }],
         summary,
+        ..Report::default()
     }
+}
+
+/// The same of a live cluster, with two findings on one object and all that only a cluster has.
+fn of_cluster() -> Report {
+    let mut report = report();
+    report.summary.cluster = true;
+    let owner = Owner {
+        name: "Helm release web in shop".to_owned(),
+        change: "Change its values.".to_owned(),
+        command: Some("helm get values web".to_owned()),
+    };
+    for located in &mut report.findings {
+        located.place = None;
+        located.fix = None;
+        located.owner = Some(owner.clone());
+        located.command = Some("kubectl -n shop patch deployment/web -p '[]'".to_owned());
+    }
+    let mut second = report.findings[0].clone();
+    second.finding.rule = codes::REPLICAS_SHARE_VOLUME;
+    report.findings.insert(1, second);
+    report.origin = Some(Origin {
+        cluster: "production".to_owned(),
+        namespace: None,
+        at: "2026-11-25T12:00:00.5Z".parse().unwrap(),
+    });
+    report.stuck = vec![Stuck {
+        case: CaseEntry {
+            cause: "rollout-overlap",
+            title: "the rollout waits for itself",
+            passes: false,
+            because: "The old pod stays.".to_owned(),
+            volume: VolumeEntry {
+                namespace: "blog".into(),
+                claim: "data".into(),
+                name: None,
+                class: None,
+                driver: "d".into(),
+                access_modes: Vec::new(),
+            },
+            waiting: vec![WaitingEntry {
+                pod: "web-2".into(),
+                workload: "Deployment web".to_owned(),
+                node: Some("n2".into()),
+                since: None,
+                seconds: Some(3600),
+                message: None,
+            }],
+            holders: Vec::new(),
+            attachments: Vec::new(),
+            nodes: Vec::new(),
+            steps: vec![SuggestedAction {
+                purpose: Purpose::WayOut,
+                command: Some("kubectl -n blog rollout undo deployment/web".to_owned()),
+                text: "Nothing stops.".to_owned(),
+            }],
+        },
+        owner: Some(owner),
+        is_new: None,
+    }];
+    report.overrides = vec![Override {
+        object: object("Deployment", "web"),
+        sets: [("action", "warn".to_owned())].into(),
+        reason: "moves".to_owned(),
+        by: Some("kubectl-annotate".to_owned()),
+        since: "2026-11-20T12:00:00Z".parse().ok(),
+        until: Some("2026-12-01".to_owned()),
+        ignored: None,
+    }];
+    report.open = vec!["It is not known which nodes there are.".to_owned()];
+    report.count();
+    report.sort_by_namespace();
+    report
 }
 
 fn written(report: &Report, format: Format) -> String {
@@ -159,6 +234,25 @@ fn written(report: &Report, format: Format) -> String {
 #[test]
 fn text_shows_the_line_at_fault() {
     insta::assert_snapshot!(written(&report(), Format::Text));
+}
+
+#[test]
+fn a_report_of_a_cluster_begins_with_what_is_stuck() {
+    insta::assert_snapshot!("cluster_text", written(&of_cluster(), Format::Text));
+    insta::assert_snapshot!("cluster_concise", written(&of_cluster(), Format::Concise));
+    let json: Value = serde_json::from_str(&written(&of_cluster(), Format::Json)).unwrap();
+    assert_eq!(
+        json["cluster"],
+        json!({"name": "production", "time": "2026-11-25T12:00:00Z"})
+    );
+    assert_eq!(json["stuck"][0]["cause"], "rollout-overlap");
+    assert_eq!(
+        json["stuck"][0]["owner"]["name"],
+        "Helm release web in shop"
+    );
+    assert_eq!(json["overrides"][0]["sets"], json!({"action": "warn"}));
+    assert_eq!(json["overrides"][0]["since"], "2026-11-20T12:00:00Z");
+    assert_eq!(json["summary"]["stuck"], 1);
 }
 
 #[test]
@@ -201,6 +295,7 @@ fn json_has_the_documented_shape() {
             "line": 14,
             "column": 3,
             "message": "Deployment shop/web: 100 % of it, once:\nit is wrong. Mend it.",
+            "volumes": ["data"],
             "remedies": [{
                 "name": "recreate",
                 "cost": remedy::named("recreate").unwrap().cost,
@@ -412,10 +507,23 @@ fn the_page_needs_nothing_beside_itself() {
 
 #[test]
 fn the_page_of_a_cluster_leads_to_each_namespace() {
-    let mut report = report();
-    report.summary.cluster = true;
-    report.findings[1].finding.object.namespace = Some("blog".into());
-    let page = written(&report, Format::Html);
+    let page = written(&of_cluster(), Format::Html);
+    assert!(
+        page.contains("Cluster production, 2026-11-25T12:00:00Z"),
+        "{page}"
+    );
+    assert_eq!(page.matches("<article").count(), 3, "one card an object");
+    let at = |part: &str| page.find(part).unwrap_or_else(|| panic!("{part}\n{page}"));
+    let order = [
+        at("id=\"namespace-blog\""),
+        at(">stuck now<"),
+        at("rollout undo deployment/web"),
+        at("id=\"namespace-shop\""),
+        at("patch deployment/web"),
+        at("kubectl-annotate"),
+        at("which nodes there are"),
+    ];
+    assert!(order.is_sorted(), "{order:?}");
     for name in ["shop", "blog"] {
         for place in [
             format!("href=\"#namespace-{name}\""),

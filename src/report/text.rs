@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Message, Origin, Renderer, Snippet};
 
+use super::live::{Owner, Stuck};
 use super::{Located, Place, Report, Severity, Style, words};
 use engine::remedy::REMEDIES;
+use engine::rules::SETTLE;
 
 pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     if !style.summary {
@@ -20,6 +22,7 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
         }
         writeln!(out)?;
     }
+    live(report, style, out)?;
     for hint in &report.hints {
         writeln!(out, "{hint}")?;
     }
@@ -29,7 +32,8 @@ pub(super) fn write(report: &Report, style: Style, out: &mut dyn Write) -> io::R
     writeln!(out, "{}", words::summary(&report.summary))
 }
 
-/// A block for each object with findings, then suppressions and notices.
+/// A block for each volume that is stuck and each object with findings, then suppressions
+/// and notices. Those of a cluster stand under their namespaces.
 fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let renderer = if style.colour {
         Renderer::styled()
@@ -37,11 +41,23 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
         Renderer::plain()
     }
     .term_width(style.width);
-    let mut print = |group| writeln!(out, "{}\n", renderer.render(&[group]));
-    let findings: Vec<(Severity, &Located)> = report.reported().collect();
-    for together in findings.chunk_by(|(_, a), (_, b)| same_object(a, b)) {
-        print(block(together, style))?;
+    let mut said = false;
+    for section in words::sections(report) {
+        if let Some(counts) = section.counts {
+            writeln!(out, "Namespace {counts}\n")?;
+        }
+        for stuck in section.stuck {
+            writeln!(out, "{}\n", renderer.render(&[stuck_now(stuck, style)]))?;
+        }
+        for together in section.objects {
+            writeln!(
+                out,
+                "{}\n",
+                renderer.render(&[block(&together, style, &mut said)])
+            )?;
+        }
     }
+    let mut print = |group| writeln!(out, "{}\n", renderer.render(&[group]));
     for (reason, located) in report.suppressed() {
         let finding = &located.finding;
         let title = format!("{}: {}: {reason}", finding.object, finding.rule);
@@ -61,8 +77,64 @@ fn blocks(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
+/// Who waits for a volume, why, and the command that ends it.
+fn stuck_now(stuck: &Stuck, style: Style) -> Group<'_> {
+    let case = &stuck.case;
+    let name = if case.passes { "waits" } else { "stuck" };
+    let title = format!("{}: {}", stuck.claim(), case.title);
+    let group = Level::ERROR.with_name(name).primary_title(title);
+    let mut group = Group::with_title(group.id(case.cause));
+    let note = |text: &str| Level::NOTE.message(wrapped(text, style.width));
+    group = group.element(note(&words::waiting(case)));
+    group = group.element(note(&case.because));
+    group = group.elements(owner_notes(stuck.owner.as_ref(), style));
+    match stuck.way_out() {
+        Some((command, cost)) => {
+            let help = |text: String| Level::HELP.message(text);
+            group = group.element(help(format!("run: {command}")));
+            group.element(note(&format!("costs: {cost}")))
+        }
+        None => group,
+    }
+}
+
+/// Who writes the object, and the command that shows what to change there, on a line to copy.
+fn owner_notes(owner: Option<&Owner>, style: Style) -> Vec<Message<'static>> {
+    let Some(owner) = owner else {
+        return Vec::new();
+    };
+    let text = wrapped(&format!("written by {owner}"), style.width);
+    let command = owner.command.as_ref();
+    let command = command.map(|it| Level::HELP.message(format!("look at: {it}")));
+    [Level::NOTE.message(text)]
+        .into_iter()
+        .chain(command)
+        .collect()
+}
+
+/// What else is known of a live cluster.
+fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let overrides: Vec<String> = report.overrides.iter().map(ToString::to_string).collect();
+    for (title, sentences) in [("Overrides", &overrides), ("Not seen", &report.open)] {
+        if sentences.is_empty() {
+            continue;
+        }
+        if style.summary {
+            writeln!(out, "{title}: {}", sentences.len())?;
+            continue;
+        }
+        writeln!(out, "{title}:")?;
+        for sentence in sentences {
+            let text = wrapped(sentence, style.width).replace('\n', "\n    ");
+            writeln!(out, "  {text}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
 /// The findings on one object, of which there is at least one.
-fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
+fn block<'r>(together: &[(Severity, &'r Located)], style: Style, settled: &mut bool) -> Group<'r> {
     let (severity, first) = together[0];
     let finding = &first.finding;
     let title = format!("{}: {}", finding.object, finding.brief);
@@ -71,7 +143,11 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
         .id(finding.rule)
         .elements(first.place.as_ref().map(snippet));
     group = rendered_from(group, first.place.as_ref());
-    group = group.element(Level::NOTE.message(wrapped(message(first), style.width)));
+    if let Some(note) = elsewhere(first) {
+        group = group.element(Level::NOTE.message(wrapped(&note, style.width)));
+    }
+    let text = settled_once(message(first), settled);
+    group = group.element(Level::NOTE.message(wrapped(text, style.width)));
     for (number, (severity, other)) in together.iter().enumerate().skip(1) {
         let is_same = |(as_grave, earlier): &(Severity, &Located)| {
             as_grave == severity && say_the_same(earlier, other)
@@ -80,23 +156,56 @@ fn block<'r>(together: &[(Severity, &'r Located)], style: Style) -> Group<'r> {
             again(other)
         } else {
             let (severity, rule) = (severity.name(), other.finding.rule);
-            let also = format!("{severity}[{rule}] too: {}", message(other));
+            let text = settled_once(message(other), settled);
+            let also = format!("{severity}[{rule}] too: {text}");
             wrapped(&also, style.width)
         };
         group = group.element(Level::NOTE.message(note));
     }
+    group = group.elements(owner_notes(first.owner.as_ref(), style));
     let names = remedy_names(together.iter().map(|(_, located)| *located));
     if names.is_empty() {
         return group;
     }
     let help = format!("remedies: {}", names.join(", "));
-    group.element(Level::HELP.message(help))
+    group = group.element(Level::HELP.message(help));
+    let command = first.command.as_ref();
+    group.elements(command.map(|it| Level::HELP.message(format!("run: {it}"))))
 }
 
-/// Whether two findings are about one object of one file.
-fn same_object(a: &Located, b: &Located) -> bool {
-    let file = |located: &Located| located.place.as_ref().map(|place| place.file.clone());
-    a.finding.object == b.finding.object && file(a) == file(b)
+/// So many other places of a finding are named.
+const MOST_PLACES: usize = 3;
+
+/// The note on the other charts and kustomizations that take the line.
+fn elsewhere(located: &Located) -> Option<String> {
+    let templates = located
+        .also
+        .iter()
+        .filter_map(|(_, place)| place.template.as_deref());
+    let templates: Vec<&str> = templates.collect();
+    let (named, more) = templates.split_at(templates.len().min(MOST_PLACES));
+    if named.is_empty() {
+        return None;
+    }
+    let mut named: Vec<String> = named.iter().map(|it| (*it).to_owned()).collect();
+    if !more.is_empty() {
+        named.push(format!("{} more", more.len()));
+    }
+    Some(format!(
+        "the same in what is rendered from {}",
+        words::listed(&named)
+    ))
+}
+
+/// The message without what would settle an assumption, if that was said before.
+fn settled_once<'m>(message: &'m str, settled: &mut bool) -> &'m str {
+    let Some((before, _)) = message.split_once(SETTLE) else {
+        return message;
+    };
+    match std::mem::replace(settled, true) {
+        true => before.trim_end(),
+        false => message,
+    }
 }
 
 /// Whether two findings about one object say the same of it.

@@ -1,8 +1,12 @@
 //! Sentences that several formats say.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use super::{Missing, Report, Severity, Summary, Unopened};
+use doctor::diagnosis::{CaseEntry, span};
+
+use super::live::{Origin, Stuck};
+use super::{Compared, Located, Missing, Report, Severity, Summary, Unopened};
 
 /// The summary in words.
 pub(super) fn summary(summary: &Summary) -> String {
@@ -11,11 +15,23 @@ pub(super) fn summary(summary: &Summary) -> String {
         .iter()
         .map(|(what, count)| amount(*count, what))
         .collect();
+    let new = summary.compared.is_some();
     let mut text = match (summary.deny + summary.fix, summary.warn) {
-        (0, 0) if unopened.is_empty() => "No findings".to_owned(),
-        (0, 0) => "No findings in what was looked at".to_owned(),
+        (0, 0) => format!(
+            "No {}findings{}",
+            if new { "new " } else { "" },
+            if unopened.is_empty() {
+                ""
+            } else {
+                " in what was looked at"
+            },
+        ),
+        (errors, warnings) if new => format!("New: {}", severities(errors, warnings)),
         (errors, warnings) => severities(errors, warnings),
     };
+    if summary.stuck > 0 {
+        text = format!("{} stuck now. {text}", amount(summary.stuck, "volume"));
+    }
     if summary.suppressed > 0 {
         text += &format!("; {} suppressed", summary.suppressed);
     }
@@ -49,7 +65,24 @@ pub(super) fn summary(summary: &Summary) -> String {
     if !unopened.is_empty() {
         text += &format!(" Not looked into: {}.", listed(&unopened));
     }
+    if let Some(compared) = &summary.compared {
+        text += &format!(" {}", since(compared));
+    }
     text
+}
+
+/// What became of the findings of an earlier report.
+fn since(compared: &Compared) -> String {
+    let count = |number: usize| match number {
+        1 => "1 is".to_owned(),
+        number => format!("{number} are"),
+    };
+    format!(
+        "Of {}, {} still there and {} gone.",
+        amount(compared.earlier, "earlier finding"),
+        count(compared.still),
+        count(compared.gone)
+    )
 }
 
 /// Where the objects were found.
@@ -89,19 +122,21 @@ fn not(number: usize, what: &str, done: &str) -> String {
 
 /// What was not looked into and why, a sentence for each reason.
 pub(super) fn unopened(report: &Report) -> Vec<String> {
-    let mut reasons: Vec<((Option<Missing>, &str), Vec<&Unopened>)> = Vec::new();
+    let same = |a: &Unopened, b: &Unopened| {
+        a.missing == b.missing && (a.missing.is_some() || a.reason == b.reason)
+    };
+    let mut reasons: Vec<Vec<&Unopened>> = Vec::new();
     for unopened in &report.unopened {
-        let reason = match unopened.missing {
-            Some(missing) => (Some(missing), ""),
-            None => (None, unopened.reason.as_str()),
-        };
-        match reasons.iter_mut().find(|(it, _)| *it == reason) {
-            Some((_, all)) => all.push(unopened),
-            None => reasons.push((reason, vec![unopened])),
+        match reasons.iter_mut().find(|all| same(all[0], unopened)) {
+            Some(all) => all.push(unopened),
+            None => reasons.push(vec![unopened]),
         }
     }
-    reasons.sort_by_key(|((missing, _), _)| *missing);
-    let sentences = reasons.into_iter().map(|((missing, reason), all)| {
+    reasons.sort_by_key(|all| all[0].missing);
+    let sentences = reasons.into_iter().map(|all| {
+        let Unopened {
+            missing, reason, ..
+        } = all[0];
         let way_out = match missing {
             None => "",
             Some(Missing::Charts) => "; `--fetch` gets what is missing",
@@ -158,6 +193,159 @@ pub(super) fn by_rule(report: &Report) -> Vec<(&'static str, usize, usize)> {
     rules
 }
 
+/// Which cluster a report is about, and when it was so.
+pub(super) fn origin_of_cluster(origin: &Origin) -> String {
+    let Origin {
+        cluster,
+        namespace,
+        at,
+    } = origin;
+    match namespace {
+        Some(namespace) => format!("Cluster {cluster}, namespace {namespace}, {at:.0}"),
+        None => format!("Cluster {cluster}, {at:.0}"),
+    }
+}
+
+/// How bad things are in a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespaceCounts<'r> {
+    /// Its name; empty for objects that have none.
+    pub name: &'r str,
+    /// Volumes for which pods wait now.
+    pub stuck: usize,
+    /// What the webhook would refuse or repair.
+    pub errors: usize,
+    /// Warnings.
+    pub warnings: usize,
+}
+
+impl fmt::Display for NamespaceCounts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.name.is_empty() {
+            "cluster"
+        } else {
+            self.name
+        };
+        write!(f, "{name}: ")?;
+        if self.stuck > 0 {
+            write!(f, "{} stuck", self.stuck)?;
+        }
+        match (self.stuck, self.errors + self.warnings) {
+            (0, _) => f.write_str(&severities(self.errors, self.warnings)),
+            (_, 0) => Ok(()),
+            _ => write!(f, ", {}", severities(self.errors, self.warnings)),
+        }
+    }
+}
+
+/// The namespaces for which something is reported, the worst first.
+#[must_use]
+pub fn by_namespace(report: &Report) -> Vec<NamespaceCounts<'_>> {
+    let mut namespaces: BTreeMap<&str, NamespaceCounts<'_>> = BTreeMap::new();
+    let empty = |name| NamespaceCounts {
+        name,
+        stuck: 0,
+        errors: 0,
+        warnings: 0,
+    };
+    for (severity, located) in report.reported() {
+        let name = namespace(located);
+        let counts = namespaces.entry(name).or_insert_with(|| empty(name));
+        match severity {
+            Severity::Error => counts.errors += 1,
+            Severity::Warning => counts.warnings += 1,
+        }
+    }
+    for stuck in report.stuck_now() {
+        let name = stuck.case.volume.namespace.as_str();
+        namespaces.entry(name).or_insert_with(|| empty(name)).stuck += 1;
+    }
+    let mut namespaces: Vec<_> = namespaces.into_values().collect();
+    namespaces.sort_by_key(|it| std::cmp::Reverse((it.stuck, it.errors, it.warnings)));
+    namespaces
+}
+
+/// What is reported of one namespace, or of all files.
+pub(super) struct Section<'r> {
+    /// The counts of the namespace; `None` where a report is not about a cluster.
+    pub(super) counts: Option<NamespaceCounts<'r>>,
+    /// What is stuck.
+    pub(super) stuck: Vec<&'r Stuck>,
+    /// The findings, in a list for each object.
+    pub(super) objects: Vec<Vec<(Severity, &'r Located)>>,
+}
+
+/// The sections of a report: for a cluster, one a namespace, the worst first.
+pub(super) fn sections(report: &Report) -> Vec<Section<'_>> {
+    let found: Vec<(Severity, &Located)> = report.reported().collect();
+    let mut objects: Vec<Vec<_>> = found
+        .chunk_by(|(_, a), (_, b)| same_object(a, b))
+        .map(<[_]>::to_vec)
+        .collect();
+    if !report.summary.cluster {
+        return vec![Section {
+            counts: None,
+            stuck: Vec::new(),
+            objects,
+        }];
+    }
+    let namespaces = by_namespace(report).into_iter();
+    let sections = namespaces.map(|counts| {
+        let stuck = report.stuck_now();
+        let of_it = |findings: &mut Vec<(Severity, &Located)>| {
+            findings.iter().any(|(_, it)| namespace(it) == counts.name)
+        };
+        Section {
+            counts: Some(counts),
+            stuck: stuck
+                .filter(|it| it.case.volume.namespace == counts.name)
+                .collect(),
+            objects: objects.extract_if(.., of_it).collect(),
+        }
+    });
+    sections.collect()
+}
+
+fn namespace(located: &Located) -> &str {
+    located
+        .finding
+        .object
+        .namespace
+        .as_deref()
+        .unwrap_or_default()
+}
+
+/// Whether two findings are about one object of one file.
+fn same_object(a: &Located, b: &Located) -> bool {
+    let file = |located: &Located| located.place.as_ref().map(|place| place.file.clone());
+    a.finding.object == b.finding.object && file(a) == file(b)
+}
+
+/// Pods that are named; of more, their number.
+const NAMED: usize = 5;
+
+/// Which pods wait, where and for how long.
+pub(super) fn waiting(case: &CaseEntry) -> String {
+    let pods = case.waiting.iter().take(NAMED).map(|waiting| {
+        let node = waiting.node.as_ref();
+        let node = node.map_or_else(String::new, |node| format!(" on {node}"));
+        let so_far = waiting
+            .seconds
+            .map(|seconds| format!(", for {}", span(seconds)));
+        format!(
+            "{} of {}{node}{}",
+            waiting.pod,
+            waiting.workload,
+            so_far.unwrap_or_default()
+        )
+    });
+    let mut pods: Vec<String> = pods.collect();
+    if case.waiting.len() > NAMED {
+        pods.push(format!("{} more", case.waiting.len() - NAMED));
+    }
+    format!("waits: {}", pods.join("; "))
+}
+
 /// `2 errors, 1 warning`, without what there is none of.
 #[must_use]
 pub fn severities(errors: usize, warnings: usize) -> String {
@@ -177,7 +365,7 @@ pub(super) fn amount(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
-fn listed(words: &[String]) -> String {
+pub(super) fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [word] => word.clone(),

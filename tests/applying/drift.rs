@@ -10,10 +10,11 @@ use crate::ways::{Applier, Way};
 use crate::world::{Mode, World, world};
 use crate::{document, play};
 
-/// What Git says of the strategy, in words and in the manifest.
-type Strategy = (&'static str, fn() -> Option<Value>);
+/// The strategy in Git, if any.
+type Strategy = fn() -> Option<Value>;
 
-const SAID: [Strategy; 3] = [
+/// What Git says of the strategy.
+const SAID: [(&str, Strategy); 3] = [
     ("no strategy", || None),
     ("`type: RollingUpdate`", || {
         Some(json!({ "type": "RollingUpdate" }))

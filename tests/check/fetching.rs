@@ -19,6 +19,8 @@ use super::{err, out};
 #[derive(Clone)]
 enum Answer {
     Bytes(Vec<u8>),
+    /// For who brings the token `secret`, which is at `/token`.
+    Guarded(Vec<u8>),
     Redirect(String),
     /// The head of an answer of so many bytes, and no end.
     Endless(u64),
@@ -67,18 +69,30 @@ impl Server {
 fn serve(mut stream: &TcpStream, asked: &AtomicUsize, answers: &Mutex<HashMap<String, Answer>>) {
     let mut head = BufReader::new(stream).lines();
     let Some(Ok(first)) = head.next() else { return };
-    while head
-        .next()
-        .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
-    {}
+    let mut has_token = false;
+    for line in head
+        .map_while(Result::ok)
+        .take_while(|line| !line.is_empty())
+    {
+        has_token |= line == "authorization: Bearer secret";
+    }
     asked.fetch_add(1, Ordering::SeqCst);
     let path = first.split(' ').nth(1).unwrap_or_default();
     let answer = answers.lock().unwrap().get(path).cloned();
     // Whoever asked may be gone.
     let _ = match answer {
+        Some(Answer::Guarded(_)) if !has_token => {
+            let port = stream.local_addr().unwrap().port();
+            let challenge =
+                format!("Bearer realm=\"http://127.0.0.1:{port}/token\",service=\"charts\"");
+            let head = format!(
+                "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: {challenge}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes())
+        }
         None => stream
             .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
-        Some(Answer::Bytes(bytes)) => {
+        Some(Answer::Bytes(bytes) | Answer::Guarded(bytes)) => {
             let head = format!(
                 "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                 bytes.len()
@@ -147,7 +161,7 @@ const FOUND: [&str; 1] = ["prod/shop shop.yaml CHART"];
 /// What was found, with any URL of a chart left out.
 fn found(report: &Value) -> Vec<String> {
     let told = told(report).into_iter();
-    told.map(|it| match it.split_once(" shop.yaml ") {
+    told.map(|it| match it.split_once(" shop.yaml:") {
         Some((object, _)) => format!("{object} shop.yaml CHART"),
         None => it,
     })
@@ -324,12 +338,14 @@ fn a_registry_is_asked_with_the_token_that_it_wants() {
     );
     server.answer(
         "/v2/charts/web/manifests/1.2.3",
-        Answer::Bytes(manifest.into_bytes()),
+        Answer::Guarded(manifest.into_bytes()),
     );
     server.answer(
         &format!("/v2/charts/web/blobs/{layer}"),
-        Answer::Bytes(chart),
+        Answer::Guarded(chart),
     );
+    let token = Answer::Bytes(b"{\"token\": \"secret\"}".to_vec());
+    server.answer("/token?service=charts", token);
     let arguments = [
         "shop.yaml",
         "class.yaml",

@@ -6,6 +6,7 @@
 #[cfg(unix)]
 mod attacks;
 mod bad_input;
+mod compare;
 mod custom_kinds;
 #[cfg(unix)]
 mod fetching;
@@ -20,6 +21,7 @@ mod page;
     reason = "the control plane itself is not needed here"
 )]
 mod programs;
+mod quiet;
 #[cfg(unix)]
 mod releases;
 #[cfg(unix)]

@@ -9,6 +9,9 @@ use tempfile::TempDir;
 use super::rendering::{check, found, report, tools};
 use super::{CLAIM, CLASS, err, out, repository};
 
+/// The name of a file and its text.
+type File<'f> = (&'f str, &'f str);
+
 /// A chart whose strategy and access mode hang on its values.
 const CHART: [(&str, &str); 3] = [
     (
@@ -170,7 +173,7 @@ fn an_application_is_rendered_with_all_its_values() {
     );
     let values = ("envs/prod.yaml", ROLLING);
     let own = ("charts/web/prod.yaml", ROLLING);
-    let patched = "    path: base\n    kustomize: {patches: [{target: {kind: Deployment}, patch: '[{op: replace, path: /spec/strategy, value: {type: Recreate}}]'}]}\n";
+    let patched = "    path: base\n    kustomize: {patches: [{target: {kind: Deployment}, patch: '[{\"op\": \"replace\", \"path\": \"/spec/strategy\", \"value\": {\"type\": \"Recreate\"}}]'}]}\n";
     let base = super::rendering::WEB.to_owned() + "---\n" + CLAIM;
     let base = [
         (
@@ -179,14 +182,14 @@ fn an_application_is_rendered_with_all_its_values() {
         ),
         ("base/web.yaml", &*base),
     ];
-    let table: [(&str, String, &[(&str, &str)], Vec<String>); 12] = [
+    let table: [(&str, String, &[File<'_>], Vec<String>); 12] = [
         ("the chart's own values", application(chart), &[], vec![]),
         ("a text of values", application(&format!("{chart}    helm:\n      values: |\n        {ROLLING}\n")), &[], vec![found()]),
         ("an object of values", application(&format!("{chart}    helm:\n      valuesObject: {{{ROLLING}}}\n")), &[], vec![found()]),
         ("parameters", application(&format!("{chart}    helm:\n      parameters: [{{name: strategy.type, value: RollingUpdate}}]\n")), &[], vec![found()]),
         ("another name", application(&format!("{chart}    helm: {{releaseName: web, valuesObject: {{{ROLLING}}}}}\n")), &[], vec!["prod/web apps/shop.yaml charts/web".to_owned()]),
-        ("a file beside the chart", application(&format!("{chart}    helm: {{valueFiles: [prod.yaml]}}\n")), &[own], vec![found()]),
-        ("a file of another source", several, &[values], vec![found()]),
+        ("a file beside the chart", application(&format!("{chart}    helm: {{valueFiles: [prod.yaml]}}\n")), &[own], vec!["prod/shop charts/web/prod.yaml charts/web".to_owned()]),
+        ("a file of another source", several, &[values], vec!["prod/shop envs/prod.yaml charts/web".to_owned()]),
         ("a file that may be missing", application(&format!("{chart}    helm: {{valueFiles: [no.yaml], ignoreMissingValueFiles: true}}\n")), &[], vec![]),
         ("a patched kustomization", application(patched), &base, vec![]),
         ("another repository", application(chart).replace("/gitops", "/other"), &[], vec!["Application argocd/shop: its source is in another repository, https://example.com/org/other".to_owned()]),
@@ -293,9 +296,9 @@ fn the_other_formats_are_rendered_too() {
         "releases:\n- {{name: shop, namespace: prod, chart: ../charts/web, values: [values.yaml]}}\n- {{name: old, chart: ../charts/web, installed: false, values: [{values}]}}\n"
     );
     let parent = "{{- range .Values.apps }}\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: '{{ . }}'}\nspec:\n  destination: {namespace: prod}\n  source:\n    repoURL: https://example.com/org/gitops\n    path: charts/web\n    helm: {valuesObject: {strategy: {type: RollingUpdate}}}\n---\n{{- end }}\n";
-    let overlay = release("").replace("namespace: prod", "namespace: x");
+    let overlay = release("").replace("  namespace: prod\n", "");
     let patch = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop}\nspec: {values: {strategy: {type: RollingUpdate}}}\n";
-    let table: [(&str, Vec<(&str, &str)>, Vec<&str>); 4] = [
+    let table: [(&str, Vec<File<'_>>, Vec<&str>); 4] = [
         (
             "fleet",
             vec![("envs/a/fleet.yaml", &fleet)],
@@ -383,7 +386,7 @@ fn a_kustomization_inflates_charts_that_are_at_hand() {
     };
     let told = told(&report);
     assert!(
-        told[0].starts_with("prod/shop apps/kustomization.yaml apps"),
+        told[0].starts_with("-/shop apps/kustomization.yaml apps"),
         "{told:?}"
     );
     assert_eq!(
@@ -433,7 +436,7 @@ fn the_value_that_cures_is_named_and_set() {
     let finding = &report["findings"][0];
     let message = finding["message"].as_str().unwrap();
     assert!(
-        message.ends_with("Set spec.values.strategy to {\"type\":\"Recreate\"} in apps/shop.yaml: rendered again with it, this is gone."),
+        message.ends_with("Set spec.values.strategy to {\"type\":\"Recreate\"} in apps/shop.yaml: rendered again with it, the finding is gone."),
         "{message}"
     );
     assert_eq!(finding["line"], 14);
@@ -466,6 +469,13 @@ fn the_value_that_cures_is_named_and_set() {
         .replace("RollingUpdate\n", "Recreate\n")
         .replace("{maxSurge: 1}", "null");
     cured(&[("apps/shop.yaml", &text)], "apps/shop.yaml", &expected);
+
+    // A text of values is edited within the text.
+    let text = application(
+        "    path: charts/web\n    helm:\n      values: |\n        # how\n        strategy:\n          type: RollingUpdate\n\n        a: 1\n",
+    );
+    let expected = text.replace("RollingUpdate", "Recreate");
+    cured(&[("apps/shop.yaml", &text)], "apps/shop.yaml", &expected);
 }
 
 #[test]
@@ -476,7 +486,7 @@ fn an_access_mode_that_cures_is_named() {
     };
     let message = report["findings"][0]["message"].as_str().unwrap();
     assert!(
-        message.ends_with("Set spec.values.accessMode to \"ReadWriteOnce\" in apps/shop.yaml: rendered again with it, this is gone."),
+        message.ends_with("Set spec.values.accessMode to \"ReadWriteOnce\" in apps/shop.yaml: rendered again with it, the finding is gone."),
         "{report:#}"
     );
 }

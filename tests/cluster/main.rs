@@ -1,13 +1,15 @@
 //! The commands that read a live cluster, against a real API server: `check
-//! --cluster`, `capabilities --cluster` and `snapshot` say the same, and the same as
+//! --cluster`, `capabilities` and `snapshot` say the same, and the same as
 //! the webhook.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     reason = "in a test, the panic and its message are the report"
 )]
 
+mod audit;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod world;
@@ -107,7 +109,7 @@ fn the_cluster_its_snapshot_and_the_webhook_say_the_same() {
     let Some(world) = World::new() else {
         return;
     };
-    let snapshot = world.run(&["snapshot", "-o", "snapshot.yaml"]);
+    let snapshot = world.run(&["snapshot", "--output-file", "snapshot.yaml"]);
     assert_eq!(snapshot.status.code(), Some(0), "{}", err(&snapshot));
     let guard = world.plane.guard("cluster", &GuardOptions::default());
     let options = WebhookOptions::new(&guard.url, &[world.namespace]);
@@ -225,11 +227,11 @@ fn a_snapshot_holds_what_decides_and_no_more() {
 
     std::fs::write(world.folder.path().join("facts.yaml"), snapshot).unwrap();
     for format in ["text", "json"] {
-        let live = world.run(&["capabilities", "--cluster", "--format", format]);
+        let live = world.run(&["capabilities", "-o", format]);
         let offline = world.run(&["capabilities", "--facts", "facts.yaml", "--format", format]);
         assert_eq!(out(&live), out(&offline), "{format}");
     }
-    let text = world.run(&["capabilities", "--cluster"]);
+    let text = world.run(&["capabilities", "--as=root", "--as-group=system:masters"]);
     for part in [
         "disk (disk.csi.example.com, in no catalog)\n",
         "share (efs.csi.aws.com, ",
@@ -247,7 +249,7 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
     let Some(world) = World::new() else {
         return;
     };
-    let nowhere = world.run(&["snapshot", "-o", "no/such/folder.yaml"]);
+    let nowhere = world.run(&["snapshot", "--output-file", "no/such/folder.yaml"]);
     assert_eq!(nowhere.status.code(), Some(2));
     assert!(
         err(&nowhere).starts_with("The snapshot could not be written to no/such/folder.yaml: "),
@@ -265,7 +267,8 @@ fn a_snapshot_is_written_in_full_or_not_at_all() {
     let forbidden = run(
         world.folder.path(),
         &nobody,
-        &["snapshot", "-o", "old.yaml"],
+        // The name that the option had until 0.1.0.
+        &["snapshot", "--output", "old.yaml"],
     );
     assert_eq!(forbidden.status.code(), Some(2));
     assert!(
@@ -298,7 +301,7 @@ fn kustomize_applies_the_patch() {
         "kustomization.yaml",
         "resources: [rendered.yaml]\npatches: [{path: patch.yaml}]\n",
     );
-    let snapshot = world.run(&["snapshot", "-o", "snapshot.yaml"]);
+    let snapshot = world.run(&["snapshot", "--output-file", "snapshot.yaml"]);
     assert_eq!(snapshot.status.code(), Some(0), "{}", err(&snapshot));
     for remedy in ["recreate", "colocate"] {
         write("policy.yaml", &format!("defaults: {{remedy: {remedy}}}\n"));
@@ -357,7 +360,10 @@ fn without_a_cluster_every_command_says_so() {
     let refusal = format!("The API server at http://127.0.0.1:{port}/ does not answer: ");
     for command in [
         &["snapshot"][..],
-        &["capabilities", "--cluster"],
+        &["capabilities"],
+        &["audit"],
+        &["diagnose"],
+        &["migrate", "data"],
         &["check", "--cluster", "a.yaml"],
     ] {
         let with_context = [command, &["--context", "other"]].concat();
@@ -397,97 +403,5 @@ fn without_a_cluster_every_command_says_so() {
             assert!(told.starts_with(start), "{command:?}, {name}: {told:?}");
             assert_eq!(out(&output), "", "{command:?}, {name}");
         }
-    }
-}
-
-#[test]
-fn an_audit_says_what_the_webhook_would() {
-    let Some(world) = World::new() else {
-        return;
-    };
-    let namespace = world.plane.namespace("audited");
-    let objects = "\
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata: {name: data}
-spec:
-  accessModes: [ReadWriteOnce]
-  storageClassName: disk
-  resources: {requests: {storage: 1Gi}}
-";
-    world.plane.apply(&namespace, objects);
-    let manifest = deployment("data", "replicas: 1").replace("NAMESPACE", &namespace);
-    world.plane.apply(&namespace, &manifest);
-
-    let audit = |more: &[&str]| world.run(&[&["audit", "-n", &namespace], more].concat());
-    let json = audit(&["--format", "json"]);
-    assert_eq!(json.status.code(), Some(1), "{}", err(&json));
-    let report: Value = serde_json::from_slice(&json.stdout).unwrap();
-    std::fs::write(world.folder.path().join("manifest.yaml"), &manifest).unwrap();
-    let checked = world.check(&["manifest.yaml", "--cluster"]);
-    let (live, file) = (&report["findings"][0], &checked["findings"][0]);
-    assert_eq!(report["findings"].as_array().unwrap().len(), 1);
-    for field in [
-        "rule",
-        "outcome",
-        "action",
-        "certainty",
-        "object",
-        "message",
-    ] {
-        assert_eq!(live[field], file[field], "{field}");
-    }
-    let remedies: Vec<&Value> = live["remedies"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|remedy| &remedy["name"])
-        .collect();
-    assert_eq!(remedies, ["recreate", "zero-surge", "colocate"]);
-
-    let text = audit(&[]);
-    assert!(
-        out(&text).contains("1 error. 2 objects judged in the cluster"),
-        "{}",
-        out(&text)
-    );
-    let page = audit(&["--format", "html", "--exit-zero"]);
-    assert_eq!(page.status.code(), Some(0));
-    assert!(out(&page).contains("type: Recreate"), "{}", out(&page));
-
-    // What was there before is not told again, and does not fail.
-    std::fs::write(world.folder.path().join("earlier.json"), &json.stdout).unwrap();
-    let again = audit(&["--compare", "earlier.json"]);
-    assert_eq!(again.status.code(), Some(0), "{}", err(&again));
-    assert!(
-        out(&again).contains("Of 1 earlier finding, 1 is still there and 0 are gone."),
-        "{}",
-        out(&again)
-    );
-}
-
-#[test]
-fn an_audit_that_cannot_be_made_says_why() {
-    let Some(world) = World::new() else {
-        return;
-    };
-    std::fs::write(world.folder.path().join("other.json"), "{}").unwrap();
-    for (arguments, sentence) in [
-        (
-            ["-n", "no-such-namespace"],
-            "The cluster has no namespace \"no-such-namespace\".",
-        ),
-        (
-            ["--compare", "absent.json"],
-            "The earlier report absent.json given with --compare cannot be read",
-        ),
-        (
-            ["--compare", "other.json"],
-            "The file other.json given with --compare is not a report",
-        ),
-    ] {
-        let audit = world.run(&[&["audit"], &arguments[..]].concat());
-        assert_eq!(audit.status.code(), Some(2));
-        assert!(err(&audit).contains(sentence), "{}", err(&audit));
     }
 }

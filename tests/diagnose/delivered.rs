@@ -2,6 +2,8 @@
 //! about their objects, of which the API server knows no more than the kinds, and what their
 //! controllers would do then.
 
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::{Value, json};
 
 use crate::rollouts::roll_out;
@@ -27,6 +29,9 @@ const KINDS: [(&str, &str, &str, &str); 5] = [
     ("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects"),
 ];
 
+/// States define the same kinds.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// A kind of somebody else; the API server need not know more of it.
 pub(crate) fn define(
     stage: &Stage,
@@ -36,6 +41,7 @@ pub(crate) fn define(
     version: &str,
     scope: &str,
 ) {
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let scale =
         json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
     stage.apply(
@@ -54,8 +60,9 @@ pub(crate) fn define(
         "wait",
         "--for=condition=Established",
         &name,
-        "--timeout=60s",
+        "--timeout=120s",
     ]);
+    drop(turn);
 }
 
 /// An object of such a kind, called `web`.

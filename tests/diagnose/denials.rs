@@ -17,7 +17,7 @@ fn denial(stage: &Stage, change: &[&str]) -> String {
     if stage.mode == Mode::Deny {
         return refused(stage, change);
     }
-    let twin = Stage::new("", "twin", Setting::Usual, Mode::Deny).unwrap();
+    let twin = Stage::new("twin", Setting::Usual, Mode::Deny).unwrap();
     twin.apply(&deployment("web", &json!({})));
     twin.until_runs("web");
     refused(&twin, change).replace(&twin.namespace, &stage.namespace)

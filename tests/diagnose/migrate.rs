@@ -200,7 +200,7 @@ pub(crate) fn the_way_there_and_back_is_run_as_it_is_printed(stage: &Stage) {
     assert_eq!(code, 0, "{output}");
     // What is there is not written over, and what has been done is not planned again.
     let (code, output) = migrate(
-        &stage,
+        stage,
         &["data", "--name", "other", "--class", &shared, "--out", out],
     );
     assert_eq!(

@@ -65,7 +65,7 @@ pub(crate) fn a_rollout_that_overlaps(stage: &Stage) {
     stage.apply(&web);
     stage.until_runs("web");
     each_way_out(
-        &stage,
+        stage,
         "rollout-overlap",
         |way| {
             roll_out(stage, 10 * way + 2);
@@ -121,7 +121,7 @@ pub(crate) fn an_update_that_moves_the_pod(stage: &Stage) {
     stage.apply(&on(&stage.nodes[0]));
     stage.until_runs("web");
     each_way_out(
-        &stage,
+        stage,
         "moved-pin",
         |_| {
             let elsewhere = stage.other_node(&stage.node_of("web"));

@@ -42,7 +42,6 @@ struct Ran {
 pub(crate) struct Stage {
     pub(crate) world: &'static World,
     pub(crate) mode: Mode,
-    state: &'static str,
     ran: Mutex<Vec<Ran>>,
     rows: Mutex<Vec<Row>>,
     /// Where commands are run: what the repository has, and what a reader would have.
@@ -55,12 +54,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// `None` where there is no control plane.
-    pub(crate) fn new(
-        state: &'static str,
-        name: &str,
-        setting: Setting,
-        mode: Mode,
-    ) -> Option<Self> {
+    pub(crate) fn new(name: &str, setting: Setting, mode: Mode) -> Option<Self> {
         static USUAL: OnceLock<World> = OnceLock::new();
         static QUIET: OnceLock<World> = OnceLock::new();
         let plane = harness::require_control_plane(Needs::Controllers)?;
@@ -87,7 +81,6 @@ impl Stage {
             .collect();
         let stage = Self {
             world,
-            state,
             mode,
             volume: format!("{namespace}-data"),
             namespace,
@@ -347,8 +340,6 @@ impl Stage {
     pub(crate) fn end(&self, what: &str) {
         let ran = std::mem::take(&mut *self.ran.lock().unwrap());
         let rows = ran.into_iter().map(|it| Row {
-            state: self.state,
-            mode: self.mode,
             command: shape(&it.command),
             end: what.to_owned(),
             seconds: it.at.elapsed().as_secs_f64(),

@@ -1,8 +1,8 @@
 //! The commands that were run, as `docs/commands.md` lists them.
 //!
-//! `COMMANDS=write cargo test --test diagnose` writes the sections of the states that were
-//! played, with the seconds that it took. Otherwise those sections must say the same but for
-//! the seconds.
+//! `COMMANDS=write cargo test --test diagnose` writes what each state has shown as soon as it
+//! has ended, with the seconds that it took. Otherwise the list must say the same but for the
+//! seconds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,8 +14,6 @@ use crate::world::Mode;
 /// A command that did what it promised.
 #[derive(Debug)]
 pub(crate) struct Row {
-    pub(crate) state: &'static str,
-    pub(crate) mode: Mode,
     /// Without the names of the objects that it is about.
     pub(crate) command: String,
     /// What was waited for.
@@ -23,87 +21,92 @@ pub(crate) struct Row {
     pub(crate) seconds: f64,
 }
 
-static ROWS: Mutex<Vec<Row>> = Mutex::new(Vec::new());
+/// The lines of a state: the command and what ended, with the seconds by mode.
+type Lines = BTreeMap<(String, String), BTreeMap<Mode, String>>;
 
-/// The states that were played to their end, by mode.
-static PLAYED: Mutex<BTreeSet<(&'static str, Mode)>> = Mutex::new(BTreeSet::new());
+/// One state ends at a time.
+static TURN: Mutex<()> = Mutex::new(());
 
-/// Keeps what a state has shown.
-pub(crate) fn add(state: &'static str, mode: Mode, rows: Vec<Row>) {
-    ROWS.lock().unwrap().extend(rows);
-    PLAYED.lock().unwrap().insert((state, mode));
-}
-
-/// A line of the list: the command, what ended, and the seconds by mode.
-type Lines = BTreeMap<(String, String), BTreeMap<Mode, f64>>;
-
-/// Writes the list, or compares it with what was run; answers whether they agree. Only
-/// states that were played in all of their `modes` count.
-pub(crate) fn settle(modes: &BTreeMap<&'static str, &'static [Mode]>) -> bool {
-    let played = PLAYED.lock().unwrap();
-    let whole = modes
-        .iter()
-        .filter(|(state, modes)| modes.iter().all(|mode| played.contains(&(*state, *mode))));
-    let whole: BTreeMap<&str, Lines> = whole.map(|(state, _)| (*state, lines(state))).collect();
+/// Writes what a state has shown into the list, or compares it with the list.
+///
+/// # Panics
+///
+/// When the list says something else.
+pub(crate) fn add(states: &[&'static str], state: &str, mode: Mode, rows: &[Row]) {
+    let turn = TURN.lock().unwrap();
     let list = std::fs::read_to_string(LIST).unwrap();
+    let listed = lines(&list, state);
     if std::env::var_os("COMMANDS").is_some_and(|it| it == "write") {
-        std::fs::write(LIST, rewritten(&list, &whole, modes)).unwrap();
-        return true;
+        let merged = merged(listed, mode, rows);
+        std::fs::write(LIST, rewritten(&list, states, state, &merged)).unwrap();
+        return;
     }
-    let mut agree = true;
-    for (state, lines) in whole {
-        let section = section(&list, state);
-        let listed: BTreeSet<String> = section.lines().filter_map(without_seconds).collect();
-        let ran: BTreeSet<String> = written(&lines)
-            .lines()
-            .filter_map(without_seconds)
-            .collect();
-        if listed != ran {
-            agree = false;
-            println!(
-                "docs/commands.md does not list what was run in the state \"{state}\" \
-                 (COMMANDS=write writes it):\nlisted {listed:#?}\nran {ran:#?}"
-            );
-        }
-    }
-    agree
+    drop(turn);
+    let listed: BTreeSet<&(String, String)> = listed.keys().collect();
+    let ran: BTreeSet<(String, String)> = rows.iter().map(key).collect();
+    assert_eq!(
+        ran.iter().collect::<BTreeSet<_>>(),
+        listed,
+        "docs/commands.md does not list what was run in the state \"{state}\"; \
+         COMMANDS=write writes it"
+    );
 }
 
-fn lines(state: &str) -> Lines {
+fn key(row: &Row) -> (String, String) {
+    (row.command.clone(), row.end.clone())
+}
+
+/// The lines with what this mode has shown, the longest time of a command that was run more
+/// than once.
+fn merged(mut lines: Lines, mode: Mode, rows: &[Row]) -> Lines {
+    for cells in lines.values_mut() {
+        cells.remove(&mode);
+    }
+    let mut seconds: BTreeMap<(String, String), f64> = BTreeMap::new();
+    for row in rows {
+        let longest = seconds.entry(key(row)).or_default();
+        *longest = longest.max(row.seconds);
+    }
+    for (key, seconds) in seconds {
+        let cells = lines.entry(key).or_default();
+        cells.insert(mode, format!("{seconds:.1}"));
+    }
+    lines.retain(|_, cells| !cells.is_empty());
+    lines
+}
+
+/// What the list says of a state.
+fn lines(list: &str, state: &str) -> Lines {
     let mut lines = Lines::new();
-    for row in ROWS.lock().unwrap().iter().filter(|it| it.state == state) {
-        let line = lines
-            .entry((row.command.clone(), row.end.clone()))
-            .or_default();
-        let seconds = line.entry(row.mode).or_default();
-        *seconds = seconds.max(row.seconds);
+    for line in section(list, state).lines() {
+        let Some((command, rest)) = line
+            .strip_prefix("| `")
+            .and_then(|it| it.split_once("` | "))
+        else {
+            continue;
+        };
+        let mut cells = rest.trim_end_matches(" |").split(" | ");
+        let end = cells.next().unwrap_or_default().to_owned();
+        let cells = Mode::ALL.into_iter().zip(cells.map(str::to_owned));
+        let cells = cells.filter(|(_, cell)| cell != NONE).collect();
+        lines.insert((command.replace("\\|", "|"), end), cells);
     }
     lines
 }
 
+/// What stands where there is no number.
+const NONE: &str = "–";
+
 fn written(lines: &Lines) -> String {
     let mut text =
         "| command | then | deny | warn-only | absent |\n|---|---|---|---|---|\n".to_owned();
-    for ((command, end), seconds) in lines {
-        let cell = |mode| {
-            let seconds = seconds.get(&mode).copied();
-            seconds.map_or_else(|| "–".to_owned(), |it: f64| format!("{it:.1}"))
-        };
+    for ((command, end), cells) in lines {
+        let cell = |mode| cells.get(&mode).map_or(NONE, String::as_str);
         let [deny, warn, absent] = Mode::ALL.map(cell);
         let command = command.replace('|', "\\|");
         writeln!(text, "| `{command}` | {end} | {deny} | {warn} | {absent} |").unwrap();
     }
     text
-}
-
-/// A row with a mark in place of each number.
-fn without_seconds(line: &str) -> Option<String> {
-    let row = line.strip_prefix("| `")?;
-    let (command, rest) = row.split_once("` | ")?;
-    let (end, cells) = rest.split_once(" | ")?;
-    let ran = |cell: &str| if cell.trim() == "–" { "–" } else { "ran" };
-    let cells: Vec<&str> = cells.trim_end_matches(" |").split(" | ").map(ran).collect();
-    Some(format!("{command} | {end} | {}", cells.join(" | ")))
 }
 
 fn section<'a>(list: &'a str, title: &str) -> &'a str {
@@ -113,21 +116,17 @@ fn section<'a>(list: &'a str, title: &str) -> &'a str {
         .map_or(rest, |(section, _)| section)
 }
 
-/// The list with the sections of what was played; others stay as long as there is such a state.
-fn rewritten(
-    list: &str,
-    played: &BTreeMap<&str, Lines>,
-    states: &BTreeMap<&'static str, &'static [Mode]>,
-) -> String {
+/// The list with one state's lines; those of others stay as long as there is such a state.
+fn rewritten(list: &str, states: &[&'static str], state: &str, lines: &Lines) -> String {
     let (head, _) = list.split_once("\n## ").unwrap();
     let mut text = format!("{head}\n");
-    for state in states.keys() {
-        let lines = match played.get(state) {
-            Some(lines) => written(lines),
-            None => format!("{}\n", section(list, state).trim()),
+    for title in states {
+        let lines = match *title == state {
+            true => written(lines),
+            false => section(list, title).trim().to_owned(),
         };
         if lines.contains("| `") {
-            write!(text, "## {state}\n\n{lines}\n").unwrap();
+            write!(text, "## {title}\n\n{}\n\n", lines.trim()).unwrap();
         }
     }
     let rest = section(list, NOT_RUN).trim();

@@ -116,7 +116,7 @@ pub(crate) fn a_claim_that_nobody_provisions(stage: &Stage) {
     stage.kubectl(&["delete", "pvc/media", "--wait=false"]);
     stage.kubectl(&["delete", "pod", "-l", "app=web", "--wait=false"]);
     volume(
-        &stage,
+        stage,
         "media",
         "by-hand",
         &format!("{}-media", stage.namespace),

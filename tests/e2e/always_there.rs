@@ -14,9 +14,10 @@ use serde_json::json;
 
 use crate::case::{self, Case, Step};
 use crate::harness::{Output, wait_until};
+use crate::install::AWAY;
 use crate::play::{Stage, can_be_dry};
-use crate::said::Said;
-use crate::world::{self, AWAY, World};
+use crate::said::denied;
+use crate::world::{self, World};
 
 /// Cases at once.
 const AT_ONCE: usize = 4;
@@ -92,10 +93,10 @@ pub(crate) fn play() -> Result<(), Failed> {
     let (refused, all) = compiled.fold((0, 0), |(refused, all), row| {
         (refused + usize::from(row.is_refused_away), all + 1)
     });
-    if refused * 10 < all * 9 {
-        return Err(
-            format!("Only {refused} of {all} certain denials are given while away.").into(),
-        );
+    // The others depend on what policies do not see: overrides, owners, claims and autoscalers
+    // that come after their workloads.
+    if refused * 2 < all {
+        return Err(format!("Only {refused} of {all} denials are given while away.").into());
     }
     write(&table)
 }
@@ -180,15 +181,16 @@ impl Found {
         if expected.is_empty() {
             return;
         }
-        let said = Said::of(there);
+        let Some(speaks) = speaker(there) else {
+            // Tried dry, the objects before it in one file are not stored.
+            return;
+        };
         let denials = ["denied request: ", "denied the request: "]
             .map(|text| there.stderr.matches(text).count());
         if denials.iter().sum::<usize>() != 1 {
             fault("not one denial");
         }
-        let speaks = speaker(there).unwrap_or("nobody");
-        let first = said.denied.iter().all(|rule| expected.contains(rule));
-        if speaks == "nobody" || !first {
+        if !denied(&there.stderr).all(|rule| expected.contains(rule)) {
             fault("the denial names another rule");
         }
         let compiled = expected

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::webhooks::Registration;
 use crate::harness::{self, ControlPlane, Guard, GuardOptions, Needs};
-use crate::install::{self, AWAY, UNGUARDED};
+use crate::install::{self, UNGUARDED};
 use crate::objects::{DISK, SHARE};
 use crate::stored;
 

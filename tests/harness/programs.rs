@@ -73,7 +73,8 @@ pub(crate) fn locate() -> Located {
     }
 }
 
-/// The folder of a Go module that the control plane of a minor is compiled from.
+/// The folder of a Go module that the control plane of a minor is compiled from, or of
+/// another module with its version, as in `example.com/module@v1.2.3`.
 ///
 /// # Errors
 ///
@@ -87,8 +88,12 @@ pub(crate) fn module(minor: &str, name: &str) -> Result<PathBuf, String> {
         "k8s.io/kubernetes" => release.to_owned(),
         _ => release.replacen("v1.", "v0.", 1),
     };
+    let module = match name.contains('@') {
+        true => name.to_owned(),
+        false => format!("{name}@{version}"),
+    };
     let run = Command::new("go")
-        .args(["mod", "download", "-json", &format!("{name}@{version}")])
+        .args(["mod", "download", "-json", &module])
         .current_dir(std::env::temp_dir())
         .stdin(Stdio::null())
         .output()

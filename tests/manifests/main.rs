@@ -10,6 +10,7 @@
 )]
 
 mod alternatives;
+mod artifact_hub;
 mod chart;
 mod client_certificates;
 mod development_certificates;

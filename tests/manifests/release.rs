@@ -17,19 +17,23 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const DOWNLOADS: &str = "https://downloads.example.com/v1";
 
+/// The machine's own architecture and the other one, as releases name them.
+const ARCHITECTURES: [&str; 2] = if cfg!(target_arch = "aarch64") {
+    ["arm64", "amd64"]
+} else {
+    ["amd64", "arm64"]
+};
+
 #[test]
 fn archives_hold_what_their_papers_say() {
     let folder = tempfile::tempdir().unwrap();
-    let (here, there) = if cfg!(target_arch = "aarch64") {
-        ("arm64", "amd64")
-    } else {
-        ("amd64", "arm64")
-    };
     let at = &folder.path().join("dist");
+    let [here, there] = ARCHITECTURES;
+    let programs = programs(folder.path());
     printed(
         Command::new(repository(".ci/package"))
             .arg(at)
-            .args([Path::new(BINARY), &for_other_machines(folder.path())])
+            .args(&programs)
             .env("DOWNLOADS", format!("{DOWNLOADS}/")),
     );
     printed(
@@ -39,40 +43,69 @@ fn archives_hold_what_their_papers_say() {
     );
     let read = |name: &str| fs::read_to_string(at.join(name)).unwrap();
     let release = format!("multi-attach-guard-{VERSION}");
-    let archives = [here, there].map(|it| (it, format!("{release}-linux-{it}.tar.gz")));
+    let archives = [
+        ("linux", here, format!("{release}-linux-{here}.tar.gz")),
+        ("linux", there, format!("{release}-linux-{there}.tar.gz")),
+        ("darwin", "arm64", format!("{release}-darwin-arm64.tar.gz")),
+        ("windows", "amd64", format!("{release}-windows-amd64.zip")),
+    ];
 
-    let provenance: Value =
-        serde_json::from_str(&read(&format!("{release}.provenance.json"))).unwrap();
+    let json = |name: &str| -> Value { serde_json::from_str(&read(name)).unwrap() };
+    let provenance = json(&format!("{release}.provenance.json"));
     let krew = documents(&read("multi-attach.yaml")).remove(0);
     let sums = read("SHA256SUMS");
-    for (number, (architecture, archive)) in archives.iter().enumerate() {
+    for (number, (system, architecture, archive)) in archives.iter().enumerate() {
         let subject = &provenance["subject"][number];
         assert_eq!(subject["name"], *archive);
         let platform = &krew["spec"]["platforms"][number];
-        assert_eq!(platform["selector"]["matchLabels"]["arch"], *architecture);
+        let labels = &platform["selector"]["matchLabels"];
+        assert_eq!(
+            (&labels["os"], &labels["arch"]),
+            (&(*system).into(), &(*architecture).into())
+        );
         assert_eq!(platform["uri"], format!("{DOWNLOADS}/{archive}"));
         assert_eq!(platform["sha256"], subject["digest"]["sha256"]);
         let digest = platform["sha256"].as_str().unwrap();
         assert!(sums.contains(&format!("{digest}  {archive}\n")), "{sums}");
     }
-
-    let materials: Value = serde_json::from_str(&read(&format!("{release}.spdx.json"))).unwrap();
-    let packages = materials["packages"].as_array().unwrap();
-    let has = |name: &str| packages.iter().any(|it| it["name"] == name);
-    assert!(has("multi-attach-guard") && has("rustls") && has("tokio"));
-    assert!(!has("insta"), "what only tests use is in no program");
-    assert!(!has("clap_derive"), "what only compiles others neither");
-
-    for (architecture, archive) in archives {
-        let unpacked = at.join(architecture);
-        fs::create_dir(&unpacked).unwrap();
-        printed(
-            Command::new("tar")
-                .args(["--extract", "--file"])
-                .arg(at.join(archive))
-                .current_dir(&unpacked),
+    let scoop = json("multi-attach-guard.json");
+    let windows = &scoop["architecture"]["64bit"];
+    assert_eq!(
+        windows["hash"],
+        provenance["subject"][3]["digest"]["sha256"]
+    );
+    assert_eq!(windows["url"], format!("{DOWNLOADS}/{}", archives[3].2));
+    let formula = read("multi-attach-guard.rb");
+    for (_, _, archive) in &archives[..3] {
+        assert!(
+            formula.contains(&format!("url \"{DOWNLOADS}/{archive}\"")),
+            "{formula}"
         );
-        let licences = fs::read_to_string(unpacked.join("THIRD-PARTY-LICENSES")).unwrap();
+    }
+    printed(
+        Command::new("ruby")
+            .args(["-W", "-c", "multi-attach-guard.rb"])
+            .current_dir(at),
+    );
+
+    for (system, architecture, archive) in archives {
+        let unpacked = at.join(system).join(architecture);
+        fs::create_dir_all(&unpacked).unwrap();
+        unpack(&at.join(archive), &unpacked);
+        let text = |name: &str| fs::read_to_string(unpacked.join(name)).unwrap();
+        let bill: Value = serde_json::from_str(&text(&format!("{release}.spdx.json"))).unwrap();
+        assert_eq!(
+            bill,
+            json(&format!("{release}-{system}-{architecture}.spdx.json"))
+        );
+        let packages = bill["packages"].as_array().unwrap();
+        let has = |name: &str| packages.iter().any(|it| it["name"] == name);
+        assert!(has("multi-attach-guard") && has("rustls") && has("tokio"));
+        assert!(!has("insta"), "what only tests use is in no program");
+        assert!(!has("clap_derive"), "what only compiles others neither");
+        assert_eq!(has("windows-sys"), system == "windows");
+
+        let licences = text("THIRD-PARTY-LICENSES");
         for package in packages.iter().filter(|it| it["name"] == "rustls") {
             let version = package["versionInfo"].as_str().unwrap();
             let (_, text) = licences
@@ -85,31 +118,52 @@ fn archives_hold_what_their_papers_say() {
         }
         for file in [
             "LICENSE",
-            &format!("{release}.spdx.json"),
             "man/multi-attach-guard-check.1",
             "completions/multi-attach-guard.bash",
         ] {
             assert!(unpacked.join(file).exists(), "{file} is missing");
         }
     }
-    let program = at.join(here).join("multi-attach-guard");
+    let program = at.join("linux").join(here).join("multi-attach-guard");
     let version = printed(Command::new(program).arg("--version"));
     assert_eq!(version, format!("multi-attach-guard {VERSION}\n"));
+    assert!(at.join("windows/amd64/multi-attach-guard.exe").exists());
 }
 
-/// The same program, except that its header names the other architecture.
-fn for_other_machines(folder: &Path) -> PathBuf {
-    let file = folder.join("program");
-    // With the right to execute it.
-    fs::copy(BINARY, &file).unwrap();
-    let mut bytes = fs::read(BINARY).unwrap();
-    bytes[18] = if cfg!(target_arch = "aarch64") {
+fn unpack(archive: &Path, folder: &Path) {
+    let mut command = if archive.extension().is_some_and(|it| it == "zip") {
+        let mut unzip = Command::new("unzip");
+        unzip.arg("-q");
+        unzip
+    } else {
+        let mut tar = Command::new("tar");
+        tar.args(["--extract", "--file"]);
+        tar
+    };
+    printed(command.arg(archive).current_dir(folder));
+}
+
+/// The program of this machine, and files that only have the headers of others.
+fn programs(folder: &Path) -> Vec<PathBuf> {
+    let mut other = fs::read(BINARY).unwrap();
+    other[18] = if cfg!(target_arch = "aarch64") {
         0x3e
     } else {
         0xb7
     };
-    fs::write(&file, bytes).unwrap();
-    file
+    let darwin = [0xcf, 0xfa, 0xed, 0xfe, 0x0c, 0, 0, 1].repeat(4);
+    // The header of DOS, which says where that of Windows is.
+    let mut windows = vec![0; 64];
+    windows[..2].copy_from_slice(b"MZ");
+    windows[60] = 64;
+    windows.extend(b"PE\0\0\x64\x86");
+    let others =
+        [("linux", other), ("darwin", darwin), ("windows", windows)].map(|(name, bytes)| {
+            let file = folder.join(name);
+            fs::write(&file, bytes).unwrap();
+            file
+        });
+    [PathBuf::from(BINARY)].into_iter().chain(others).collect()
 }
 
 /// A release as it would be published: an archive with a program, and its checksum.
@@ -119,11 +173,7 @@ fn release(folder: &Path, program: &str) -> String {
     let file = scratch.join("multi-attach-guard");
     fs::write(&file, program).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    let architecture = if cfg!(target_arch = "aarch64") {
-        "arm64"
-    } else {
-        "amd64"
-    };
+    let [architecture, _] = ARCHITECTURES;
     let archive = format!("multi-attach-guard-{VERSION}-linux-{architecture}.tar.gz");
     printed(
         Command::new("tar")
@@ -181,7 +231,7 @@ fn a_released_program_runs_once_its_checksum_is_right() {
 }
 
 #[test]
-fn only_programs_for_linux_are_packed() {
+fn only_programs_are_packed() {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(repository(".ci/package"))
         .arg(folder.path())
@@ -190,7 +240,10 @@ fn only_programs_for_linux_are_packed() {
         .unwrap();
     assert!(!output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("is no program for Linux"), "{said}");
+    assert!(
+        said.contains("is no program for Linux, macOS or Windows"),
+        "{said}"
+    );
 }
 
 /// krew links the program under this name, and kubectl finds it by that.

@@ -13,7 +13,7 @@ use crate::repository;
 pub(crate) type Objects = BTreeMap<(String, String), Value>;
 
 /// The overlays, and the values with which the chart renders the same.
-pub(crate) const OVERLAYS: [(&str, &[&str]); 9] = [
+pub(crate) const OVERLAYS: [(&str, &[&str]); 10] = [
     (BASE, &[]),
     ("fencing", &["fencing.enabled=true"]),
     ("strict", &["failurePolicy=Fail"]),
@@ -28,6 +28,7 @@ pub(crate) const OVERLAYS: [(&str, &[&str]); 9] = [
     ),
     ("monitoring", &["monitoring.enabled=true"]),
     ("bare-pods", &["barePods=true"]),
+    ("custom-workloads", &["customWorkloads=true"]),
     ("events", &["events=true"]),
     ("fence-advice", &["fenceAdvice=true"]),
     ("cert-manager", &["certificates.source=cert-manager"]),

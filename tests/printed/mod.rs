@@ -7,6 +7,7 @@
 )]
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -252,13 +253,16 @@ pub(crate) fn of_block(block: &str) -> Vec<String> {
 }
 
 /// The shapes of all commands of the list, those that are not run included.
-pub(crate) fn listed() -> BTreeSet<String> {
-    let list = std::fs::read_to_string(LIST).unwrap_or_else(|error| panic!("{LIST}: {error}"));
-    let rows = list.lines().filter_map(|line| line.strip_prefix("| `"));
-    let cells = rows.filter_map(|row| row.split_once("` |"));
-    cells
-        .map(|(command, _)| command.replace("\\|", "|"))
-        .collect()
+fn listed() -> &'static BTreeSet<String> {
+    static LISTED: OnceLock<BTreeSet<String>> = OnceLock::new();
+    LISTED.get_or_init(|| {
+        let list = std::fs::read_to_string(LIST).unwrap_or_else(|error| panic!("{LIST}: {error}"));
+        let rows = list.lines().filter_map(|line| line.strip_prefix("| `"));
+        let cells = rows.filter_map(|row| row.split_once("` |"));
+        cells
+            .map(|(command, _)| command.replace("\\|", "|"))
+            .collect()
+    })
 }
 
 /// Whoever prints a command that no test has run must say so here.

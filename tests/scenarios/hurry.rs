@@ -30,7 +30,7 @@ const BUSY: usize = 4;
 /// The wrong answers.
 pub(crate) fn play(world: &World) -> Result<(), String> {
     let guard = world.plane.guard("hurry", &GuardOptions::default());
-    let scenario = Scenario::new("hurry", &["zone-1".to_owned()], BTreeMap::new());
+    let scenario = Scenario::new("hurry", &["zone-1"; 3].map(str::to_owned), BTreeMap::new());
     let stage = Stage::build(world, &scenario, None, Nodes::Simulated)?;
     let webhooks = WebhookOptions::new(&guard.url, &[stage.name()]);
     let registration = world.plane.register_webhooks(stage.name(), &webhooks);

@@ -135,9 +135,7 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
     let rows = sections().iter().rev().flat_map(|section| &section.rows);
     let both = rows.flat_map(|row| [Nodes::Simulated, Nodes::Kubelets].map(|nodes| (row, nodes)));
     let suitable = both.filter(|(row, nodes)| row.suits(*nodes));
-    suitable
-        .filter(|(row, nodes)| is_drawn(*nodes, row))
-        .collect()
+    suitable.filter(|(_, nodes)| is_drawn(*nodes)).collect()
 }
 
 /// What scenarios share.

@@ -53,8 +53,12 @@ pub(crate) struct Rest {
     pub(crate) waiting: Vec<String>,
 }
 
-/// Nothing has changed for this long and something still waits: it waits for good.
-const QUIET: Duration = Duration::from_secs(12);
+/// Nothing has changed for this long and something still waits: it waits for good, if nodes
+/// are simulated.
+pub(crate) const QUIET: Duration = Duration::from_secs(12);
+
+/// The same with kubelets, which unmount and report at their own pace.
+pub(crate) const QUIET_WITH_KUBELETS: Duration = Duration::from_secs(45);
 
 /// Longer than anything here takes to come to rest.
 const DEADLINE: Duration = Duration::from_secs(180);
@@ -66,6 +70,7 @@ pub(crate) fn rest(
     observer: &Observer,
     namespace: &str,
     dead: &BTreeSet<String>,
+    quiet_for: Duration,
 ) -> Result<Rest, String> {
     let mut last = Vec::new();
     let mut since = Instant::now();
@@ -76,13 +81,13 @@ pub(crate) fn rest(
             last = digest;
             since = Instant::now();
         }
-        let quiet = since.elapsed() >= QUIET;
+        let quiet = since.elapsed() >= quiet_for;
         if seen.waiting.is_empty() || (quiet && !seen.undecided) {
             return Ok(seen.verdict());
         }
         Err(NotYet {
             because: seen.waiting.join("; "),
-            ask_again_at: Some(since + QUIET),
+            ask_again_at: Some(since + quiet_for),
         })
     })
 }

@@ -35,7 +35,21 @@ static GROUND_TRUTH: LazyLock<GroundTruth> = LazyLock::new(|| {
 
 #[derive(Deserialize)]
 struct GroundTruth {
+    played: Played,
     sections: Vec<Section>,
+}
+
+/// On which minors all rows were played.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Played {
+    pub(crate) simulated: Vec<String>,
+    pub(crate) kubelets: Vec<String>,
+}
+
+/// On which minors all rows were played.
+pub(crate) fn played() -> &'static Played {
+    &GROUND_TRUTH.played
 }
 
 /// Rows that belong together.

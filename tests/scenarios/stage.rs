@@ -16,7 +16,7 @@ use crate::harness::fake_nodes::{NodeSpec, SCENARIO};
 use crate::harness::{ControlPlane, FakeNodes, HollowNodes, Output};
 use crate::manifests::Manifest;
 use crate::observe::{NotYet, Observer};
-use crate::outcome::{Rest, healed, rest};
+use crate::outcome::{QUIET, QUIET_WITH_KUBELETS, Rest, healed, rest};
 use crate::scenario::{Action, Nodes, STORAGE, Scenario};
 use crate::worlds::TAINT;
 
@@ -63,6 +63,7 @@ pub(crate) struct Stage<'a> {
     run: String,
     nodes: Vec<String>,
     found: Option<Found>,
+    quiet_for: Duration,
     dead: BTreeSet<String>,
     /// What was here before the user's last action.
     before: Before,
@@ -124,6 +125,10 @@ impl<'a> Stage<'a> {
             run,
             nodes: specs.into_iter().map(|spec| spec.name).collect(),
             found: None,
+            quiet_for: match nodes {
+                Nodes::Simulated => QUIET,
+                Nodes::Kubelets => QUIET_WITH_KUBELETS,
+            },
             dead: BTreeSet::new(),
             before: Before::new(),
         };
@@ -270,7 +275,7 @@ impl<'a> Stage<'a> {
     /// Waits until everything runs or nothing moves any more.
     pub(crate) fn rest(&self) -> Result<Rest, String> {
         self.world.observer.catch_up(self.world.plane, &self.run)?;
-        rest(&self.world.observer, &self.run, &self.dead)
+        rest(&self.world.observer, &self.run, &self.dead, self.quiet_for)
     }
 
     /// What the engine says of everything here.

@@ -162,18 +162,19 @@ async fn what_takes_the_policys_place_is_degraded_until_a_file_is_back() {
     write(&path, ignoring);
     let mut server = serve(&["--config", path.to_str().unwrap()]).await;
     let nothing: fn(&Path) = |_| ();
-    let places: [(&str, fn(&Path)); 6] = [
+    type Place = (&'static str, fn(&Path));
+    let places: [Place; 6] = [
         ("it is not a regular file", |path| {
             let made = Command::new("mkfifo").arg(path).status().unwrap();
             assert!(made.success());
         }),
         ("it is not a regular file", |path| {
-            fs::create_dir(path).unwrap()
+            fs::create_dir(path).unwrap();
         }),
         ("No such file", nothing),
         ("symbolic links", |path| symlink(path, path).unwrap()),
         ("it is not a regular file", |path| {
-            symlink("/dev/zero", path).unwrap()
+            symlink("/dev/zero", path).unwrap();
         }),
         ("larger than", |path| {
             fs::File::create(path).unwrap().set_len(5 << 30).unwrap();

@@ -15,6 +15,7 @@ mod denial;
 mod existing_violations;
 mod fencing;
 mod finding;
+mod operators;
 mod owner;
 mod repair;
 mod scaling;
@@ -68,7 +69,7 @@ pub trait Document {
         false
     }
 
-    /// When it was submitted; `None` where that has no meaning, as for files.
+    /// When it is judged, by which overrides end; `None` where that is not known.
     fn moment(&self) -> Option<Timestamp> {
         None
     }

@@ -43,9 +43,6 @@ pub enum Problem {
     /// A NUL byte: the file is a binary.
     #[error("This is a binary file; expected YAML or JSON text.")]
     Binary,
-    /// Text in the encoding some Windows programs write.
-    #[error("This file is UTF-16 text; save it as UTF-8.")]
-    Utf16,
     /// A byte sequence that is no UTF-8.
     #[error("This is not UTF-8 text; expected YAML or JSON in UTF-8.")]
     NotUtf8,

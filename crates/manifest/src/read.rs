@@ -104,10 +104,7 @@ fn read_source<T: Send>(
     let text = match source.text() {
         Ok(text) => text,
         Err(error) => {
-            let is_text = !matches!(
-                error.problem,
-                Problem::Binary | Problem::NotUtf8 | Problem::Utf16
-            );
+            let is_text = !matches!(error.problem, Problem::Binary | Problem::NotUtf8);
             let guess = || source.guess();
             if source.named || is_text || parts(&guess()).iter().any(says_it_is_a_manifest) {
                 all.errors.push(error);

@@ -101,7 +101,8 @@ impl Source {
     /// The text.
     ///
     /// # Errors
-    /// The file cannot be read, is too large or is not UTF-8 text.
+    /// The file cannot be read, is too large or is neither UTF-8 text nor UTF-16 text with a
+    /// byte order mark.
     pub fn text(&self) -> Result<Cow<'_, str>, ReadError> {
         match &self.origin {
             Contents::File { .. } => self
@@ -114,18 +115,14 @@ impl Source {
 
     /// What can be made out of a file that is not UTF-8 text, to tell what it might be.
     pub(super) fn guess(&self) -> String {
-        let bytes = self.content().unwrap_or_default();
-        // The first pair says which byte of each comes first, and is no letter.
-        let pairs = |from: fn([u8; 2]) -> u16| -> String {
-            let pairs = bytes.chunks_exact(2).skip(1);
-            let units = pairs.map(|pair| from([pair[0], pair[1]]));
-            char::decode_utf16(units).filter_map(Result::ok).collect()
-        };
-        match bytes.get(..2) {
-            Some([0xff, 0xfe]) => pairs(u16::from_le_bytes),
-            Some([0xfe, 0xff]) => pairs(u16::from_be_bytes),
-            _ => String::from_utf8_lossy(&bytes).into_owned(),
-        }
+        String::from_utf8_lossy(&self.content().unwrap_or_default()).into_owned()
+    }
+
+    /// Whether the file is UTF-16 text, so that its text cannot be written back as it is.
+    #[must_use]
+    pub fn is_utf16(&self) -> bool {
+        let content = self.path().and_then(|_| self.content().ok());
+        content.is_some_and(|bytes| text_of_utf16(&bytes).is_some())
     }
 
     fn content(&self) -> Result<Vec<u8>, ReadError> {
@@ -165,9 +162,26 @@ pub(super) fn read(name: &str, from: impl Read, expected: u64) -> Result<Vec<u8>
     Ok(bytes)
 }
 
+/// The text of a file that starts with a byte order mark of UTF-16, which kubectl honours.
+fn text_of_utf16(bytes: &[u8]) -> Option<String> {
+    let unit: fn([u8; 2]) -> u16 = match bytes.get(..2)? {
+        [0xff, 0xfe] => u16::from_le_bytes,
+        [0xfe, 0xff] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let pairs = bytes.chunks_exact(2).skip(1);
+    let units = pairs.map(|pair| unit([pair[0], pair[1]]));
+    let letters = char::decode_utf16(units);
+    Some(
+        letters
+            .map(|it| it.unwrap_or(char::REPLACEMENT_CHARACTER))
+            .collect(),
+    )
+}
+
 pub(super) fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
-    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-        return Err(whole(name, Problem::Utf16));
+    if let Some(text) = text_of_utf16(&bytes) {
+        return Ok(text);
     }
     if bytes.contains(&0) {
         return Err(whole(name, Problem::Binary));

@@ -37,6 +37,8 @@ pub struct Access {
     pub context: Option<String>,
     /// The user whose rights count, where that is not the one of the kubeconfig.
     pub impersonate: Option<String>,
+    /// The groups of that user.
+    pub impersonate_groups: Vec<String>,
 }
 
 /// Why there is no connection to the API server.
@@ -127,12 +129,29 @@ impl Access {
         config.map(|mut config| {
             // The kubeconfig may name one, too.
             if let Some(user) = &self.impersonate {
+                let groups = self.impersonate_groups.clone();
                 config.auth_info.impersonate = Some(user.clone());
+                config.auth_info.impersonate_groups = Some(groups).filter(|it| !it.is_empty());
             }
             config.connect_timeout = Some(CONNECT_TIMEOUT);
             config.read_timeout = Some(READ_TIMEOUT);
             config
         })
+    }
+
+    /// What the user calls the cluster: the kubeconfig's name for it. `None` in a pod without a
+    /// kubeconfig.
+    #[must_use]
+    pub fn cluster_name(&self) -> Option<String> {
+        let kubeconfig = match &self.kubeconfig {
+            Some(file) => Kubeconfig::read_from(file),
+            None => Kubeconfig::read(),
+        }
+        .ok()?;
+        let current = self.context.clone().or(kubeconfig.current_context)?;
+        let mut contexts = kubeconfig.contexts.into_iter();
+        let named = contexts.find(|it| it.name == current)?;
+        Some(named.context?.cluster)
     }
 
     async fn read_file(&self, file: &Path) -> Result<Config, ConnectError> {

@@ -2,19 +2,21 @@
 
 use futures_util::StreamExt;
 use futures_util::stream::iter;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1;
 use kube::api::DynamicObject;
 use kube::{Api, Client, Config};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::connect::{ConnectError, client};
 use super::resource::WATCHED;
 use engine::model::object::{ObjectKind, ObjectRef};
+use engine::policy::keys::ALL;
 
 /// How many objects are read concurrently.
 const MAX_CONCURRENT: usize = 8;
 
-/// Reads these objects, in the same order, without their field managers; `None` for those that
-/// are gone or that the API server refuses.
+/// Reads these objects, in the same order; of what their field managers own, only the guard's
+/// annotations and labels. `None` for those that are gone or that the API server refuses.
 ///
 /// # Errors
 /// When the configuration has no usable certificates, keys or proxies.
@@ -42,7 +44,27 @@ async fn document(client: &Client, kind: ObjectKind, reference: &ObjectRef) -> O
         .inspect_err(|error| tracing::debug!(%reference, "{error}"))
         .ok()?;
     for manager in object.metadata.managed_fields.iter_mut().flatten() {
-        manager.fields_v1 = None;
+        let owned = manager.fields_v1.take();
+        manager.fields_v1 = owned.and_then(|FieldsV1(fields)| own_keys(&fields));
     }
     serde_json::to_value(object).ok()
+}
+
+/// The guard's annotations and labels among the fields that a manager owns, which would
+/// otherwise be larger than the object.
+fn own_keys(fields: &Value) -> Option<FieldsV1> {
+    let mut kept = Map::new();
+    for part in ["f:annotations", "f:labels"] {
+        let keys = fields
+            .get("f:metadata")?
+            .get(part)
+            .and_then(Value::as_object);
+        let keys = keys.into_iter().flatten();
+        let own = keys.filter(|(key, _)| ALL.iter().any(|own| key.strip_prefix("f:") == Some(own)));
+        let own: Map<String, Value> = own.map(|(key, it)| (key.clone(), it.clone())).collect();
+        if !own.is_empty() {
+            kept.insert(part.to_owned(), Value::Object(own));
+        }
+    }
+    (!kept.is_empty()).then(|| FieldsV1(json!({"f:metadata": kept})))
 }

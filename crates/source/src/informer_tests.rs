@@ -27,12 +27,30 @@ fn node(name: &str) -> Value {
     json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}})
 }
 
-fn follow_all(server: &FakeApiServer) -> Informer {
-    Informer::with_config(server.config(), |_| true)
+fn all(_: ObjectKind) -> bool {
+    true
 }
 
-fn follow_claims(server: &FakeApiServer) -> Informer {
-    Informer::with_config(server.config(), |kind| kind == ObjectKind::Claim)
+fn only_claims(kind: ObjectKind) -> bool {
+    kind == ObjectKind::Claim
+}
+
+fn follow(server: &FakeApiServer, kinds: fn(ObjectKind) -> bool) -> Informer {
+    Informer::with_config(server.config(), kinds)
+}
+
+/// A server with these objects, each in its list, and a view that has read them.
+async fn synced(
+    objects: impl IntoIterator<Item = (&'static str, Value)>,
+    kinds: fn(ObjectKind) -> bool,
+) -> (FakeApiServer, Informer) {
+    let server = FakeApiServer::new();
+    for (list, object) in objects {
+        server.put(list, object);
+    }
+    let view = follow(&server, kinds);
+    view.synced(deadline()).await.unwrap();
+    (server, view)
 }
 
 /// Waits for `condition`, looking again at every sign of life from the cluster.
@@ -76,7 +94,7 @@ async fn the_view_follows_the_cluster() {
     let server = FakeApiServer::new();
     server.put(CLAIMS, claim("data"));
     server.put(NODES, node("n1"));
-    let view = follow_all(&server);
+    let view = follow(&server, all);
     assert!(matches!(view.fitness(), Fitness::Incomplete(_)));
     view.synced(deadline()).await.unwrap();
     assert_eq!(view.fitness(), Fitness::Current);
@@ -108,7 +126,7 @@ async fn lists_come_in_pages_where_they_cannot_be_streamed() {
     for number in 0..450 {
         server.put(CLAIMS, claim(&format!("data-{number}")));
     }
-    let view = follow_claims(&server);
+    let view = follow(&server, only_claims);
     view.synced(deadline()).await.unwrap();
     assert_eq!(status(&view, ObjectKind::Claim).objects, 450);
     assert_eq!(server.lists(CLAIMS), 3);
@@ -124,7 +142,7 @@ async fn a_streamed_list_that_never_ends_is_read_in_pages() {
     let server = FakeApiServer::new();
     server.forget_bookmarks();
     server.put(CLAIMS, claim("data"));
-    let view = follow_claims(&server);
+    let view = follow(&server, only_claims);
     view.synced(deadline()).await.unwrap();
     assert!(knows(&view, "data"));
 }
@@ -133,14 +151,14 @@ async fn a_streamed_list_that_never_ends_is_read_in_pages() {
 async fn a_right_that_is_missing_is_named_and_stops_only_what_needs_it() {
     let server = FakeApiServer::new();
     server.forbid(NODES);
-    let view = follow_all(&server);
+    let view = follow(&server, all);
     until(&view, "all but the nodes", |view| {
         matches!(view.fitness(), Fitness::Stale(sentence) if sentence.contains("list and watch on nodes"))
     })
     .await;
 
     server.forbid(CLAIMS);
-    let view = follow_all(&server);
+    let view = follow(&server, all);
     until(&view, "the claims are refused", |view| {
         matches!(status(view, ObjectKind::Claim).link, Link::Forbidden { .. })
     })
@@ -150,11 +168,11 @@ async fn a_right_that_is_missing_is_named_and_stops_only_what_needs_it() {
 
 #[tokio::test]
 async fn a_watch_that_is_too_old_begins_with_a_new_list() {
-    let server = FakeApiServer::new();
-    server.put(CLAIMS, claim("data"));
-    server.put(CLAIMS, claim("gone"));
-    let view = follow_claims(&server);
-    view.synced(deadline()).await.unwrap();
+    let (server, view) = synced(
+        [(CLAIMS, claim("data")), (CLAIMS, claim("gone"))],
+        only_claims,
+    )
+    .await;
     server.forget_and_expire(CLAIMS, &claim("gone"));
     until(&view, "the second list", |view| !knows(view, "gone")).await;
     assert!(knows(&view, "data"));
@@ -167,10 +185,7 @@ async fn a_watch_that_is_too_old_begins_with_a_new_list() {
 
 #[tokio::test]
 async fn answers_go_on_while_the_api_server_is_away() {
-    let mut server = FakeApiServer::new();
-    server.put(CLAIMS, claim("data"));
-    let view = follow_claims(&server);
-    view.synced(deadline()).await.unwrap();
+    let (mut server, view) = synced([(CLAIMS, claim("data"))], only_claims).await;
 
     server.stop();
     let lost = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
@@ -202,7 +217,7 @@ async fn answers_go_on_while_the_api_server_is_away() {
 async fn an_api_server_that_refuses_is_asked_again() {
     let mut server = FakeApiServer::new();
     server.stop();
-    let view = follow_claims(&server);
+    let view = follow(&server, only_claims);
     let refused = |view: &Informer| {
         matches!(&status(view, ObjectKind::Claim).link,
             Link::Disconnected { reason, .. } if reason.contains("refused"))
@@ -226,7 +241,7 @@ async fn one_malformed_object_does_not_stop_the_others() {
     odd["spec"] = json!("odd");
     server.put(CLAIMS, odd.clone());
     server.put(CLAIMS, claim("turns-odd"));
-    let view = follow_claims(&server);
+    let view = follow(&server, only_claims);
     view.synced(deadline()).await.unwrap();
     assert_eq!(status(&view, ObjectKind::Claim).malformed, 1);
     assert!(!knows(&view, "odd"));
@@ -250,7 +265,7 @@ async fn what_may_not_be_read_is_said_and_never_taken_for_absent() {
     server.put(CLAIMS, claim("data"));
     server.forbid(NODES);
     server.do_not_serve(REPLICA_SETS);
-    let view = follow_all(&server);
+    let view = follow(&server, all);
     let error = view.synced(deadline()).await.unwrap_err().to_string();
     assert!(
         error.contains("Grant it the verbs get, list and watch on nodes.")
@@ -273,10 +288,7 @@ async fn what_may_not_be_read_is_said_and_never_taken_for_absent() {
 
 #[tokio::test]
 async fn a_claim_the_cache_lacks_is_asked_for() {
-    let server = FakeApiServer::new();
-    server.put(CLAIMS, claim("data"));
-    let view = follow_claims(&server);
-    view.synced(deadline()).await.unwrap();
+    let (server, view) = synced([(CLAIMS, claim("data"))], only_claims).await;
     let judgements = AtomicUsize::new(0);
     let ask = async |name: &str| {
         judgements.store(0, Ordering::Relaxed);
@@ -316,9 +328,7 @@ async fn a_claim_the_cache_lacks_is_asked_for() {
 
 #[tokio::test]
 async fn whatever_a_review_names_is_asked_for() {
-    let server = FakeApiServer::new();
-    let view = follow_all(&server);
-    view.synced(deadline()).await.unwrap();
+    let (server, view) = synced([], all).await;
     let object =
         |namespace: Option<&str>| json!({"metadata": {"name": "late", "namespace": namespace}});
     server.put_unheard("/api/v1/persistentvolumes", object(None));
@@ -355,9 +365,7 @@ async fn whatever_a_review_names_is_asked_for() {
 
 #[tokio::test]
 async fn a_question_is_asked_once_however_many_ask() {
-    let server = FakeApiServer::new();
-    let view = follow_claims(&server);
-    view.synced(deadline()).await.unwrap();
+    let (server, view) = synced([], only_claims).await;
     server.put_unheard(CLAIMS, claim("late"));
     server.hold_answers(true);
     let release = async {
@@ -378,9 +386,7 @@ async fn a_question_is_asked_once_however_many_ask() {
 
 #[tokio::test]
 async fn who_joins_a_question_asks_again_where_its_answer_is_no() {
-    let server = FakeApiServer::new();
-    let view = follow_claims(&server);
-    view.synced(deadline()).await.unwrap();
+    let (server, view) = synced([], only_claims).await;
     server.hold_answers(true);
     let release = async {
         let mut gets = server.gets();
@@ -400,9 +406,7 @@ async fn who_joins_a_question_asks_again_where_its_answer_is_no() {
 
 #[tokio::test]
 async fn no_answer_by_the_deadline_is_not_an_absence() {
-    let server = FakeApiServer::new();
-    let view = follow_claims(&server);
-    view.synced(deadline()).await.unwrap();
+    let (server, view) = synced([], only_claims).await;
     server.hold_answers(true);
     let soon = Instant::now() + Duration::from_millis(50);
     let answer = view
@@ -595,18 +599,14 @@ fn late_cases() -> Vec<Late> {
 }
 
 async fn small_cluster(more: Vec<(&'static str, Value)>) -> (FakeApiServer, Informer) {
-    let server = FakeApiServer::new();
-    server.put(NODES, node("n1"));
-    server.put(NODES, node("n2"));
-    server.put(NAMESPACES, json!({"metadata": {"name": "shop"}}));
-    server.put(CLASSES, class("ebs.csi.aws.com"));
-    server.put(CLAIMS, claim_of_class("ReadWriteOnce"));
-    for (list, object) in more {
-        server.put(list, object);
-    }
-    let view = follow_all(&server);
-    view.synced(deadline()).await.unwrap();
-    (server, view)
+    let own = [
+        (NODES, node("n1")),
+        (NODES, node("n2")),
+        (NAMESPACES, json!({"metadata": {"name": "shop"}})),
+        (CLASSES, class("ebs.csi.aws.com")),
+        (CLAIMS, claim_of_class("ReadWriteOnce")),
+    ];
+    synced(own.into_iter().chain(more), all).await
 }
 
 #[tokio::test]
@@ -798,9 +798,7 @@ async fn only_so_many_judgements_are_confirmed_at_the_same_time() {
 
 #[tokio::test]
 async fn what_is_too_much_to_ask_is_not_confirmed() {
-    let server = FakeApiServer::new();
-    let view = follow_claims(&server);
-    view.synced(deadline()).await.unwrap();
+    let (server, view) = synced([], only_claims).await;
     let absent = |view: View<'_>| {
         let is_absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
         (0..1000).filter(is_absent).count()
@@ -820,7 +818,7 @@ async fn what_may_not_be_seen_at_all_is_no_reason_to_doubt() {
     server.forbid(NAMESPACES);
     server.forbid("/api/v1/namespaces/shop");
     server.put(NODES, node("n1"));
-    let view = follow_all(&server);
+    let view = follow(&server, all);
     let lacks_namespaces = |view: &Informer| matches!(view.fitness(), Fitness::Stale(_));
     until(&view, "all else is known", lacks_namespaces).await;
     let look = |view: View<'_>| view.namespace("shop") == Lookup::NotSynced;
@@ -846,9 +844,7 @@ async fn what_is_not_followed_is_not_asked_for_and_is_no_reason_to_doubt() {
 
 #[tokio::test]
 async fn a_review_asks_for_few_objects_and_nobody_asks_again_and_again() {
-    let server = FakeApiServer::new();
-    let view = follow_claims(&server);
-    view.synced(deadline()).await.unwrap();
+    let (server, view) = synced([], only_claims).await;
     let judge = |view: View<'_>| {
         let absent = |number: &i32| view.claim("shop", &format!("c{number}")) == Lookup::Absent;
         (0..1000).filter(absent).count()

@@ -39,7 +39,8 @@ pub struct OneShot {
     pub now: Option<Timestamp>,
 }
 
-/// Reads a cluster; namespaced kinds only in `namespace`, if there is one. Resources that are
+/// Reads a cluster; namespaced kinds only in `namespace`, if there is one, and of Namespaces
+/// that one, which its own roles may get. Resources that are
 /// refused, or not read by `deadline`, are recorded as unread.
 ///
 /// # Errors
@@ -80,6 +81,8 @@ pub(super) struct ListRequest<'a> {
     resource: ApiResource,
     namespace: Option<&'a str>,
     fields: Option<String>,
+    /// The only object that is read.
+    name: Option<&'a str>,
 }
 
 impl<'a> ListRequest<'a> {
@@ -89,6 +92,7 @@ impl<'a> ListRequest<'a> {
             resource: watched.api_resource(),
             namespace: namespace.filter(|_| watched.kind.is_namespaced()),
             fields: None,
+            name: namespace.filter(|_| watched.kind == ObjectKind::Namespace),
         }
     }
 
@@ -108,6 +112,7 @@ impl<'a> ListRequest<'a> {
             },
             namespace,
             fields: None,
+            name: None,
         }
     }
 
@@ -174,6 +179,10 @@ impl Reader<'_> {
         let mut parameters = ListParams::default().limit(PAGE);
         parameters.field_selector = request.fields.clone();
         let mut objects = Vec::new();
+        if let Some(name) = request.name {
+            objects.extend(api.get_opt(name).await?);
+            return Ok(objects);
+        }
         loop {
             let page = api.list(&parameters).await?;
             objects.extend(page.items);

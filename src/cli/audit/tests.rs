@@ -1,8 +1,11 @@
 use serde::de::DeserializeSeed;
 use serde_json::json;
 
+use super::objects::own_part;
 use super::*;
-use engine::policy::Policy;
+use crate::report::Format;
+use engine::policy::{Action, Policy};
+use engine::snapshot::Snapshot;
 use engine::storage::Catalog;
 
 fn cluster(objects: &[Value]) -> Snapshot {
@@ -39,12 +42,23 @@ fn deployment(namespace: &str, name: &str, strategy: &str) -> Value {
             "template": template(name)}})
 }
 
+const NOW: &str = "2026-11-25T12:00:00Z";
+
 fn report(objects: &[Value], namespace: Option<&str>) -> Report {
     let effective = EffectivePolicy::new(Policy::default(), Catalog::embedded().unwrap()).unwrap();
     let cluster = cluster(objects);
-    let audited = Audited::new(&cluster, namespace);
-    let told = audited.judge(&effective);
-    audited.report(told, Format::Text)
+    let audited = Audited::new(&cluster, NOW.parse().unwrap(), |reference| {
+        namespace.is_none() || reference.namespace.as_deref() == namespace
+    });
+    let entries = audited.judge(&effective);
+    let commands = Commands {
+        kubectl: "kubectl",
+        helm: "helm",
+    };
+    let mut report = audited.report(entries, Format::Text, commands);
+    report.count();
+    report.sort_by_namespace();
+    report
 }
 
 fn found(report: &Report) -> Vec<String> {
@@ -85,7 +99,7 @@ fn the_worst_namespace_comes_first() {
 }
 
 #[test]
-fn a_shared_claim_is_told_of_the_one_that_comes_and_goes() {
+fn a_shared_claim_is_reported_for_the_one_that_comes_and_goes() {
     let job = json!({"apiVersion": "batch/v1", "kind": "Job",
         "metadata": {"namespace": "shop", "name": "backup"}, "spec": {"template": template("backup")}});
     let report = report(
@@ -96,7 +110,7 @@ fn a_shared_claim_is_told_of_the_one_that_comes_and_goes() {
 }
 
 #[test]
-fn one_namespace_is_judged_by_what_the_whole_cluster_knows() {
+fn what_is_not_meant_counts_and_is_not_reported() {
     let objects = [
         claim("a"),
         claim("b"),
@@ -108,25 +122,168 @@ fn one_namespace_is_judged_by_what_the_whole_cluster_knows() {
 }
 
 #[test]
-fn what_an_earlier_report_holds_is_not_new() {
+fn a_deployment_without_pods_is_judged_as_it_will_be() {
+    let at_zero = |strategy| {
+        let mut deployment = deployment("shop", "web", strategy);
+        deployment["spec"]["replicas"] = json!(0);
+        report(&[claim("shop"), deployment], None)
+    };
+    let report = at_zero("RollingUpdate");
+    assert_eq!(
+        found(&report),
+        ["Deployment shop/web rolling-update-overlap"]
+    );
+    let finding = &report.findings[0].finding;
+    assert!(
+        finding.message.ends_with("is judged as with one."),
+        "{}",
+        finding.message
+    );
+    assert_eq!(found(&at_zero("Recreate")), [] as [&str; 0]);
+}
+
+/// One ends today, one has ended, and one counts for no reason.
+#[test]
+fn overrides_end_by_the_clock_of_the_cluster() {
+    let with = |name: &str, annotations: Value| {
+        let mut deployment = deployment("shop", name, "RollingUpdate");
+        deployment["metadata"]["annotations"] = annotations;
+        deployment
+    };
+    let until = |until: &str| {
+        json!({"multi-attach-guard.dev/ignore": "rolling-update-overlap", "multi-attach-guard.dev/reason": "moves",
+            "multi-attach-guard.dev/until": until})
+    };
+    let mut namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab"}});
+    namespace["metadata"]["labels"] = json!({"multi-attach-guard.dev/action": "warn"});
     let objects = [
         claim("shop"),
-        deployment("shop", "api", "RollingUpdate"),
-        deployment("shop", "web", "RollingUpdate"),
+        with("ends-today", until("2026-11-25")),
+        with("ended", until("2026-11-24")),
+        with(
+            "no-reason",
+            json!({"multi-attach-guard.dev/action": "ignore"}),
+        ),
+        namespace,
     ];
-    let mut report = report(&objects, None);
-    let earlier: Earlier = serde_json::from_value(json!({"findings": [
-        {"rule": "rolling-update-overlap", "object": {"kind": "Deployment", "namespace": "shop", "name": "api"}},
-        {"rule": "rolling-update-overlap", "object": {"kind": "Deployment", "namespace": "shop", "name": "gone"}},
-    ], "summary": {}}))
-    .unwrap();
-    earlier.compare(&mut report);
-    let new: Vec<Option<bool>> = report.findings.iter().map(|it| it.is_new).collect();
-    assert_eq!(new, [Some(false), Some(true), Some(true)]);
+    let report = report(&objects, Some("shop"));
+    let found: Vec<(String, Action)> = (report.findings.iter())
+        .filter(|it| it.finding.rule == "rolling-update-overlap")
+        .map(|it| (it.finding.object.name.to_string(), it.finding.action))
+        .collect();
+    let expected = [
+        ("ended", Action::Deny),
+        ("ends-today", Action::Ignore),
+        ("no-reason", Action::Deny),
+    ];
     assert_eq!(
-        report.hints,
-        ["Of 2 earlier findings, 1 is still there and 1 is gone."]
+        found,
+        expected.map(|(name, action)| (name.to_owned(), action))
     );
+
+    let all = overrides::all(&cluster(&objects), &Policy::default(), NOW.parse().unwrap());
+    let all: Vec<String> = all.iter().map(|(_, it)| it.to_string()).collect();
+    let unknown = "it is not known since when and by whom";
+    assert_eq!(
+        all,
+        [
+            format!("Namespace lab: action=warn; {unknown}; no end."),
+            format!(
+                "Deployment shop/ended: ignore=rolling-update-overlap, \"moves\"; {unknown}; until 2026-11-24. It does not count: multi-attach-guard.dev keys are ignored: multi-attach-guard.dev/until was 2026-11-24."
+            ),
+            format!(
+                "Deployment shop/ends-today: ignore=rolling-update-overlap, \"moves\"; {unknown}; until 2026-11-25."
+            ),
+            format!(
+                "Deployment shop/no-reason: action=ignore; {unknown}; no end. It does not count: multi-attach-guard.dev/action is ignored: add multi-attach-guard.dev/reason to say why."
+            ),
+        ]
+    );
+}
+
+#[test]
+fn the_manager_that_wrote_an_override_last_is_named() {
+    let manager = |name: &str, time: &str, key: &str| {
+        json!({"manager": name, "time": time,
+            "fieldsV1": {"f:metadata": {"f:annotations": {key: {}}}}})
+    };
+    let action = "f:multi-attach-guard.dev/action";
+    let document = json!({"metadata": {"managedFields": [
+        manager("helm", "2026-11-01T00:00:00Z", action),
+        manager("kubectl-annotate", "2026-11-02T00:00:00Z", action),
+        manager("kubelet", "2026-11-03T00:00:00Z", "f:other"),
+    ]}});
+    let written = overrides::written(&document).unwrap();
+    let expected = "2026-11-02T00:00:00Z".parse().ok();
+    assert_eq!(written, ("kubectl-annotate".to_owned(), expected));
+    assert_eq!(overrides::written(&json!({})), None);
+}
+
+#[test]
+fn whoever_has_the_last_word_owns_the_object() {
+    let helm = json!({"labels": {"app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "grafana-8.5.1"},
+        "annotations": {"meta.helm.sh/release-name": "graphs", "meta.helm.sh/release-namespace": "shop"}});
+    let with = |key: &str, value: Value| {
+        let mut metadata = helm.clone();
+        metadata[key]
+            .as_object_mut()
+            .unwrap()
+            .extend(value.as_object().unwrap().clone());
+        metadata
+    };
+    let owned = {
+        let mut metadata = helm.clone();
+        metadata["ownerReferences"] = json!([{"apiVersion": "grafana.integreatly.org/v1beta1", "kind": "Grafana", "name": "main", "controller": true}]);
+        metadata
+    };
+    let cases = [
+        (owned, "Grafana main (grafana.integreatly.org/v1beta1)"),
+        (
+            with(
+                "labels",
+                json!({"helm.toolkit.fluxcd.io/name": "graphs", "helm.toolkit.fluxcd.io/namespace": "infra"}),
+            ),
+            "Flux HelmRelease infra/graphs",
+        ),
+        (
+            with(
+                "labels",
+                json!({"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "infra"}),
+            ),
+            "Flux Kustomization infra/apps",
+        ),
+        (
+            with(
+                "annotations",
+                json!({"argocd.argoproj.io/tracking-id": "shop:apps/Deployment:shop/web"}),
+            ),
+            "Argo CD Application shop",
+        ),
+        (
+            with("labels", json!({"argocd.argoproj.io/instance": "shop"})),
+            "Argo CD Application shop",
+        ),
+        (helm, "Helm release graphs in shop, chart grafana-8.5.1"),
+        (
+            json!({"labels": {"app.kubernetes.io/managed-by": "my-operator"}}),
+            "my-operator, says its label app.kubernetes.io/managed-by",
+        ),
+    ];
+    let object = ObjectKind::Workload(WorkloadKind::Deployment).reference("shop", "web");
+    for (metadata, expected) in cases {
+        let owner = owner::of(
+            &json!({"metadata": metadata}),
+            &object,
+            "helm --kube-context=prod",
+        )
+        .unwrap();
+        assert_eq!(owner.name, expected);
+        let command = "helm --kube-context=prod get values graphs --all -n shop";
+        let shown = expected.starts_with("Helm ").then_some(command);
+        assert_eq!(owner.command.as_deref(), shown, "{owner}");
+    }
+    assert_eq!(owner::of(&json!({"metadata": {}}), &object, "helm"), None);
 }
 
 #[test]

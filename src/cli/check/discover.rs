@@ -56,6 +56,8 @@ pub(super) struct Discovered {
     pub(super) counts: BTreeMap<String, usize>,
     /// Links that lead out of the directories, and were not followed.
     pub(super) links: usize,
+    /// Templates of manifests, by their names.
+    pub(super) templates: usize,
     /// The files, without links, of kustomizations that were not rendered.
     unrendered: HashMap<PathBuf, Unrendered>,
 }
@@ -87,10 +89,12 @@ pub(super) fn discover(
         sources,
         errors,
         links,
+        templates,
         ..
     } = find(&paths, options.exclude, &mut io::stdin().lock());
     let mut discovered = Discovered {
         links,
+        templates,
         ..open(sources, kustomizations, options)?
     };
     let outside = outside.iter().map(|path| Unread {
@@ -124,6 +128,7 @@ impl Discovered {
             *again.counts.entry(kind).or_default() += count;
         }
         again.links = self.links;
+        again.templates = self.templates;
         Ok(again)
     }
 

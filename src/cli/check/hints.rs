@@ -13,6 +13,7 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
         .findings
         .iter()
         .filter(|located| located.finding.action != Action::Ignore)
+        .filter(|located| located.is_new != Some(false))
         .collect();
     let Some(first) = told.first() else {
         return Vec::new();
@@ -40,7 +41,7 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
             (is_unknown || finding.certainty == Certainty::Assumed) && !located.is_unrendered
         })
         .count();
-    if unknown > 0 && options.facts.is_empty() && !options.cluster {
+    if unknown > 0 && options.facts.is_empty() && !options.reads_cluster() {
         let findings = match unknown {
             1 => "1 finding rests".to_owned(),
             more => format!("{more} findings rest"),

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::parse::Parsed;
@@ -22,13 +23,15 @@ use manifest::locate::Spot;
 pub(super) struct FileDocument<'m> {
     outline: &'m FieldIndex,
     value: OnceCell<Value>,
+    now: Timestamp,
 }
 
 impl<'m> FileDocument<'m> {
-    pub(super) fn of(known: &'m ParsedObject) -> Self {
+    pub(super) fn of(known: &'m ParsedObject, now: Timestamp) -> Self {
         Self {
             outline: &known.outline,
             value: OnceCell::new(),
+            now,
         }
     }
 
@@ -49,6 +52,10 @@ impl Document for FileDocument<'_> {
 
     fn changes_template(&self) -> bool {
         true
+    }
+
+    fn moment(&self) -> Option<Timestamp> {
+        Some(self.now)
     }
 }
 
@@ -117,7 +124,7 @@ fn judge_object(
     number: usize,
 ) -> Option<Judged> {
     let known = &parsed.objects[number];
-    let document = FileDocument::of(known);
+    let document = FileDocument::of(known, parsed.now);
     let mode = Mode::Propose;
     let Verdict {
         findings, notices, ..

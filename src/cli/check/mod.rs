@@ -12,6 +12,7 @@
 mod discover;
 mod fetch;
 mod files;
+mod fold;
 mod hints;
 mod judge;
 mod merge_patch;
@@ -37,8 +38,9 @@ use std::time::Duration;
 use clap::Args;
 use rayon::prelude::*;
 
-use super::cluster::{self, ClusterError};
-use super::output::{FailOn, complain, exit_code, print_report, write_report};
+use super::cluster::{ClusterArgs, ClusterError};
+use super::earlier::EarlierError;
+use super::output::{ReportArgs, complain, exit_code, print_report, write_report};
 use super::policy_file::{self, PolicyFileError};
 use crate::report::{Format, Report, safe};
 use discover::{Kustomizations, ReadOptions, discover};
@@ -64,7 +66,7 @@ pub struct CheckOptions {
     #[arg(value_name = "PATH", default_value = ".")]
     pub paths: Vec<PathBuf>,
 
-    /// Skip matching files and directories, as a .gitignore does; may be repeated
+    /// Skip matching paths, as a .gitignore does (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
 
@@ -76,41 +78,29 @@ pub struct CheckOptions {
     #[command(flatten)]
     pub fetch: FetchOptions,
 
-    /// The policy file [default: the nearest .multi-attach-guard.yaml up to the repository's root]
+    /// Policy file [default: the nearest .multi-attach-guard.yaml up to the repository's root]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Read facts about the cluster from the output of `snapshot`; may be repeated
-    #[arg(long, value_name = "PATH")]
+    /// Take facts from the output of `snapshot` (repeatable)
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["cluster", "ClusterArgs"])]
     pub facts: Vec<PathBuf>,
 
-    /// Read facts about the cluster from the cluster itself
-    #[arg(long, conflicts_with = "facts")]
+    /// Take facts from the cluster
+    #[arg(long)]
     pub cluster: bool,
 
-    /// The kubeconfig context of --cluster
-    #[arg(long, value_name = "CONTEXT", requires = "cluster")]
-    pub context: Option<String>,
+    /// Which cluster, and as whom.
+    #[command(flatten)]
+    pub access: ClusterArgs,
 
-    /// The namespace of objects that name none [default: the only one around them, else "default"]
+    /// Namespace of objects that name none [default: the only one around them, else "default"]
     #[arg(long, short, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
-    /// The format of the report
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
-
-    /// Print only the counts, in the formats for people
-    #[arg(long)]
-    pub summary: bool,
-
-    /// The mildest finding that makes the exit code 1
-    #[arg(long, value_enum, default_value_t = FailOn::Deny)]
-    pub fail_on: FailOn,
-
-    /// Exit with 0 even if there are findings
-    #[arg(long, conflicts_with = "fail_on")]
-    pub exit_zero: bool,
+    /// How to report, and what to fail on.
+    #[command(flatten)]
+    pub report: ReportArgs,
 
     /// Exit with 2 if there is nothing to judge
     #[arg(long)]
@@ -124,9 +114,16 @@ pub struct CheckOptions {
     #[arg(long, conflicts_with = "fix")]
     pub diff: bool,
 
-    /// The remedy for --fix and --diff: auto, recreate, zero-surge, drop-leftover or colocate
+    /// Remedy for --fix and --diff: auto, recreate, zero-surge, drop-leftover or colocate
     #[arg(long, value_name = "REMEDY", value_parser = remedy)]
     pub remedy: Option<RemedyChoice>,
+}
+
+impl CheckOptions {
+    /// Whether facts come from a cluster: it is asked for, or said which one.
+    pub(super) const fn reads_cluster(&self) -> bool {
+        self.cluster || self.access.is_given()
+    }
 }
 
 fn remedy(name: &str) -> Result<RemedyChoice, String> {
@@ -152,6 +149,9 @@ pub enum CheckError {
     /// The cluster cannot be read.
     #[error(transparent)]
     Snapshot(#[from] ClusterError),
+    /// The earlier report cannot be used.
+    #[error(transparent)]
+    Earlier(#[from] EarlierError),
     /// Nothing can be rendered here.
     #[error("Charts and kustomizations cannot be rendered: {0}.")]
     Render(#[source] io::Error),
@@ -179,6 +179,7 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         repository.refuse_to_leave(file)?;
     }
     let effective = policy_file::effective(policy.as_deref())?;
+    let earlier = options.report.earlier()?;
     let exclude = Exclude::new(options.exclude.iter().map(String::as_str))?;
     let namespace = options.namespace.as_deref();
     let reading = ReadOptions {
@@ -226,12 +227,21 @@ fn check(options: &CheckOptions) -> Result<u8, CheckError> {
         parsed.refuse(edits.failed);
     }
     let cures = cure::find(&mut parsed, &effective, reading).map_err(CheckError::Render)?;
-    let mut report = judged(&parsed, &effective, &repository, &cures, options.format);
+    let mut report = judged(
+        &parsed,
+        &effective,
+        &repository,
+        &cures,
+        options.report.format,
+    );
     if let Some(file) = policy.filter(|file| covers(&options.paths, file)) {
         let unused_suppressions =
             unused_suppressions::in_policy(effective.policy(), &file, &report, &repository);
         report.summary.notices += unused_suppressions.len();
         report.notices.extend(unused_suppressions);
+    }
+    if let Some(earlier) = earlier {
+        earlier.compare(&mut report);
     }
     report.hints = hints::of(&report, options);
     finish(options, &report)
@@ -264,8 +274,8 @@ fn covers(paths: &[PathBuf], policy: &Path) -> bool {
 
 /// Facts about the cluster that are not in the manifests.
 fn facts(options: &CheckOptions) -> Result<Snapshot, CheckError> {
-    if options.cluster {
-        return Ok(cluster::read(options.context.as_deref(), |_| true)?);
+    if options.reads_cluster() {
+        return Ok(options.access.connect()?.read(|_| true)?);
     }
     if options.facts.is_empty() {
         return Ok(Snapshot::complete());
@@ -280,7 +290,7 @@ fn print_edits(options: &CheckOptions, edits: &repair::Edits) -> Result<(), Chec
     for done in &edits.done {
         complain(done);
     }
-    if is_for_people(options.format) {
+    if is_for_people(options.report.format) {
         let mut out = io::stdout().lock();
         out.write_all(edits.output.as_bytes())?;
     } else {
@@ -302,18 +312,18 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
             None => complain(&format!("{file}: {message}")),
         }
     }
-    let aside = is_for_people(options.format) && (options.fix || options.diff);
+    let aside = is_for_people(options.report.format) && (options.fix || options.diff);
     if aside {
-        let (format, terminal) = (options.format, io::stderr().is_terminal());
+        let (format, terminal) = (options.report.format, io::stderr().is_terminal());
         write_report(
             report,
             format,
-            options.summary,
+            options.report.summary,
             terminal,
             &mut io::stderr().lock(),
         )?;
     } else {
-        print_report(report, options.format, options.summary)?;
+        print_report(report, options.report.format, options.report.summary)?;
     }
     if report.summary.judged == 0 {
         complain(&nothing(options, report));
@@ -324,7 +334,7 @@ fn finish(options: &CheckOptions, report: &Report) -> Result<u8, CheckError> {
 /// Findings count for more than what could not be read.
 fn code(options: &CheckOptions, report: &Report) -> u8 {
     let nothing = report.summary.judged == 0;
-    if options.fail_on.fails(&report.summary) && !options.exit_zero {
+    if options.report.fails(&report.summary) {
         1
     } else if !report.unread.is_empty() || (nothing && options.fail_if_no_objects) {
         2

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+
 use super::discover::{Discovered, ReadOptions, unread};
 use super::namespace::Namespaces;
 use super::parsed_object::ParsedObject;
@@ -34,6 +36,8 @@ pub(super) struct Parsed {
     pub(super) unread: Vec<Unread>,
     /// The numbers, but for the findings.
     pub(super) summary: Summary,
+    /// When they are judged, by which overrides end.
+    pub(super) now: Timestamp,
     deliveries: Vec<Delivery>,
     /// The URLs of the repository.
     remotes: Vec<String>,
@@ -219,6 +223,7 @@ impl Reading<'_> {
             files: self.files,
             rendered: discovered.rendered() - replaced.len(),
             links: discovered.links,
+            templates: self.summary.templates + discovered.templates,
             judged,
             facts: self.objects.len() - judged,
             ..self.summary
@@ -239,6 +244,7 @@ impl Reading<'_> {
             summary,
             deliveries: self.deliveries,
             remotes: self.remotes,
+            now: Timestamp::now(),
         }
     }
 }

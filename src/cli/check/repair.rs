@@ -23,7 +23,6 @@ use crate::report::{Unread, safe};
 use engine::analysis::volumes::claims;
 use engine::model::object::Object;
 use engine::verdict::{EffectivePolicy, Mode};
-use manifest::delivery::document_at;
 use manifest::edit;
 use manifest::source::Source;
 use manifest::split::{Part, parts};
@@ -99,7 +98,7 @@ impl Repair<'_> {
                 .filter(|number| !rests_on_an_assumption(&context, parsed, **number));
             repairable.extend(sure.filter_map(|number| {
                 let known = &parsed.objects[*number];
-                let document = FileDocument::of(known);
+                let document = FileDocument::of(known, parsed.now);
                 let mode = self.mode;
                 let verdict = verdict(parsed, *number, &context, self.effective, &document, mode);
                 let remedies = verdict.findings.iter().flat_map(|it| &it.remedies);
@@ -183,6 +182,10 @@ impl Edits {
         let Some(path) = source.real_path() else {
             return;
         };
+        if source.is_utf16() {
+            let message = "this file is UTF-16 text, which is not edited; save it as UTF-8 first.";
+            return self.fail(&source.name, message.to_owned());
+        }
         let edited = Edited {
             name: source.name.clone(),
             after: texts.concat(),
@@ -275,21 +278,14 @@ impl Edits {
                 })
             }
         };
-        let document = document_at(&edited.after, &place)?;
-        let patch = cure.patch(release, &document)?;
-        // Another object of the release may need the same.
-        let mut after = document.clone();
-        if json_patch::patch(&mut after, &patch).is_ok() && after == document {
-            return Some(Ok(()));
-        }
-        let parts = parts(&edited.after);
-        let part = parts.get(place.part)?;
-        let text = match edit::apply(part.text, &place.items, &patch) {
-            Ok(text) => text,
+        let after = match cure.edit(release, &edited.after, &place)? {
+            Ok(after) => after,
             Err(refusal) => return Some(Err(refusal)),
         };
-        let end = part.start + part.text.len();
-        let after = [&edited.after[..part.start], &text, &edited.after[end..]].concat();
+        // Another object of the release may have needed the same.
+        if after == edited.after {
+            return Some(Ok(()));
+        }
         let sentence = cure.sentence(release, &edited.name);
         edited.done.push(format!("{}: {sentence}", release.shown()));
         edited.after = after;

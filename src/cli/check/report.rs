@@ -3,6 +3,7 @@
 use std::fs;
 use std::ops::Range;
 
+use super::fold;
 use super::judge::{Judged, JudgedGroup};
 use super::parse::Parsed;
 use super::parsed_object::ParsedObject;
@@ -30,13 +31,17 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
         summary: parsed.summary.clone(),
         ..Report::default()
     };
-    for (findings, notices) in placed {
-        for located in &findings {
-            report.summary.count(&located.finding);
-        }
-        report.summary.notices += notices.len();
-        report.findings.extend(findings);
-        report.notices.extend(notices);
+    let (findings, notices): (Vec<_>, Vec<_>) = placed.into_iter().unzip();
+    let findings: Vec<Located> = findings.into_iter().flatten().collect();
+    report.findings = match format {
+        // Each object is a test case of its own there.
+        Format::Junit => findings,
+        _ => fold::findings(findings),
+    };
+    report.notices = fold::notices(notices.into_iter().flatten().collect());
+    report.summary.notices = report.notices.len();
+    for located in &report.findings {
+        report.summary.count(&located.finding);
     }
     if format == Format::Junit {
         let judged = parsed.objects.iter().filter(|known| known.is_judged());

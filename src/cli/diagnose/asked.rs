@@ -1,6 +1,7 @@
 //! What the name on the command line means: a pod, a workload or a claim.
 
 use doctor::diagnosis::{CaseEntry, DiagnosisInput};
+use engine::model::object::ObjectRef;
 use engine::model::workload::WorkloadKind;
 use engine::observed::Pod;
 
@@ -53,7 +54,7 @@ pub(in crate::cli) enum AskedError {
 impl Asked {
     /// Reads `web`, `deploy/web`, `pvc/data`, `shop/web` or `shop/deploy/web`. What stands
     /// before the name is a namespace where it is no kind.
-    pub(super) fn read(text: &str) -> Result<Self, AskedError> {
+    pub(in crate::cli) fn read(text: &str) -> Result<Self, AskedError> {
         let parts: Vec<&str> = text.split('/').collect();
         let (namespace, kind, name) = match parts[..] {
             [name] => (None, None, name),
@@ -107,13 +108,22 @@ impl Asked {
     }
 
     /// What stands where a kind or a namespace was expected, and is neither.
-    pub(super) fn unknown(&self, namespace: &str) -> Option<AskedError> {
+    pub(in crate::cli) fn unknown(&self, namespace: &str) -> Option<AskedError> {
         let is_it = self.namespace.as_deref() == Some(namespace) && self.kind.is_none();
         is_it.then(|| AskedError::Kind(namespace.to_owned()))
     }
 
+    /// Whether it is that object.
+    pub(in crate::cli) fn is_object(&self, object: &ObjectRef) -> bool {
+        let kind = match object.kind.as_str() {
+            "PersistentVolumeClaim" => Some(Kind::Claim),
+            kind => WorkloadKind::from_name(kind).map(Kind::Workload),
+        };
+        object.name == self.name && (self.kind.is_none() || self.kind == kind)
+    }
+
     /// Whether the case is about it.
-    pub(super) fn is_about(&self, case: &CaseEntry) -> bool {
+    pub(in crate::cli) fn is_about(&self, case: &CaseEntry) -> bool {
         let claim = self.may_be(Kind::Claim) && case.volume.claim == self.name;
         let waiting = case.waiting.iter().map(|it| (&it.pod, &it.workload));
         let holders = case.holders.iter().map(|it| (&it.pod, &it.workload));

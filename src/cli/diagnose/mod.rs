@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::cluster::{ClusterArgs, ClusterError, Connection};
+use super::cluster::{ClusterArgs, ClusterError, Connection, ScopeArgs};
 use super::output::exit_code;
 use crate::report::diagnosis::{self as report, Diagnosis, Format};
 pub(super) use asked::{Asked, AskedError};
@@ -34,8 +34,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The options of `diagnose`.
 #[derive(Args, Clone, Debug)]
 pub struct DiagnoseOptions {
-    /// A pod, a workload or a claim, as NAME, KIND/NAME or NAMESPACE/NAME [default: everything
-    /// that waits]
+    /// Name, as web, deploy/web, pvc/data or shop/web [default: everything that waits]
     #[arg(value_name = "POD|WORKLOAD|CLAIM")]
     pub name: Option<String>,
 
@@ -43,19 +42,15 @@ pub struct DiagnoseOptions {
     #[command(flatten)]
     pub cluster: ClusterArgs,
 
-    /// Look at this namespace only, which takes no right to the others
-    #[arg(long, short, value_name = "NAMESPACE")]
-    pub namespace: Option<String>,
+    /// Which part of it.
+    #[command(flatten)]
+    pub scope: ScopeArgs,
 
-    /// Look at all namespaces, as without -n
-    #[arg(long, short = 'A', conflicts_with = "namespace")]
-    pub all_namespaces: bool,
-
-    /// How to write what was found
+    /// Output format
     #[arg(long, short = 'o', visible_alias = "output", value_enum, default_value_t = Format::Text)]
     pub format: Format,
 
-    /// Look again every few seconds and report what has changed, until nothing waits any more
+    /// Look again every few seconds until nothing waits
     #[arg(long)]
     pub watch: bool,
 
@@ -110,12 +105,12 @@ fn diagnose(options: &DiagnoseOptions) -> Result<u8, DiagnoseError> {
         return Ok(0);
     }
     let asked = options.name.as_deref().map(Asked::read).transpose()?;
-    let option = options.namespace.as_deref();
+    let option = options.scope.namespace.as_deref();
     let namespace = match &asked {
         Some(asked) => asked.namespace(option)?,
         None => option,
     };
-    let connection = Connection::reach(&options.cluster.access())?;
+    let connection = options.cluster.connect()?;
     let kubectl = options.cluster.kubectl();
     let mut shown = None;
     loop {
@@ -271,13 +266,19 @@ mod tests {
         ] {
             assert_eq!(options(arguments).unwrap().format, Format::Json);
         }
-        let flags = ["--kubeconfig", "/k", "--context", "prod", "--as", "on-call"];
+        let flags = [
+            "--kubeconfig=/k",
+            "--context=prod",
+            "--as=on-call",
+            "--as-group=sre",
+        ];
         assert_eq!(
             options(&flags).unwrap().cluster.kubectl(),
-            "kubectl --kubeconfig=/k --context=prod --as=on-call"
+            "kubectl --kubeconfig=/k --context=prod --as=on-call --as-group=sre"
         );
-        assert!(options(&["-A", "web"]).unwrap().all_namespaces);
+        assert!(options(&["-A", "web"]).unwrap().scope.all_namespaces);
         assert!(options(&["-A", "-n", "shop"]).is_err());
+        assert!(options(&["--as-group", "sre"]).is_err());
         assert!(options(&["--explain", "x", "web"]).is_err());
     }
 

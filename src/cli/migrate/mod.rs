@@ -14,7 +14,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 
-use super::cluster::{ClusterArgs, ClusterError, Connection};
+use super::cluster::{ClusterArgs, ClusterError};
 use super::diagnose::{Asked, AskedError};
 use super::output::exit_code;
 use super::policy_file::{self, PolicyFileError};
@@ -28,15 +28,15 @@ use files::FilesError;
 /// The options of `migrate`.
 #[derive(Args, Clone, Debug)]
 pub struct MigrateOptions {
-    /// The claim, as NAME, pvc/NAME or NAMESPACE/NAME
+    /// Claim, as data, pvc/data or shop/data
     #[arg(value_name = "CLAIM", value_parser = NonEmptyStringValueParser::new())]
     pub claim: String,
 
-    /// The access mode of the new claim
+    /// Access mode of the new claim
     #[arg(long, value_name = "MODE", default_value = "ReadWriteMany", value_parser = mode)]
     pub to: AccessMode,
 
-    /// The StorageClass of the new claim [default: the one of the cluster that suits best]
+    /// StorageClass of the new claim [default: the one that suits best]
     #[arg(long, value_name = "CLASS")]
     pub class: Option<String>,
 
@@ -44,20 +44,20 @@ pub struct MigrateOptions {
     #[arg(long, value_enum, default_value_t = Copying::Job)]
     pub copy: Copying,
 
-    /// The name of the new claim [default: the old one with the mode behind it, as data-rwx]
+    /// Name of the new claim [default: the old one and the mode, as data-rwx]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// The image of the Job that copies; with rsync in it, nothing is downloaded
+    /// Image of the Job that copies; with rsync in it, nothing is downloaded
     #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE,
         value_parser = NonEmptyStringValueParser::new())]
     pub image: String,
 
-    /// Write the plan and its objects into this directory too
+    /// Also write the plan and its objects into this directory
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// The policy file, whose provisioners correct the catalog
+    /// Policy file; its provisioners correct the catalog
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -65,7 +65,7 @@ pub struct MigrateOptions {
     #[command(flatten)]
     pub cluster: ClusterArgs,
 
-    /// The namespace of the claim [default: the one of the context]
+    /// Namespace of the claim [default: that of the context]
     #[arg(long, short, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 }
@@ -132,7 +132,7 @@ fn plan(options: &MigrateOptions) -> Result<MigrationPlan, MigrateError> {
     let policy = policy_file::effective(options.config.as_deref())?;
     let asked = Asked::claim(&options.claim)?;
     let given = asked.namespace(options.namespace.as_deref())?;
-    let connection = Connection::reach(&options.cluster.access())?;
+    let connection = options.cluster.connect()?;
     let namespace = given.unwrap_or_else(|| connection.namespace());
     let one_shot = connection.one_shot(Some(namespace))?;
     let snapshot_classes = match options.copy {

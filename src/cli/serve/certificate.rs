@@ -71,7 +71,7 @@ fn self_signed(options: &CertificateOptions) -> Result<ServingPair, ServeError> 
     Ok(made.pair)
 }
 
-/// Follows the source for ever.
+/// Follows the source forever.
 pub(super) async fn follow(
     source: CertificateSource,
     certificates: &Certificates,

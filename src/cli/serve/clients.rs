@@ -30,7 +30,7 @@ impl Clients {
     }
 }
 
-/// Follows the file for ever; without one there is nothing to follow.
+/// Follows the file forever; without one it only waits.
 pub(super) async fn follow(clients: Option<Clients>) -> Infallible {
     match clients {
         Some(Clients { file, authorities }) => file.follow(INTERVAL, &authorities).await,

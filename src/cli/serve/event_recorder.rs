@@ -1,8 +1,8 @@
-//! Events on objects, so that `kubectl describe` tells what the guard did to them.
+//! Events on objects, so that `kubectl describe` shows what the guard did to them.
 //!
-//! A review is answered before its object is stored, and others may still refuse it.
-//! So what is to be told waits in a queue until the object is there, off the path of
-//! any request: whoever tells never waits, and what does not fit is dropped.
+//! A review is answered before its object is stored, and other webhooks can still refuse it.
+//! So Events wait in a queue until their object exists. Sending to the queue never blocks a
+//! request: when the queue is full, the Event is dropped.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -28,21 +28,20 @@ use engine::model::Text;
 use engine::model::object::ObjectKind;
 use engine::model::uid::Uid;
 
-/// Who tells, in the column `From`.
+/// The reporter, in the column `From`.
 const CONTROLLER: &str = "multi-attach-guard";
 
-/// Occurrences that wait for their turn; further ones are dropped.
+/// Capacity of the queue; further occurrences are dropped.
 const QUEUE: usize = 1024;
 
 /// Occurrences that wait for their object at the same time.
 const AWAITED: usize = 256;
 
-/// Questions and Events at the same time, so that they take little of what the API
-/// server has for reviews.
+/// Concurrent requests, so that Events leave the API server free for reviews.
 const AT_ONCE: usize = 4;
 
-/// How long an object may take until it is there. Other webhooks have up to 30 s, the
-/// first look is where it nearly always is.
+/// Pauses before each look for the object. It nearly always exists at the first look; other
+/// webhooks can take up to 30 s.
 const LOOKS: [Duration; 5] = [
     Duration::from_secs(1),
     Duration::from_secs(2),
@@ -51,11 +50,11 @@ const LOOKS: [Duration; 5] = [
     Duration::from_secs(16),
 ];
 
-/// An API server that has not answered by then is away.
+/// After this time without an answer the API server counts as unreachable.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// The same is told of an object once in this time, however often it happens: what
-/// sends an object again and again must not become a stream of writes.
+/// The same Event is recorded once in this time: a client that sends an object in a loop must
+/// not cause a stream of writes.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// The longest note in bytes (`NoteLengthLimit` of the API server's validation).
@@ -64,15 +63,15 @@ const LONGEST_NOTE: usize = 1024;
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Reason {
-    /// The object was changed, so that nothing comes of the hazard.
+    /// The object was changed so that the hazard is gone.
     Repaired,
-    /// The object passed with a warning that the built-in policy has as a denial.
+    /// The object passed with a warning; the built-in policy would have denied it.
     Warned,
-    /// A volume that the pod waits for is on a node from which nothing is heard.
+    /// An unreachable node holds a volume that the pod waits for.
     HeldBySilentNode,
 }
 
-/// Something to tell of an object.
+/// Something that happened to an object.
 #[derive(Clone, Debug)]
 pub(super) struct Occurrence {
     /// The object's kind.
@@ -81,36 +80,36 @@ pub(super) struct Occurrence {
     pub namespace: Text,
     /// Its name.
     pub name: Text,
-    /// Which object of that name it is, where that is known already.
+    /// The object's uid, if it is known already.
     pub uid: Uid,
-    /// The rule whose finding it is, or what else says so.
+    /// The rule of the finding, or the component that reports it.
     pub rule: &'static str,
-    /// A name by which all replicas that see it know it, where they all do: one of them
-    /// makes the Event. Empty where one alone does.
+    /// The Event's name, if every replica sees the occurrence, so that only one of them can create
+    /// it. Empty if only this replica does.
     pub name_of_event: String,
     /// What was done.
     pub reason: Reason,
-    /// Sentences for whoever looks at the object.
+    /// The Event's text.
     pub note: String,
 }
 
-/// What became of an occurrence.
+/// What happened to an occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventResult {
-    /// An Event says so.
+    /// The Event was recorded.
     Recorded,
-    /// An Event said so less than a minute before, or another replica made it.
+    /// The same Event is less than a minute old, or another replica recorded it.
     Repeated,
     /// The object was not stored, or is gone.
     Gone,
-    /// Too many wait.
+    /// The queue was full.
     Dropped,
     /// The API server refused, or did not answer.
     Failed,
 }
 
 impl EventResult {
-    /// All there are.
+    /// All results.
     pub(super) const ALL: [Self; 5] = [
         Self::Recorded,
         Self::Repeated,
@@ -132,11 +131,11 @@ impl EventResult {
     }
 }
 
-/// Where occurrences are put.
+/// The sending end of the queue.
 #[derive(Clone, Debug)]
 pub(super) struct EventSender(Sender<Occurrence>);
 
-/// Occurrences that nobody has told yet.
+/// The receiving end of the queue.
 #[derive(Debug)]
 pub(super) struct EventQueue(Receiver<Occurrence>);
 
@@ -148,15 +147,15 @@ pub(super) fn queue() -> (EventSender, EventQueue) {
 }
 
 impl EventSender {
-    /// Leaves an occurrence to be told, at once; `false` where it is dropped.
+    /// Queues an occurrence without waiting; `false` if it was dropped.
     #[must_use]
-    pub(super) fn tell(&self, occurrence: Occurrence) -> bool {
+    pub(super) fn send(&self, occurrence: Occurrence) -> bool {
         self.0.try_send(occurrence).is_ok()
     }
 }
 
 impl EventQueue {
-    /// Tells for ever, and what became of each occurrence.
+    /// Records occurrences forever, and reports the result of each.
     pub(super) async fn record(
         mut self,
         client: Client,
@@ -194,7 +193,7 @@ struct EventRecorder {
     client: Client,
     recorder: Recorder,
     turns: Semaphore,
-    /// When each was told.
+    /// When each Event was recorded.
     recent: Mutex<HashMap<Key, Instant>>,
 }
 
@@ -209,7 +208,7 @@ impl EventRecorder {
     }
 
     async fn outcome(&self, occurrence: &Occurrence) -> EventResult {
-        self.tell(occurrence).await.unwrap_or_else(|trouble| {
+        self.record(occurrence).await.unwrap_or_else(|trouble| {
             tracing::warn!(
                 kind = occurrence.kind.name(),
                 namespace = %occurrence.namespace,
@@ -222,7 +221,7 @@ impl EventRecorder {
         })
     }
 
-    async fn tell(&self, occurrence: &Occurrence) -> Result<EventResult, Trouble> {
+    async fn record(&self, occurrence: &Occurrence) -> Result<EventResult, Trouble> {
         let Some(uid) = self.stored(occurrence).await? else {
             return Ok(EventResult::Gone);
         };
@@ -231,7 +230,7 @@ impl EventRecorder {
             rule: occurrence.rule,
             reason: occurrence.reason,
         };
-        if !self.is_news(&key, Instant::now()) {
+        if !self.is_new(&key, Instant::now()) {
             return Ok(EventResult::Repeated);
         }
         let (event, reference) = (occurrence.event(), occurrence.reference(uid));
@@ -257,8 +256,8 @@ impl EventRecorder {
         }
     }
 
-    /// Makes an Event of that name, which the API server lets one replica do; the recorder
-    /// of [`kube`] gives each a name of its own.
+    /// Creates an Event of this name, so that the API server refuses the other replicas' copies.
+    /// The recorder of [`kube`] generates names.
     async fn publish_as(
         &self,
         name: &str,
@@ -292,8 +291,8 @@ impl EventRecorder {
         api.create(&PostParams::default(), &event).await.map(drop)
     }
 
-    /// The uid of the object once it is there, by which `kubectl describe` looks for
-    /// Events; `None` where it does not come, or another has its name.
+    /// The uid of the object once it exists, by which `kubectl describe` finds Events; `None` if it
+    /// is never stored, or if another object has its name.
     async fn stored(&self, occurrence: &Occurrence) -> Result<Option<String>, Trouble> {
         let resource = occurrence.resource();
         let api: Api<DynamicObject> =
@@ -303,7 +302,7 @@ impl EventRecorder {
             let _turn = self.turns.acquire().await;
             let expected = (occurrence.uid != Uid::default()).then(|| occurrence.uid.to_string());
             let found = match timeout(ANSWER, api.get_metadata_opt(&occurrence.name)).await? {
-                // Pods are judged without the right to read them; it is taken to be there.
+                // The guard may judge pods without the right to read them; assume that it exists.
                 Err(kube::Error::Api(status)) if status.is_forbidden() && expected.is_some() => {
                     return Ok(expected);
                 }
@@ -317,10 +316,10 @@ impl EventRecorder {
         Ok(None)
     }
 
-    /// Whether the same was not told a moment before; from now on it was.
-    fn is_news(&self, key: &Key, now: Instant) -> bool {
+    /// Whether no such Event was recorded lately; marks it as recorded.
+    fn is_new(&self, key: &Key, now: Instant) -> bool {
         let mut recent = self.recent();
-        recent.retain(|_, results| now.duration_since(*results) < PAUSE);
+        recent.retain(|_, recorded| now.duration_since(*recorded) < PAUSE);
         if recent.contains_key(key) {
             return false;
         }
@@ -354,7 +353,7 @@ impl Occurrence {
         }
     }
 
-    /// The rule stands as the action, so that two rules' Events on one object are two.
+    /// The action is the rule, so that Events of two rules on one object stay separate.
     fn event(&self) -> Event {
         Event {
             type_: match self.reason {
@@ -380,7 +379,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// As much of the text as a note may have.
+/// The text, cut to the length of a note.
 fn noted(text: &str) -> String {
     const CUT: &str = "…";
     if text.len() <= LONGEST_NOTE {
@@ -410,8 +409,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_dropped_at_once() {
-        let (teller, _untold) = queue();
-        let kept = (0..2 * QUEUE).filter(|_| teller.tell(occurrence()));
+        let (sender, _queue) = queue();
+        let kept = (0..2 * QUEUE).filter(|_| sender.send(occurrence()));
         assert_eq!(kept.count(), QUEUE);
     }
 

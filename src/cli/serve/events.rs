@@ -1,4 +1,4 @@
-//! What is told in Events, and what of a verdict is.
+//! Which findings become Kubernetes Events, and the queue for them.
 
 use std::convert::Infallible;
 
@@ -12,20 +12,20 @@ use engine::verdict::{Finding, Verdict};
 use webhook::admission::{Decision, Received};
 use webhook::server::Metrics;
 
-/// Where what is to be told is left.
+/// Queues Events.
 #[derive(Clone)]
 pub(super) struct Events {
-    teller: EventSender,
+    sender: EventSender,
     metrics: Metrics,
 }
 
-/// What is yet to be recorded, and by whom.
+/// The Events to record, and the client that records them.
 pub(super) struct Queue {
-    untold: EventQueue,
+    events: EventQueue,
     client: Client,
 }
 
-/// The two ends of the queue, if something is to be told in Events.
+/// The two ends of the queue, if an option enables Events.
 pub(super) async fn open(
     options: &ServeOptions,
     metrics: &Metrics,
@@ -39,49 +39,58 @@ pub(super) async fn open(
         (false, false) => return Ok(None),
     };
     let (client, _) = cluster(option).await?;
-    let (teller, untold) = queue();
+    let (sender, queued) = queue();
     let events = Events {
-        teller,
+        sender,
         metrics: metrics.clone(),
     };
-    Ok(Some((events, Queue { untold, client })))
+    let queue = Queue {
+        events: queued,
+        client,
+    };
+    Ok(Some((events, queue)))
 }
 
-/// Records for ever; without a queue there is nothing to record.
+/// Records Events forever; without a queue it only waits.
 pub(super) async fn record(queue: Option<Queue>, metrics: &Metrics) -> Infallible {
     match queue {
-        Some(Queue { untold, client }) => {
-            let told = |told: EventResult| metrics.events.count(told.name());
-            untold.record(client, told).await
+        Some(Queue { events, client }) => {
+            let count = |result: EventResult| metrics.events.count(result.name());
+            events.record(client, count).await
         }
         None => std::future::pending().await,
     }
 }
 
 impl Queue {
-    /// The client with which Events are recorded.
+    /// The client that records the Events.
     pub(super) fn client(&self) -> Client {
         self.client.clone()
     }
 }
 
 impl Events {
-    /// Leaves something to be told; `false` where it is dropped.
-    pub(super) fn leave(&self, occurrence: Occurrence) -> bool {
-        let is_kept = self.teller.tell(occurrence);
+    /// Queues an Event; `false` if it was dropped.
+    pub(super) fn enqueue(&self, occurrence: Occurrence) -> bool {
+        let is_kept = self.sender.send(occurrence);
         if !is_kept {
             self.metrics.events.count(EventResult::Dropped.name());
         }
         is_kept
     }
 
-    /// Leaves what is to be told of a review that was decided.
-    pub(super) fn tell(&self, received: &Received<'_>, decision: Decision, verdict: &Verdict) {
+    /// Queues the Events for a review that was decided.
+    pub(super) fn enqueue_review(
+        &self,
+        received: &Received<'_>,
+        decision: Decision,
+        verdict: &Verdict,
+    ) {
         let Some(object) = received.submitted() else {
             return;
         };
-        for (finding, reason) in worth_telling(decision, verdict) {
-            self.leave(Occurrence {
+        for (finding, reason) in reportable(decision, verdict) {
+            self.enqueue(Occurrence {
                 kind: object.kind,
                 namespace: object.namespace.clone(),
                 name: object.name.clone(),
@@ -95,13 +104,10 @@ impl Events {
     }
 }
 
-/// The findings that somebody will want to have been told of: repairs, unless the object
-/// is refused all the same, and warnings that the built-in policy has as denials.
-fn worth_telling(
-    decision: Decision,
-    verdict: &Verdict,
-) -> impl Iterator<Item = (&Finding, Reason)> {
-    let told = match decision {
+/// The findings that deserve an Event: repairs, unless the object is denied for another finding,
+/// and warnings that the built-in policy would deny.
+fn reportable(decision: Decision, verdict: &Verdict) -> impl Iterator<Item = (&Finding, Reason)> {
+    let reported = match decision {
         Decision::Patched if verdict.action() != Action::Deny => {
             Some((Action::Fix, Reason::Repaired))
         }
@@ -110,7 +116,7 @@ fn worth_telling(
     };
     let findings = verdict.findings.iter();
     findings.filter_map(move |finding| {
-        let (action, reason) = told?;
+        let (action, reason) = reported?;
         let is_grave =
             action == Action::Fix || is_denied_by_default(finding.outcome, finding.certainty);
         (finding.action == action && is_grave).then_some((finding, reason))

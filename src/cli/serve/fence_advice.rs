@@ -1,11 +1,11 @@
-//! Looks for nodes from which nothing is heard while they hold volumes, and tells of them.
+//! Reports unreachable nodes that hold volumes.
 //!
 //! ```text
-//! a node is silent (the view) ─▶ what it holds (asked for) ─▶ advice ─▶ metrics, Events
+//! unreachable node (snapshot) ─▶ what it holds (live lookup) ─▶ advice ─▶ metrics, Events
 //! ```
 //!
-//! Every replica looks by itself. Their metrics say the same, and of the Events that they
-//! all want to make under one name the API server takes the first.
+//! Every replica looks by itself. Their metrics agree, and their Events have the same names, so
+//! the API server keeps only the first of each.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -31,21 +31,20 @@ use source::informer::{Fitness, Informer};
 use source::unreachable_nodes;
 use webhook::server::{Metrics, SilentNode};
 
-/// Between two looks. As long as every node answers, a look costs the API server nothing.
+/// The pause between two looks. While all nodes are ready, a look sends no requests.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// How long the API server may take for all that a look needs.
+/// The time limit for all requests of one look.
 const LONGEST_LOOK: Duration = Duration::from_secs(20);
 
-/// When the same is told of a pod again: an Event lives for an hour unless the API server
-/// was told otherwise (`--event-ttl`), and one that could not be made is made up for.
+/// When the same Event is recorded again for a pod: the API server deletes Events after an hour
+/// (`--event-ttl`), and an earlier attempt may have failed.
 const AGAIN: Duration = Duration::from_secs(600);
 
-/// Nodes that have series of their own. Where more are silent than this, nobody looks at
-/// them one by one.
+/// The most nodes that get metric series of their own.
 const MOST_NODES: usize = 100;
 
-/// Who looks.
+/// Looks for unreachable nodes and reports them.
 pub(super) struct Advisor {
     pub(super) view: Arc<FactSource>,
     pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
@@ -54,7 +53,7 @@ pub(super) struct Advisor {
     pub(super) metrics: Metrics,
 }
 
-/// Looks for ever; without an advisor there is nothing to look for.
+/// Looks forever; without an advisor it only waits.
 pub(super) async fn follow(advisor: Option<Advisor>) -> Infallible {
     let live = advisor.as_ref().and_then(|it| Some((it, it.view.live()?)));
     let Some((advisor, live)) = live else {
@@ -68,13 +67,13 @@ pub(super) async fn follow(advisor: Option<Advisor>) -> Infallible {
         advisor.metrics.silent_nodes.looked(looked.is_ok());
         trouble = match looked {
             Ok(advice) => {
-                history.tell(&advice, advisor);
+                history.report(&advice, advisor);
                 None
             }
             Err(reason) => {
                 if trouble.as_ref() != Some(&reason) {
                     tracing::warn!(
-                        "What silent nodes hold is not known: {reason} The rights that \
+                        "The volumes of unreachable nodes cannot be determined: {reason} The rights that \
                          --fence-advice needs are in manifests/components/fence-advice."
                     );
                 }
@@ -85,7 +84,7 @@ pub(super) async fn follow(advisor: Option<Advisor>) -> Infallible {
 }
 
 impl Advisor {
-    /// What there is to say at the moment, or why that is not known.
+    /// The current advice, or why it is not known.
     async fn look(&self, live: &Informer) -> Result<Vec<FenceAdvice>, String> {
         if let Fitness::Incomplete(reason) = live.fitness() {
             return Err(reason);
@@ -121,17 +120,17 @@ impl Advisor {
     }
 }
 
-/// What was told so far.
+/// What was reported so far.
 #[derive(Default)]
 struct History {
     /// The nodes that have series.
     nodes: Vec<Text>,
-    /// When each Event was left to be made, by its name.
+    /// When each Event was queued, by its name.
     events: HashMap<String, Instant>,
 }
 
 impl History {
-    fn tell(&mut self, advice: &[FenceAdvice], advisor: &Advisor) {
+    fn report(&mut self, advice: &[FenceAdvice], advisor: &Advisor) {
         let metrics = &advisor.metrics;
         metrics.silent_nodes.set_count(advice.len());
         let shown = &advice[..advice.len().min(MOST_NODES)];
@@ -153,7 +152,7 @@ impl History {
                 tracing::warn!(
                     node = %silent.node,
                     volumes = silent.volumes.len(),
-                    "Nothing is heard of a node that holds volumes."
+                    "A node that holds volumes is unreachable."
                 );
                 self.nodes.push(silent.node.clone());
             }
@@ -167,8 +166,8 @@ impl History {
                 if self.events.contains_key(&name) {
                     continue;
                 }
-                // What is dropped is told at the next look.
-                if advisor.events.leave(occurrence(&name, pod)) {
+                // A dropped Event is queued again at the next look.
+                if advisor.events.enqueue(occurrence(&name, pod)) {
                     self.events.insert(name, now);
                 }
             }
@@ -176,7 +175,7 @@ impl History {
     }
 }
 
-/// The same for every replica: the pod, and the last sign of life of the node.
+/// The same for every replica: from the pod, and the node's last heartbeat.
 fn name_of_event(silent: &FenceAdvice, pod: &BlockedPod) -> String {
     let since = silent.last_renewed.map_or(0, Timestamp::as_microsecond);
     format!("multi-attach-guard.{}.{since:x}", pod.uid)

@@ -21,12 +21,11 @@ pub struct ServeOptions {
     #[arg(long, requires = "config")]
     pub policy_required: bool,
 
-    /// The address of the webhook port; 0.0.0.0 is every address, of IPv6 too, and port 0 lets
-    /// the system choose
+    /// Address of the webhook port; 0.0.0.0 includes IPv6, and port 0 picks a free port
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
 
-    /// The address of the admin port, likewise
+    /// Address of the admin port, for probes and metrics
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub admin: SocketAddr,
 
@@ -34,52 +33,43 @@ pub struct ServeOptions {
     #[command(flatten)]
     pub certificate: CertificateOptions,
 
-    /// Answer only clients whose certificate was signed by a CA in this file, in PEM; read again
-    /// when it changes. docs/security.md says how an API server gets one
+    /// Accept only clients with a certificate of a CA in this PEM file (docs/security.md)
     #[arg(long, value_name = "FILE")]
     pub client_ca: Option<PathBuf>,
 
-    /// Take cluster facts from this file or directory in place of an API server; may be repeated
+    /// Read the cluster's facts from this file or directory instead of an API server; repeatable
     #[arg(long, value_name = "PATH")]
     pub facts: Vec<PathBuf>,
 
-    /// See pods that no controller of Kubernetes made, as users of claims; needs the right to
-    /// get, list and watch pods
+    /// Watch pods without a Kubernetes controller too; needs the right to get, list and watch pods
     #[arg(long, conflicts_with = "facts")]
     pub bare_pods: bool,
 
-    /// See Rollouts, ScaledObjects, ScaledJobs, DeploymentConfigs and CloneSets where they are
-    /// installed; needs the right to get, list and watch them
+    /// Watch Rollouts, ScaledObjects, ScaledJobs, DeploymentConfigs and CloneSets where installed
     #[arg(long, conflicts_with = "facts")]
     pub custom_workloads: bool,
 
-    /// Tell in an Event on the object what was repaired, and what passed with a warning that the
-    /// built-in policy has as a denial; `kubectl describe` shows it. docs/operations.md says more
+    /// Record an Event on objects that were repaired, or warned about where the built-in policy denies
     #[arg(long, conflicts_with = "facts")]
     pub events: bool,
 
-    /// Tell of nodes from which nothing is heard while volumes are attached to them, in metrics
-    /// and in Events on the pods that wait for these: what is held, since when, and the command to
-    /// run once somebody has seen that the machine is off. The guard never runs it.
-    /// docs/operations.md says more
+    /// Report unreachable nodes that hold volumes, in metrics and Events (docs/operations.md)
     #[arg(long, conflicts_with = "facts")]
     pub fence_advice: bool,
 
-    /// Write VolumeFacts objects, by which policies in the API server refuse what is certain also
-    /// while the guard is away; docs/always-there.md says more
+    /// Write the VolumeFacts that policies in the API server read (docs/always-there.md)
     #[arg(long, conflicts_with = "facts")]
     pub admission_policies: bool,
 
-    /// What becomes of a denial that the API server does not confirm in time. What the guard has
-    /// never known is `unknown`, which is denied only where the policy says so
+    /// What to do with a denial that the API server does not confirm in time
     #[arg(long, value_enum, default_value_t = Stale::Warn)]
     pub stale: Stale,
 
-    /// How long to keep answering after readiness went off, as in "5s"
+    /// How long to keep answering once a shutdown has begun
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     pub shutdown_delay: Duration,
 
-    /// How long requests in flight may take once no new ones are accepted, as in "20s"
+    /// How long requests in flight may take after that
     #[arg(long, value_name = "DURATION", default_value = "20s", value_parser = duration)]
     pub drain_timeout: Duration,
 
@@ -88,7 +78,7 @@ pub struct ServeOptions {
     pub log: LogOptions,
 }
 
-/// What becomes of a denial by facts that may be old.
+/// What to do with a denial that rests on facts that may be old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Stale {
     /// It stands
@@ -102,29 +92,27 @@ pub enum Stale {
 #[group(skip)]
 #[command(group = ArgGroup::new("certificate").required(true).args(["tls_cert", "manage_certs", "self_signed"]))]
 pub struct CertificateOptions {
-    /// The certificate chain in PEM, the server's own first; read again when it changes
+    /// Certificate chain in PEM, the server's certificate first; reloaded when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
 
-    /// The private key of the certificate, in PEM; read again when it changes
+    /// Private key of the certificate, in PEM; reloaded when it changes
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
 
-    /// Make the certificate of the Service and its CA, keep both in a Secret that all
-    /// replicas share, write the CA into the webhook configurations, and renew all of it
-    /// in time. docs/operations.md says how
+    /// Create, share and renew the certificate and its CA in a Secret (docs/operations.md)
     #[arg(long)]
     pub manage_certs: bool,
 
-    /// Make a certificate for localhost, this machine's name and each --dns-name
+    /// Create a certificate for localhost, this machine's name and each --dns-name
     #[arg(long)]
     pub self_signed: bool,
 
-    /// A further name or IP address in the certificate that is made; may be repeated
+    /// Another name or IP address in the created certificate; repeatable
     #[arg(long, value_name = "NAME", conflicts_with = "tls_cert")]
     pub dns_name: Vec<String>,
 
-    /// Write the CA of the self-signed certificate to this file, in PEM, for clients to trust
+    /// Write the CA of the self-signed certificate to this PEM file, for clients to trust
     #[arg(
         long,
         value_name = "FILE",

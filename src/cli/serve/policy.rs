@@ -74,7 +74,7 @@ impl CurrentPolicy {
         Some(Arc::clone(&self.health) as _)
     }
 
-    /// Follows the file for ever; without one there is nothing to follow.
+    /// Follows the file forever; without one it only waits.
     pub(super) async fn follow(self, metrics: &Metrics) -> Infallible {
         let Some(file) = self.file else {
             return std::future::pending().await;

@@ -41,7 +41,7 @@ pub(super) struct AdmissionReviewer {
     pub(super) view: Arc<FactSource>,
     /// What would stand in the way of a rollback is looked up there.
     pub(super) rollbacks: Rollbacks,
-    /// Where to leave what is told in Events, if any are.
+    /// The queue of Events, if they are enabled.
     pub(super) events: Option<Events>,
 }
 
@@ -65,7 +65,7 @@ impl Reviewer for AdmissionReviewer {
             .await;
         let answer = received.answer(endpoint, &verdict);
         if let Some(events) = &self.events {
-            events.tell(&received, answer.decision, &verdict);
+            events.enqueue_review(&received, answer.decision, &verdict);
         }
         Ok(answer)
     }

@@ -50,16 +50,16 @@ impl FactSource {
         Ok(Self::Files(Box::new(cluster)))
     }
 
-    /// Judges by the view; `judge` may be called again with more facts. Waits
-    /// for facts half of the time until `deadline`, and in most cases not at all.
+    /// Judges by the view; `judge` may be called again with more facts. Spends at most half of the
+    /// time until `deadline` on looking facts up, and usually none.
     ///
-    /// A cache may be behind, so whatever somebody is told of (`is_told`) is confirmed
-    /// by the API server first.
+    /// The cache may be behind, so a verdict that the user will see (`is_reported`) is first
+    /// confirmed with the API server.
     pub(super) async fn verdict(
         &self,
         deadline: Instant,
         judge: impl Fn(snapshot::View<'_>) -> Verdict,
-        is_told: impl Fn(&Verdict) -> bool,
+        is_reported: impl Fn(&Verdict) -> bool,
     ) -> Verdict {
         let (live, stale) = match self {
             Self::Files(cluster) => return judge(cluster.view()),
@@ -70,7 +70,7 @@ impl FactSource {
             .answer_within(&mut left, wait_until(deadline), &judge)
             .await;
         // What was too much to judge once is too much to judge again.
-        if !is_told(&verdict) || verdict.too_complex {
+        if !is_reported(&verdict) || verdict.too_complex {
             return verdict;
         }
         let (most, until) = match verdict.action() {
@@ -89,7 +89,7 @@ impl FactSource {
         }
     }
 
-    /// The cluster that is followed, where one is.
+    /// The informer, unless the facts come from files.
     pub(super) fn live(&self) -> Option<&Informer> {
         match self {
             Self::Files(_) => None,
@@ -97,7 +97,7 @@ impl FactSource {
         }
     }
 
-    /// What readiness makes of the view. The gauges are set when it is asked.
+    /// The view's part of readiness. Asking for it also updates the gauges.
     pub(super) fn health(self: &Arc<Self>, metrics: &Metrics) -> Arc<dyn HealthSource> {
         let view = Arc::clone(self);
         let metrics = metrics.clone();

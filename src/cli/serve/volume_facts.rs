@@ -459,7 +459,9 @@ mod tests {
         let of_many = object("shop", &facts(15_000));
         assert!(!is_left_out(&of_many));
         assert_eq!(
-            of_many["spec"]["claims"].as_object().map(|it| it.len()),
+            of_many["spec"]["claims"]
+                .as_object()
+                .map(serde_json::Map::len),
             Some(15_000)
         );
         let of_too_many = object("shop", &facts(20_000));

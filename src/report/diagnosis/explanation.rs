@@ -54,6 +54,7 @@ fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
 
 fn page(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     let heading = Heading {
+        origin: None,
         title: explanation.searched,
         extent: "",
         summary: explanation.meaning,

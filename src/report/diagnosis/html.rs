@@ -16,6 +16,7 @@ pub(super) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> io::Result<()
     let heading = Heading {
         title: "Volumes waited for",
         extent: &counted(diagnosis.pods(), "pod"),
+        origin: None,
         summary: &diagnosis.summary(),
     };
     let content = html! {

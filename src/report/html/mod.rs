@@ -6,19 +6,23 @@ use std::io::{self, Write};
 
 use maud::{Markup, html};
 
+use super::live::{Owner, Stuck};
 use super::page::{self, Heading};
+use super::words::Section;
 use super::{Located, Place, Report, Severity, safe, words};
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let reported: Vec<(Severity, &Located)> = report.reported().collect();
+    let origin = report.origin.as_ref().map(words::origin_of_cluster);
     let heading = Heading {
         title: "Volumes at risk",
         extent: &extent(report),
+        origin: origin.as_deref(),
         summary: &words::summary(&report.summary),
     };
     let content = html! {
-        (counts(report, &reported))
-        (findings(&reported))
+        (counts(report))
+        @for section in words::sections(report) { (self::section(&section)) }
+        (overrides(report))
         (asides(report))
     };
     page::write(&heading, &content, out)
@@ -33,18 +37,21 @@ fn extent(report: &Report) -> String {
 }
 
 /// How many findings there are, by rule and, in a cluster, by namespace.
-fn counts(report: &Report, reported: &[(Severity, &Located)]) -> Markup {
+fn counts(report: &Report) -> Markup {
     let rules = words::by_rule(report);
-    let namespaces = by_namespace(reported);
+    let namespaces = match report.summary.cluster {
+        true => words::by_namespace(report),
+        false => Vec::new(),
+    };
     html! {
-        @if !rules.is_empty() {
+        @if !rules.is_empty() || !namespaces.is_empty() {
             div.counts {
-                (table("By rule", "Rule", rules.iter().map(|(rule, errors, warnings)| {
-                    (html! { code { (rule) } }, *errors, *warnings)
+                (table("By rule", &["Rule", "Errors", "Warnings"], rules.iter().map(|(rule, errors, warnings)| {
+                    (html! { code { (rule) } }, vec![*errors, *warnings])
                 })))
-                @if report.summary.cluster && namespaces.len() > 1 {
-                    (table("By namespace", "Namespace", namespaces.iter().map(|(name, errors, warnings)| {
-                        (html! { a href=(format!("#{}", anchor(name))) { (name) } }, *errors, *warnings)
+                @if !namespaces.is_empty() {
+                    (table("By namespace", &["Namespace", "Stuck", "Errors", "Warnings"], namespaces.iter().map(|it| {
+                        (html! { a href=(format!("#{}", anchor(it.name))) { (it.name) } }, vec![it.stuck, it.errors, it.warnings])
                     })))
                 }
             }
@@ -52,54 +59,30 @@ fn counts(report: &Report, reported: &[(Severity, &Located)]) -> Markup {
     }
 }
 
-/// The namespaces in the order of their findings, with their errors and warnings.
-fn by_namespace<'r>(reported: &[(Severity, &'r Located)]) -> Vec<(&'r str, usize, usize)> {
-    let mut namespaces: Vec<(&str, usize, usize)> = Vec::new();
-    for (severity, located) in reported {
-        let name = namespace(located);
-        if namespaces.last().is_none_or(|(last, _, _)| *last != name) {
-            namespaces.push((name, 0, 0));
-        }
-        if let Some((_, errors, warnings)) = namespaces.last_mut() {
-            match severity {
-                Severity::Error => *errors += 1,
-                Severity::Warning => *warnings += 1,
-            }
-        }
-    }
-    namespaces
-}
-
-fn namespace(located: &Located) -> &str {
-    located
-        .finding
-        .object
-        .namespace
-        .as_deref()
-        .unwrap_or_default()
-}
-
-/// The name of the place at which a namespace's findings begin.
+/// The name of the place at which a namespace's section begins.
 fn anchor(namespace: &str) -> String {
     format!("namespace-{namespace}")
 }
 
-fn table(title: &str, what: &str, rows: impl Iterator<Item = (Markup, usize, usize)>) -> Markup {
+fn table(
+    title: &str,
+    columns: &[&str],
+    rows: impl Iterator<Item = (Markup, Vec<usize>)>,
+) -> Markup {
     html! {
         section {
             h2 { (title) }
             table {
                 thead { tr {
-                    th scope="col" { (what) }
-                    th.number scope="col" { "Errors" }
-                    th.number scope="col" { "Warnings" }
+                    @for (number, column) in columns.iter().enumerate() {
+                        th.number[number > 0] scope="col" { (column) }
+                    }
                 } }
                 tbody {
-                    @for (name, errors, warnings) in rows {
+                    @for (name, numbers) in rows {
                         tr {
                             th scope="row" { (name) }
-                            td.number { (errors) }
-                            td.number { (warnings) }
+                            @for number in numbers { td.number { (number) } }
                         }
                     }
                 }
@@ -108,34 +91,79 @@ fn table(title: &str, what: &str, rows: impl Iterator<Item = (Markup, usize, usi
     }
 }
 
-/// The findings one after the other; a reader can go to the first of each namespace.
-fn findings(reported: &[(Severity, &Located)]) -> Markup {
-    let mut last = None;
+/// A namespace, what is stuck first, or all files.
+fn section(section: &Section<'_>) -> Markup {
     html! {
-        @for (severity, located) in reported {
-            @if last.replace(namespace(located)) != Some(namespace(located)) {
-                a id=(anchor(namespace(located))) {}
+        @if section.counts.is_some() || !section.objects.is_empty() {
+            section id=[section.counts.map(|it| anchor(it.name))] {
+                h2 { @match section.counts {
+                    Some(counts) => { "Namespace " (counts) },
+                    None => "Findings",
+                } }
+                @for stuck in &section.stuck { (stuck_now(stuck)) }
+                @for together in &section.objects { (object(together)) }
             }
-            (finding(*severity, located))
         }
     }
 }
 
-fn finding(severity: Severity, located: &Located) -> Markup {
-    let finding = &located.finding;
+fn stuck_now(stuck: &Stuck) -> Markup {
+    let case = &stuck.case;
+    let severity = if case.passes { "warning" } else { "error" };
     html! {
-        article class=(severity.name()) {
-            h2 {
-                span.severity { (severity.name()) } " "
-                (finding.object)
+        article class=(severity) {
+            h3 {
+                span.severity { @if case.passes { "waits" } @else { "stuck now" } } " "
+                (stuck.claim())
             }
-            p.brief { code { (finding.rule) } " · " (finding.brief) }
-            p { (prose(&finding.message)) }
-            (place(located.place.as_ref()))
-            (picture::of(located))
-            (remedy(located))
+            p.brief { code { (case.cause) } " · " (case.title) }
+            p { (words::waiting(case)) "." }
+            p { (prose(&case.because)) }
+            (owner(stuck.owner.as_ref()))
+            @if let Some((command, cost)) = stuck.way_out() {
+                h4 { "The way out" }
+                (self::command(command))
+                p { "Costs: " (prose(cost)) }
+            }
         }
     }
+}
+
+/// One card for all that is found for an object.
+fn object(together: &[(Severity, &Located)]) -> Markup {
+    let mut shown: Vec<&str> = Vec::new();
+    html! {
+        @if let Some((severity, first)) = together.first() {
+            article class=(severity.name()) {
+                h3 {
+                    span.severity { (severity.name()) } " "
+                    (first.finding.object)
+                }
+                (owner(first.owner.as_ref()))
+                @for (severity, located) in together {
+                    @let finding = &located.finding;
+                    p.brief { code { (finding.rule) } " · " (severity.name()) " · " (finding.brief) }
+                    p { (prose(&finding.message)) }
+                    (place(located.place.as_ref()))
+                    (picture::of(located))
+                    (remedy(located, &mut shown))
+                }
+            }
+        }
+    }
+}
+
+fn owner(owner: Option<&Owner>) -> Markup {
+    html! {
+        @if let Some(owner) = owner {
+            p.owner { "Written by " (owner) }
+            @if let Some(command) = &owner.command { (self::command(command)) }
+        }
+    }
+}
+
+fn command(command: &str) -> Markup {
+    html! { pre.diff { (command) } }
 }
 
 /// Sentences, with what stands between backticks as code.
@@ -162,18 +190,23 @@ fn place(place: Option<&Place>) -> Markup {
     }
 }
 
-/// The remedy that is tried first, as a diff, and what the others cost.
-fn remedy(located: &Located) -> Markup {
-    let remedies = &located.finding.remedies;
+/// The remedy that is tried first, as a diff, and what the others cost; once for an object.
+fn remedy<'l>(located: &'l Located, shown: &mut Vec<&'l str>) -> Markup {
+    let mut remedies = located.finding.remedies.iter().collect::<Vec<_>>();
+    remedies.retain(|it| !shown.contains(&it.remedy.name));
+    shown.extend(remedies.iter().map(|it| it.remedy.name));
     html! {
         @for (number, proposal) in remedies.iter().enumerate() {
             @if number == 0 {
-                h3 { "Remedy: " code { (proposal.remedy.name) } }
+                h4 { "Remedy: " code { (proposal.remedy.name) } }
                 p { (proposal.remedy.cost) }
-                (diff(located))
+                @if located.finding.remedies.first().is_some_and(|it| it.remedy.name == proposal.remedy.name) {
+                    (diff(located))
+                    @if let Some(command) = &located.command { (self::command(command)) }
+                }
                 (picture::with(located, proposal.remedy.name))
             } @else {
-                @if number == 1 { h3 { "Other remedies" } }
+                @if number == 1 { h4 { "Other remedies" } }
                 p { code { (proposal.remedy.name) } ": " (proposal.remedy.cost) }
             }
         }
@@ -209,10 +242,41 @@ fn diff(located: &Located) -> Markup {
     }
 }
 
+/// Who rides on an override.
+fn overrides(report: &Report) -> Markup {
+    html! {
+        @if !report.overrides.is_empty() {
+            section {
+                h2 { "Overrides" }
+                table {
+                    thead { tr { @for column in ["Object", "Sets", "Reason", "Last written", "By", "Until", "Counts"] {
+                        th scope="col" { (column) }
+                    } } }
+                    tbody { @for it in &report.overrides { tr {
+                        th scope="row" { (it.object) }
+                        td { @for (key, value) in &it.sets { code { (key) "=" (value) } " " } }
+                        td { (it.reason) }
+                        td { @match it.since { Some(since) => (format!("{since:.0}")), None => "not known" } }
+                        td { (it.by.as_deref().unwrap_or("not known")) }
+                        td { (it.until.as_deref().unwrap_or("no end")) }
+                        td { @match &it.ignored { Some(why) => { "no: " (why) }, None => "yes" } }
+                    } } }
+                }
+            }
+        }
+    }
+}
+
 /// What else there is to say.
 fn asides(report: &Report) -> Markup {
     let suppressed: Vec<_> = report.suppressed().collect();
     html! {
+        @if !report.open.is_empty() {
+            section {
+                h2 { "Not seen" }
+                ul { @for open in &report.open { li { (open) } } }
+            }
+        }
         @if !suppressed.is_empty() {
             section {
                 h2 { "Suppressed" }

@@ -174,7 +174,7 @@ fn strip(title: &str, located: &Located, steps: &[Frame]) -> Markup {
         .first()
         .map_or("volume", |name| name.as_str());
     html! {
-        h3 { (title) }
+        h4 { (title) }
         ol.steps {
             @for (number, step) in steps.iter().enumerate() {
                 li {

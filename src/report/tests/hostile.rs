@@ -84,6 +84,31 @@ fn hostile(texts: &[String]) -> Report {
     report.hints = vec![format!("By namespace: {}", next())];
     report.judged[0].object.name = next().into();
     report.judged[0].file = Some(next());
+    let live = of_cluster();
+    report.stuck = live.stuck;
+    let case = &mut report.stuck[0].case;
+    case.because = next();
+    case.volume.namespace = next().into();
+    case.volume.claim = next().into();
+    case.waiting[0].pod = next().into();
+    case.waiting[0].node = Some(next().into());
+    case.steps[0].command = Some(next());
+    case.steps[0].text = next();
+    report.stuck[0].owner = Some(Owner {
+        name: next(),
+        change: next(),
+        command: Some(next()),
+    });
+    report.findings[0].owner = report.stuck[0].owner.clone();
+    report.findings[0].command = Some(next());
+    report.overrides = live.overrides;
+    report.overrides[0].object.name = next().into();
+    report.overrides[0].sets = [("action", next())].into();
+    report.overrides[0].reason = next();
+    report.overrides[0].by = Some(next());
+    report.overrides[0].until = Some(next());
+    report.overrides[0].ignored = Some(next());
+    report.open = vec![next()];
     report.summary.skipped = [(next(), 1)].into();
     report.summary.unopened = [(next(), 1)].into();
     report
@@ -124,8 +149,9 @@ proptest! {
                 prop_assert_eq!(out.lines().count(), ours, "{:?}", out);
             }
         }
-        // Two findings, one suppressed, a notice, what is unopened, the numbers.
-        prop_assert_eq!(written(&report, Format::Concise).lines().count(), 6);
+        // What is stuck, two findings, one suppressed, a notice, an override, what was not seen,
+        // what is unopened, the numbers.
+        prop_assert_eq!(written(&report, Format::Concise).lines().count(), 9);
         let junit = written(&report, Format::Junit);
         prop_assert!(quick_junit::Report::deserialize_from_str(&junit).is_ok(), "{junit:?}");
         let json: Value = serde_json::from_str(&written(&report, Format::Json)).unwrap();

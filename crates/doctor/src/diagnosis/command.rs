@@ -13,19 +13,8 @@ pub fn line<S: AsRef<str>>(kubectl: &str, arguments: &[S]) -> String {
     line
 }
 
-/// What commands about a cluster begin with: kubectl and the options, by name and value, that
-/// lead to it.
-#[must_use]
-pub fn kubectl<'a>(options: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    let options = options.into_iter();
-    let options: Vec<String> = options
-        .map(|(name, value)| format!("--{name}={value}"))
-        .collect();
-    line("kubectl", &options)
-}
-
 /// A command of this program about the same cluster as commands that begin with `kubectl`:
-/// both take `--kubeconfig`, `--context` and `--as` in the same way.
+/// both take `--kubeconfig`, `--context`, `--as` and `--as-group` in the same way.
 #[must_use]
 pub fn own(kubectl: &str, subcommand: &str, arguments: &[&str]) -> String {
     let context = kubectl.strip_prefix("kubectl").unwrap_or_default();
@@ -66,35 +55,23 @@ mod tests {
             line("kubectl --context=prod", &["-n", "shop", "get", "pods"]),
             "kubectl --context=prod -n shop get pods"
         );
-        assert_eq!(kubectl([]), "kubectl");
-        assert_eq!(
-            kubectl([("context", "prod"), ("as", "the lab")]),
-            "kubectl --context=prod '--as=the lab'"
-        );
     }
 
     #[test]
     fn its_own_commands_are_about_the_same_cluster() {
-        for (context, expected) in [
-            (None, "multi-attach-guard migrate -n shop data"),
+        for (kubectl, expected) in [
+            ("kubectl", "multi-attach-guard migrate -n shop data"),
             (
-                Some("prod"),
+                "kubectl --context=prod",
                 "multi-attach-guard migrate --context=prod -n shop data",
             ),
             (
-                Some("the lab"),
+                "kubectl '--context=the lab'",
                 "multi-attach-guard migrate '--context=the lab' -n shop data",
             ),
         ] {
             let arguments = ["-n", "shop", "data"];
-            assert_eq!(
-                own(
-                    &kubectl(context.map(|it| ("context", it))),
-                    "migrate",
-                    &arguments
-                ),
-                expected
-            );
+            assert_eq!(own(kubectl, "migrate", &arguments), expected);
         }
     }
 }

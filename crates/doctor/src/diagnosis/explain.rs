@@ -116,7 +116,7 @@ pub(super) static LINES: &[Line] = &[
         phrase: Phrase(&["unbound immediate persistentvolumeclaims"]),
         meaning: "A claim of the pod has no volume, and its class makes volumes at once: its provisioner has refused, is not running, or there is no such class.",
         look: &[DESCRIBE_CLAIM, "kubectl get storageclass", DIAGNOSE],
-        fix: "The claim's Events hold the provisioner's words. A claim without a volume holds no data: delete it and create it with a class and an access mode that go together (`multi-attach-guard capabilities --cluster` lists them).",
+        fix: "The claim's Events hold the provisioner's words. A claim without a volume holds no data: delete it and create it with a class and an access mode that go together (`multi-attach-guard capabilities` lists them).",
         causes: &["unbound-claim"],
     },
     Line {
@@ -274,10 +274,16 @@ impl Line {
 }
 
 /// What a line of an Event, or of the scheduler, means; `None` where it is none that is known.
+/// The words by which people search for such a line are enough.
 #[must_use]
 pub fn explain(text: &str) -> Option<Explanation> {
-    let line = LINES.iter().find(|line| line.phrase.is_in(text))?;
-    Some(line.explanation(text))
+    let by_phrase = LINES.iter().find(|line| line.phrase.is_in(text));
+    let searched = || {
+        let text = text.to_lowercase();
+        let mut lines = LINES.iter();
+        lines.find(|line| text.contains(&line.searched.to_lowercase()))
+    };
+    Some(by_phrase.or_else(searched)?.explanation(text))
 }
 
 /// Every explanation, without names.
@@ -399,6 +405,13 @@ mod tests {
             "didn't match pod affinity rules",
         ),
     ];
+
+    #[test]
+    fn the_words_that_people_search_for_are_explained() {
+        for known in explanations() {
+            assert!(explain(known.searched).is_some(), "{}", known.searched);
+        }
+    }
 
     #[test]
     fn each_wording_is_recognised() {

@@ -27,7 +27,7 @@ use crate::model::workload::{Workload, WorkloadKind};
 use crate::snapshot::Lookup;
 
 /// The label that holds the name of a StatefulSet's pod.
-pub const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
+pub(crate) const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 
 /// The label that the API server gives every namespace: its name.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
@@ -44,7 +44,7 @@ pub struct Together {
 /// What the workload's required affinity keeps together. `previous` is the
 /// workload before the update: its pods, too, must be in the place.
 #[must_use]
-pub fn self_affinity(
+pub(crate) fn self_affinity(
     workload: &Workload,
     previous: Option<&Workload>,
     facts: Facts<'_>,
@@ -76,7 +76,11 @@ pub fn self_affinity(
 /// Which of the others' pods required affinity keeps in one place with those of
 /// `workload`, whatever happens to either.
 #[must_use]
-pub fn in_one_place(workload: &Workload, others: &[&Workload], facts: Facts<'_>) -> Vec<bool> {
+pub(crate) fn in_one_place(
+    workload: &Workload,
+    others: &[&Workload],
+    facts: Facts<'_>,
+) -> Vec<bool> {
     let mut found = vec![false; others.len()];
     if !others.is_empty() {
         any_group(workload, facts, &mut |group| {
@@ -123,7 +127,12 @@ pub fn strays<'a>(follower: &Workload, leader: &Workload, facts: Facts<'a>) -> O
 /// Whether the affinity of `follower` selects the StatefulSet's pod of that name by its label, so
 /// that its pods go to that pod's node and no other.
 #[must_use]
-pub fn follows_pod(follower: &Workload, set: &Workload, pod: &str, facts: Facts<'_>) -> bool {
+pub(crate) fn follows_pod(
+    follower: &Workload,
+    set: &Workload,
+    pod: &str,
+    facts: Facts<'_>,
+) -> bool {
     let labels = set.template.labels.with(POD_NAME, pod);
     let terms = &follower.template.affinity;
     let names_it = terms.iter().any(|term| {
@@ -142,7 +151,7 @@ pub fn follows_pod(follower: &Workload, set: &Workload, pod: &str, facts: Facts<
 }
 
 /// Whether the workload is a follower with leaders, all of which `accept` takes.
-pub fn has_only_leaders(
+pub(crate) fn has_only_leaders(
     workload: &Workload,
     facts: Facts<'_>,
     accept: &mut dyn FnMut(&Workload) -> bool,
@@ -170,7 +179,7 @@ pub fn matches_itself(term: &PodAffinityTerm, workload: &Workload, facts: Facts<
 
 /// The same of its pods of another revision, whose template has `labels`.
 #[must_use]
-pub fn matches_other_revision(
+pub(crate) fn matches_other_revision(
     term: &PodAffinityTerm,
     workload: &Workload,
     labels: &Labels,
@@ -211,7 +220,12 @@ fn matches_own(
 /// Whether a term of required anti-affinity of `old`'s pods keeps those of `new`, the same
 /// workload after an update, off their nodes.
 #[must_use]
-pub fn keeps_off(term: &PodAffinityTerm, old: &Workload, new: &Workload, facts: Facts<'_>) -> bool {
+pub(crate) fn keeps_off(
+    term: &PodAffinityTerm,
+    old: &Workload,
+    new: &Workload,
+    facts: Facts<'_>,
+) -> bool {
     matches_other_revision(term, old, &new.template.labels, facts)
         && (term.topology_key == HOSTNAME || every_node_has(&term.topology_key, new, facts))
 }
@@ -219,7 +233,7 @@ pub fn keeps_off(term: &PodAffinityTerm, old: &Workload, new: &Workload, facts: 
 /// Whether the eligible nodes are known and all carry the label: anti-affinity
 /// over a label that a node does not have forbids nothing there.
 #[must_use]
-pub fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
+pub(crate) fn every_node_has(key: &str, workload: &Workload, facts: Facts<'_>) -> bool {
     let mut all = false;
     Eligibility::of(workload, None, facts).visit(facts, &mut |node| {
         all = node.metadata.labels.get(key).is_some();

@@ -80,7 +80,7 @@ pub enum Grounds {
 impl Grounds {
     /// The certainty that follows.
     #[must_use]
-    pub const fn certainty(&self) -> Certainty {
+    pub(crate) const fn certainty(&self) -> Certainty {
         match self {
             Self::Known | Self::NoCsiDriver => Certainty::Verified,
             Self::ClassName(_) => Certainty::Likely,

@@ -20,7 +20,7 @@ pub enum Certainty {
 
 impl Certainty {
     /// Every certainty, the surest first.
-    pub const ALL: [Self; 3] = [Self::Verified, Self::Likely, Self::Assumed];
+    pub(crate) const ALL: [Self; 3] = [Self::Verified, Self::Likely, Self::Assumed];
 
     /// The name used in policy files and reports, `verified` for example.
     #[must_use]

@@ -72,7 +72,7 @@ pub fn contradiction(situation: &Analysis<'_>) -> Option<Contradiction> {
 /// Whether required affinity of the pods to each other would keep them on one node: their own
 /// constraints do not forbid it. Extended resources may run out on one node, so they do.
 #[must_use]
-pub fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
+pub(crate) fn affinity_would_hold(situation: &Analysis<'_>) -> bool {
     let (workload, template) = (situation.workload, &situation.workload.template);
     if workload.kind == WorkloadKind::DaemonSet
         || template.node_name.is_some()

@@ -28,7 +28,7 @@ pub struct Eligibility<'a> {
 impl<'a> Eligibility<'a> {
     /// The constraints of the workload's pods as they are admitted, and of volumes that only
     /// some nodes reach.
-    pub fn of(
+    pub(crate) fn of(
         workload: &'a Workload,
         reach: impl IntoIterator<Item = &'a NodeSelector>,
         facts: Facts<'a>,
@@ -43,7 +43,7 @@ impl<'a> Eligibility<'a> {
     /// to pods: for taints named like an extended resource that the pods request. Some clouds run
     /// the plugin, and no object shows it. `None` if it would add nothing.
     #[must_use]
-    pub fn tolerating_own_resources(&self) -> Option<Self> {
+    pub(crate) fn tolerating_own_resources(&self) -> Option<Self> {
         let template = self.template;
         (!template.extended_resources.is_empty()).then(|| Self {
             template,
@@ -73,7 +73,7 @@ impl<'a> Eligibility<'a> {
     /// Whether the pod's own selector and affinity choose `node`, taints and
     /// volumes left aside.
     #[must_use]
-    pub fn selects(&self, node: &Node) -> bool {
+    pub(crate) fn selects(&self, node: &Node) -> bool {
         let template = self.template;
         template.node_selector.is_subset(&node.metadata.labels)
             && self.additions.select(node)
@@ -129,7 +129,7 @@ impl<'a> Eligibility<'a> {
     /// a place that no pod may go to still counts, as an empty one; a node that lacks the
     /// label of any of the hard spreads does not (Kubernetes
     /// `pkg/scheduler/framework/plugins/podtopologyspread/common.go`, `filtering.go`).
-    pub fn visit_counted(
+    pub(crate) fn visit_counted(
         &self,
         spread: &TopologySpread,
         facts: Facts<'_>,
@@ -190,7 +190,7 @@ impl<'a> Eligibility<'a> {
     /// Whether the eligible nodes are known, and no two of them have the same
     /// value of the label `key`, so that one value means one node.
     #[must_use]
-    pub fn is_one_for_each(&self, key: &str, facts: Facts<'_>) -> bool {
+    pub(crate) fn is_one_for_each(&self, key: &str, facts: Facts<'_>) -> bool {
         let mut values: Vec<Text> = Vec::new();
         let mut distinct = true;
         let known = self.visit(facts, &mut |node| {
@@ -208,7 +208,7 @@ impl<'a> Eligibility<'a> {
     /// The one node to which the constraints lead by its name, whatever nodes
     /// there are.
     #[must_use]
-    pub fn named_node(&self) -> Option<&str> {
+    pub(crate) fn named_node(&self) -> Option<&str> {
         let template = self.template;
         template
             .node_name
@@ -221,7 +221,7 @@ impl<'a> Eligibility<'a> {
 
     /// Whether it is by a label, which several nodes may have, that a node is named.
     #[must_use]
-    pub const fn names_by_label(&self) -> bool {
+    pub(crate) const fn names_by_label(&self) -> bool {
         self.template.node_name.is_none()
     }
 
@@ -325,7 +325,7 @@ fn only_values(selector: &NodeSelector) -> Option<(&str, &[Text])> {
 }
 
 /// The host to which every term of the selector leads, those that match nothing aside.
-pub fn only_host(selector: &NodeSelector) -> Option<&str> {
+pub(crate) fn only_host(selector: &NodeSelector) -> Option<&str> {
     let mut hosts = selector.terms_that_match().map(|term| {
         term.match_expressions
             .iter()

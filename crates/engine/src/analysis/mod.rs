@@ -69,7 +69,11 @@ impl<'a> Analysis<'a> {
     /// Analyses `workload`. `previous` is the same workload before the update, if there is one:
     /// its pods are still running.
     #[must_use]
-    pub fn of(workload: &'a Workload, previous: Option<&Workload>, facts: Facts<'a>) -> Self {
+    pub(crate) fn of(
+        workload: &'a Workload,
+        previous: Option<&Workload>,
+        facts: Facts<'a>,
+    ) -> Self {
         let volumes = volumes::of(workload, facts);
         let placement = if volumes.iter().any(UsedVolume::may_hold_a_node) {
             Placement::of(workload, previous, &volumes, facts)
@@ -85,7 +89,7 @@ impl<'a> Analysis<'a> {
     }
 
     /// The volumes that attach to one node at a time.
-    pub fn exclusive(&self) -> impl Iterator<Item = &UsedVolume> {
+    pub(crate) fn exclusive(&self) -> impl Iterator<Item = &UsedVolume> {
         self.volumes
             .iter()
             .filter(|volume| matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. }))
@@ -93,7 +97,7 @@ impl<'a> Analysis<'a> {
 
     /// The volumes that make pods share a node, or forbid it: exclusive ones, those that keep
     /// their pods on one node, and disks that the scheduler allows one pod per node.
-    pub fn volumes_in_one_place(&self) -> impl Iterator<Item = &UsedVolume> {
+    pub(crate) fn volumes_in_one_place(&self) -> impl Iterator<Item = &UsedVolume> {
         self.volumes.iter().filter(|volume| {
             matches!(volume.attach_constraint, AttachConstraint::Exclusive { .. })
                 || volume.one_pod_a_node
@@ -102,7 +106,7 @@ impl<'a> Analysis<'a> {
     }
 
     /// The volumes that one pod may use at a time.
-    pub fn single_pod(&self) -> impl Iterator<Item = &UsedVolume> {
+    pub(crate) fn single_pod(&self) -> impl Iterator<Item = &UsedVolume> {
         self.volumes
             .iter()
             .filter(|volume| matches!(volume.attach_constraint, AttachConstraint::SinglePod))
@@ -110,7 +114,7 @@ impl<'a> Analysis<'a> {
 
     /// The analysis with this volume alone.
     #[must_use]
-    pub fn with_only(&self, volume: UsedVolume) -> Self {
+    pub(crate) fn with_only(&self, volume: UsedVolume) -> Self {
         let volumes = vec![volume];
         Self {
             placement: Placement::of(self.workload, None, &volumes, self.facts),
@@ -121,7 +125,7 @@ impl<'a> Analysis<'a> {
 
     /// The analysis with every unknown volume taken as exclusive; `None` if all are known.
     #[must_use]
-    pub fn with_unknown_as_exclusive(&self) -> Option<Self> {
+    pub(crate) fn with_unknown_as_exclusive(&self) -> Option<Self> {
         let is_unknown =
             |volume: &UsedVolume| matches!(volume.attach_constraint, AttachConstraint::Unknown(_));
         if !self.volumes.iter().any(is_unknown) {
@@ -147,19 +151,19 @@ impl<'a> Analysis<'a> {
     /// Whether pods of one revision that exist together can use an exclusive volume: they cannot
     /// get to two nodes, nor to one that allows one pod with the volume.
     #[must_use]
-    pub fn pins_replicas(&self) -> bool {
+    pub(crate) fn pins_replicas(&self) -> bool {
         self.placement.pins_replicas() && !self.exclusive().any(|volume| volume.one_pod_a_node)
     }
 
     /// The same for the pods of one revision and the next.
     #[must_use]
-    pub fn pins_rollouts(&self) -> bool {
+    pub(crate) fn pins_rollouts(&self) -> bool {
         self.placement.pins_rollouts() && !self.exclusive().any(|volume| volume.one_pod_a_node)
     }
 
     /// The autoscaler, there before the workload, that allows it the most pods.
     #[must_use]
-    pub fn highest_autoscaler(&self) -> Option<&'a Autoscaler> {
+    pub(crate) fn highest_autoscaler(&self) -> Option<&'a Autoscaler> {
         let (workload, view) = (self.workload, self.facts.view);
         let metadata = &workload.metadata;
         view.autoscalers_of(workload.kind, &metadata.namespace, &metadata.name)
@@ -170,7 +174,7 @@ impl<'a> Analysis<'a> {
 
     /// The field of the object that names a volume, `spec.template.spec.volumes[0]`.
     #[must_use]
-    pub fn volume_path(&self, volume: &UsedVolume) -> String {
+    pub(crate) fn volume_path(&self, volume: &UsedVolume) -> String {
         format!(
             "{}.volumes[{}]",
             self.workload.kind.pod_spec_path(),

@@ -54,7 +54,7 @@ impl fmt::Display for Eligible {
 impl Placement {
     /// The placement of a workload for which it does not matter.
     #[must_use]
-    pub fn irrelevant() -> Self {
+    pub(crate) fn irrelevant() -> Self {
         Self {
             one_node: None,
             affinity: Together::default(),
@@ -66,7 +66,7 @@ impl Placement {
 
     /// Where the pods of `workload` can be, given its volumes.
     #[must_use]
-    pub fn of(
+    pub(crate) fn of(
         workload: &Workload,
         previous: Option<&Workload>,
         volumes: &[UsedVolume],
@@ -99,20 +99,20 @@ impl Placement {
 
     /// Whether the pods of one revision cannot be on two nodes.
     #[must_use]
-    pub const fn pins_replicas(&self) -> bool {
+    pub(crate) const fn pins_replicas(&self) -> bool {
         self.one_node.is_some() || self.affinity.replicas
     }
 
     /// Whether the pods of one revision and the next cannot be on two nodes.
     #[must_use]
-    pub const fn pins_rollouts(&self) -> bool {
+    pub(crate) const fn pins_rollouts(&self) -> bool {
         (self.one_node.is_some() || self.affinity.rollouts) && self.moved.is_none()
     }
 
     /// How many pods a DaemonSet has: one on each eligible node. Affinity does
     /// not change that, as its pods are bound to their nodes one by one.
     #[must_use]
-    pub fn daemon_pods(&self) -> i64 {
+    pub(crate) fn daemon_pods(&self) -> i64 {
         match (&self.one_node, self.eligible) {
             (Some(_), _) => 1,
             (None, Eligible::Nodes(count)) => i64::try_from(count).unwrap_or(i64::MAX),

@@ -22,7 +22,7 @@ impl Analysis<'_> {
     /// Whether pods of one revision may be on several nodes and want the same
     /// exclusive volume.
     #[must_use]
-    pub fn replicas_share_exclusive(&self) -> bool {
+    pub(crate) fn replicas_share_exclusive(&self) -> bool {
         // Affinity is no help to a DaemonSet, whose pods are bound to their nodes.
         let together = match self.workload.kind {
             WorkloadKind::DaemonSet => self.placement.one_node.is_some(),
@@ -33,7 +33,7 @@ impl Analysis<'_> {
 
     /// Whether several pods want the same ReadWriteOncePod volume.
     #[must_use]
-    pub fn replicas_share_single_pod(&self) -> bool {
+    pub(crate) fn replicas_share_single_pod(&self) -> bool {
         self.pods() > 1 && self.single_pod().next().is_some()
     }
 
@@ -60,7 +60,7 @@ impl Analysis<'_> {
     /// Whether a rolling update starts a new pod and stops no old one before that
     /// is ready. A DaemonSet's does so on each node.
     #[must_use]
-    pub fn starts_before_it_stops(&self) -> bool {
+    pub(crate) fn starts_before_it_stops(&self) -> bool {
         let room = match self.workload.kind {
             WorkloadKind::DaemonSet if self.workload.has_pods() => self.workload.strategy.room(1),
             _ => self.rolling_update(),
@@ -73,7 +73,7 @@ impl Analysis<'_> {
     /// that are together on a node must all be gone before the volume is free; where
     /// the new one must be there too, one that makes room for it is enough.
     #[must_use]
-    pub fn rolling_update_deadlocks(&self, room: Room) -> bool {
+    pub(crate) fn rolling_update_deadlocks(&self, room: Room) -> bool {
         let holders = match self.pins_rollouts() {
             true => 1,
             false => self.workload.replicas.max(1),

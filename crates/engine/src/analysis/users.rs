@@ -13,7 +13,7 @@ const MADE: usize = 256;
 
 /// The claims that a StatefulSet's templates make for its pods: the number of
 /// the template, and the claim's name.
-pub fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)> {
+pub(crate) fn made_claims(workload: &Workload) -> impl Iterator<Item = (usize, String)> {
     let templates = workload.claim_templates.iter().enumerate();
     let claims = templates.flat_map(|(at, template)| {
         let stem = format!("{}-{}", template.metadata.name, workload.metadata.name);
@@ -35,7 +35,11 @@ pub fn others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
 
 /// The same of a claim in some namespace.
 #[must_use]
-pub fn others_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> Vec<&'a Workload> {
+pub(crate) fn others_of<'a>(
+    situation: &Analysis<'a>,
+    namespace: &str,
+    claim: &str,
+) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let view = situation.facts.view;
     view.workloads_using(namespace, claim)
@@ -117,7 +121,7 @@ pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> 
 
 /// The other users of `claim` that have pods, whenever they are judged.
 #[must_use]
-pub fn all_others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
+pub(crate) fn all_others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
     let namespace = &workload.metadata.namespace;
     let mut users = situation.facts.view.workloads_using(namespace, claim);
@@ -132,13 +136,13 @@ pub fn all_others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload
 
 /// Whether affinity keeps the workload in one place with one of `others`.
 #[must_use]
-pub fn holds_together(workload: &Workload, others: &[&Workload], facts: Facts<'_>) -> bool {
+pub(crate) fn holds_together(workload: &Workload, others: &[&Workload], facts: Facts<'_>) -> bool {
     !workload.template.affinity.is_empty() && in_one_place(workload, others, facts).contains(&true)
 }
 
 /// Those of `others`, which use `volume` too, whose pods may be on another node.
 #[must_use]
-pub fn apart_of<'a>(
+pub(crate) fn apart_of<'a>(
     situation: &Analysis<'a>,
     mut others: Vec<&'a Workload>,
     volume: &UsedVolume,

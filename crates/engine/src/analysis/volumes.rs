@@ -46,7 +46,7 @@ pub struct UsedVolume {
 impl UsedVolume {
     /// Whether there is any need to look at nodes because of it.
     #[must_use]
-    pub fn may_hold_a_node(&self) -> bool {
+    pub(crate) fn may_hold_a_node(&self) -> bool {
         !matches!(self.attach_constraint, AttachConstraint::Free)
             || self.one_pod_a_node
             || self.keeps_its_node()
@@ -60,7 +60,7 @@ impl UsedVolume {
 
     /// What makes it known that it is attached; `None` for volumes where that does not matter.
     #[must_use]
-    pub const fn grounds(&self) -> Option<&Grounds> {
+    pub(crate) const fn grounds(&self) -> Option<&Grounds> {
         match &self.attach_constraint {
             AttachConstraint::Exclusive { grounds, .. } => Some(grounds),
             AttachConstraint::Free
@@ -140,7 +140,12 @@ pub fn of_claim(name: &str, namespace: &str, facts: Facts<'_>) -> UsedVolume {
 
 /// The claim `name`, which `template` of a StatefulSet makes for one of its pods.
 #[must_use]
-pub fn of_template(name: &str, template: &Claim, namespace: &str, facts: Facts<'_>) -> UsedVolume {
+pub(crate) fn of_template(
+    name: &str,
+    template: &Claim,
+    namespace: &str,
+    facts: Facts<'_>,
+) -> UsedVolume {
     let found = UsedVolume {
         name: template.metadata.name.clone(),
         ..of_claim(name, namespace, facts)

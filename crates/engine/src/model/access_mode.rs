@@ -138,7 +138,7 @@ impl AccessModes {
 
     /// The modes in both sets.
     #[must_use]
-    pub const fn common(self, other: Self) -> Self {
+    pub(crate) const fn common(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 

@@ -174,10 +174,13 @@ impl Autoscaler {
         })
     }
 
-    /// KEDA's ScaledObject that owns the autoscaler, and reverts changes to it
+    /// KEDA's ScaledObject that it is, or that owns the autoscaler and reverts changes to it
     /// (`updateHPAIfNeeded` in KEDA's `controllers/keda/hpa.go`).
     #[must_use]
     pub fn scaled_object(&self) -> Option<&Text> {
+        if self.kind == AutoscalerKind::ScaledObject {
+            return Some(&self.metadata.name);
+        }
         let owner = self.metadata.controller.as_deref()?;
         let is_keda = owner.group == "keda.sh" && owner.kind == "ScaledObject";
         is_keda.then_some(&owner.name)

@@ -7,13 +7,6 @@ use super::amount::Amount;
 use super::de::{nullable, present};
 use super::strategy::{SideBySide, Strategy};
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Bounds {
-    max_surge: Option<Amount>,
-    max_unavailable: Option<Amount>,
-}
-
 /// `spec.strategy` of a Rollout. Without an amount, 25 % counts, as in a Deployment
 /// (`DefaultMaxSurge` and `DefaultMaxUnavailable` in Argo Rollouts' `utils/defaults`).
 #[derive(Default, Deserialize)]
@@ -27,8 +20,8 @@ pub(super) struct OfRollout {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Canary {
-    #[serde(flatten)]
-    bounds: Bounds,
+    max_surge: Option<Amount>,
+    max_unavailable: Option<Amount>,
     #[serde(deserialize_with = "present")]
     traffic_routing: bool,
 }
@@ -39,7 +32,10 @@ impl From<OfRollout> for Strategy {
             _ if strategy.blue_green => Self::SideBySide(SideBySide::BlueGreen),
             // The stable pods stay (`CalculateReplicaCountsForTrafficRoutedCanary`).
             Some(canary) if canary.traffic_routing => Self::SideBySide(SideBySide::TrafficRouting),
-            Some(Canary { bounds, .. }) => bounds.into(),
+            Some(canary) => Self::RollingUpdate {
+                max_surge: canary.max_surge,
+                max_unavailable: canary.max_unavailable,
+            },
             // The controller leaves such a Rollout alone (`InvalidSpec`).
             None => Self::Other(Text::default()),
         }
@@ -53,13 +49,20 @@ pub(super) struct OfDeploymentConfig {
     #[serde(deserialize_with = "nullable")]
     r#type: Text,
     #[serde(deserialize_with = "nullable")]
-    rolling_params: Bounds,
+    rolling_params: RollingParams,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RollingParams {
+    max_surge: Option<Amount>,
+    max_unavailable: Option<Amount>,
 }
 
 impl From<OfDeploymentConfig> for Strategy {
     fn from(strategy: OfDeploymentConfig) -> Self {
         match strategy.r#type.as_str() {
-            "" | "Rolling" => strategy.rolling_params.of_deployment_config().into(),
+            "" | "Rolling" => strategy.rolling_params.strategy(),
             "Recreate" => Self::Recreate { leftover: false },
             _ => Self::Other(strategy.r#type),
         }
@@ -72,8 +75,8 @@ impl From<OfDeploymentConfig> for Strategy {
 pub(super) struct OfCloneSet {
     #[serde(deserialize_with = "nullable")]
     r#type: Text,
-    #[serde(flatten)]
-    bounds: Bounds,
+    max_surge: Option<Amount>,
+    max_unavailable: Option<Amount>,
 }
 
 impl From<OfCloneSet> for Strategy {
@@ -81,38 +84,25 @@ impl From<OfCloneSet> for Strategy {
         if strategy.r#type == "InPlaceOnly" {
             return Self::Other(strategy.r#type);
         }
-        let Bounds {
-            max_surge,
-            max_unavailable,
-        } = strategy.bounds;
         Self::RollingUpdate {
-            max_surge: max_surge.or(Some(Amount::Count(0))),
-            max_unavailable: max_unavailable.or(Some(Amount::Percent(20))),
+            max_surge: strategy.max_surge.or(Some(Amount::Count(0))),
+            max_unavailable: strategy.max_unavailable.or(Some(Amount::Percent(20))),
         }
     }
 }
 
-impl From<Bounds> for Strategy {
-    fn from(bounds: Bounds) -> Self {
-        Self::RollingUpdate {
-            max_surge: bounds.max_surge,
-            max_unavailable: bounds.max_unavailable,
-        }
-    }
-}
-
-impl Bounds {
-    /// The same with OpenShift's defaults: 25 % where neither amount is given or the given
+impl RollingParams {
+    /// The strategy with OpenShift's defaults: 25 % where neither amount is given or the given
     /// one is 0, and 0 where the other one is given
     /// (`SetDefaults_RollingDeploymentStrategyParams` in its API server).
-    fn of_deployment_config(self) -> Self {
+    fn strategy(self) -> Strategy {
         let is_zero = |amount: &Amount| matches!(amount, Amount::Count(0) | Amount::Percent(0));
         let beside = |other: &Option<Amount>| match other {
             Some(other) if !is_zero(other) => Amount::Count(0),
             _ => Amount::Percent(25),
         };
         let (surge, unavailable) = (beside(&self.max_unavailable), beside(&self.max_surge));
-        Self {
+        Strategy::RollingUpdate {
             max_surge: self.max_surge.or(Some(surge)),
             max_unavailable: self.max_unavailable.or(Some(unavailable)),
         }

@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for Labels {
 
 /// Reads a map of strings but keeps only the keys that `keep` wants; the values of
 /// others are skipped, however long they are.
-pub fn filtered<'de, D: Deserializer<'de>>(
+pub(crate) fn filtered<'de, D: Deserializer<'de>>(
     deserializer: D,
     keep: fn(&str) -> bool,
 ) -> Result<Labels, D::Error> {

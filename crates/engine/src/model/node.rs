@@ -345,7 +345,7 @@ pub struct NodeSelectorTerm {
 
 impl NodeSelector {
     /// The terms that can match a node.
-    pub fn terms_that_match(&self) -> impl Iterator<Item = &NodeSelectorTerm> {
+    pub(crate) fn terms_that_match(&self) -> impl Iterator<Item = &NodeSelectorTerm> {
         let has_any = |term: &&NodeSelectorTerm| !term.is_empty();
         self.node_selector_terms.iter().filter(has_any)
     }

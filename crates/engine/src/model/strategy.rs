@@ -66,7 +66,7 @@ impl Strategy {
 
     /// Whether all old pods are stopped before a new one is started.
     #[must_use]
-    pub const fn stops_first(&self) -> bool {
+    pub(crate) const fn stops_first(&self) -> bool {
         matches!(self, Self::Recreate { .. })
     }
 

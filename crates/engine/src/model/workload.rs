@@ -215,7 +215,7 @@ impl Workload {
     /// The claim of a bare pod's generic ephemeral volume, by the name that Kubernetes gives it
     /// (`VolumeClaimName` in `component-helpers/storage/ephemeral/ephemeral.go`).
     #[must_use]
-    pub fn ephemeral_claim(&self, claim: &str) -> Option<&Claim> {
+    pub(crate) fn ephemeral_claim(&self, claim: &str) -> Option<&Claim> {
         self.ephemeral_claims()
             .find_map(|(name, template)| (name == claim).then_some(template))
     }

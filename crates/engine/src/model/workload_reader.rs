@@ -19,7 +19,7 @@ impl Workload {
     /// # Errors
     ///
     /// When a field does not have the type that it has in the API.
-    pub fn read<'de, D: Deserializer<'de>>(
+    pub(crate) fn read<'de, D: Deserializer<'de>>(
         kind: WorkloadKind,
         deserializer: D,
     ) -> Result<Self, D::Error> {

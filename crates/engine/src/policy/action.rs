@@ -22,7 +22,7 @@ pub enum Action {
 
 impl Action {
     /// Every action, the strictest first.
-    pub const ALL: [Self; 4] = [Self::Deny, Self::Fix, Self::Warn, Self::Ignore];
+    pub(crate) const ALL: [Self; 4] = [Self::Deny, Self::Fix, Self::Warn, Self::Ignore];
 
     /// The name used in policy files and annotations, `deny` for example.
     #[must_use]
@@ -44,7 +44,7 @@ impl Action {
     /// What to do instead where this is [`Action::Fix`] and no remedy helps:
     /// refuse what cannot work, warn about what heals or is not certain.
     #[must_use]
-    pub const fn without_remedy(self, outcome: Outcome) -> Self {
+    pub(crate) const fn without_remedy(self, outcome: Outcome) -> Self {
         match (self, outcome) {
             (Self::Fix, Outcome::Delay | Outcome::Unknown) => Self::Warn,
             (Self::Fix, _) => Self::Deny,

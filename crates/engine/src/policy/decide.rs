@@ -166,7 +166,7 @@ impl<'a> Resolved<'a> {
 
     /// The same of an object that is too much to judge, as it is larger than any honest one.
     #[must_use]
-    pub fn decide_oversized(
+    pub(crate) fn decide_oversized(
         &self,
         rule: &str,
         outcome: Outcome,
@@ -195,7 +195,11 @@ impl<'a> Resolved<'a> {
         let asked = self.asked(outcome);
         let decide = |asked: Option<Action>| {
             let decide_in = |section: Option<&Section>| {
-                let at_most = self.at_most(section, certainty);
+                // What is unknown is never certain, and its outcome alone decides.
+                let at_most = match outcome {
+                    Outcome::Unknown => Action::Deny,
+                    _ => self.at_most(section, certainty),
+                };
                 let action = asked.unwrap_or_else(|| in_file(section));
                 (self.softened(section, action).max(at_most), at_most)
             };
@@ -302,7 +306,7 @@ impl<'a> Resolved<'a> {
 
     /// Whether annotations of the object are heard.
     #[must_use]
-    pub const fn object_may_override(&self) -> bool {
+    pub(crate) const fn object_may_override(&self) -> bool {
         self.object_may_override
     }
 

@@ -23,10 +23,11 @@ use super::matching::{AccountGlob, Glob, NamespaceMatch};
 use super::{Exemption, NamespaceEntry, Policy, PolicyError, PolicyProblem, Section};
 
 /// The kinds beside workloads that findings are reported on.
-const OTHER_KINDS: [&str; 4] = [
+const OTHER_KINDS: [&str; 5] = [
     "HorizontalPodAutoscaler",
     "Node",
     "PersistentVolumeClaim",
+    "ScaledObject",
     "VolumeAttachment",
 ];
 

@@ -10,5 +10,7 @@ pub const REASON: &str = "multi-attach-guard.dev/reason";
 pub const IGNORE: &str = "multi-attach-guard.dev/ignore";
 /// Until when the other keys count: a date or a time, as RFC 3339 has them.
 pub const UNTIL: &str = "multi-attach-guard.dev/until";
+/// All of them.
+pub const ALL: [&str; 5] = [ACTION, REMEDY, REASON, IGNORE, UNTIL];
 /// What stands for a reason in the commands that are printed, and is none.
-pub const PLACEHOLDER: &str = "why it cannot wait";
+pub(crate) const PLACEHOLDER: &str = "why it cannot wait";

@@ -74,7 +74,7 @@ impl Policy {
 
     /// Whether the account may take the volumes of nodes that are alive.
     #[must_use]
-    pub fn may_fence(&self, account: &str) -> bool {
+    pub(crate) fn may_fence(&self, account: &str) -> bool {
         let mut accounts = self.fencing_accounts.iter();
         accounts.any(|known| known.matches(account))
     }
@@ -88,7 +88,7 @@ impl Policy {
 
     /// Whether an exemption chooses some objects of `namespace` by their names.
     #[must_use]
-    pub fn exempts_by_name(&self, namespace: &str) -> bool {
+    pub(crate) fn exempts_by_name(&self, namespace: &str) -> bool {
         self.exemptions.iter().any(|exemption| {
             !exemption.names.is_empty()
                 && (exemption.namespaces.is_empty()
@@ -99,7 +99,7 @@ impl Policy {
     /// Provisioners the policy adds to the catalog or corrects in it, in file
     /// order, each name once; for [`Catalog::with_overrides`](crate::storage::Catalog::with_overrides).
     #[must_use]
-    pub fn provisioners(&self) -> &[ProvisionerOverride] {
+    pub(crate) fn provisioners(&self) -> &[ProvisionerOverride] {
         &self.provisioners
     }
 }

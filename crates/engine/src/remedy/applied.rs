@@ -36,7 +36,7 @@ const ARGO_SERVER_SIDE: &str = "ServerSideApply=true";
 impl Applied {
     /// What `document` says; `lives` where more than the document does.
     #[must_use]
-    pub fn of(document: Option<&Value>, lives: bool) -> Self {
+    pub(crate) fn of(document: Option<&Value>, lives: bool) -> Self {
         let Some(document) = document else {
             return if lives { Self::Unknown } else { Self::Unsaid };
         };
@@ -64,13 +64,14 @@ impl Applied {
 
     /// Whether Recreate alone may be refused, so that zero surge comes first.
     #[must_use]
-    pub const fn may_refuse_recreate(self) -> bool {
+    pub(crate) const fn may_refuse_recreate(self) -> bool {
         matches!(self, Self::ServerSide | Self::Unknown)
     }
 }
 
 /// The patch that makes a live Deployment Recreate, however it is applied.
-pub const RECREATE_ONCE: &str = r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
+pub(crate) const RECREATE_ONCE: &str =
+    r#"{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}"#;
 
 /// The command with that patch.
 #[must_use]

@@ -60,7 +60,7 @@ impl Remedy {
     /// Whether the remedy does what it is for; `analysis` is that of the
     /// patched workload.
     #[must_use]
-    pub fn works(&self, analysis: &Analysis<'_>) -> bool {
+    pub(crate) fn works(&self, analysis: &Analysis<'_>) -> bool {
         (self.works)(analysis)
     }
 
@@ -106,7 +106,7 @@ pub fn named(name: &str) -> Option<&'static Remedy> {
 /// stopping it first is best, by the strategy that can be `applied`; with several, they
 /// must be kept together.
 #[must_use]
-pub fn automatic(
+pub(crate) fn automatic(
     rule: &str,
     kind: WorkloadKind,
     pods: i64,

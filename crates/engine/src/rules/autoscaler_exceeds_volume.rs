@@ -76,7 +76,7 @@ fn judge(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     });
 }
 
-/// What an autoscaler that is there before its workload brings about.
+/// The hazard of an autoscaler that exists before its workload.
 fn judge_workload(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let workload = analysis.workload;
     if !workload.has_pods() || analysis.volumes.is_empty() {
@@ -123,8 +123,8 @@ fn set_to_one(autoscaler: &Autoscaler, before: &str, after: &str) -> String {
     }
 }
 
-/// What the number of replicas in `analysis` brings about that `before` did
-/// not. `who` says who asks for them, `fewer` how to ask for one.
+/// The hazard of the replicas in `analysis` that `before` did not have. `who` says what sets them,
+/// `fewer` how to set one.
 fn find(
     analysis: &Analysis<'_>,
     before: i64,

@@ -75,7 +75,7 @@ pub(super) const RULE: Rule = Rule {
     on: &[On::Fencing(judge)],
 };
 
-/// Volumes that are named; of more only the number is told.
+/// At most this many volumes are named; for more, messages give the number.
 const NAMED: usize = 3;
 
 /// What the names of CSI volumes in a Node's status begin with (`GetUniqueVolumeName` in
@@ -178,7 +178,7 @@ fn instead(review: &FencingReview<'_>) -> String {
     }
 }
 
-/// The volumes attached to a node, as far as their names are of use to people.
+/// The volumes attached to a node, by names that a reader can use.
 fn attached_to(node: &Node) -> Vec<Text> {
     let names = node.status.volumes_attached.iter();
     names

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use super::{Certainty, Outcome};
 use crate::model::Text;
 
-/// What a rule finds: facts, what comes of them, and what to do.
+/// What a rule finds: facts, their consequence, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hazard {
     /// The rule's public name.
     pub rule: &'static str,
-    /// What comes of it when nobody steps in.
+    /// What happens if nobody intervenes.
     pub outcome: Outcome,
     /// How sure it is: as sure as the surest of the volumes that bring it about.
     pub certainty: Certainty,
@@ -42,7 +42,7 @@ impl Hazard {
     /// Whether this hazard was there before in full: the same rule, on volumes
     /// that were concerned then too, no graver and no larger.
     #[must_use]
-    pub fn is_covered_by(&self, old: &Self) -> bool {
+    pub(crate) fn is_covered_by(&self, old: &Self) -> bool {
         self.rule == old.rule
             && self.outcome >= old.outcome
             && self.excess <= old.excess

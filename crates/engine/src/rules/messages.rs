@@ -7,24 +7,26 @@ use crate::analysis::constraints::affinity_would_hold;
 use crate::analysis::{Analysis, AttachConstraint, Facts, Grounds, UsedVolume};
 use crate::model::Text;
 use crate::model::access_mode::{AccessMode, AccessModes, VolumeMode};
+use crate::model::metadata::is_name;
 use crate::model::workload::WorkloadKind;
 use crate::storage::ClassModes;
 
 /// `claim "data" is ReadWriteOnce (ebs.csi.aws.com)`, and the like for several
 /// volumes or for what is a forecast.
 pub(super) fn volumes<'v>(volumes: impl Iterator<Item = &'v UsedVolume>) -> String {
-    // Volumes of which the same is to be said are named together.
+    // Volumes with the same description are named together.
     let mut groups: Vec<(&UsedVolume, Vec<&str>)> = Vec::new();
     for volume in volumes {
         let name = volume.shown_name().as_str();
-        let alike =
-            |other: &UsedVolume| noun(other) == noun(volume) && told_of(other) == told_of(volume);
+        let alike = |other: &UsedVolume| {
+            noun(other) == noun(volume) && description_of(other) == description_of(volume)
+        };
         match groups.iter_mut().find(|(first, _)| alike(first)) {
             Some((_, names)) => names.push(name),
             None => groups.push((volume, vec![name])),
         }
     }
-    // Room for what is said of one volume.
+    // Enough for one volume.
     let mut text = String::with_capacity(128);
     for (number, (first, names)) in groups.iter().enumerate() {
         text.push_str(before(number, groups.len()));
@@ -63,7 +65,7 @@ pub(super) fn list(items: &[String]) -> String {
         .collect()
 }
 
-/// So many are named; of the rest only the number is told.
+/// At most this many are named; the rest are counted.
 const NAMED: usize = 3;
 
 /// `a, b, c and 2 more`.
@@ -76,7 +78,7 @@ pub(super) fn some(mut items: Vec<String>) -> String {
 }
 
 /// All that [`predicate`] depends on.
-fn told_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>) {
+fn description_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>) {
     let of_hold = match &volume.attach_constraint {
         AttachConstraint::Exclusive { basis, grounds } => Some((*basis, grounds, &*volume.driver)),
         _ => None,
@@ -84,7 +86,7 @@ fn told_of(volume: &UsedVolume) -> (AccessModes, Option<(Basis, &Grounds, &str)>
     (volume.modes, of_hold)
 }
 
-/// What is said of a volume, or of several, after its name.
+/// The description of a volume, or of several, after its name.
 fn predicate(text: &mut String, volume: &UsedVolume, several: bool) -> fmt::Result {
     let modes = volume.modes;
     let are = if several { " are" } else { " is" };
@@ -112,6 +114,10 @@ fn predicate(text: &mut String, volume: &UsedVolume, several: bool) -> fmt::Resu
             " ({driver}, which Kubernetes attaches because it has no CSIDriver object)"
         ),
         Grounds::ClassName(class) => write!(text, " (StorageClass \"{class}\", likely {driver})"),
+        Grounds::UnknownClass(class) if is_placeholder(class) => write!(
+            text,
+            " (assuming that its StorageClass, which is still to be filled in, attaches its volumes)"
+        ),
         Grounds::UnknownClass(class) => write!(
             text,
             " (assuming that StorageClass \"{class}\" attaches its volumes)"
@@ -131,11 +137,20 @@ fn predicate(text: &mut String, volume: &UsedVolume, several: bool) -> fmt::Resu
     }
 }
 
+/// The start of the sentence that says what would settle an assumption, which is the last one
+/// of its message.
+pub const SETTLE: &str = "To settle it,";
+
+/// Whether somebody is still to put a name in place of this one: no name has such letters.
+pub(super) fn is_placeholder(name: &str) -> bool {
+    !is_name(name)
+}
+
 /// A sentence that says what would settle what is not sure, or an empty text.
 pub(super) fn what_would_settle(grounds: &Grounds) -> String {
     let sight = |what: &str| {
         format!(
-            " To settle it, add {what} to what is checked, or to the facts about the cluster (`multi-attach-guard snapshot` writes them)."
+            " {SETTLE} add {what} to what is checked, or to the facts about the cluster (`multi-attach-guard snapshot` writes them)."
         )
     };
     match grounds {
@@ -144,6 +159,9 @@ pub(super) fn what_would_settle(grounds: &Grounds) -> String {
             " StorageClass \"{class}\" is not known from the checked files and is taken for the one that installations create under this name.{}",
             sight("it")
         ),
+        Grounds::UnknownClass(class) if is_placeholder(class) => {
+            format!(" Most storage is attached to one node at a time. {SETTLE} fill in the name of the StorageClass.")
+        }
         Grounds::UnknownClass(class) => format!(
             " StorageClass \"{class}\" is not known from the checked files, and most storage is attached to one node at a time.{}",
             sight("it")
@@ -176,7 +194,7 @@ pub(super) fn quoted(volume: &UsedVolume) -> String {
     [noun(volume), " \"", volume.shown_name(), "\""].concat()
 }
 
-/// The volumes because of which the pods must share a node, and what makes them matter.
+/// The volumes that make the pods share a node, and why they do.
 pub(super) fn in_one_place(analysis: &Analysis<'_>) -> String {
     if analysis.exclusive().next().is_some() {
         return volumes(analysis.exclusive());
@@ -250,8 +268,8 @@ pub(super) fn or_together(analysis: &Analysis<'_>) -> &'static str {
     }
 }
 
-/// What to do where several pods of one workload want one exclusive volume. It
-/// helps through rollouts as well.
+/// What to do if several pods of one workload use one exclusive volume. It helps with rollouts as
+/// well.
 pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
     match analysis.workload.kind {
         WorkloadKind::DaemonSet => {
@@ -297,8 +315,8 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
     }
 }
 
-/// A sentence that names a class of the cluster whose volumes many nodes can
-/// write, or an empty text where there is none.
+/// A sentence that names a class of the cluster with ReadWriteMany volumes, or an empty text if
+/// there is none.
 pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
     match class_that_shares(analysis.facts, VolumeMode::Filesystem) {
         Some(class) => {
@@ -309,7 +327,7 @@ pub(super) fn shared_class(analysis: &Analysis<'_>) -> String {
 }
 
 /// `StorageClass "shared" of this cluster`: the first class that gives ReadWriteMany for
-/// that volume mode, by name. Of checked files nobody knows whether the cluster has it.
+/// that volume mode, by name. A class from checked files may not be in the cluster.
 pub(super) fn class_that_shares(facts: Facts<'_>, mode: VolumeMode) -> Option<String> {
     let whose = match facts.view.is_partial() {
         true => "",

@@ -27,6 +27,7 @@ mod workloads_share_volume;
 
 pub use documentation::Documentation;
 pub use hazard::Hazard;
+pub use messages::SETTLE;
 pub use outcome::Outcome;
 pub use strategies::RECREATE_OR_ZERO_SURGE;
 
@@ -76,7 +77,7 @@ pub struct ClaimReview<'a> {
 pub struct Scaling<'a> {
     /// The workload with the replicas it would have.
     pub analysis: Analysis<'a>,
-    /// The replicas it has without.
+    /// The replicas that it has now.
     pub before: i64,
     /// The autoscaler that sets them; `None` for a request to scale.
     pub autoscaler: Option<&'a Autoscaler>,
@@ -85,25 +86,24 @@ pub struct Scaling<'a> {
 /// A request after which the volumes of a node may be attached to another one.
 #[derive(Clone, Copy)]
 pub struct FencingReview<'a> {
-    /// What is asked for.
+    /// What is requested.
     pub fencing: Fencing<'a>,
     /// The name of the node.
     pub node_name: &'a str,
     /// Where it lives.
     pub facts: Facts<'a>,
-    /// Its signs of life, which cost a question and so are asked for where volumes are
-    /// at stake.
+    /// Its signs of life. They take a live lookup, so they are read only if volumes are at stake.
     pub heartbeat: &'a dyn Fn() -> Heartbeat,
 }
 
 /// What takes volumes from a node.
 #[derive(Clone, Copy)]
 pub enum Fencing<'a> {
-    /// The out-of-service taint is put on it; as it was before.
+    /// The out-of-service taint is added; the node as it was before.
     Taint(&'a Node),
     /// It is deleted.
     DeleteNode(&'a Node),
-    /// Its hold on one volume is deleted.
+    /// One of its VolumeAttachments is deleted.
     DeleteAttachment(&'a VolumeAttachment),
 }
 
@@ -182,7 +182,7 @@ pub fn judge_claim(review: &ClaimReview<'_>) -> Vec<Hazard> {
     })
 }
 
-/// Everything that comes of scaling a workload, the gravest first.
+/// Everything the rules find in scaling a workload, the gravest first.
 #[must_use]
 pub fn judge_scaling(scaling: &Scaling<'_>) -> Vec<Hazard> {
     let found = gravest_first(|on, found| {
@@ -203,10 +203,9 @@ pub fn judge_fencing(review: &FencingReview<'_>) -> Vec<Hazard> {
     })
 }
 
-/// Says of hazards how sure they are, and of those that are not sure what would
-/// settle it.
+/// Adds to each hazard how sure it is and, if it is not sure, what would settle it.
 fn weighed(mut found: Vec<Hazard>, analysis: &Analysis<'_>) -> Vec<Hazard> {
-    // By name, as a pod may have thousands of volumes; of equals, the first one speaks.
+    // By name, as a pod may have thousands of volumes; of equals, the first one counts.
     let mut surest_of = HashMap::new();
     for (at, volume) in analysis.volumes.iter().enumerate() {
         if let Some(grounds) = volume.grounds() {
@@ -234,7 +233,7 @@ fn weighed(mut found: Vec<Hazard>, analysis: &Analysis<'_>) -> Vec<Hazard> {
     found
 }
 
-/// Hazards of one object that are told: who reads a hundred of them reads no further.
+/// At most this many hazards are reported for one object.
 const MOST_HAZARDS: usize = 100;
 
 fn gravest_first(judge: impl Fn(&On, &mut Vec<Hazard>)) -> Vec<Hazard> {

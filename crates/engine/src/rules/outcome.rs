@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What comes of a hazard when nobody steps in.
+/// What happens if nobody intervenes.
 ///
 /// Ordered by severity: the gravest is the smallest, so that sorting findings
 /// puts it first.
@@ -27,7 +27,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, the gravest first.
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::DataLoss,
         Self::Deadlock,
         Self::Stuck,

@@ -2,12 +2,13 @@
 //!
 //! # Fires on
 //!
-//! Deployments, ReplicaSets, ReplicationControllers, StatefulSets (a claim in the pod template, not in
+//! Deployments, Rollouts, DeploymentConfigs, CloneSets, ReplicaSets,
+//! ReplicationControllers, StatefulSets (a claim in the pod template, not in
 //! `volumeClaimTemplates`), DaemonSets, Jobs (the smaller of parallelism and
-//! completions) and CronJobs (their Job) with more than one pod on an exclusive
+//! completions), CronJobs (their Job) and ScaledJobs (all Jobs that may run) with more than one pod on an exclusive
 //! volume, where the pods may be on different nodes. The outcome is `stuck`:
 //! every pod on a second node stays in `ContainerCreating` for good. The pods of
-//! Jobs and CronJobs run to an end, so theirs is `delay`.
+//! Jobs, CronJobs and ScaledJobs run to an end, so theirs is `delay`.
 //!
 //! # Why
 //!

@@ -9,6 +9,11 @@
 //! 0 and `maxSurge` to 1 or more; for several: unless all of them may be unavailable,
 //! as the last old one still keeps the volume), else `delay`.
 //!
+//! Likewise a Rollout of Argo Rollouts (`blueGreen`, and a canary with `trafficRouting`, start
+//! all new pods first; another canary has `maxSurge` and `maxUnavailable`), a
+//! DeploymentConfig of OpenShift with the strategy `Rolling`, and a CloneSet of OpenKruise
+//! (which has no surge by default).
+//!
 //! Also an update that moves pods which are otherwise kept on one node: a
 //! `nodeSelector`, `nodeName` or node affinity added or changed, a toleration
 //! dropped, affinity replaced by a node. The old pod is where the template before
@@ -50,13 +55,15 @@
 //! `maxSurge: 0` and `maxUnavailable: 1`, which does the same with a short wait. Or keep the
 //! pods on one node with required pod affinity to themselves on
 //! `kubernetes.io/hostname`, where nothing of their own keeps them apart. Or use a
-//! volume that many nodes can have.
+//! volume that many nodes can have. A Rollout has no `Recreate`: a canary without
+//! `trafficRouting` stops the old pod first with `maxSurge: 0` and `maxUnavailable: 1`.
 //!
 //! # Silent on
 //!
 //! Volumes with ReadWriteMany or ReadOnlyMany, drivers that do not attach
 //! (`attachRequired: false`), ReadWriteOncePod (see `single-pod-volume`), pods
-//! that cannot be on two nodes, and Deployments with no replicas.
+//! that cannot be on two nodes, Deployments with no replicas, and a DeploymentConfig
+//! with the strategy `Custom`.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages, strategies};

@@ -94,14 +94,14 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     }
 }
 
-/// The volumes of which the driver alone decides, each once.
+/// The volumes that only the driver guards, each once.
 pub(super) fn by_driver<'s>(
     analysis: &'s Analysis<'_>,
 ) -> impl Iterator<Item = (&'s UsedVolume, ByDriver)> {
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let volumes = analysis.volumes.iter();
     volumes.filter_map(move |volume| match volume.attach_constraint {
-        AttachConstraint::Driver(driver) if told.insert(volume.shown_name()) => {
+        AttachConstraint::Driver(driver) if reported.insert(volume.shown_name()) => {
             Some((volume, driver))
         }
         _ => None,

@@ -85,10 +85,10 @@ fn judge_scaled(scaling: &Scaling<'_>, found: &mut Vec<Hazard>) {
     }
 }
 
-/// What brings `hazards` about, as the end of a sentence or an empty text.
+/// What causes `hazards`, as the end of a sentence or an empty text.
 fn why(hazards: &[Hazard], analysis: &Analysis<'_>, autoscaler: Option<&Autoscaler>) -> String {
-    let mut told = HashSet::new();
-    let new = hazards.iter().filter(|hazard| told.insert(hazard.rule));
+    let mut reported = HashSet::new();
+    let new = hazards.iter().filter(|hazard| reported.insert(hazard.rule));
     let reasons: Vec<String> = new
         .filter_map(|hazard| reason(hazard, analysis, autoscaler))
         .collect();
@@ -110,7 +110,9 @@ fn reason(
         codes::REPLICAS_SHARE_VOLUME => format!("it {}", messages::pods_wanted(analysis)),
         codes::AUTOSCALER_EXCEEDS_VOLUME => match autoscaler {
             Some(autoscaler) => format!(
-                "maxReplicas of HorizontalPodAutoscaler {} allows it {} pods",
+                "{} of {} {} allows it {} pods",
+                autoscaler.kind.fields()[1],
+                autoscaler.kind.name(),
                 autoscaler.metadata.name,
                 autoscaler.most(analysis.workload.replicas)
             ),
@@ -132,9 +134,8 @@ fn reason(
     })
 }
 
-/// What cannot be told of the volumes on which `hazards` rest. `need` says who needs to
-/// know, and why. `field` is the field at fault, where it is not the one that names the
-/// volume.
+/// What is unknown about the volumes on which `hazards` rest. `need` says who needs to know, and
+/// why. `field` is the field at fault, if it is not the one that names the volume.
 fn unresolved(
     analysis: &Analysis<'_>,
     hazards: &[Hazard],
@@ -174,7 +175,7 @@ fn unresolved(
     Some(Hazard {
         rule: RULE.code,
         outcome: Outcome::Unknown,
-        certainty: Certainty::Verified,
+        certainty: Certainty::Assumed,
         field_path: field.unwrap_or_else(|| analysis.volume_path(first)),
         volumes: open
             .iter()
@@ -229,9 +230,10 @@ fn about(claim: &str, missing: &Missing, partial: bool) -> (String, &'static str
     };
     let seen = match missing {
         Missing::Claim(absence) => fate(absence).to_owned(),
-        Missing::Class(name, absence) => {
-            format!("names StorageClass \"{name}\", which {}", fate(absence))
-        }
+        Missing::Class(name, absence) => match messages::is_placeholder(name) {
+            true => "names a StorageClass that is still to be filled in".to_owned(),
+            false => format!("names StorageClass \"{name}\", which {}", fate(absence)),
+        },
         Missing::DefaultClass(Absence::Absent) => {
             "names no StorageClass, and there is no default".to_owned()
         }

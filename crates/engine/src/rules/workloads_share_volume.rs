@@ -228,7 +228,7 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     };
     let single_pod = volume.attach_constraint == AttachConstraint::SinglePod;
     let workload = analysis.workload;
-    // Whoever runs to an end waits for its like, and no longer.
+    // Workloads that run to completion wait for each other and then run.
     let passing = workload.ends() && apart.iter().all(|it| it.ends());
     if passing && single_pod {
         return None;
@@ -279,8 +279,8 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
     })
 }
 
-/// How those get to one node of which no one comes and goes. Who is kept there by affinity
-/// has what the others lack.
+/// How workloads that all run forever get to one node. One that affinity keeps there has what the
+/// others lack.
 fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String {
     let (workload, facts) = (analysis.workload, analysis.facts);
     if users::holds_together(workload, &users::all_others(analysis, claim), facts) {
@@ -302,10 +302,10 @@ fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String
 /// One of them is stopped meanwhile, as an update that moves pods may be refused.
 const PIN: &str = "Scale one to 0, give both `nodeSelector: {kubernetes.io/hostname: NODE}` and scale it up again";
 
-/// So many labels are named in a sentence.
+/// At most this many labels are named in a sentence.
 const MOST_LABELS: usize = 3;
 
-/// Who follows whom, to be on one node: who comes and goes follows who stays.
+/// The follower and the leader on one node: what runs to completion follows what runs forever.
 fn pair<'a>(
     workload: &'a Workload,
     others: &[&'a Workload],
@@ -325,7 +325,7 @@ fn follow(
     claim: &str,
     facts: Facts<'_>,
 ) -> (String, String) {
-    // Its pods never meet the scheduler, which alone looks at affinity.
+    // Only the scheduler evaluates affinity, and it never sees pods with `nodeName`.
     if follower.template.node_name.is_some() {
         return (String::new(), PIN.to_owned());
     }

@@ -179,7 +179,7 @@ impl<'a> View<'a> {
     }
 
     /// The runtime class `name`.
-    pub fn runtime_class(&self, name: &str) -> Lookup<&'a RuntimeClass> {
+    pub(crate) fn runtime_class(&self, name: &str) -> Lookup<&'a RuntimeClass> {
         self.find(ObjectKind::RuntimeClass, "", name)
     }
 

@@ -14,7 +14,7 @@ pub struct WorkBudget(Cell<usize>);
 impl WorkBudget {
     /// A budget of `steps`.
     #[must_use]
-    pub const fn new(steps: usize) -> Self {
+    pub(crate) const fn new(steps: usize) -> Self {
         Self(Cell::new(steps))
     }
 

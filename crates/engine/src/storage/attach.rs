@@ -103,7 +103,7 @@ impl Catalog {
 
     /// Whether a volume of an in-tree type is attached; `csi_driver` as in
     /// [`Catalog::attach`]. Of a FlexVolume no object says.
-    pub fn attach_in_tree<'v>(
+    pub(crate) fn attach_in_tree<'v>(
         &self,
         in_tree: &InTreeType,
         csi_driver: impl FnOnce(&str) -> Lookup<&'v CsiDriver>,

@@ -60,7 +60,7 @@ impl Catalog {
     }
 
     /// What such a class can do for this claim.
-    pub fn capability_of_claim<'p>(
+    pub(crate) fn capability_of_claim<'p>(
         &self,
         provisioner: &str,
         parameters: impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>,
@@ -135,7 +135,7 @@ impl Catalog {
 
     /// What becomes of a second use of such volumes, where nothing attaches; `None`: not
     /// known, as where a parameter decides and `parameters` are not at hand.
-    pub fn second_use<'p>(
+    pub(crate) fn second_use<'p>(
         &self,
         provisioner: &str,
         parameters: Option<impl IntoIterator<Item = (&'p str, &'p str), IntoIter: Clone>>,
@@ -225,7 +225,7 @@ impl<'c> Capability<'c> {
     /// What the class gives as it stands; `None`: not known, empty: it cannot
     /// make volumes of this mode.
     #[must_use]
-    pub const fn granted(&self) -> Option<AccessModes> {
+    pub(crate) const fn granted(&self) -> Option<AccessModes> {
         self.granted
     }
 

@@ -118,7 +118,7 @@ pub enum Confidence {
 impl Confidence {
     /// Whether a claim may be refused on the strength of it.
     #[must_use]
-    pub const fn is_firm(self) -> bool {
+    pub(crate) const fn is_firm(self) -> bool {
         matches!(self, Self::Stated | Self::Verified)
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Evaluation, Verdict, existing_violations};
 use crate::analysis::{Analysis, Facts};
-use crate::model::autoscaler::{Autoscaler, Scale};
+use crate::model::autoscaler::{Autoscaler, AutoscalerKind, Scale};
 use crate::model::object::Object;
 use crate::model::workload::{Workload, WorkloadKind};
 use crate::policy::Action;
@@ -37,7 +37,10 @@ impl Evaluation<'_> {
     pub(super) fn autoscaler(&self, autoscaler: &Autoscaler) -> Verdict {
         let metadata = &autoscaler.metadata;
         let keda = autoscaler.scaled_object();
-        if keda.is_some_and(|name| self.facts.view.has_scaled_object(&metadata.namespace, name)) {
+        let is_made = autoscaler.kind == AutoscalerKind::Horizontal;
+        if is_made
+            && keda.is_some_and(|name| self.facts.view.has_scaled_object(&metadata.namespace, name))
+        {
             return Verdict::default();
         }
         let Some(kind) = WorkloadKind::from_name(&autoscaler.spec.scale_target_ref.kind)

@@ -9,8 +9,11 @@ use json_patch::Patch;
 use super::repair::{Judged, Repair};
 use super::scaling::capped;
 use super::ship_now::ShipNow;
-use super::{Evaluation, Finding, Mode, Proposal, Review, Verdict, denial, existing_violations};
+use super::{
+    Evaluation, Finding, Mode, Proposal, Review, Verdict, denial, existing_violations, operators,
+};
 use crate::analysis::Analysis;
+use crate::model::metadata::Controller;
 use crate::model::object::{Object, ObjectRef};
 use crate::model::workload::Workload;
 use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
@@ -47,6 +50,11 @@ impl Evaluation<'_> {
                     resolved,
                     existing: &existing,
                     mode: self.review.mode,
+                    owner: workload
+                        .metadata
+                        .controller
+                        .as_deref()
+                        .filter(|_| controlled),
                     ship_now: OnceCell::new(),
                 };
                 let needs_document = match self.review.mode {
@@ -208,6 +216,10 @@ impl Evaluation<'_> {
         let existed = decisions.existing.hazards.contains(hazard);
         let hazard = &*self.advised(hazard);
         let mut finding = Finding::decided(hazard, self.review.reference, action, &decision);
+        if let (Some(owner), Object::Workload(workload)) = (decisions.owner, self.review.object) {
+            let advice = operators::advice(owner, workload.kind, &hazard.field_path);
+            finding.message.push_str(&advice);
+        }
         let (Action::Deny, Object::Workload(workload), Some(Object::Workload(old))) =
             (action, self.review.object, self.review.old)
         else {
@@ -240,7 +252,7 @@ impl Evaluation<'_> {
     /// How the object is applied. An object that is being created does not exist yet.
     fn applied(&self) -> Applied {
         let Review { old, document, .. } = self.review;
-        match old.is_none() && document.moment().is_some() {
+        match old.is_none() && document.requester().is_some() {
             true => Applied::Unsaid,
             false => Applied::of(document.object(), old.is_some()),
         }
@@ -312,6 +324,8 @@ pub(super) struct Decisions<'a> {
     resolved: &'a Resolved<'a>,
     existing: &'a Existing,
     mode: Mode,
+    /// The controller that owns the workload.
+    owner: Option<&'a Controller>,
     /// The command after which the update passes; computed on first use.
     ship_now: OnceCell<Option<&'static ShipNow>>,
 }

@@ -1,6 +1,6 @@
-//! A bound on what is read of lists.
+//! A bound on the memory for lists.
 //!
-//! Of `{}` in a list, the facts can take a hundred times as much memory as the text does.
+//! An entry `{}` of a list can take a hundred times as much memory as its text.
 
 use std::cell::Cell;
 use std::fmt;
@@ -23,7 +23,7 @@ impl Room {
         }
     }
 
-    /// Whether a list was cut, as there was no room for its other entries.
+    /// Whether a list was cut because there was no room for all entries.
     pub(super) const fn is_short(&self) -> bool {
         self.is_short.get()
     }

@@ -1,8 +1,7 @@
-//! The documents of a review, of which no more is parsed than is needed.
+//! The documents of a review, parsed only as far as needed.
 //!
-//! A review may be 37 MiB, and as a tree of values many times that. So the
-//! documents stay bytes, and of the object only what a repair is judged by
-//! becomes a tree.
+//! A review may have 37 MiB, and a tree of its values many times that. So the documents stay
+//! bytes, and only the parts of the object that a repair needs become a tree.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -17,9 +16,9 @@ use super::fields::{Fields, exactly};
 use super::{Operation, Received};
 use engine::verdict::Document;
 
-/// An object with more values than this, beside what is left out, is not
-/// repaired. At some hundred bytes a value it bounds a tree to about 10 MiB; a
-/// pod template that people wrote has some hundred values.
+/// An object with more values than this, without the parts that are left out, is not repaired. At
+/// about a hundred bytes a value, a tree takes at most 10 MiB; a typical pod template has some
+/// hundred values.
 const MOST_VALUES: usize = 100_000;
 
 impl Document for Received<'_> {
@@ -62,8 +61,8 @@ fn template(object: Option<&RawValue>) -> serde_json::Result<Option<&RawValue>> 
     Ok(template.filter(|template| template.get() != "null"))
 }
 
-/// Whether two documents say the same, in whatever order and layout. The API server writes
-/// both alike, so most are the same byte by byte.
+/// Whether two documents are equal apart from order and layout. The API server writes both alike,
+/// so most equal ones have the same bytes.
 fn same(one: Option<&RawValue>, other: Option<&RawValue>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) if one.get() != other.get() => {
@@ -83,7 +82,7 @@ pub(super) fn tree(json: &RawValue) -> serde_json::Result<Value> {
 enum Part {
     Nothing,
     All,
-    /// All but for what is said of these fields.
+    /// All, except for these fields.
     Fields(&'static [(&'static str, Part)]),
 }
 
@@ -95,7 +94,7 @@ const TEMPLATE: Part = Part::Fields(&[(
         ("ephemeralContainers", Part::Nothing),
     ]),
 )]);
-/// Of a workload: what the repairs read.
+/// The parts of a workload that repairs read.
 const WORKLOAD: Part = Part::Fields(&[
     (
         "metadata",

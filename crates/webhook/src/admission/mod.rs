@@ -1,8 +1,7 @@
 //! From the bytes of an AdmissionReview to the bytes of its answer.
 //!
-//! A review is read in two passes: what stands around the object, then the object by its
-//! kind, straight into its facts. Only where it cannot be read in this way, or something was
-//! found, does it become a tree.
+//! A review is read in one pass: the envelope, and the object as its kind, straight into the facts
+//! that decide. An object becomes a tree only if serde refuses it, or for a repair.
 
 mod bounded;
 mod document;
@@ -29,15 +28,15 @@ use engine::verdict::{self, EffectivePolicy, Finding, Mode, Review, Verdict};
 use request::Request;
 use response::{AuditAnnotations, Response};
 
-/// What [`Answer::kind`] says of kinds that are not judged.
+/// [`Answer::kind`] for kinds that are not judged.
 pub const OTHER_KIND: &str = "other";
 
-/// Which question is asked.
+/// The path of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// Whether the object is to be changed.
+    /// The mutating webhook.
     Mutate,
-    /// Whether the object may pass.
+    /// The validating webhook.
     Validate,
 }
 
@@ -58,7 +57,7 @@ impl Endpoint {
 /// What was decided, for counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Passed without a word.
+    /// Passed without a warning.
     Allowed,
     /// Passed with a warning.
     Warned,
@@ -192,8 +191,8 @@ impl<'a> Received<'a> {
         verdict::evaluate(&review, view, effective)
     }
 
-    /// The answer to the review, given what [`Self::judge`] found. What is not
-    /// simply allowed is logged, and so is what somebody asked for in the policy's place.
+    /// The answer to the review, given the verdict of [`Self::judge`]. It is logged unless the object
+    /// is allowed without suppressions or overrides.
     #[must_use]
     pub fn answer(&self, endpoint: Endpoint, verdict: &Verdict) -> Answer {
         let asked = AuditAnnotations::of(&verdict.findings);
@@ -228,8 +227,8 @@ impl<'a> Received<'a> {
         }
     }
 
-    /// The object, where it is stored if it passes and has a name already: neither in a
-    /// dry run nor where the API server has yet to make the name.
+    /// The object that will be stored if it passes. `None` in a dry run, and for an object whose
+    /// name the API server has yet to generate.
     #[must_use]
     pub fn submitted(&self) -> Option<Submitted> {
         let request = &self.request;
@@ -297,8 +296,8 @@ impl<'a> Received<'a> {
 }
 
 impl Request<'_> {
-    /// The object to judge, where there is one. Of what is deleted, only that is
-    /// judged which nodes hold volumes by; what is connected to is not.
+    /// The object to judge, if there is one. Deletions are judged for Nodes and VolumeAttachments
+    /// only; connections are not judged.
     fn to_judge(&self) -> Option<&Object> {
         match self.operation {
             Operation::Create | Operation::Update => self.object.as_deref(),
@@ -353,8 +352,7 @@ fn answer(
     (decision, response.to_bytes())
 }
 
-/// Whether the answer at this endpoint says more of a verdict than that the object may
-/// pass.
+/// Whether the answer at this endpoint reports any finding of the verdict.
 #[must_use]
 pub fn is_told(endpoint: Endpoint, verdict: &Verdict) -> bool {
     verdict.findings.iter().any(|finding| match finding.action {
@@ -365,9 +363,9 @@ pub fn is_told(endpoint: Endpoint, verdict: &Verdict) -> bool {
     })
 }
 
-/// Whether a denial is spoken at this endpoint. Other webhooks may still change
-/// the object after the mutating one, so it is the validating one that refuses;
-/// but what the API server itself would refuse in between never gets there.
+/// Whether this endpoint denies the finding. Other webhooks may still change the object after the
+/// mutating one, so the validating one denies; but an object that the API server itself would
+/// refuse in between never gets there.
 fn decides_here(endpoint: Endpoint, finding: &Finding) -> bool {
     endpoint == Endpoint::Validate || finding.outcome == Outcome::Refused
 }

@@ -18,7 +18,7 @@ use engine::model::workload::WorkloadKind;
 /// The one version of AdmissionReview that is understood.
 pub(super) const API_VERSION: &str = "admission.k8s.io/v1";
 
-/// Bytes to which no answer with a uid is possible.
+/// A body that cannot be answered with a uid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MalformedReview {
@@ -47,25 +47,25 @@ pub enum MalformedReview {
     LongUid,
 }
 
-/// Bytes of a uid. An API server makes UUIDs, which have 36; what is longer would be sent
-/// back, and waits in memory for as long as the client does not take it.
+/// Most bytes of a uid. API servers make UUIDs, which have 36. A longer one would be sent back, and
+/// stay in memory until the client reads it.
 const LONGEST_UID: usize = 128;
 
 /// Bytes that are kept of the name of an account, for the log and the policy.
 const LONGEST_USER: usize = 1024;
 
-/// Characters of what is said of JSON that cannot be read, which may quote it.
+/// Characters of an error about JSON that cannot be read, which may quote it.
 const LONGEST_CAUSE: usize = 160;
 
 /// Bodies above this are large, and few are read at a time.
 const LARGE: usize = 256 * 1024;
 
-/// Bytes that the lists of the objects may take in memory: so many and those of the body, or
-/// as many for a large body. What people write takes less than its text.
+/// Bytes that the lists of the objects may take in memory: this many plus the length of the body,
+/// or this many for a large body. Real objects take less than their text.
 const LEAST_ROOM: usize = 64 * 1024;
 const LARGE_ROOM: usize = 8 * 1024 * 1024;
 
-/// What is wrong with the JSON, and where.
+/// What is wrong with the JSON, and at which place.
 fn cause(error: &serde_json::Error) -> String {
     let text = error.to_string();
     if text.chars().count() <= LONGEST_CAUSE {
@@ -94,7 +94,7 @@ pub enum Operation {
     Delete,
     /// Something connects to it.
     Connect,
-    /// A word Kubernetes does not know.
+    /// A word that Kubernetes does not define.
     #[default]
     Unknown,
 }
@@ -227,8 +227,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The answer to a body that is not text, or not JSON, still names the review where
-    /// that can be found.
+    /// The request of a body that is not UTF-8 or not JSON, with its uid if that can be found.
     fn unreadable(body: &[u8], error: serde_json::Error) -> Result<Self, MalformedReview> {
         let mut uid = None;
         let mut json = serde_json::Deserializer::from_slice(body);
@@ -657,7 +656,7 @@ fn request<'a>(fields: &Found<'a, 11>, target: Target) -> serde_json::Result<Req
     })
 }
 
-/// What a field says; as in Go, `null` says nothing.
+/// The value of a field; as in Go, `null` is the default.
 fn value<'de, T: Deserialize<'de> + Default>(json: Option<&'de RawValue>) -> serde_json::Result<T> {
     json.map_or_else(
         || Ok(T::default()),

@@ -37,17 +37,16 @@ pub(super) struct Response<'a> {
     audit_annotations: Option<AuditAnnotations>,
 }
 
-/// What the audit log of the API server is told, under the webhook's name.
+/// Audit annotations, which the API server logs under the webhook's name.
 #[derive(Clone, Default, Serialize)]
 pub(super) struct AuditAnnotations {
-    /// Why the object was refused, in full; what is said to the user is short.
+    /// Why the object was denied, in full; the message to the user is short.
     #[serde(skip_serializing_if = "String::is_empty")]
     denied: String,
-    /// The findings that somebody asked to be silent about: `RULE (REASON)`, several joined
-    /// by `; `.
+    /// The suppressed findings: `RULE (REASON)`, several joined by `; `.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) suppressed: String,
-    /// Those that are a warning because somebody asked for it, likewise.
+    /// The findings that an annotation lowers to a warning, likewise.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) lowered: String,
 }
@@ -124,8 +123,8 @@ impl<'a> Response<'a> {
         });
     }
 
-    /// Warns of findings. Both endpoints see what is let through with a warning;
-    /// it is told once, by the validating one.
+    /// Warns of findings. Both endpoints see those that pass with a warning; only the validating
+    /// one reports them.
     pub(super) fn warn_of<'f>(
         &mut self,
         findings: impl Iterator<Item = &'f Finding>,
@@ -143,7 +142,7 @@ impl<'a> Response<'a> {
         self.warnings.extend_from_slice(notices);
     }
 
-    /// Leaves a trace of what was asked for in the policy's place.
+    /// Records suppressions and overrides.
     pub(super) fn audit(&mut self, asked: &AuditAnnotations) {
         self.audit_annotations = (!asked.is_empty()).then(|| asked.clone());
     }
@@ -177,9 +176,8 @@ impl<'a> Response<'a> {
     }
 }
 
-/// The answer to a review that could not be read: the object passes, as a guard
-/// that stops what it does not understand would stop a whole cluster, and the
-/// user is told.
+/// The answer to a review that could not be read: the object passes with a warning, as a guard that
+/// denied what it does not understand would stop a whole cluster.
 pub(super) fn unreadable(request: &Request<'_>, problem: &str) -> Vec<u8> {
     let mut response = Response::allowed(&request.uid);
     response

@@ -26,15 +26,15 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest an API server waits (`timeoutSeconds` of a webhook).
 pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The part of the caller's timeout that a review waits at most for memory, and at most for
-/// its turn to be judged: one in so many.
+/// A review waits for memory, and for a slot to be judged in, for at most one part in this many of
+/// its caller's timeout.
 const PATIENCE_SHARE: u32 = 4;
 
-/// A body has stalled of which less than this has come for [`STALLED`] times [`LOOK_EVERY`],
-/// a frame of HTTP/2 in a quarter of a second. An API server sends as much in microseconds.
+/// A body has stalled if less than this has arrived in [`STALLED`] times [`LOOK_EVERY`]: one HTTP/2
+/// frame in a quarter of a second. An API server sends as much in microseconds.
 ///
-/// Looks are counted, not time: what arrived while this process was itself kept from running
-/// is read between two of them.
+/// Checks are counted instead of time: data that arrived while this process did not run is read
+/// between two checks.
 const PROGRESS: usize = 16 * 1024;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const STALLED: u32 = 5;

@@ -93,6 +93,6 @@ async fn drain(mut body: Incoming, limits: Limits) {
             }
         }
     };
-    // A client that still sends at the deadline has had its response.
+    // A client that still sends at the deadline has received its response.
     let _ = timeout(limits.body_read, read).await;
 }

@@ -15,7 +15,6 @@ use std::time::Duration;
 use rustls::server::ResolvesServerCert;
 use rustls::server::danger::ClientCertVerifier;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot::error::RecvError;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -31,6 +30,7 @@ use super::metrics::Metrics;
 use super::phase::Phase;
 use super::review::Reviewer;
 use super::routes::Reviews;
+use super::signals::Signals;
 use super::tls::{HandshakeProbe, OwnHandshake, server_config};
 
 /// Connections open at once at the admin port.
@@ -122,19 +122,15 @@ impl Shutdown {
         });
     }
 
-    /// Lets SIGTERM and SIGINT call [`request`](Self::request): from the
-    /// moment this returns, and for as long as the future it returns is
-    /// polled.
+    /// Calls [`request`](Self::request) for each SIGTERM and SIGINT (Ctrl-C on
+    /// Windows) while the returned future is polled. Signals count from the
+    /// moment this returns.
     pub fn on_signals(&self) -> io::Result<impl Future<Output = Infallible> + Send + use<>> {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut signals = Signals::new()?;
         let shutdown = self.clone();
         Ok(async move {
             loop {
-                let name = tokio::select! {
-                    _ = terminate.recv() => "SIGTERM",
-                    _ = interrupt.recv() => "SIGINT",
-                };
+                let name = signals.next().await;
                 tracing::info!(signal = name, "A signal stops the server.");
                 shutdown.request();
             }

@@ -26,6 +26,7 @@ mod metrics;
 mod phase;
 mod review;
 mod routes;
+mod signals;
 mod tls;
 
 pub use health::{HealthSource, HealthState, Readiness};

@@ -198,7 +198,11 @@ impl Application<'_> {
                 at: At::Field(field),
             });
         } else if let Some(text) = text(source, &["helm", "values"]) {
-            let layer = Layer::of_text("helm.values", text, At::Elsewhere)?;
+            let layer = Layer::of_text(
+                "helm.values",
+                text,
+                At::Text(field.replace("valuesObject", "values")),
+            )?;
             release.values.push(layer);
         } else if release.values.is_empty() {
             release.values.push(Layer {

@@ -47,7 +47,7 @@ fn application(
     if let Some(patch) = text(document, &["spec", "templatePatch"]) {
         let patch = template::render(&json!(patch), parameters, syntax)?;
         let patch = patch.as_str().and_then(value_of);
-        let patch = patch.ok_or_else(|| "its templatePatch is not YAML")?;
+        let patch = patch.ok_or("its templatePatch is not YAML")?;
         merge(&mut application, &patch);
     }
     Ok(application)

@@ -22,7 +22,10 @@ use engine::model::object::ObjectRef;
 use engine::policy::Action;
 use engine::rules::codes;
 use engine::verdict::{EffectivePolicy, Finding};
+use manifest::delivery::{document_at, value_of};
+use manifest::edit::{self, EditError};
 use manifest::read::Position;
+use manifest::split::parts;
 
 /// The most times that one release is rendered again.
 const MAX_TRIALS: usize = 24;
@@ -427,7 +430,7 @@ impl Release {
             return None;
         };
         match &self.values.get((*layer)?)?.at {
-            At::Field(_) => {
+            At::Field(_) | At::Text(_) => {
                 let source = &parsed.discovered.sources[self.owner.place.source];
                 let path = source.path().and(source.real_path())?;
                 let name = source.name.clone();
@@ -444,7 +447,7 @@ impl Release {
     /// The strongest layer of values that can be edited.
     fn editable(&self) -> Option<usize> {
         let is_editable = |layer: &Layer| match &layer.at {
-            At::Field(_) => !self.owner.is_template,
+            At::Field(_) | At::Text(_) => !self.owner.is_template,
             At::File(_) => true,
             At::Elsewhere => false,
         };
@@ -458,41 +461,96 @@ impl Cure {
         match self {
             Self::Value { path, value, layer } => {
                 let field = match layer.map(|layer| &release.values[layer].at) {
-                    Some(At::Field(field)) => format!("{field}."),
+                    Some(At::Field(field) | At::Text(field)) => format!("{field}."),
                     _ => String::new(),
                 };
                 let path = path.join(".");
-                format!(
-                    "Set {field}{path} to {value} in {file}: rendered again with it, this is gone."
-                )
+                let subject = match layer {
+                    Some(_) => format!("Set {field}{path} to {value} in {file}"),
+                    None => format!("Give {} the value {path}: {value}", release.shown()),
+                };
+                format!("{subject}: rendered again with it, the finding is gone.")
             }
             Self::PostRenderer(_) => format!(
-                "No value of the chart was found that changes this; `check --fix` prints a post-renderer for {}, with which it was rendered again, and this is gone.",
+                "No value of the chart was found that changes this; `check --fix` prints a post-renderer for {}, with which it was rendered again, and the finding is gone.",
                 release.shown()
             ),
         }
     }
 
-    /// The change of the document of the layer that the value is written in; `None` where it is
-    /// not written in one that can be edited.
-    pub(in crate::cli::check) fn patch(
+    /// The text of a file with the value set in the document at `place`; `None` where it is not
+    /// written in one that can be edited.
+    pub(in crate::cli::check) fn edit(
         &self,
         release: &Release,
-        document: &Value,
-    ) -> Option<Patch> {
+        text: &str,
+        place: &Position,
+    ) -> Option<Result<String, EditError>> {
         let Self::Value { layer, path, value } = self else {
             return None;
         };
-        let mut steps: Vec<String> = match &release.values.get((*layer)?)?.at {
+        let document = document_at(text, place)?;
+        let mut into = match &release.values.get((*layer)?)?.at {
             At::Field(field) => steps(field),
             At::File(_) => Vec::new(),
+            At::Text(field) => return in_text(text, place, &document, field, path, value),
             At::Elsewhere => return None,
         };
-        steps.extend(path.iter().cloned());
-        let mut operations = Vec::new();
-        additions(document, &steps, value, &mut String::new(), &mut operations);
-        serde_json::from_value(Value::Array(operations)).ok()
+        into.extend(path.iter().cloned());
+        let parts = parts(text);
+        let part = parts.get(place.part)?;
+        let patch = patch(&document, &into, value)?;
+        let edited = edit::apply(part.text, &place.items, &patch);
+        let end = part.start + part.text.len();
+        Some(edited.map(|edited| [&text[..part.start], &edited, &text[end..]].concat()))
     }
+}
+
+/// Sets the value in a document that is a text in a field of another one.
+fn in_text(
+    text: &str,
+    place: &Position,
+    document: &Value,
+    field: &str,
+    path: &[String],
+    value: &Value,
+) -> Option<Result<String, EditError>> {
+    let pointer = format!("/{}", steps(field).join("/"));
+    let inner = document.pointer(&pointer)?.as_str()?;
+    let patch = patch(&value_of(inner)?, path, value)?;
+    let edited = match edit::apply(inner, &[], &patch) {
+        Ok(edited) => edited,
+        Err(refusal) => return Some(Err(refusal)),
+    };
+    let mut wanted = document.clone();
+    *wanted.pointer_mut(&pointer)? = Value::String(edited.clone());
+    // As a block scalar has it; another way of writing is not edited.
+    let found = (1..=MAX_INDENT).find_map(|indent| {
+        let block = indented(inner, indent);
+        (text.matches(&block).count() == 1)
+            .then(|| text.replacen(&block, &indented(&edited, indent), 1))
+            .filter(|text| document_at(text, place).as_ref() == Some(&wanted))
+    });
+    let field = field.to_owned();
+    Some(found.ok_or(EditError::Unusual { field }))
+}
+
+/// The most blanks before the lines of a block scalar.
+const MAX_INDENT: usize = 40;
+
+fn indented(text: &str, indent: usize) -> String {
+    let line = |line: &str| match line.trim().is_empty() {
+        true => line.to_owned(),
+        false => format!("{}{line}", " ".repeat(indent)),
+    };
+    text.split_inclusive('\n').map(line).collect()
+}
+
+/// What sets the value at the path in the document.
+fn patch(document: &Value, path: &[String], value: &Value) -> Option<Patch> {
+    let mut operations = Vec::new();
+    additions(document, path, value, &mut String::new(), &mut operations);
+    serde_json::from_value(Value::Array(operations)).ok()
 }
 
 /// The steps of a field's path: `spec.sources[1].helm` has four.

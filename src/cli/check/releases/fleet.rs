@@ -10,7 +10,7 @@ use crate::cli::check::render::roots::{RootKind, holds};
 
 pub(super) fn read(document: &Value, owner: &Owner, world: &World<'_>) -> Read {
     let folder = world.folder_of(owner.place.source);
-    let folder = folder.ok_or_else(|| "it is not in this repository")?;
+    let folder = folder.ok_or("it is not in this repository")?;
     let helm = document.get("helm").unwrap_or(&Value::Null);
     let Some(chart) = chart(helm, &folder, world)? else {
         return Ok(Vec::new());

@@ -13,7 +13,7 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     if at(document, &["spec", "chartContent"]).is_some() {
         return Err("it holds its chart packed, in spec.chartContent".into());
     }
-    let chart = text(document, &["spec", "chart"]).ok_or_else(|| "it names no chart")?;
+    let chart = text(document, &["spec", "chart"]).ok_or("it names no chart")?;
     let version = text(document, &["spec", "version"]);
     let chart = match text(document, &["spec", "repo"]) {
         Some(repo) => repository(repo, chart, version),
@@ -27,9 +27,11 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     let near = delivery.place.source;
     let config = world.find("HelmChartConfig", name, own, near);
     let config = config.map(|it| &it.document);
-    for document in [Some(document), config].into_iter().flatten() {
-        if let Some(text) = text(document, &["spec", "valuesContent"]) {
-            let layer = Layer::of_text("spec.valuesContent", text, At::Elsewhere)?;
+    let own = At::Text("spec.valuesContent".to_owned());
+    for (document, at) in [(Some(document), own), (config, At::Elsewhere)] {
+        let content = document.and_then(|it| text(it, &["spec", "valuesContent"]));
+        if let Some(text) = content {
+            let layer = Layer::of_text("spec.valuesContent", text, at)?;
             release.values.push(layer);
         }
     }

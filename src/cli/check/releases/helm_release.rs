@@ -58,7 +58,7 @@ impl<'s> Sources<'s> {
             return Ok((self.of_spec(spec)?, spec));
         }
         let reference = at(document, &["spec", "chartRef"]);
-        let reference = reference.ok_or_else(|| "it names no chart")?;
+        let reference = reference.ok_or("it names no chart")?;
         let found = self.source(reference)?;
         let spec = found.get("spec").unwrap_or(&Value::Null);
         let chart = match text(reference, &["kind"]) {
@@ -74,7 +74,7 @@ impl<'s> Sources<'s> {
     }
 
     fn of_spec(&self, spec: &Value) -> Result<Chart, Reason> {
-        let chart = text(spec, &["chart"]).ok_or_else(|| "it names no chart")?;
+        let chart = text(spec, &["chart"]).ok_or("it names no chart")?;
         let version = text(spec, &["version"]);
         let reference = at(spec, &["sourceRef"]).unwrap_or(&Value::Null);
         let kind = text(reference, &["kind"]).unwrap_or_default();

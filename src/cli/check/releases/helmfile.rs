@@ -9,7 +9,7 @@ use super::{Chart, Owner, Read, Reason, Release, at, cut, items, text};
 
 pub(super) fn read(document: &Value, owner: &Owner, world: &World<'_>) -> Read {
     let folder = world.folder_of(owner.place.source);
-    let folder = folder.ok_or_else(|| "it is not in this repository")?;
+    let folder = folder.ok_or("it is not in this repository")?;
     let mut releases = Vec::new();
     for entry in items(document, &["releases"]) {
         if at(entry, &["installed"]) != Some(&Value::Bool(false)) {
@@ -76,7 +76,7 @@ fn chart(
     folder: &str,
     world: &World<'_>,
 ) -> Result<Chart, Reason> {
-    let chart = text(entry, &["chart"]).ok_or_else(|| "one of its releases names no chart")?;
+    let chart = text(entry, &["chart"]).ok_or("one of its releases names no chart")?;
     let version = text(entry, &["version"]);
     if chart.starts_with("oci://") {
         return Ok(oci(chart, version));

@@ -86,8 +86,14 @@ pub(super) enum Chart {
 /// What a format makes of an object. Without a release, its files are read where they stand.
 type Read = Result<Vec<Release>, Reason>;
 
+/// What reads an object.
+type ReadObject = fn(&Delivery, &World<'_>) -> Read;
+
+/// What reads a file that is no object.
+type ReadFile = fn(&Value, &Owner, &World<'_>) -> Read;
+
 /// The kinds of objects that are read, and what reads them.
-const FORMATS: [(&str, fn(&Delivery, &World<'_>) -> Read); 4] = [
+const FORMATS: [(&str, ReadObject); 4] = [
     ("HelmRelease", helm_release::read),
     ("Application", application::read),
     ("ApplicationSet", application_set::read),
@@ -95,7 +101,7 @@ const FORMATS: [(&str, fn(&Delivery, &World<'_>) -> Read); 4] = [
 ];
 
 /// The names of files that are read, and what reads them.
-const FILES: [(&str, fn(&Value, &Owner, &World<'_>) -> Read); 3] = [
+const FILES: [(&str, ReadFile); 3] = [
     ("fleet.yaml", fleet::read),
     ("helmfile.yaml", helmfile::read),
     ("helmfile.yml", helmfile::read),

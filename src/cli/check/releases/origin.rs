@@ -29,7 +29,7 @@ pub(in crate::cli::check) fn place(
     let last = release
         .values
         .iter()
-        .rposition(|it| matches!(it.at, At::Field(_)));
+        .rposition(|it| matches!(it.at, At::Field(_) | At::Text(_)));
     let (layer, path) = match cure {
         Some(Cure::Value { layer, path, .. }) => (*layer, path.as_slice()),
         _ => (last, &[][..]),
@@ -38,6 +38,7 @@ pub(in crate::cli::check) fn place(
     let quoted = path.iter().map(|key| format!("[\"{key}\"]"));
     let field = match at {
         Some(At::Field(field)) => format!("{field}{}", quoted.collect::<String>()),
+        Some(At::Text(field)) => field.clone(),
         Some(At::File(_)) => quoted.collect(),
         _ => "spec".to_owned(),
     };

@@ -17,9 +17,11 @@ pub(in crate::cli::check) struct Layer {
 pub(in crate::cli::check) enum At {
     /// In a field of the object, as a mapping.
     Field(String),
+    /// In a field of the object, as a text that is a YAML document.
+    Text(String),
     /// In a file of the repository, without links.
     File(PathBuf),
-    /// Where nothing is changed: in a text within an object, or in another object.
+    /// Where nothing is changed: in another object, or in several places.
     Elsewhere,
 }
 

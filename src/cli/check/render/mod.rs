@@ -359,25 +359,35 @@ impl Renderer {
         has_charts: bool,
         copy: &Copy,
     ) -> Result<String, Reason> {
-        let (program, command) = match (&self.kustomize, &self.kubectl) {
-            (Some(kustomize), _) => (kustomize, "build"),
-            (None, Some(kubectl)) => (kubectl, "kustomize"),
-            (None, None) => {
-                return Err("there is neither kustomize nor kubectl on the PATH".into());
-            }
+        let kustomize = self.kustomize.iter().map(|program| (program, "build"));
+        let kubectl = self.kubectl.iter().map(|program| (program, "kustomize"));
+        let mut programs = kustomize.chain(kubectl);
+        let Some(first) = programs.next() else {
+            return Err("there is neither kustomize nor kubectl on the PATH".into());
         };
         let kustomization = Value::Object(fields).to_string();
         fs::write(folder.join("kustomization.yaml"), kustomization)
             .map_err(|error| Failure::Copy(error).to_string())?;
-        let mut arguments: Vec<OsString> = vec![command.into(), folder.into()];
+        let mut options: Vec<OsString> = vec![folder.into()];
         if has_charts {
             let Some(helm) = &self.helm else {
                 return Err("there is no helm on the PATH".into());
             };
             let helm = ["--enable-helm".into(), "--helm-command".into(), helm.into()];
-            arguments.extend(helm);
+            options.extend(helm);
         }
-        self.output(program, &arguments, copy).await
+        let build = async |(program, command): (&PathBuf, &str)| {
+            let arguments = [&[command.into()], &options[..]].concat();
+            self.output(program, &arguments, copy).await
+        };
+        let text = build(first).await;
+        // kubectl has a kustomize of its own, of another version.
+        if let (Err(_), Some(second)) = (&text, programs.next())
+            && let Ok(built) = build(second).await
+        {
+            return Ok(built);
+        }
+        text
     }
 
     fn copy(&self, root: &Root) -> Result<Copy, String> {

@@ -192,10 +192,7 @@ fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
         let (key, is_item) = key.split_once('[').map_or((key, false), |it| (it.0, true));
         let next = (from..end).find(|&line| value_of(lines[line], depth * 2, key).is_some());
         let Some(next) = next else { break };
-        // The line that says `spec:` alone tells less than the kind.
-        if depth > 0 {
-            found = next;
-        }
+        found = next;
         from = next + 1;
         if is_item {
             break;
@@ -270,8 +267,9 @@ spec: {}
             ("web", "spec.strategy", Some((8, 3, 12))),
             ("web", "spec.replicas", Some((7, 3, 14))),
             ("web", "spec.template.spec.volumes[0]", Some((12, 7, 15))),
-            ("web", "spec.paused", Some((3, 1, 17))),
-            ("prod-db", "spec.strategy", Some((16, 1, 17))),
+            ("web", "spec.paused", Some((6, 1, 6))),
+            ("web", "metadata.annotations", Some((4, 1, 10))),
+            ("prod-db", "spec.strategy", Some((19, 1, 9))),
         ];
         for (name, field, place) in table {
             let found = line_of(template, "Deployment", name, field);

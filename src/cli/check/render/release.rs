@@ -163,7 +163,7 @@ fn name_of(chart: &Path) -> &str {
         return file;
     };
     let is_version = |at: &usize| name[at + 1..].starts_with(|c: char| c.is_ascii_digit());
-    let dashes = name.match_indices('-').map(|(at, _)| at);
-    let end = dashes.filter(is_version).next().unwrap_or(name.len());
+    let mut dashes = name.match_indices('-').map(|(at, _)| at);
+    let end = dashes.find(is_version).unwrap_or(name.len());
     &name[..end]
 }

@@ -138,7 +138,7 @@ impl Cause {
                 )
             });
         let autoscaler = stuck.autoscaler().map(|it| {
-            let kind = ObjectKind::Autoscaler;
+            let kind = it.kind.object_kind();
             let metadata = &it.metadata;
             (kind, kind.reference(&metadata.namespace, &metadata.name))
         });

@@ -188,7 +188,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
 fn classes(stuck: &WaitingPod<'_>) -> SuggestedAction {
     SuggestedAction::new(
         Purpose::Check,
-        command::own(stuck.index.facts.kubectl, "capabilities", &["--cluster"]),
+        command::own(stuck.index.facts.kubectl, "capabilities", &[]),
         "Nothing. It lists which access modes each StorageClass of this cluster can give.",
     )
 }

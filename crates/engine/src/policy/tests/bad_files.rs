@@ -167,9 +167,10 @@ fn every_bad_file_is_named_with_its_place_and_the_way_out() {
             "unknown kind",
             "exemptions:\n- kinds: [Deployments]\n  reason: r\n",
             "2:11: \"Deployments\" is not known here; did you mean \"Deployment\"? \
-             Known are CronJob, DaemonSet, Deployment, HorizontalPodAutoscaler, Job, \
-             Node, PersistentVolumeClaim, Pod, ReplicaSet, ReplicationController, StatefulSet \
-             and VolumeAttachment",
+             Known are CloneSet, CronJob, DaemonSet, Deployment, DeploymentConfig, \
+             HorizontalPodAutoscaler, Job, Node, PersistentVolumeClaim, Pod, ReplicaSet, \
+             ReplicationController, Rollout, ScaledJob, ScaledObject, StatefulSet and \
+             VolumeAttachment",
         ),
         (
             "unknown access mode",

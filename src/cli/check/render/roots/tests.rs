@@ -1,6 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::super::super::reason::Reason;
 use super::{Repository, Root, RootKind, find};
 
 fn roots(files: &[(&str, &str)]) -> (tempfile::TempDir, Vec<Root>) {
@@ -63,11 +64,10 @@ fn only_what_no_other_names_is_a_root() {
         assert_eq!(prod.files.contains_key(&real.join(file)), held, "{file}");
     }
     let far = &found[2];
+    let url = "github.com/owner/repo//deploy?ref=v1";
     assert_eq!(
-        far.refused.as_ref().map(|reason| reason.text.as_str()),
-        Some(
-            "it names github.com/owner/repo//deploy?ref=v1, and nothing is fetched; render it yourself and pipe the result into `check -`"
-        )
+        far.refused,
+        Some(Reason::network(format!("it names {url}")))
     );
 }
 

@@ -1,0 +1,331 @@
+//! What webhooks add to a write: a real API server without webhooks and with them, in turn,
+//! under the same load. Prints percentiles as the client sees them and as the API server's
+//! own histogram `apiserver_admission_webhook_admission_duration_seconds` has them.
+//!
+//! `CLAIMS`, `RATE` (writes a second), `SECONDS` (of a round) and `ROUNDS` change the load.
+//! `WEBHOOKS` names a file with webhook configurations to measure in place of the guard's,
+//! so that any other webhook can be measured by the same load.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a bench that cannot run has nothing else to say"
+)]
+
+#[path = "../tests/harness/mod.rs"]
+mod harness;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use axum::http::Request;
+use futures_util::stream::{self, StreamExt};
+use harness::webhooks::{Registration, WebhookOptions};
+use harness::{ControlPlane, GuardOptions, Needs};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use tokio::time::{MissedTickBehavior, interval};
+
+const HISTOGRAM: &str = "apiserver_admission_webhook_admission_duration_seconds_bucket";
+const DRIVER: &str = "disk.csi.example.com";
+
+/// Deployments that are changed in turn.
+const DEPLOYMENTS: usize = 100;
+
+/// One write in so many is a Deployment that the guard refuses, after it has confirmed the
+/// facts with the API server. It is a dry run, so that it leaves nothing without the guard.
+const REFUSED: usize = 20;
+
+fn setting<T: FromStr>(name: &str, built_in: T) -> T {
+    match std::env::var(name) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{name} is not a number: {text}")),
+        Err(_) => built_in,
+    }
+}
+
+fn main() {
+    let Some(plane) = harness::start_control_plane(Needs::ApiServer) else {
+        return;
+    };
+    let claims = setting("CLAIMS", 100_000);
+    let rate: u32 = setting("RATE", 200);
+    let writes = rate as usize * setting("SECONDS", 10_usize);
+    let namespace = plane.namespace("latency");
+    let began = Instant::now();
+    plane.block_on(populate(&plane, &namespace, claims));
+    println!("{claims} claims after {} s", began.elapsed().as_secs());
+    let guard = std::env::var_os("WEBHOOKS").is_none().then(|| {
+        let guard = plane.guard("latency", &GuardOptions::default());
+        guard.until_heard(&plane);
+        guard
+    });
+
+    let mut rounds: [Round; 2] = Default::default();
+    for _ in 0..setting("ROUNDS", 3) {
+        for (with, round) in rounds.iter_mut().enumerate() {
+            let url = guard.as_ref().map(|guard| guard.url.as_str());
+            let _registered = (with == 1).then(|| Webhooks::register(&plane, url, &namespace));
+            let before = histogram(&plane);
+            let load = load(&plane, &namespace, writes, rate);
+            round.client.extend(plane.block_on(load));
+            for (bound, count) in histogram(&plane) {
+                *round.server.entry(bound).or_default() +=
+                    count - before.get(&bound).copied().unwrap_or_default();
+            }
+        }
+    }
+    let [without, with] = rounds.map(Round::sorted);
+    println!("milliseconds of a write: p50, p99, most");
+    for (name, round) in [("without webhooks", &without), ("with webhooks", &with)] {
+        let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| round.client_at(part));
+        println!("  {name:18} {p50:8.2} {p99:8.2} {most:8.2}");
+    }
+    println!(
+        "  added: p50 {:.2} (goal: 1 at most), p99 {:.2} (goal: 5 at most)",
+        with.client_at(0.5) - without.client_at(0.5),
+        with.client_at(0.99) - without.client_at(0.99)
+    );
+    let [p50, p99] = [0.5, 0.99].map(|part| with.server_at(part));
+    println!("  of that one webhook, by the API server's histogram: p50 {p50:.2}, p99 {p99:.2}");
+}
+
+/// Registered webhooks: the guard's, or those of a file.
+enum Webhooks<'a> {
+    Guard(#[allow(dead_code, reason = "dropping it unregisters them")] Registration<'a>),
+    File(std::path::PathBuf, &'a ControlPlane),
+}
+
+impl<'a> Webhooks<'a> {
+    fn register(plane: &'a ControlPlane, guard: Option<&str>, namespace: &str) -> Self {
+        let Some(url) = guard else {
+            let file = std::path::PathBuf::from(std::env::var_os("WEBHOOKS").unwrap());
+            kubectl(plane, &["apply", "-f", &file.display().to_string()]);
+            return Self::File(file, plane);
+        };
+        let options = WebhookOptions::new(url, &[namespace]);
+        Self::Guard(plane.register_webhooks("latency", &options))
+    }
+}
+
+impl Drop for Webhooks<'_> {
+    fn drop(&mut self) {
+        if let Self::File(file, plane) = self {
+            kubectl(plane, &["delete", "-f", &file.display().to_string()]);
+        }
+    }
+}
+
+fn kubectl(plane: &ControlPlane, arguments: &[&str]) {
+    let status = Command::new(plane.program("kubectl"))
+        .arg(format!("--kubeconfig={}", plane.kubeconfig().display()))
+        .args(arguments)
+        .status()
+        .unwrap();
+    assert!(status.success(), "kubectl {arguments:?}: {status}");
+}
+
+/// What was measured in the rounds of one kind.
+#[derive(Default)]
+struct Round {
+    /// Milliseconds of each write.
+    client: Vec<f64>,
+    /// Webhook calls by the upper bound of their bucket, in microseconds.
+    server: BTreeMap<u64, u64>,
+}
+
+impl Round {
+    fn sorted(mut self) -> Self {
+        self.client.sort_by(f64::total_cmp);
+        self
+    }
+
+    fn client_at(&self, part: f64) -> f64 {
+        let last = self.client.len() - 1;
+        self.client[(last as f64 * part) as usize]
+    }
+
+    /// Interpolated within its bucket, as `histogram_quantile` does.
+    fn server_at(&self, part: f64) -> f64 {
+        let all = self.server.values().max().copied().unwrap_or_default() as f64;
+        let (mut lower, mut below) = (0.0, 0.0);
+        for (bound, count) in &self.server {
+            let (bound, count) = (*bound as f64 / 1000.0, *count as f64);
+            if count >= all * part && count > below {
+                return lower + (bound - lower) * (all * part - below) / (count - below);
+            }
+            (lower, below) = (bound, count);
+        }
+        lower
+    }
+}
+
+/// The API server's histogram over all webhooks: how many calls took at most so many
+/// microseconds.
+fn histogram(plane: &ControlPlane) -> BTreeMap<u64, u64> {
+    let request = Request::get("/metrics").body(Vec::new()).unwrap();
+    let text = plane
+        .block_on(plane.client().request_text(request))
+        .unwrap();
+    let mut buckets = BTreeMap::new();
+    for line in text.lines().filter(|line| line.starts_with(HISTOGRAM)) {
+        let bound = line
+            .split("le=\"")
+            .nth(1)
+            .and_then(|it| it.split('"').next());
+        let seconds = bound.and_then(|it| it.parse::<f64>().ok()).unwrap();
+        let count: f64 = line.rsplit(' ').next().unwrap().parse().unwrap();
+        if seconds.is_finite() {
+            *buckets.entry((seconds * 1e6) as u64).or_default() += count as u64;
+        }
+    }
+    buckets
+}
+
+fn api(
+    plane: &ControlPlane,
+    namespace: Option<&str>,
+    group: &str,
+    kind: &str,
+) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
+    match namespace {
+        Some(namespace) => Api::namespaced_with(plane.client(), namespace, &resource),
+        None => Api::all_with(plane.client(), &resource),
+    }
+}
+
+async fn create(api: &Api<DynamicObject>, object: Value) {
+    let object = serde_json::from_value(object).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+/// Two nodes, a class, claims, of which those of the Deployments are bound.
+async fn populate(plane: &ControlPlane, namespace: &str, claims: usize) {
+    let nodes = api(plane, None, "", "Node");
+    for name in ["node-a", "node-b"] {
+        create(
+            &nodes,
+            json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } }),
+        )
+        .await;
+    }
+    let class = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+        "metadata": { "name": "disk" }, "provisioner": DRIVER,
+    });
+    create(&api(plane, None, "storage.k8s.io", "StorageClass"), class).await;
+    let driver = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver",
+        "metadata": { "name": DRIVER }, "spec": { "attachRequired": true },
+    });
+    create(&api(plane, None, "storage.k8s.io", "CSIDriver"), driver).await;
+    let volumes = api(plane, None, "", "PersistentVolume");
+    let all = api(plane, Some(namespace), "", "PersistentVolumeClaim");
+    let deployments = api(plane, Some(namespace), "apps", "Deployment");
+    stream::iter(0..claims.max(DEPLOYMENTS))
+        .for_each_concurrent(32, |number| {
+            let (volumes, all, deployments) = (&volumes, &all, &deployments);
+            async move {
+                create(all, claim(namespace, number)).await;
+                if number < DEPLOYMENTS {
+                    create(volumes, volume(namespace, number)).await;
+                    create(deployments, deployment(number, "Recreate")).await;
+                }
+            }
+        })
+        .await;
+}
+
+fn claim(namespace: &str, number: usize) -> Value {
+    let mut spec = json!({
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "disk",
+        "resources": { "requests": { "storage": "1Gi" } },
+    });
+    if number < DEPLOYMENTS {
+        spec["volumeName"] = json!(format!("{namespace}-{number}"));
+    }
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": { "name": format!("data-{number}") }, "spec": spec,
+    })
+}
+
+fn volume(namespace: &str, number: usize) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolume",
+        "metadata": { "name": format!("{namespace}-{number}") },
+        "spec": {
+            "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "disk", "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": { "namespace": namespace, "name": format!("data-{number}") },
+            "csi": { "driver": DRIVER, "volumeHandle": format!("disk-{number}") },
+        },
+    })
+}
+
+fn deployment(number: usize, strategy: &str) -> Value {
+    let labels = json!({ "app": format!("app-{number}") });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": format!("app-{number}-{}", strategy.to_lowercase()) },
+        "spec": {
+            "replicas": 1, "strategy": { "type": strategy }, "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": {
+                    "containers": [{
+                        "name": "app", "image": "app",
+                        "volumeMounts": [{ "name": "data", "mountPath": "/data" }],
+                    }],
+                    "volumes": [{
+                        "name": "data",
+                        "persistentVolumeClaim": { "claimName": format!("data-{number}") },
+                    }],
+                },
+            },
+        },
+    })
+}
+
+/// Sends writes at a steady rate, whether or not earlier ones were answered.
+async fn load(plane: &ControlPlane, namespace: &str, writes: usize, rate: u32) -> Vec<f64> {
+    let deployments = api(plane, Some(namespace), "apps", "Deployment");
+    let mut ticks = interval(Duration::from_secs(1) / rate);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let mut running = tokio::task::JoinSet::new();
+    for number in 0..writes {
+        ticks.tick().await;
+        let deployments = deployments.clone();
+        running.spawn(async move {
+            let began = Instant::now();
+            write(&deployments, number).await;
+            began.elapsed().as_secs_f64() * 1e3
+        });
+    }
+    running.join_all().await
+}
+
+async fn write(deployments: &Api<DynamicObject>, number: usize) {
+    if number.is_multiple_of(REFUSED) {
+        let refused =
+            serde_json::from_value(deployment(number % DEPLOYMENTS, "RollingUpdate")).unwrap();
+        let dry_run = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        // With webhooks it is denied, which is what is measured.
+        let _ = deployments.create(&dry_run, &refused).await;
+        return;
+    }
+    let name = format!("app-{}-recreate", number % DEPLOYMENTS);
+    let change = json!({ "spec": { "template": { "metadata": { "annotations": { "change": number.to_string() } } } } });
+    let (params, patch) = (PatchParams::default(), Patch::Merge(change));
+    deployments.patch(&name, &params, &patch).await.unwrap();
+}

@@ -1,0 +1,136 @@
+//! Where the custom resource of an operator says what is at fault in an object that it owns.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::model::Text;
+use crate::model::metadata::Controller;
+use crate::model::workload::WorkloadKind;
+
+const EMBEDDED: &str = include_str!("operators.yaml");
+
+/// What an operator makes; the header of `operators.yaml` explains the keys.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Operator {
+    kind: Text,
+    group: Text,
+    makes: Text,
+    #[serde(default)]
+    strategy: Option<Text>,
+    #[serde(default)]
+    replicas: Option<Text>,
+    #[serde(default)]
+    volumes: Option<Text>,
+    /// For readers of the file.
+    #[serde(rename = "source")]
+    _source: serde::de::IgnoredAny,
+}
+
+impl Operator {
+    /// The field of the custom resource that becomes `field` of the object.
+    fn field(&self, field: &str) -> Option<&Text> {
+        let of_pods = field.contains("volumes[");
+        match field {
+            _ if of_pods => self.volumes.as_ref(),
+            _ if field.contains("trategy") => self.strategy.as_ref(),
+            "spec.replicas" | "spec.parallelism" => self.replicas.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// A file that cannot be read is a build that went wrong, which a test rules out.
+fn operators() -> &'static [Operator] {
+    static OPERATORS: LazyLock<Vec<Operator>> =
+        LazyLock::new(|| read(EMBEDDED).unwrap_or_default());
+    &OPERATORS
+}
+
+fn read(text: &str) -> Result<Vec<Operator>, serde_saphyr::Error> {
+    #[derive(Deserialize)]
+    struct File {
+        operators: Vec<Operator>,
+    }
+    Ok(serde_saphyr::from_str::<File>(text)?.operators)
+}
+
+/// Where to change an object of `kind` that `owner` controls, as a sentence with a blank
+/// before it. `field` is the field at fault.
+pub(super) fn advice(owner: &Controller, kind: WorkloadKind, field: &str) -> String {
+    let operator = operators()
+        .iter()
+        .find(|it| it.kind == owner.kind && it.group == owner.group && it.makes == kind.name());
+    let (owner_kind, name) = (&owner.kind, &owner.name);
+    match operator.and_then(|operator| operator.field(field)) {
+        Some(field) => format!(
+            " {owner_kind} {name} owns it, and its operator undoes other changes: set {field} of the {owner_kind}."
+        ),
+        None => format!(
+            " {owner_kind} {name} owns it, and its controller may undo other changes: make the change there."
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::model::uid::Uid;
+
+    #[test]
+    fn the_file_can_be_read_and_says_everything_once() {
+        let operators = read(EMBEDDED).unwrap();
+        assert!(operators.len() >= 20);
+        let mut seen = HashSet::new();
+        for it in &operators {
+            assert!(
+                seen.insert((&it.kind, &it.group, &it.makes)),
+                "{} twice",
+                it.kind
+            );
+            assert!(WorkloadKind::from_name(&it.makes).is_some(), "{}", it.makes);
+            assert!(it.group.contains('.'), "{}", it.group);
+            let fields = [&it.strategy, &it.replicas, &it.volumes];
+            assert!(fields.iter().any(|field| field.is_some()), "{}", it.kind);
+            for field in fields.into_iter().flatten() {
+                assert!(field.starts_with("spec."), "{}: {field}", it.kind);
+            }
+        }
+        let sources = EMBEDDED.matches("source: \"https://").count();
+        assert_eq!(sources, operators.len());
+    }
+
+    #[test]
+    fn every_operator_is_named_with_its_field() {
+        for it in operators() {
+            let owner = Controller {
+                group: it.group.clone(),
+                kind: it.kind.clone(),
+                name: "one".into(),
+                uid: Uid::default(),
+            };
+            let kind = WorkloadKind::from_name(&it.makes).unwrap();
+            let fields = [
+                ("spec.strategy", &it.strategy),
+                ("spec.updateStrategy", &it.strategy),
+                ("spec.replicas", &it.replicas),
+                ("spec.template.spec.volumes[0]", &it.volumes),
+            ];
+            for (field, expected) in fields {
+                let said = advice(&owner, kind, field);
+                let way = match expected {
+                    Some(path) => format!("set {path} of the {}.", it.kind),
+                    None => "make the change there.".to_owned(),
+                };
+                assert!(said.ends_with(&way), "{said}");
+                assert!(
+                    said.starts_with(&format!(" {} one owns it", it.kind)),
+                    "{said}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Facts that could not be read, and what that costs.
+
+use engine::observed::Observed;
+
+/// What each resource is read for, as the end of "It is not known ", and what comes of that.
+const FACTS: [(&str, &str, &str); 12] = [
+    (
+        "persistentvolumes",
+        "what access modes bound volumes have, and where they are",
+        "Bound claims are judged by their status and their class.",
+    ),
+    (
+        "storageclasses",
+        "what the classes can give",
+        "Classes are judged by their names, so that findings are likely or assumed.",
+    ),
+    (
+        "csidrivers",
+        "whether drivers attach their volumes",
+        "The catalog stands in.",
+    ),
+    (
+        "nodes",
+        "which nodes there are",
+        "Several nodes are assumed.",
+    ),
+    (
+        "namespaces",
+        "what Namespaces say in labels and annotations",
+        "Their overrides are not seen; where the policy chooses by label, the strictest entry holds.",
+    ),
+    (
+        "runtimeclasses",
+        "on which nodes RuntimeClasses let pods run",
+        "Their node selectors and tolerations are left out.",
+    ),
+    (
+        "volumeattachments",
+        "where volumes are attached",
+        "What is stuck now has less certain causes.",
+    ),
+    (
+        "pods",
+        "which pods wait",
+        "Nothing is seen of what is stuck now, nor of pods that nothing manages.",
+    ),
+    (
+        "events",
+        "what Kubernetes has said of pods that wait",
+        "What is stuck now has less certain causes.",
+    ),
+    (
+        "leases",
+        "when nodes were last heard of",
+        "A lost node may not be seen as one.",
+    ),
+    (
+        "persistentvolumeclaims",
+        "which claims there are",
+        "Claims are not judged, and workloads only by the names of their claims.",
+    ),
+    (
+        "horizontalpodautoscalers",
+        "what autoscalers ask for",
+        "They are not judged.",
+    ),
+];
+
+/// What comes of it where a kind of workload could not be read.
+const WORKLOADS: &str = "They are not judged, nor seen as users of a volume.";
+
+/// The resources without which an audit has not looked.
+const JUDGED: [&str; 9] = [
+    "persistentvolumeclaims",
+    "deployments",
+    "statefulsets",
+    "daemonsets",
+    "replicasets",
+    "replicationcontrollers",
+    "jobs",
+    "cronjobs",
+    "horizontalpodautoscalers",
+];
+
+/// Sentences for each resource that could not be read: what is not known, and what that costs.
+pub(super) fn open(observed: &Observed) -> Vec<String> {
+    observed
+        .unread
+        .iter()
+        .map(|unread| {
+            let known = FACTS.iter().find(|(name, ..)| unread.resource == *name);
+            match known {
+                Some((_, question, cost)) => format!("{} {cost}", unread.leaves_open(question)),
+                None => {
+                    let question = format!("which {} there are", unread.resource);
+                    format!("{} {WORKLOADS}", unread.leaves_open(&question))
+                }
+            }
+        })
+        .collect()
+}
+
+/// Whether something that is judged could not be read, so that no finding says little.
+pub(super) fn is_blind(observed: &Observed) -> bool {
+    JUDGED.iter().any(|resource| !observed.has_read(resource))
+}

@@ -1,0 +1,315 @@
+//! The objects of a cluster that are judged, and what is found for them.
+
+use jiff::Timestamp;
+use rayon::prelude::*;
+use serde_json::Value;
+
+use super::super::cluster::{ClusterError, Connection};
+use super::super::hunk;
+use super::owner;
+use crate::report::{self, Format, JudgedObject, Located, Notice, Report};
+use doctor::diagnosis::command;
+use engine::model::object::{Object, ObjectKind, ObjectRef};
+use engine::policy::Action;
+use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, StoredObject, View};
+use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
+use manifest::split::parts;
+
+/// What printed commands about the cluster begin with.
+#[derive(Clone, Copy)]
+pub(super) struct Commands<'a> {
+    pub(super) kubectl: &'a str,
+    pub(super) helm: &'a str,
+}
+
+/// An object that is judged.
+struct Member {
+    kind: ObjectKind,
+    object: Object,
+    reference: ObjectRef,
+    /// Whether it has no pods now, and is judged as with one.
+    is_at_zero: bool,
+}
+
+/// The objects of a cluster that are judged, in the order of their turns.
+pub(super) struct Audited<'c> {
+    cluster: &'c Snapshot,
+    now: Timestamp,
+    /// Whether the classes could not be read, so that their names have to do.
+    partial: bool,
+    members: Vec<Member>,
+    order: BatchOrder,
+    /// The numbers of those that are reported.
+    meant: Vec<usize>,
+}
+
+/// An object at fault, by its number.
+pub(super) struct AuditEntry {
+    number: usize,
+    verdict: Verdict,
+    document: Option<Value>,
+}
+
+impl<'c> Audited<'c> {
+    /// All objects, of which those that are meant are reported: whether one is to blame also
+    /// depends on its turn among the others.
+    pub(super) fn new(
+        cluster: &'c Snapshot,
+        now: Timestamp,
+        is_meant: impl Fn(&ObjectRef) -> bool,
+    ) -> Self {
+        let mut members: Vec<Member> = cluster.objects().filter_map(Member::of).collect();
+        members.sort_by_cached_key(|member| {
+            let reference = &member.reference;
+            (
+                reference.namespace.clone(),
+                reference.kind.clone(),
+                reference.name.clone(),
+            )
+        });
+        let order = BatchOrder::of(members.iter().map(|member| &member.object).enumerate());
+        let numbers = 0..members.len();
+        Self {
+            cluster,
+            now,
+            partial: cluster.view().default_storage_class() == Lookup::NotSynced,
+            order,
+            meant: numbers
+                .filter(|it| is_meant(&members[*it].reference))
+                .collect(),
+            members,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.meant.is_empty()
+    }
+
+    fn verdict(
+        &self,
+        number: usize,
+        document: Option<&Value>,
+        effective: &EffectivePolicy,
+    ) -> Verdict {
+        let member = &self.members[number];
+        let review = Review {
+            object: &member.object,
+            old: None,
+            reference: &member.reference,
+            scaled: None,
+            document: &Live {
+                document,
+                now: self.now,
+            },
+            mode: Mode::Propose,
+        };
+        let overlay = Overlay {
+            partial: self.partial,
+            batch: Some((&self.order, number)),
+            ..Overlay::NOTHING
+        };
+        evaluate(&review, View::new(self.cluster, &overlay), effective)
+    }
+
+    /// The findings without remedies: patches need whole objects.
+    pub(super) fn judge(&self, effective: &EffectivePolicy) -> Vec<AuditEntry> {
+        self.meant
+            .par_iter()
+            .map(|&number| AuditEntry {
+                number,
+                verdict: self.verdict(number, None, effective),
+                document: None,
+            })
+            .filter(|entry| !entry.verdict.findings.is_empty() || !entry.verdict.notices.is_empty())
+            .collect()
+    }
+
+    /// Judges once more what is at fault, with its documents. One that is gone by now keeps
+    /// what was found.
+    pub(super) fn complete(
+        &self,
+        entries: &mut [AuditEntry],
+        connection: &Connection,
+        effective: &EffectivePolicy,
+    ) -> Result<(), ClusterError> {
+        let mut at_fault: Vec<&mut AuditEntry> = entries
+            .iter_mut()
+            .filter(|entry| entry.verdict.action() != Action::Ignore)
+            .collect();
+        let wanted: Vec<(ObjectKind, ObjectRef)> = at_fault
+            .iter()
+            .map(|entry| &self.members[entry.number])
+            .map(|member| (member.kind, member.reference.clone()))
+            .collect();
+        let documents = connection.documents(&wanted)?;
+        for (entry, document) in at_fault.iter_mut().zip(documents) {
+            if let Some(document) = document {
+                entry.verdict = self.verdict(entry.number, Some(&document), effective);
+                entry.document = Some(document);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was found.
+    pub(super) fn report(
+        &self,
+        entries: Vec<AuditEntry>,
+        format: Format,
+        commands: Commands<'_>,
+    ) -> Report {
+        let mut report = Report::default();
+        report.summary.cluster = true;
+        report.summary.judged = self.meant.len();
+        report.summary.facts = self.cluster.objects().count() - self.members.len();
+        for entry in entries {
+            let member = &self.members[entry.number];
+            for finding in entry.verdict.findings {
+                let mut located = Located::new(member.qualified(finding), None);
+                let reference = &member.reference;
+                if let Some(document) = &entry.document {
+                    located.owner = owner::of(document, reference, commands.helm);
+                    located.command = patch(&located.finding, member.kind, commands.kubectl);
+                }
+                if format == Format::Html {
+                    let namespace = member.reference.namespace.as_deref().unwrap_or_default();
+                    let volumes = &located.finding.volumes;
+                    located.users = report::users(self.cluster.view(), namespace, volumes);
+                    located.fix = entry.document.as_ref().and_then(|document| {
+                        let text = serde_saphyr::to_string(&own_part(document)).ok()?;
+                        hunk::of(
+                            parts(&text).first()?,
+                            &[],
+                            located.finding.remedies.first()?,
+                        )
+                    });
+                }
+                report.findings.push(located);
+            }
+            report
+                .notices
+                .extend(entry.verdict.notices.into_iter().map(|text| Notice {
+                    object: Some(member.reference.clone()),
+                    place: None,
+                    text,
+                }));
+        }
+        report.summary.notices = report.notices.len();
+        if format == Format::Junit {
+            report.judged = self
+                .meant
+                .iter()
+                .map(|it| self.members[*it].judged())
+                .collect();
+        }
+        report
+    }
+}
+
+impl Member {
+    fn of(stored: &StoredObject) -> Option<Self> {
+        let mut object = match stored {
+            StoredObject::Workload(it) => Object::Workload((**it).clone()),
+            StoredObject::Claim(it) => Object::Claim((**it).clone()),
+            StoredObject::Autoscaler(it) => Object::Autoscaler((**it).clone()),
+            _ => return None,
+        };
+        let metadata = object.metadata()?;
+        let kind = stored.kind();
+        let reference = kind.reference(&metadata.namespace, &metadata.name);
+        let is_at_zero = match &mut object {
+            // It will have pods again, or nobody would keep it.
+            Object::Workload(it) if it.kind.scales() && it.replicas == 0 => {
+                it.replicas = 1;
+                true
+            }
+            _ => false,
+        };
+        Some(Self {
+            kind,
+            object,
+            reference,
+            is_at_zero,
+        })
+    }
+
+    /// The finding, with what it assumes of the object.
+    fn qualified(&self, mut finding: Finding) -> Finding {
+        if self.is_at_zero {
+            finding.message += " It has no pods now, and is judged as with one.";
+            finding.brief += " (once it has pods)";
+        }
+        finding
+    }
+
+    fn judged(&self) -> JudgedObject {
+        JudgedObject {
+            object: self.reference.clone(),
+            file: None,
+        }
+    }
+}
+
+/// An object as it is in the cluster, if it was fetched.
+struct Live<'d> {
+    document: Option<&'d Value>,
+    now: Timestamp,
+}
+
+impl Document for Live<'_> {
+    fn object(&self) -> Option<&Value> {
+        self.document
+    }
+
+    fn changes_template(&self) -> bool {
+        true
+    }
+
+    fn moment(&self) -> Option<Timestamp> {
+        Some(self.now)
+    }
+}
+
+/// The command that applies the first remedy, as it stands.
+fn patch(finding: &Finding, kind: ObjectKind, kubectl: &str) -> Option<String> {
+    let proposal = finding.remedies.first()?;
+    let patch = serde_json::to_string(&proposal.patch).ok()?;
+    let object = format!("{}/{}", kind.name().to_lowercase(), finding.object.name);
+    let namespace = finding.object.namespace.as_deref()?;
+    let arguments = [
+        "-n",
+        namespace,
+        "patch",
+        &object,
+        "--type=json",
+        "-p",
+        &patch,
+    ];
+    Some(command::line(kubectl, &arguments))
+}
+
+/// The part of a document that somebody wrote: nothing that the cluster added.
+pub(super) fn own_part(document: &Value) -> Value {
+    let mut own = document.clone();
+    if let Some(fields) = own.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = own["metadata"].as_object_mut() {
+        for added in [
+            "creationTimestamp",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+            "uid",
+        ] {
+            metadata.remove(added);
+        }
+        if let Some(annotations) = metadata
+            .get_mut("annotations")
+            .and_then(Value::as_object_mut)
+        {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+    }
+    own
+}

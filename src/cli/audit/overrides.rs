@@ -1,0 +1,116 @@
+//! Who rides on an override: why, since when, by whom, until when.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::report::live::Override;
+use engine::model::labels::Labels;
+use engine::model::object::ObjectKind;
+use engine::policy::{OverrideSource, PassedOver, Policy, Target, keys};
+use engine::snapshot::{Snapshot, StoredObject};
+
+/// The keys that change what is done.
+const SETTINGS: [(&str, &str); 3] = [
+    ("action", keys::ACTION),
+    ("ignore", keys::IGNORE),
+    ("remedy", keys::REMEDY),
+];
+
+/// The overrides of the cluster, in the order of their objects' names.
+pub(super) fn all(
+    cluster: &Snapshot,
+    policy: &Policy,
+    now: Timestamp,
+) -> Vec<(ObjectKind, Override)> {
+    let mut all: Vec<(ObjectKind, Override)> = cluster
+        .objects()
+        .filter_map(|stored| Some((stored.kind(), of(stored, policy, now)?)))
+        .collect();
+    all.sort_by_cached_key(|(_, it)| (it.object.namespace.clone(), it.object.to_string()));
+    all
+}
+
+fn of(stored: &StoredObject, policy: &Policy, now: Timestamp) -> Option<Override> {
+    let (metadata, labels) = match stored {
+        StoredObject::Workload(it) => (&it.metadata, None),
+        StoredObject::Claim(it) => (&it.metadata, None),
+        StoredObject::Autoscaler(it) => (&it.metadata, None),
+        StoredObject::Namespace(it) => (&it.metadata, Some(&it.metadata.labels)),
+        _ => return None,
+    };
+    let annotations = &metadata.annotations;
+    let get = |key: &str| annotations.get(key).or_else(|| labels?.get(key));
+    let sets: BTreeMap<&'static str, String> = SETTINGS
+        .into_iter()
+        .filter_map(|(name, key)| Some((name, get(key)?.trim().to_owned())))
+        .collect();
+    if sets.is_empty() {
+        return None;
+    }
+    let kind = stored.kind();
+    let none = Labels::default();
+    let on_namespace = labels.is_some();
+    let target = Target {
+        namespace: if on_namespace {
+            &metadata.name
+        } else {
+            &metadata.namespace
+        },
+        namespace_labels: labels,
+        namespace_annotations: on_namespace.then_some(annotations),
+        kind: kind.name(),
+        name: &metadata.name,
+        annotations: if on_namespace { &none } else { annotations },
+        controlled: metadata.controller.is_some(),
+        now: Some(now),
+    };
+    let mut object = kind.reference(&metadata.namespace, &metadata.name);
+    object.namespace = object.namespace.filter(|it| !it.is_empty());
+    let resolved = policy.resolve(&target);
+    let mut passed_over = resolved.passed_over().iter();
+    let ignored = passed_over.find(|it| ends_override(it, on_namespace));
+    Some(Override {
+        object,
+        sets,
+        reason: get(keys::REASON).map_or_else(String::new, |it| it.trim().to_owned()),
+        by: None,
+        since: None,
+        until: get(keys::UNTIL).map(|it| it.trim().to_owned()),
+        ignored: ignored.map(ToString::to_string),
+    })
+}
+
+/// Whether nothing is left of an override of the object, or of the Namespace.
+fn ends_override(passed_over: &PassedOver<'_>, on_namespace: bool) -> bool {
+    let source = match passed_over {
+        PassedOver::Forbidden { source }
+        | PassedOver::ReasonMissing { source, .. }
+        | PassedOver::PlaceholderReason { source, .. }
+        | PassedOver::Expired { source, .. }
+        | PassedOver::UnreadableEnd { source, .. } => source,
+        _ => return false,
+    };
+    matches!(source, OverrideSource::Namespace(_)) == on_namespace
+}
+
+/// Which field manager wrote the annotations or labels of the override last, and when.
+pub(super) fn written(document: &Value) -> Option<(String, Option<Timestamp>)> {
+    let managers = document["metadata"]["managedFields"].as_array()?;
+    let owns = |manager: &&Value| {
+        let fields = &manager["fieldsV1"]["f:metadata"];
+        SETTINGS.iter().any(|(_, key)| {
+            let key = format!("f:{key}");
+            ["f:annotations", "f:labels"]
+                .iter()
+                .any(|part| !fields[part][&key].is_null())
+        })
+    };
+    let times = managers.iter().filter(owns).map(|manager| {
+        let time = manager["time"].as_str().and_then(|time| time.parse().ok());
+        (time, manager["manager"].as_str())
+    });
+    let (since, by): (Option<Timestamp>, _) = times.max()?;
+    Some((by?.to_owned(), since))
+}

@@ -1,0 +1,107 @@
+//! Who writes a live object, so that a change of the object alone does not stay.
+
+use serde_json::Value;
+
+use crate::report::live::Owner;
+use doctor::diagnosis::command;
+use engine::model::object::ObjectRef;
+
+/// Labels and annotations of an object.
+struct Marks<'d>(&'d Value);
+
+impl<'d> Marks<'d> {
+    fn label(&self, key: &str) -> Option<&'d str> {
+        self.0["metadata"]["labels"][key].as_str()
+    }
+
+    fn annotation(&self, key: &str) -> Option<&'d str> {
+        self.0["metadata"]["annotations"][key].as_str()
+    }
+}
+
+/// Whoever writes `document`, the one that has the last word first; `None` where nothing says
+/// so. A printed command begins with `helm`, and the options that lead to the cluster.
+pub(super) fn of(document: &Value, object: &ObjectRef, helm: &str) -> Option<Owner> {
+    let marks = Marks(document);
+    controller(document)
+        .or_else(|| flux(&marks))
+        .or_else(|| argo_cd(&marks))
+        .or_else(|| helm_release(&marks, object, helm))
+        .or_else(|| manager(&marks))
+}
+
+/// An operator, whose controller writes its objects again.
+fn controller(document: &Value) -> Option<Owner> {
+    let owners = document["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|it| it["controller"] == true)?;
+    let (kind, name) = (owner["kind"].as_str()?, owner["name"].as_str()?);
+    let group = owner["apiVersion"].as_str()?;
+    Some(Owner {
+        name: format!("{kind} {name} ({group})"),
+        change: format!("Change that {kind}: its controller writes this object again."),
+        command: None,
+    })
+}
+
+fn flux(marks: &Marks<'_>) -> Option<Owner> {
+    let named = |tool: &str| {
+        let of = |field: &str| marks.label(&format!("{tool}.toolkit.fluxcd.io/{field}"));
+        Some((of("namespace")?, of("name")?))
+    };
+    if let Some((namespace, name)) = named("helm") {
+        return Some(Owner {
+            name: format!("Flux HelmRelease {namespace}/{name}"),
+            change: "Change its spec.values in Git; Flux sets the object back.".to_owned(),
+            command: None,
+        });
+    }
+    let (namespace, name) = named("kustomize")?;
+    Some(Owner {
+        name: format!("Flux Kustomization {namespace}/{name}"),
+        change: "Change the manifest in Git; Flux sets the object back.".to_owned(),
+        command: None,
+    })
+}
+
+/// By its annotation or its label, as `application.resourceTrackingMethod` says.
+fn argo_cd(marks: &Marks<'_>) -> Option<Owner> {
+    let tracked = marks.annotation("argocd.argoproj.io/tracking-id");
+    let application = tracked
+        .and_then(|id| id.split(':').next())
+        .or_else(|| marks.label("argocd.argoproj.io/instance"))?;
+    Some(Owner {
+        name: format!("Argo CD Application {application}"),
+        change: "Change its source; Argo CD sets the object back, or reports it as OutOfSync."
+            .to_owned(),
+        command: None,
+    })
+}
+
+fn helm_release(marks: &Marks<'_>, object: &ObjectRef, helm: &str) -> Option<Owner> {
+    let release = marks.annotation("meta.helm.sh/release-name")?;
+    let own = object.namespace.as_deref().unwrap_or_default();
+    let namespace = marks
+        .annotation("meta.helm.sh/release-namespace")
+        .unwrap_or(own);
+    let chart = marks
+        .label("helm.sh/chart")
+        .map(|chart| format!(", chart {chart}"));
+    let values = command::line(helm, &["get", "values", release, "--all", "-n", namespace]);
+    Some(Owner {
+        name: format!(
+            "Helm release {release} in {namespace}{}",
+            chart.unwrap_or_default()
+        ),
+        change: "Change its values, or the next upgrade writes the object again. A strategy is often under strategy, deploymentStrategy or updateStrategy.".to_owned(),
+        command: Some(values),
+    })
+}
+
+fn manager(marks: &Marks<'_>) -> Option<Owner> {
+    let name = marks.label("app.kubernetes.io/managed-by")?;
+    Some(Owner {
+        name: format!("{name}, says its label app.kubernetes.io/managed-by"),
+        change: "Change what it is made from.".to_owned(),
+        command: None,
+    })
+}

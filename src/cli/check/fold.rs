@@ -1,0 +1,106 @@
+//! Says once what would be said many times: of the overlays of one base, of the objects of
+//! one kind.
+
+use std::collections::HashMap;
+
+use crate::report::{Located, Notice};
+use engine::model::Text;
+use engine::model::object::ObjectRef;
+use engine::policy::Action;
+
+/// What makes the findings of several overlays one finding.
+#[derive(PartialEq, Eq, Hash)]
+struct Line {
+    rule: &'static str,
+    action: Action,
+    kind: Text,
+    name: Text,
+    file: String,
+    line: usize,
+    message: String,
+}
+
+impl Line {
+    fn of(located: &Located) -> Option<Self> {
+        let finding = &located.finding;
+        let place = located.place.as_ref().filter(|it| it.template.is_some())?;
+        Some(Self {
+            rule: finding.rule,
+            action: finding.action,
+            kind: finding.object.kind.clone(),
+            name: finding.object.name.clone(),
+            file: place.file.clone(),
+            line: place.line,
+            message: without_object(&finding.message, &finding.object).to_owned(),
+        })
+    }
+}
+
+/// The findings; those on one line, which several charts or kustomizations take, are one.
+pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
+    let mut first_of: HashMap<Line, usize> = HashMap::new();
+    let mut folded: Vec<Located> = Vec::with_capacity(all.len());
+    for located in all {
+        let line = Line::of(&located);
+        let first = line.as_ref().and_then(|line| first_of.get(line)).copied();
+        let place = located.place.as_ref();
+        match first.and_then(|first| folded.get_mut(first)) {
+            Some(first) if !is_among(first, place.and_then(|it| it.template.as_deref())) => {
+                let object = located.finding.object;
+                first
+                    .also
+                    .extend(located.place.map(|place| (object, place)));
+            }
+            _ => {
+                first_of.extend(line.map(|line| (line, folded.len())));
+                folded.push(located);
+            }
+        }
+    }
+    folded
+}
+
+/// Whether the finding is one of what is rendered from `template` already.
+fn is_among(first: &Located, template: Option<&str>) -> bool {
+    let own = first.place.iter();
+    let mut places = own.chain(first.also.iter().map(|(_, place)| place));
+    places.any(|place| place.template.as_deref() == template)
+}
+
+/// The notices; what is said alike of several objects of one kind is said of the first.
+pub(super) fn notices(all: Vec<Notice>) -> Vec<Notice> {
+    let mut first_of: HashMap<(Text, String), usize> = HashMap::new();
+    let mut folded: Vec<(Notice, usize)> = Vec::with_capacity(all.len());
+    for notice in all {
+        let key = notice
+            .object
+            .as_ref()
+            .map(|object| (object.kind.clone(), notice.text.clone()));
+        let first = key.as_ref().and_then(|key| first_of.get(key)).copied();
+        match first.and_then(|first| folded.get_mut(first)) {
+            Some((_, more)) => *more += 1,
+            None => {
+                first_of.extend(key.map(|key| (key, folded.len())));
+                folded.push((notice, 0));
+            }
+        }
+    }
+    folded.into_iter().map(with_count).collect()
+}
+
+fn with_count((mut notice, more): (Notice, usize)) -> Notice {
+    let kind = notice.object.as_ref().map(|it| it.kind.as_str());
+    if let (Some(kind), 1..) = (kind, more) {
+        let objects = match more {
+            1 => format!("one more {kind}"),
+            more => format!("{more} more objects of kind {kind}"),
+        };
+        notice.text += &format!(" The same holds for {objects}.");
+    }
+    notice
+}
+
+fn without_object<'m>(message: &'m str, object: &ObjectRef) -> &'m str {
+    let message = message.strip_prefix(&object.to_string()).unwrap_or(message);
+    message.strip_prefix(": ").unwrap_or(message)
+}

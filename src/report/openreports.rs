@@ -1,0 +1,96 @@
+//! Findings as `Report` objects of openreports.io/v1alpha1, one a namespace, for
+//! `kubectl apply` and what reads such objects.
+//!
+//! Only violations are in them, and of these so many that etcd takes the object.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Report, Severity, safe};
+use engine::rules::Outcome;
+use engine::verdict::Finding;
+
+/// The name of the object in each namespace, and of who found what is in it.
+pub const NAME: &str = "multi-attach-guard";
+
+/// The most results of one object. With long names and messages they are about 1 MB; etcd takes
+/// 1.5 MiB.
+const MOST: usize = 500;
+
+/// The most characters of a message.
+const LONGEST: usize = 1000;
+
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let mut namespaces: BTreeMap<Option<&str>, Vec<&Finding>> = BTreeMap::new();
+    for (_, located) in report.reported() {
+        let namespace = located.finding.object.namespace.as_deref();
+        let findings = namespaces.entry(namespace).or_default();
+        findings.push(&located.finding);
+    }
+    let at = report.origin.as_ref().map(|origin| origin.at);
+    let items: Vec<Value> = namespaces
+        .iter()
+        .map(|(namespace, findings)| object(*namespace, findings, at))
+        .collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    out.write_all(safe::json(&list)?.as_bytes())
+}
+
+/// The object for the findings of a namespace.
+#[must_use]
+pub fn object(namespace: Option<&str>, findings: &[&Finding], at: Option<Timestamp>) -> Value {
+    let mut metadata = json!({"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}});
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = namespace.into();
+    }
+    let found = findings
+        .iter()
+        .filter_map(|it| Some((Severity::of(it.action)?, *it)));
+    let errors = found
+        .clone()
+        .filter(|(severity, _)| *severity == Severity::Error);
+    let (fail, all) = (errors.count(), found.clone().count());
+    let results: Vec<Value> = found.take(MOST).map(|it| result(it, at)).collect();
+    json!({
+        "apiVersion": "openreports.io/v1alpha1",
+        "kind": "Report",
+        "metadata": metadata,
+        "source": NAME,
+        "configuration": {"limits": {"maxResults": MOST, "statusFilter": ["fail", "warn"]}},
+        "summary": {"pass": 0, "fail": fail, "warn": all - fail, "error": 0, "skip": 0},
+        "results": results,
+    })
+}
+
+fn result((severity, finding): (Severity, &Finding), at: Option<Timestamp>) -> Value {
+    let remedies: Vec<&str> = finding.remedies.iter().map(|it| it.remedy.name).collect();
+    let mut result = json!({
+        "source": NAME,
+        "policy": finding.rule,
+        "category": "Storage",
+        "severity": match finding.outcome {
+            Outcome::DataLoss => "critical",
+            Outcome::Deadlock | Outcome::Stuck | Outcome::Refused => "high",
+            Outcome::Delay => "medium",
+            Outcome::Unknown => "low",
+        },
+        "result": match severity { Severity::Error => "fail", Severity::Warning => "warn" },
+        "scored": true,
+        "resources": [finding.object],
+        "message": finding.message.chars().take(LONGEST).collect::<String>(),
+        "properties": {
+            "outcome": finding.outcome,
+            "certainty": finding.certainty,
+            "fieldPath": finding.field_path,
+            "volumes": finding.volumes.join(", "),
+            "remedies": remedies.join(", "),
+        },
+    });
+    if let Some(at) = at {
+        result["timestamp"] = json!({"seconds": at.as_second(), "nanos": 0});
+    }
+    result
+}

@@ -1,0 +1,195 @@
+//! What is said once, and what is not said.
+
+use super::*;
+
+fn text_of(files: &[(&str, &str)]) -> String {
+    let output = run(&repository(files), &["check", "."]);
+    format!("{}{}", out(&output), err(&output))
+}
+
+#[test]
+fn an_old_version_is_said_once_for_each_kind() {
+    let old = |kind: &str, name: &str| {
+        format!(
+            "apiVersion: apps/v1beta1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec: {{template: {{spec: {{}}}}}}\n"
+        )
+    };
+    let files = [
+        ("a.yaml", old("Deployment", "a")),
+        ("b.yaml", old("Deployment", "b")),
+        ("c.yaml", old("Deployment", "c")),
+        ("d.yaml", old("StatefulSet", "d")),
+    ];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let text = text_of(&files);
+    assert_eq!(
+        text.matches("write apiVersion: apps/v1").count(),
+        2,
+        "{text}"
+    );
+    assert!(
+        text.contains("The same holds for 2 more objects of kind Deployment."),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_would_settle_an_assumption_is_said_once() {
+    let claim = CLAIM.replace("gp3", "somewhere");
+    let other = DEPLOYMENT
+        .replace("web", "api")
+        .replace("claimName: data", "claimName: more");
+    let more = claim.replace("name: data", "name: more");
+    let text = text_of(&[
+        ("a.yaml", &format!("{claim}---\n{DEPLOYMENT}")),
+        ("b.yaml", &format!("{more}---\n{other}")),
+    ]);
+    assert_eq!(text.matches("warning[").count(), 2, "{text}");
+    assert_eq!(text.matches("To settle it").count(), 1, "{text}");
+}
+
+#[test]
+fn a_class_that_is_still_to_be_filled_in_is_not_quoted() {
+    let claim = CLAIM.replace("gp3", "${STORAGE_CLASS}");
+    let text = text_of(&[("all.yaml", &format!("{claim}---\n{DEPLOYMENT}"))]);
+    assert!(!text.contains("\"${STORAGE_CLASS}\""), "{text}");
+    assert!(text.contains("still to be filled in"), "{text}");
+}
+
+#[test]
+fn what_is_unknown_is_not_verified() {
+    let output = run(
+        &repository(&[("web.yaml", DEPLOYMENT)]),
+        &["check", ".", "--format", "json"],
+    );
+    let finding = &findings(&output)[0];
+    assert_eq!(finding["outcome"], "unknown");
+    assert_eq!(finding["certainty"], "assumed");
+    assert_eq!(finding["action"], "warn");
+}
+
+#[test]
+fn templates_of_jinja_are_counted() {
+    let output = run(
+        &repository(&[
+            ("web.yaml.j2", "kind: {{ kind }}\n"),
+            ("motd.j2", "{{ text }}\n"),
+            ("claim.yaml", CLAIM),
+        ]),
+        &["check", ".", "--format", "json"],
+    );
+    let report: Value = serde_json::from_str(out(&output)).unwrap();
+    assert_eq!(report["summary"]["templates"], 1, "{report}");
+}
+
+/// kubectl reads all documents of such a file, too.
+#[test]
+fn utf_16_is_read_and_not_rewritten() {
+    let text = [CLASS, CLAIM, DEPLOYMENT].join("---\n");
+    let folder = repository(&[]);
+    let file = folder.path().join("all.yaml");
+    for (mark, unit) in [
+        ([0xff, 0xfe], u16::to_le_bytes as fn(u16) -> [u8; 2]),
+        ([0xfe, 0xff], u16::to_be_bytes),
+    ] {
+        let units = text.encode_utf16().flat_map(unit);
+        let bytes: Vec<u8> = mark.into_iter().chain(units).collect();
+        fs::write(&file, &bytes).unwrap();
+        let output = run(&folder, &["check", ".", "--format", "json"]);
+        let findings = findings(&output);
+        assert_eq!(findings[0]["rule"], "rolling-update-overlap");
+        let line = 1 + text
+            .lines()
+            .position(|it| it.contains("strategy:"))
+            .unwrap();
+        assert_eq!(findings[0]["line"], json!(line));
+        let fixed = run(&folder, &["check", ".", "--fix"]);
+        assert!(err(&fixed).contains("UTF-16"), "{}", err(&fixed));
+        assert_eq!(fs::read(&file).unwrap(), bytes);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn one_line_of_several_overlays_is_one_finding() {
+    use super::rendering::{check, class_and_claim, tools};
+    let Some(bin) = tools(&["kustomize"]) else {
+        return;
+    };
+    let base = "resources: [web.yaml, claim.yaml]\n";
+    let overlay = |namespace: &str| format!("namespace: {namespace}\nresources: [../base]\n");
+    let folder = repository(&[
+        ("base/kustomization.yaml", base),
+        ("base/web.yaml", DEPLOYMENT),
+        ("base/claim.yaml", &class_and_claim()),
+        ("dev/kustomization.yaml", &overlay("dev")),
+        ("prod/kustomization.yaml", &overlay("prod")),
+        ("test/kustomization.yaml", &overlay("test")),
+    ]);
+    let json = check(&folder, bin.path(), &[".", "--format", "json"]);
+    let found = findings(&json);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let places = found[0]["places"].as_array().unwrap();
+    let templates: Vec<&Value> = places.iter().map(|it| &it["template"]).collect();
+    assert_eq!(templates, ["dev", "prod", "test"]);
+    let report: Value = serde_json::from_str(out(&json)).unwrap();
+    assert_eq!(report["summary"]["deny"], 1, "{}", report["summary"]);
+    let text = check(&folder, bin.path(), &["."]);
+    assert!(
+        out(&text).contains("the same in what is rendered from prod and test"),
+        "{}",
+        out(&text)
+    );
+}
+
+/// kubectl has a kustomize of its own, which may take what another version refuses.
+#[cfg(unix)]
+#[test]
+fn what_kustomize_refuses_is_tried_with_kubectl() {
+    use super::rendering::{check, class_and_claim, tools};
+    use std::os::unix::fs::PermissionsExt;
+    let Some(bin) = tools(&["kubectl"]) else {
+        return;
+    };
+    let refusing = bin.path().join("kustomize");
+    fs::write(
+        &refusing,
+        "#!/bin/sh\necho 'Error: unknown field' >&2\nexit 1\n",
+    )
+    .unwrap();
+    fs::set_permissions(&refusing, fs::Permissions::from_mode(0o755)).unwrap();
+    let folder = repository(&[
+        ("kustomization.yaml", "resources: [web.yaml, claim.yaml]\n"),
+        ("web.yaml", DEPLOYMENT),
+        ("claim.yaml", &class_and_claim()),
+    ]);
+    let output = check(&folder, bin.path(), &[".", "--format", "json"]);
+    assert_eq!(findings(&output).len(), 1, "{}", err(&output));
+}
+
+/// As in a plain file, a strategy that is not there is missed in `spec:`.
+#[cfg(unix)]
+#[test]
+fn a_chart_is_shown_at_the_spec_that_lacks_a_strategy() {
+    use super::rendering::{check, class_and_claim, tools};
+    let Some(bin) = tools(&["helm"]) else { return };
+    let rolling = DEPLOYMENT.replace(
+        "  strategy:   # we like it rolling\n    type: RollingUpdate\n",
+        "",
+    );
+    let folder = repository(&[
+        (
+            "shop/Chart.yaml",
+            "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
+        ),
+        ("shop/templates/web.yaml", &rolling),
+        ("shop/templates/claim.yaml", &class_and_claim()),
+    ]);
+    let plain = repository(&[("web.yaml", &rolling), ("claim.yaml", &class_and_claim())]);
+    let line_in = |folder: &TempDir| {
+        let output = check(folder, bin.path(), &[".", "--format", "json"]);
+        let finding = findings(&output)[0].clone();
+        (finding["line"].clone(), finding["column"].clone())
+    };
+    assert_eq!(line_in(&folder), line_in(&plain));
+}

@@ -1,0 +1,459 @@
+//! `audit` of a live cluster: what it finds, who rides on an override, what is stuck, and what
+//! those see who may read one namespace only.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::world::{World, err, out};
+use crate::{deployment, harness};
+
+const CLAIM: &str = "\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: disk
+  resources: {requests: {storage: 1Gi}}
+";
+
+/// A namespace with a claim, and the Deployment `web` that uses it.
+fn audited(world: &World, name: &str, spec: &str) -> String {
+    let namespace = world.plane.namespace(name);
+    world.plane.apply(&namespace, CLAIM);
+    let manifest = deployment("data", spec).replace("NAMESPACE", &namespace);
+    world.plane.apply(&namespace, &manifest);
+    namespace
+}
+
+/// The report as JSON, and the exit code.
+fn report(world: &World, arguments: &[&str]) -> (Value, i32) {
+    let output = world.run(&[&["audit", "-o", "json"], arguments].concat());
+    let report = serde_json::from_slice(&output.stdout);
+    let report = report.unwrap_or_else(|_| panic!("{}", err(&output)));
+    (report, output.status.code().unwrap())
+}
+
+/// The objects and rules that are found.
+fn found(report: &Value) -> Vec<String> {
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings
+        .map(|it| {
+            let word = |value: &Value| value.as_str().unwrap().to_owned();
+            format!("{} {}", word(&it["object"]["name"]), word(&it["rule"]))
+        })
+        .collect()
+}
+
+/// Runs what was printed, as it stands.
+fn run_printed(world: &World, command: &str) {
+    let kubectl = world.plane.program("kubectl");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("sh")
+        .args(["-c", command])
+        .env(
+            "PATH",
+            format!("{}:{path}", kubectl.parent().unwrap().display()),
+        )
+        .env("KUBECONFIG", world.plane.kubeconfig())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{command}\n{output:#?}");
+}
+
+#[test]
+fn an_audit_says_what_the_webhook_would() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let namespace = audited(&world, "audited", "replicas: 1");
+    let manifest = deployment("data", "replicas: 1").replace("NAMESPACE", &namespace);
+
+    let audit = |more: &[&str]| world.run(&[&["audit", "-n", &namespace], more].concat());
+    let json = audit(&["--format", "json"]);
+    assert_eq!(json.status.code(), Some(1), "{}", err(&json));
+    let report: Value = serde_json::from_slice(&json.stdout).unwrap();
+    std::fs::write(world.folder.path().join("manifest.yaml"), &manifest).unwrap();
+    let checked = world.check(&["manifest.yaml", "--cluster"]);
+    let (live, file) = (&report["findings"][0], &checked["findings"][0]);
+    assert_eq!(report["findings"].as_array().unwrap().len(), 1);
+    for field in [
+        "rule",
+        "outcome",
+        "action",
+        "certainty",
+        "object",
+        "message",
+    ] {
+        assert_eq!(live[field], file[field], "{field}");
+    }
+    let remedies: Vec<&Value> = live["remedies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|remedy| &remedy["name"])
+        .collect();
+    assert_eq!(remedies, ["recreate", "zero-surge", "colocate"]);
+
+    let text = audit(&[]);
+    assert!(
+        out(&text).contains("1 error. 2 objects judged in the cluster"),
+        "{}",
+        out(&text)
+    );
+    let page = audit(&["--format", "html", "--exit-zero"]);
+    assert_eq!(page.status.code(), Some(0));
+    assert!(out(&page).contains("type: Recreate"), "{}", out(&page));
+
+    // What was there before is not reported again, and does not fail.
+    std::fs::write(world.folder.path().join("earlier.json"), &json.stdout).unwrap();
+    let again = audit(&["--compare", "earlier.json"]);
+    assert_eq!(again.status.code(), Some(0), "{}", err(&again));
+    assert!(
+        out(&again).contains("Of 1 earlier finding, 1 is still there and 0 are gone."),
+        "{}",
+        out(&again)
+    );
+}
+
+#[test]
+fn an_audit_that_cannot_be_made_says_why() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    std::fs::write(world.folder.path().join("other.json"), "{}").unwrap();
+    for (arguments, sentence) in [
+        (
+            ["-n", "no-such-namespace"],
+            "The cluster has no namespace \"no-such-namespace\".",
+        ),
+        (
+            ["--compare", "absent.json"],
+            "The earlier report absent.json given with --compare cannot be read",
+        ),
+        (
+            ["--compare", "other.json"],
+            "The file other.json given with --compare is not a report",
+        ),
+    ] {
+        let audit = world.run(&[&["audit"], &arguments[..]].concat());
+        assert_eq!(audit.status.code(), Some(2));
+        assert!(err(&audit).contains(sentence), "{}", err(&audit));
+    }
+}
+
+#[test]
+fn the_printed_command_cures_what_was_found() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    // Server-side apply, over which Recreate alone is refused.
+    let namespace = audited(&world, "cured", "replicas: 0");
+    let (before, code) = report(&world, &["-n", &namespace]);
+    assert_eq!(code, 1);
+    assert_eq!(found(&before), ["web rolling-update-overlap"]);
+    let finding = &before["findings"][0];
+    let message = finding["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("It has no pods now, and is judged as with one."),
+        "{message}"
+    );
+    let kubeconfig = format!("--kubeconfig={}", world.plane.kubeconfig().display());
+    let (named, _) = report(&world, &[&kubeconfig, "deploy/web", "-n", &namespace]);
+    let command = named["findings"][0]["command"].as_str().unwrap();
+    assert!(
+        command.starts_with(&format!("kubectl {kubeconfig} -n {namespace} patch ")),
+        "{command}"
+    );
+    run_printed(&world, command);
+    let (after, code) = report(&world, &["-n", &namespace]);
+    assert_eq!((found(&after), code), (Vec::new(), 0));
+}
+
+#[test]
+fn names_mean_what_they_mean_to_kubectl() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let namespace = audited(&world, "named", "replicas: 1");
+    let with_namespace = format!("{namespace}/web");
+    for arguments in [
+        &[with_namespace.as_str()][..],
+        &["web", "-n", &namespace],
+        &["deployment/web", "-n", &namespace],
+    ] {
+        assert_eq!(
+            found(&report(&world, arguments).0),
+            ["web rolling-update-overlap"]
+        );
+    }
+    let (all, _) = report(&world, &["-A"]);
+    let namespaces = all["findings"].as_array().unwrap().iter();
+    let mut namespaces = namespaces.map(|it| it["object"]["namespace"].as_str().unwrap());
+    assert!(namespaces.any(|it| it == namespace));
+    let (claim, code) = report(&world, &["pvc/data", "-n", &namespace]);
+    assert_eq!((found(&claim), code), (Vec::new(), 0));
+    for (arguments, sentence) in [
+        (["absent", "-n", &namespace], "no claim \"absent\""),
+        (
+            ["secret/data", "-n", &namespace],
+            "\"secret\" is no kind that uses volumes.",
+        ),
+        (["a/b/c/d", "-n", &namespace], "\"a/b/c/d\" is no name."),
+    ] {
+        let output = world.run(&[&["audit"], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(err(&output).contains(sentence), "{}", err(&output));
+    }
+}
+
+#[test]
+fn who_rides_on_an_override_is_listed() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let namespace = audited(&world, "overrides", "replicas: 1");
+    let annotate = |object: &str, until: &str| {
+        let until = format!("multi-attach-guard.dev/until={until}");
+        world
+            .plane
+            .kubectl(
+                &[
+                    "-n",
+                    &namespace,
+                    "annotate",
+                    "--overwrite",
+                    object,
+                    "multi-attach-guard.dev/action=ignore",
+                    "multi-attach-guard.dev/reason=drained first",
+                    &until,
+                ],
+                None,
+            )
+            .success();
+    };
+    for (until, expected) in [("2999-01-01", 0), ("2000-01-01", 1)] {
+        annotate("deployment/web", until);
+        let (report, code) = report(&world, &["-n", &namespace]);
+        assert_eq!(code, expected, "{report:#}");
+        let it = &report["overrides"][0];
+        assert_eq!(it["object"]["name"], "web");
+        assert_eq!(it["sets"], json!({"action": "ignore"}));
+        assert_eq!(it["reason"], "drained first");
+        assert_eq!(it["by"], "kubectl-annotate");
+        assert!(it["since"].is_string(), "{it}");
+        assert_eq!(it["until"], until);
+        assert_eq!(it["ignored"].is_string(), expected == 1, "{it}");
+    }
+    // The same by the clock of the machine, for files.
+    let manifest = |until: &str| {
+        let annotations = format!(
+            "namespace: NAMESPACE, annotations: {{multi-attach-guard.dev/action: ignore, multi-attach-guard.dev/reason: x, multi-attach-guard.dev/until: '{until}'}}"
+        );
+        deployment("data", "replicas: 1")
+            .replace("namespace: NAMESPACE", &annotations)
+            .replace("NAMESPACE", &namespace)
+    };
+    for (until, findings) in [("2999-01-01", 0), ("2000-01-01", 1)] {
+        std::fs::write(world.folder.path().join("m.yaml"), manifest(until)).unwrap();
+        let checked = world.check(&["m.yaml", "--cluster"]);
+        assert_eq!(
+            checked["findings"].as_array().unwrap().len(),
+            findings,
+            "{checked:#}"
+        );
+    }
+}
+
+/// Rights in one namespace, as a team has them: no volume, class or node is seen.
+#[test]
+fn one_namespace_is_audited_with_its_own_rights() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let namespace = audited(&world, "team", "replicas: 1");
+    let kubectl = |arguments: &[&str]| {
+        let arguments = [&["-n", &namespace], arguments].concat();
+        world.plane.kubectl(&arguments, None).success();
+    };
+    let resources = "--resource=pods,persistentvolumeclaims,events,namespaces,replicationcontrollers,\
+        deployments.apps,statefulsets.apps,daemonsets.apps,replicasets.apps,jobs.batch,cronjobs.batch,\
+        horizontalpodautoscalers.autoscaling";
+    kubectl(&["create", "role", "team", "--verb=get,list", resources]);
+    kubectl(&[
+        "create",
+        "rolebinding",
+        "team",
+        "--role=team",
+        "--user=developer",
+    ]);
+    let as_developer = ["-n", &namespace, "--as=developer"];
+    let (seen, code) = report(&world, &as_developer);
+    assert_eq!(code, 0, "{seen:#}");
+    assert_eq!(found(&seen), ["web rolling-update-overlap"]);
+    let finding = &seen["findings"][0];
+    assert_eq!(
+        (&finding["action"], &finding["certainty"]),
+        (&json!("warn"), &json!("assumed")),
+        "{finding:#}"
+    );
+    let open: Vec<&str> = seen["open"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it.as_str().unwrap())
+        .collect();
+    for resource in [
+        "persistentvolumes",
+        "storageclasses",
+        "csidrivers",
+        "nodes",
+        "runtimeclasses",
+        "volumeattachments",
+    ] {
+        let because = format!("because the {resource} could not be read: ");
+        assert!(
+            open.iter().any(|it| it.contains(&because)),
+            "{resource}: {open:#?}"
+        );
+    }
+    let namespaced = open
+        .iter()
+        .any(|it| it.contains("the deployments") || it.contains("the namespaces"));
+    assert!(!namespaced, "{open:#?}");
+    // Where nothing that is judged may be read, no finding is no answer.
+    let (blind, code) = report(&world, &["-n", &namespace, "--as=nobody"]);
+    assert_eq!((found(&blind), code), (Vec::new(), 2));
+}
+
+/// Two pods on one volume on two nodes, as `diagnose` explains them.
+#[test]
+fn what_is_stuck_now_comes_first_with_the_way_out() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let namespace = audited(&world, "stuck", "strategy: {type: Recreate}");
+    let pod = |name: &str, node: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}}}, spec: {{nodeName: {node}, containers: [{{name: c, image: i, volumeMounts: [{{name: v, mountPath: /v}}]}}], volumes: [{{name: v, persistentVolumeClaim: {{claimName: data}}}}]}}}}"
+        )
+    };
+    let objects = [
+        pod("first", "node-a"),
+        pod("second", "node-b"),
+        format!(
+            "{{apiVersion: v1, kind: PersistentVolume, metadata: {{name: {namespace}}}, spec: {{capacity: {{storage: 1Gi}}, accessModes: [ReadWriteOnce], storageClassName: disk, claimRef: {{namespace: {namespace}, name: data}}, csi: {{driver: disk.csi.example.com, volumeHandle: h}}}}}}"
+        ),
+        format!(
+            "{{apiVersion: storage.k8s.io/v1, kind: VolumeAttachment, metadata: {{name: {namespace}}}, spec: {{attacher: disk.csi.example.com, nodeName: node-a, source: {{persistentVolumeName: {namespace}}}}}}}"
+        ),
+    ];
+    world.plane.apply(&namespace, &objects.join("\n---\n"));
+    let patch = |object: &str, patch: &str, status: bool| {
+        let mut arguments = vec![
+            "-n",
+            &namespace,
+            "patch",
+            object,
+            "--type=merge",
+            "-p",
+            patch,
+        ];
+        arguments.extend(status.then_some("--subresource=status"));
+        world.plane.kubectl(&arguments, None).success();
+    };
+    patch(
+        "pvc/data",
+        &format!(r#"{{"spec":{{"volumeName":"{namespace}"}}}}"#),
+        false,
+    );
+    patch(
+        &format!("volumeattachment/{namespace}"),
+        r#"{"status":{"attached":true}}"#,
+        true,
+    );
+    patch(
+        "pod/first",
+        r#"{"status":{"phase":"Running","containerStatuses":[{"name":"c","image":"i","imageID":"","restartCount":0,"ready":true,"state":{"running":{"startedAt":null}}}]}}"#,
+        true,
+    );
+
+    let (audited, code) = report(&world, &["-n", &namespace]);
+    assert_eq!((code, &audited["summary"]["stuck"]), (1, &json!(1)));
+    let diagnosed = world.run(&["diagnose", "-n", &namespace, "-o", "json"]);
+    let diagnosed: Value = serde_json::from_slice(&diagnosed.stdout).unwrap();
+    let (stuck, case) = (&audited["stuck"][0], &diagnosed["cases"][0]);
+    for field in ["cause", "because", "volume", "steps"] {
+        assert_eq!(stuck[field], case[field], "{field}");
+        assert!(!stuck[field].is_null(), "{field}");
+    }
+    let text = world.run(&["audit", "-n", &namespace]);
+    let text = out(&text);
+    let heading = format!("Namespace {namespace}: 1 stuck");
+    assert!(text.starts_with(&heading), "{text}");
+    // It was there before, so that it is neither news nor a failure.
+    std::fs::write(world.folder.path().join("before.json"), audited.to_string()).unwrap();
+    let (again, code) = report(&world, &["-n", &namespace, "--compare", "before.json"]);
+    assert_eq!(code, 0, "{again:#}");
+    assert_eq!(again["stuck"][0]["isNew"], false);
+}
+
+/// By the definition of openreports.io itself, which a real API server holds objects against.
+#[test]
+fn reports_are_objects_that_an_api_server_takes() {
+    let Some(world) = World::new() else {
+        return;
+    };
+    let Some(module) = harness::require_module(
+        harness::programs::minors()[0],
+        "github.com/openreports/reports-api@v0.2.1",
+    ) else {
+        return;
+    };
+    let definition = module.join("config/crd/openreports.io_reports.yaml");
+    let definition = definition.display().to_string();
+    let kubectl =
+        |arguments: &[&str], input: Option<&str>| world.plane.kubectl(arguments, input).success();
+    kubectl(&["apply", "--server-side", "-f", &definition], None);
+    kubectl(
+        &[
+            "wait",
+            "--for=condition=Established",
+            "crd/reports.openreports.io",
+        ],
+        None,
+    );
+    let namespace = audited(&world, "objects", "replicas: 2");
+    let audit = world.run(&[
+        "audit",
+        "-n",
+        &namespace,
+        "-o",
+        "openreports",
+        "--exit-zero",
+    ]);
+    // Strict: a field that the definition lacks is an error.
+    let apply = ["apply", "--server-side", "--validate=strict", "-f", "-"];
+    kubectl(&apply, Some(out(&audit)));
+    let get = [
+        "-n",
+        &namespace,
+        "get",
+        "reports.openreports.io/multi-attach-guard",
+        "-o",
+        "json",
+    ];
+    let stored: Value = serde_json::from_str(&kubectl(&get, None).stdout).unwrap();
+    let sent: Value = serde_json::from_slice(&audit.stdout).unwrap();
+    for field in ["source", "summary", "results", "configuration"] {
+        assert_eq!(stored[field], sent["items"][0][field], "{field}");
+    }
+    assert_eq!(
+        stored["summary"],
+        json!({"pass": 0, "fail": 2, "warn": 0, "error": 0, "skip": 0})
+    );
+    let wrong = out(&audit).replace("\"result\": \"fail\"", "\"result\": \"failed\"");
+    let refused = world.plane.kubectl(&apply, Some(&wrong));
+    assert!(refused.stderr.contains("Unsupported value"), "{refused:#?}");
+}
