@@ -263,7 +263,7 @@ impl Evaluation<'_> {
     /// same holds for a file that does not show how it is applied.
     fn advised<'h>(&self, hazard: &'h Hazard) -> Cow<'h, Hazard> {
         let applied = self.applied();
-        let is_file = applied == Applied::Unsaid && self.review.document.moment().is_none();
+        let is_file = applied == Applied::Unsaid && self.review.document.requester().is_none();
         if !hazard.advice.contains(RECREATE) || !(applied.may_refuse_recreate() || is_file) {
             return Cow::Borrowed(hazard);
         }
