@@ -70,17 +70,14 @@ pub(crate) fn recreate_by_server_side_apply(stage: &Stage) {
     // Where the guard is asked, it repairs the object.
     assert_eq!(refused, stage.mode == Mode::Absent);
     let rolling = r#"[{"op":"replace","path":"/spec/strategy","value":{"type":"RollingUpdate"}}]"#;
-    for (page, name) in [("policy", "web"), ("gitops", "web"), ("rules", "NAME")] {
+    for page in ["policy", "gitops", "rules"] {
         stage.kubectl(&["patch", "deployment/web", "--type=json", "-p", rolling]);
         let command = documents::printed(page, |it| it.contains("\"rollingUpdate\":null"));
-        // The page of the rules names neither the Deployment nor a namespace.
-        let command = match name {
-            "NAME" => {
-                command.replacen("patch deployment NAME", "patch deployment web", 1)
-                    + &format!(" -n {}", stage.namespace)
-            }
-            _ => command.replace("-n shop", &format!("-n {}", stage.namespace)),
-        };
+        let command = command.replace("deployment NAME", "deployment web");
+        let namespace = format!("-n {}", stage.namespace);
+        let command = ["-n shop", "-n NAMESPACE"]
+            .iter()
+            .fold(command, |it, theirs| it.replace(theirs, &namespace));
         stage.run(&command);
         stage.user(&apply, Some(&manifest)).success();
         stage.end("server-side apply of Recreate passes");

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde_json::{Value, json};
+
 use crate::denials;
 use crate::printed::{assert_listed, commands};
 use crate::stage::Stage;
@@ -156,13 +158,32 @@ pub(crate) fn while_installing(stage: &Stage) {
         off,
     );
     assert_eq!(installed(stage)["mutatingwebhookconfiguration"], 0);
-    run(
-        "install",
-        "kubectl delete --ignore-not-found",
-        "nothing is left",
-    );
+    std::thread::scope(|scope| {
+        scope.spawn(|| end_namespace(stage));
+        run(
+            "install",
+            "kubectl delete clusterroles",
+            "nothing is left",
+        );
+    });
     let left = installed(stage);
     assert!(left.values().all(|count| *count == 0), "{left:?}");
+}
+
+/// What the namespace controller does, which does not run on these control planes.
+fn end_namespace(stage: &Stage) {
+    let name = "namespace/multi-attach-guard";
+    let ends = "--for=jsonpath={.status.phase}=Terminating";
+    stage.kubectl(&["wait", ends, "--timeout=240s", name]);
+    let namespace = stage.kubectl(&["get", name, "-o", "json"]);
+    let mut namespace: Value = serde_json::from_str(&namespace).unwrap();
+    namespace["spec"]["finalizers"] = json!([]);
+    let finalize = "/api/v1/namespaces/multi-attach-guard/finalize";
+    let output = stage.user(
+        &["replace", "--raw", finalize, "-f", "-"],
+        Some(&namespace.to_string()),
+    );
+    output.success();
 }
 
 /// How many objects of each kind belong to the guard.

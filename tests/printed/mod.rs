@@ -58,6 +58,7 @@ pub(crate) fn shape(command: &str) -> String {
         let after = shaped.last().map(String::as_str).unwrap_or_default();
         let shape = match after {
             "-n" | "--namespace" => "NAMESPACE".to_owned(),
+            "--explain" => "LINE".to_owned(),
             "-f" | "-k" if !is_of_the_repository(&word) => "FILE".to_owned(),
             "-l" if !word.contains("multi-attach-guard") => "LABELS".to_owned(),
             _ if word.starts_with('-') => option(&word),
@@ -217,7 +218,8 @@ fn is_command(text: &str) -> bool {
     let words: Vec<&str> = text.split(' ').collect();
     match words.first() {
         Some(&"kubectl") => words.len() > 3 || text.contains('/'),
-        Some(&("multi-attach-guard" | "helm" | "flux" | "argocd" | "docker")) => words.len() > 2,
+        Some(&"multi-attach-guard") => words.len() > 3,
+        Some(&("helm" | "flux" | "argocd" | "docker")) => words.len() > 2,
         _ => false,
     }
 }

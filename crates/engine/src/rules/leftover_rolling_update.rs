@@ -24,9 +24,9 @@
 //!
 //! # What to do
 //!
-//! Over a live Deployment, null the block once: `kubectl patch deployment NAME --type=merge
-//! -p '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'`; from then on every
-//! way of applying `{type: Recreate}` passes. By server-side apply `rollingUpdate: null` in
+//! Over a live Deployment, null the block once: `kubectl -n NAMESPACE patch deployment NAME
+//! --type=merge -p '{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}'`; from
+//! then on every way of applying `{type: Recreate}` passes. By server-side apply `rollingUpdate: null` in
 //! the manifest does not help: nobody but the API server owns the block. Or keep
 //! `RollingUpdate` with `maxSurge: 0` and `maxUnavailable: 1`, which always passes. In a
 //! manifest, replace the whole strategy with `{type: Recreate}`. The webhook does all that by
