@@ -31,7 +31,7 @@ impl Line {
             name: finding.object.name.clone(),
             file: place.file.clone(),
             line: place.line,
-            message: without_object(&finding.message, &finding.object).to_owned(),
+            message: without_object(&finding.message, &finding.object),
         })
     }
 }
@@ -100,7 +100,12 @@ fn with_count((mut notice, more): (Notice, usize)) -> Notice {
     notice
 }
 
-fn without_object<'m>(message: &'m str, object: &ObjectRef) -> &'m str {
+/// The message without the name of its object and, in its commands, without the namespace.
+fn without_object(message: &str, object: &ObjectRef) -> String {
     let message = message.strip_prefix(&object.to_string()).unwrap_or(message);
-    message.strip_prefix(": ").unwrap_or(message)
+    let message = message.strip_prefix(": ").unwrap_or(message);
+    match &object.namespace {
+        Some(namespace) => message.replace(&format!("kubectl -n {namespace} "), "kubectl "),
+        None => message.to_owned(),
+    }
 }

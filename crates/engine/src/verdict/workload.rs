@@ -15,6 +15,7 @@ use super::{
 use crate::analysis::Analysis;
 use crate::model::metadata::Controller;
 use crate::model::object::{Object, ObjectRef};
+use crate::model::uid::Uid;
 use crate::model::workload::Workload;
 use crate::policy::{self, Action, Directive, RemedyChoice, Resolved, keys};
 use crate::remedy::applied::{Applied, RECREATE_ONCE, recreate_once};
@@ -258,12 +259,20 @@ impl Evaluation<'_> {
         }
     }
 
+    /// Whether the object has no uid, as the API server gives it one when it stores it.
+    fn is_not_stored(&self) -> bool {
+        let metadata = self.review.object.metadata();
+        metadata.is_none_or(|metadata| metadata.uid == Uid::default())
+    }
+
     /// The hazard with advice that the API server accepts. Where it may refuse Recreate on the
     /// live object, zero surge comes first, and the command that is needed once is printed. The
     /// same holds for a file that does not show how it is applied.
     fn advised<'h>(&self, hazard: &'h Hazard) -> Cow<'h, Hazard> {
         let applied = self.applied();
-        let is_file = applied == Applied::Unsaid && self.review.document.requester().is_none();
+        let is_file = applied == Applied::Unsaid
+            && self.review.document.requester().is_none()
+            && self.is_not_stored();
         if !hazard.advice.contains(RECREATE) || !(applied.may_refuse_recreate() || is_file) {
             return Cow::Borrowed(hazard);
         }
