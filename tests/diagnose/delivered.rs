@@ -141,17 +141,22 @@ pub(crate) fn by_keda(stage: &Stage) {
     });
     stage.apply(&web);
     stage.apply(&merged(scaler.clone(), &owner));
-    let case = stage.until("autoscaler");
-    stage.run(&stage::ways_out(&case)[0]);
-    let most = "jsonpath={.spec.minReplicaCount}-{.spec.maxReplicaCount}";
-    assert_eq!(
-        stage.kubectl(&["get", "scaledobject/web", "-o", most]),
-        "1-1"
-    );
-    stage.end("the ScaledObject says so");
-    let one = r#"{"spec":{"minReplicas":1,"maxReplicas":1}}"#;
-    stage.kubectl(&["patch", "hpa/web", "--type=merge", "-p", one]);
-    stage.until_nothing_waits();
+    for (fewest, written) in [(2, "1-1"), (1, "-1")] {
+        let spec = json!({"spec": {"minReplicas": fewest, "maxReplicas": 3}}).to_string();
+        stage.kubectl(&["patch", "hpa/web", "--type=merge", "-p", &spec]);
+        stage.kubectl(&["scale", "deployment/web", "--replicas=2"]);
+        let case = stage.until("autoscaler");
+        stage.run(&stage::ways_out(&case)[0]);
+        let most = "jsonpath={.spec.minReplicaCount}-{.spec.maxReplicaCount}";
+        let read = || stage.kubectl(&["get", "scaledobject/web", "-o", most]);
+        assert_eq!(read(), written);
+        stage.end("the ScaledObject says so");
+        let one = r#"{"spec":{"minReplicas":1,"maxReplicas":1}}"#;
+        stage.kubectl(&["patch", "hpa/web", "--type=merge", "-p", one]);
+        stage.until_nothing_waits();
+        let neither = r#"{"spec":{"minReplicaCount":null,"maxReplicaCount":null}}"#;
+        stage.kubectl(&["patch", "scaledobject/web", "--type=merge", "-p", neither]);
+    }
 
     // Another workload waits for the volume.
     stage.kubectl(&["cordon", &stage.node_of("web")]);
@@ -216,6 +221,17 @@ pub(crate) fn by_argo_rollouts(stage: &Stage) {
     stage.end("the Rollout says so");
     stage.kubectl(&["scale", "replicaset/web-old", "--replicas=1"]);
     stage.until_nothing_waits();
+
+    // Another workload waits for the volume.
+    stage.kubectl(&["cordon", &stage.node_of("web-old")]);
+    stage.apply(&deployment("backup", &json!({})));
+    let case = stage.until("shared-claim");
+    stage.run(&stage::ways_out(&case).pop().unwrap());
+    assert_eq!(stage.kubectl(&replicas), "0");
+    stage.end("the Rollout says so");
+    stage.kubectl(&["scale", "replicaset/web-old", "--replicas=0"]);
+    stage.until_nothing_waits();
+    stage.uncordon();
 }
 
 fn apart_from(app: &str) -> Value {

@@ -160,11 +160,7 @@ pub(crate) fn while_installing(stage: &Stage) {
     assert_eq!(installed(stage)["mutatingwebhookconfiguration"], 0);
     std::thread::scope(|scope| {
         scope.spawn(|| end_namespace(stage));
-        run(
-            "install",
-            "kubectl delete clusterroles",
-            "nothing is left",
-        );
+        run("install", "kubectl delete clusterroles", "nothing is left");
     });
     let left = installed(stage);
     assert!(left.values().all(|count| *count == 0), "{left:?}");

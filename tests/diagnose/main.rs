@@ -197,6 +197,7 @@ const STATES: &[State] = &[
         "migrate",
         migrate::the_way_there_and_back_is_run_as_it_is_printed,
     ),
+    state("A migration of sets", "sets", migrate::of_sets),
     state(
         "A migration by a snapshot",
         "restored",

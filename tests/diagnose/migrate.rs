@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::delivered::define;
 use crate::harness::fake_nodes::{ATTACHING_DRIVER, ENDS_AFTER, SHARED_DRIVER};
-use crate::stage::{Stage, deployment, merged, workload};
+use crate::printed::between_backticks;
+use crate::stage::{Stage, deployment, merged, stateful_set, workload};
 
 /// A class that says of itself what its volumes can do, for want of a driver that the
 /// catalog knows. Its volumes are made by hand.
@@ -252,6 +253,10 @@ pub(crate) fn the_way_there_and_back_is_run_as_it_is_printed(stage: &Stage) {
         stage.kubectl(&["get", &volume, "-o", policy]),
         "Released Retain"
     );
+    let delete = between_backticks(&plan);
+    stage.run(delete.iter().find(|it| it.contains("delete pv/")).unwrap());
+    stage.kubectl(&["wait", "--for=delete", &volume, "--timeout=60s"]);
+    stage.end("the volume is gone");
 }
 
 pub(crate) fn a_snapshot_is_taken_where_the_driver_has_a_class_for_it(stage: &Stage) {
@@ -282,6 +287,62 @@ pub(crate) fn a_snapshot_is_taken_where_the_driver_has_a_class_for_it(stage: &St
     let (code, output) = guard(stage, &["check", "--cluster", "--fail-on", "deny", out]);
     assert_eq!(code, 0, "{output}");
     stage.kubectl(&["apply", "--dry-run=server", "-f", out]);
+    // What the snapshot controller would say.
+    let snapshot = "volumesnapshots.snapshot.storage.k8s.io/data-rwx-from";
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            stage.kubectl(&["wait", "--for=create", snapshot, "--timeout=240s"]);
+            let ready = r#"{"status":{"readyToUse":true}}"#;
+            let patch = [
+                "patch",
+                snapshot,
+                "--subresource=status",
+                "--type=merge",
+                "-p",
+                ready,
+            ];
+            stage.kubectl(&patch);
+        });
+        follow(stage, &plan, "Take a snapshot");
+    });
+    let clean_up = commands(&plan, "Clean up, days later");
+    stage.run(clean_up.lines().next().unwrap());
+    stage.kubectl(&["wait", "--for=delete", snapshot, "--timeout=60s"]);
+    stage.end("the snapshot is gone");
+}
+
+/// Kinds whose pods are stopped and started in other ways than a Deployment's.
+pub(crate) fn of_sets(stage: &Stage) {
+    let shared = format!("{}-shared", stage.namespace);
+    stage.apply(&class(&shared, SHARED_DRIVER));
+    stage.apply(&volume(stage, &shared));
+    let here = json!({"spec": {"template": {"spec": {
+        "nodeSelector": {"kubernetes.io/hostname": stage.nodes[0]}}}}});
+    let set = workload("apps/v1", "DaemonSet", "web", &here);
+    for object in [stateful_set(), set] {
+        stage.apply(&object);
+        stage.until_runs("web");
+        let (code, plan) = migrate(stage, &["data", "--class", &shared]);
+        assert_eq!(code, 0, "{plan}");
+        follow(stage, &plan, "Keep the old volume");
+        follow(stage, &plan, "Make the new claim");
+        follow(stage, &plan, "Stop what uses the old claim");
+        copy(stage, &plan);
+        follow(stage, &plan, "Let the workloads use the new claim");
+        follow(stage, &plan, "Start it again");
+        follow(stage, &plan, "Check that it worked");
+        stage.until_runs("web");
+        let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
+        assert_eq!(claim_of(stage, &target), "data-rwx");
+        follow(stage, &plan, "How to go back");
+        stage.until_runs("web");
+        assert_eq!(claim_of(stage, &target), "data");
+        stage.delete(&object);
+        stage.kubectl(&["delete", "pvc/data-rwx"]);
+        let name = format!("pv/{}-rwx", stage.namespace);
+        stage.kubectl(&["delete", &name]);
+        stage.apply(&volume(stage, &shared));
+    }
 }
 
 /// What stands in the commands without `--out`, and what is no claim.

@@ -91,15 +91,16 @@ pub(crate) fn a_rollout_of_a_volume_for_one_pod(stage: &Stage) {
     stage.apply(&deployment("web", &json!({})));
     stage.until_runs("web");
     stage.kubectl(&["set", "image", "deployment/web", "app=example.com/app:2"]);
-    let case = stage.until("rollout-overlap");
-    let waiting = &case["waiting"][0];
-    assert!(waiting["node"].is_null(), "{case:#}");
-    assert!(
-        waiting["message"]
-            .as_str()
-            .is_some_and(|message| message.contains("ReadWriteOncePod")),
-        "{case:#}"
-    );
+    let case = harness::wait_until("the words of the scheduler", stage::PATIENCE, || {
+        let case = stage.until("rollout-overlap");
+        let message = case["waiting"][0]["message"].as_str().unwrap_or_default();
+        match message.contains("ReadWriteOncePod") {
+            true => Ok(case),
+            false => Err(format!("{case:#}")),
+        }
+    })
+    .unwrap();
+    assert!(case["waiting"][0]["node"].is_null(), "{case:#}");
     // What the words of the error lead to, and then the strategy.
     let undo = documents::printed("runbook", |it| it.ends_with("rollout undo deployment/NAME"));
     let undo = undo.replace("NAMESPACE", &stage.namespace);

@@ -126,22 +126,42 @@ pub(crate) fn a_claim_that_is_shared_with_what_keeps_its_pods(stage: &Stage) {
         "spec": {"schedule": "0 0 1 1 *", "concurrencyPolicy": "Forbid",
             "jobTemplate": {"spec": job["spec"]}}});
     let run = |name: &str| stage.kubectl(&["create", "job", "--from=cronjob/backup", name]);
-    for object in [set, cron_job] {
+    for (number, object) in [&set, &cron_job, &set, &cron_job, &job]
+        .into_iter()
+        .enumerate()
+    {
         let is_cron_job = object["kind"] == "CronJob";
+        // First each is stopped, then kept beside the other one.
+        let way = usize::from((2..4).contains(&number));
         stage.kubectl(&["cordon", &node]);
-        stage.apply(&object);
+        stage.apply(object);
         if is_cron_job {
-            run("backup-1");
+            run(&format!("backup-{number}"));
         }
         let case = stage.until("shared-claim");
         stage.uncordon();
-        stage.run(&stage::ways_out(&case)[1]);
+        stage.run(&stage::ways_out(&case)[way]);
         stage.until_nothing_waits();
-        if is_cron_job {
-            run("backup-2");
+        if way == 1 {
+            if is_cron_job {
+                run("backup-again");
+            }
+            stage.until_runs("backup");
+            assert_eq!(stage.node_of("backup"), node);
         }
-        stage.until_runs("backup");
-        assert_eq!(stage.node_of("backup"), node);
-        stage.delete(&object);
+        if object["kind"] == "Job" {
+            stage.kubectl(&["scale", "deployment/web", "--replicas=0"]);
+            stage.kubectl(&[
+                "wait",
+                "--for=delete",
+                "pod",
+                "-l",
+                "app=web",
+                "--timeout=120s",
+            ]);
+            stage.run(&stage::in_texts(&case, "\"suspend\":false"));
+            stage.until_runs("backup");
+        }
+        stage.delete(object);
     }
 }

@@ -145,6 +145,7 @@ fn a_registry_keeps_the_chart_as_it_is() {
     let chart = format!("{charts}/multi-attach-guard");
     let version = format!("--version={version}");
     let pulled = folder.path().join("pulled");
+    fs::create_dir(&pulled).unwrap();
     printed(
         helm(programs)
             .args(["pull", &chart, &version, "--plain-http", "--destination"])

@@ -59,12 +59,13 @@ pub(crate) fn shape(command: &str) -> String {
         let shape = match after {
             "-n" | "--namespace" => "NAMESPACE".to_owned(),
             "--explain" => "LINE".to_owned(),
-            "-f" | "-k" if !is_of_the_repository(&word) => "FILE".to_owned(),
+            "-f" | "-k" if !command.contains(" logs ") && !is_of_the_repository(&word) => {
+                "FILE".to_owned()
+            }
             "-l" if !word.contains("multi-attach-guard") => "LABELS".to_owned(),
             _ if word.starts_with('-') => option(&word),
             _ if names_follow && is_name(&word) => "NAME".to_owned(),
-            _ if command.starts_with("kubectl") => argument(&word),
-            _ => word,
+            _ => argument(&word),
         };
         names_follow = match shape.as_str() {
             "NAME" => true,
@@ -111,7 +112,10 @@ fn option(word: &str) -> String {
             return format!("{named}…");
         }
     }
-    word.to_owned()
+    match word.strip_prefix("--replicas=") {
+        Some(count) if count != "0" => "--replicas=N".to_owned(),
+        _ => word.to_owned(),
+    }
 }
 
 /// `deployment/web` and `key="some text"` without what is the reader's own.
@@ -122,6 +126,8 @@ fn argument(word: &str) -> String {
         without_names(&mut value);
         return format!("'{value}'");
     }
+    // With spaces in it, the whole argument stands in quotes.
+    let word = word.trim_matches('\'');
     if let Some((key, _)) = word.split_once('=')
         && (key.ends_with("/reason") || key.ends_with("/until"))
     {
@@ -137,9 +143,9 @@ fn argument(word: &str) -> String {
     }
 }
 
+/// Whether it is a kind of Kubernetes, or one of somebody else with its group.
 fn is_kind(word: &str) -> bool {
-    !["manifests", "examples", "docs"].contains(&word)
-        && word.chars().all(|c| c.is_ascii_lowercase() || c == '.')
+    BEFORE_NAMES.contains(&word) || word.contains('.')
 }
 
 /// The patch without what differs from object to object.
@@ -148,6 +154,7 @@ fn without_names(value: &mut Value) {
         Value::Object(fields) => {
             for (key, value) in fields {
                 match value {
+                    Value::String(path) if key == "path" => *path = path.replace("/1/", "/0/"),
                     Value::String(name) if NAMED.contains(&key.as_str()) => "…".clone_into(name),
                     Value::Object(labels) if key == "matchLabels" => {
                         *labels = serde_json::Map::from_iter([("…".to_owned(), "…".into())]);
@@ -274,7 +281,9 @@ fn listed() -> &'static BTreeSet<String> {
 /// When the list lacks one of them.
 pub(crate) fn assert_listed<'a>(commands: impl IntoIterator<Item = &'a str>, printed_by: &str) {
     let listed = listed();
-    let shapes = commands.into_iter().map(shape);
+    // What would command a terminal is written in escapes, and is no command any more.
+    let commands = commands.into_iter().filter(|it| !it.contains("\\u{"));
+    let shapes = commands.map(shape);
     let missing: BTreeSet<String> = shapes.filter(|it| !listed.contains(it)).collect();
     assert!(
         missing.is_empty(),

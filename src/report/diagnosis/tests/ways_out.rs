@@ -442,7 +442,7 @@ fn what_shares_a_claim_is_stopped_or_led_as_its_kind_allows() {
     assert!(
         says(
             &bare,
-            "It starts again with `kubectl -n shop patch job/backup-1 --type=merge -p '{\"spec\":{\"suspend\":false}}'`."
+            "It starts again with `kubectl -n shop patch job/backup-1 --type=merge -p '{\"spec\":{\"suspend\":false}}'`, once nobody else has the volume."
         ),
         "{bare:#?}"
     );

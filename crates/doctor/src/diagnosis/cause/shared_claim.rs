@@ -103,7 +103,10 @@ fn stop<'a>(stuck: &WaitingPod<'_>, pod: &Pod, changed: &'a Changed<'_>, cost: &
             };
             changed.change(
                 suspend(true),
-                &format!("{cost} It starts again with `{}`.", suspend(false)),
+                &format!(
+                    "{cost} It starts again with `{}`, once nobody else has the volume.",
+                    suspend(false)
+                ),
             )
         }
         // Suspended, the Job would count as active, and with `concurrencyPolicy: Forbid` the
