@@ -319,7 +319,11 @@ pub(crate) fn of_sets(stage: &Stage) {
     let here = json!({"spec": {"template": {"spec": {
         "nodeSelector": {"kubernetes.io/hostname": stage.nodes[0]}}}}});
     let set = workload("apps/v1", "DaemonSet", "web", &here);
-    for object in [stateful_set(), set] {
+    let one = json!({"spec": {"replicas": 1}});
+    let bare = workload("apps/v1", "ReplicaSet", "web", &one);
+    let plain = json!({"spec": {"replicas": 1, "selector": {"matchLabels": null, "app": "web"}}});
+    let older = workload("v1", "ReplicationController", "web", &plain);
+    for object in [stateful_set(), set, bare, older] {
         stage.apply(&object);
         stage.until_runs("web");
         let (code, plan) = migrate(stage, &["data", "--class", &shared]);

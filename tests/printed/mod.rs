@@ -18,7 +18,7 @@ pub(crate) const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/command
 pub(crate) const NOT_RUN: &str = "Not run";
 
 /// Words of a command after which names follow, up to the next option.
-const BEFORE_NAMES: [&str; 20] = [
+const BEFORE_NAMES: [&str; 21] = [
     "cordon",
     "cronjob",
     "daemonset",
@@ -35,6 +35,7 @@ const BEFORE_NAMES: [&str; 20] = [
     "pv",
     "pvc",
     "replicaset",
+    "replicationcontroller",
     "statefulset",
     "uncordon",
     "volumeattachment",
@@ -127,13 +128,13 @@ fn argument(word: &str) -> String {
         return format!("'{value}'");
     }
     // With spaces in it, the whole argument stands in quotes.
-    let word = word.trim_matches('\'');
-    if let Some((key, _)) = word.split_once('=')
+    let bare = word.trim_matches('\'');
+    if let Some((key, _)) = bare.split_once('=')
         && (key.ends_with("/reason") || key.ends_with("/until"))
     {
         return format!("{key}=…");
     }
-    match word.split_once('/') {
+    match bare.split_once('/') {
         Some((kind, name))
             if is_kind(kind) && !name.contains(['=', ':']) && !name.ends_with('-') =>
         {
@@ -145,7 +146,13 @@ fn argument(word: &str) -> String {
 
 /// Whether it is a kind of Kubernetes, or one of somebody else with its group.
 fn is_kind(word: &str) -> bool {
-    BEFORE_NAMES.contains(&word) || word.contains('.')
+    let has_group = |word: &str| {
+        let mut characters = word.chars();
+        word.contains('.')
+            && word.starts_with(|c: char| c.is_ascii_lowercase())
+            && characters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.')
+    };
+    BEFORE_NAMES.contains(&word) || has_group(word)
 }
 
 /// The patch without what differs from object to object.
