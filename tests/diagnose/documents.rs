@@ -164,6 +164,21 @@ pub(crate) fn while_installing(stage: &Stage) {
     });
     let left = installed(stage);
     assert!(left.values().all(|count| *count == 0), "{left:?}");
+
+    run("install", "helm install", "it is installed");
+    let there = installed(stage);
+    assert_eq!(there["validatingwebhookconfiguration"], 1, "{there:?}");
+    run(
+        "install",
+        "helm uninstall",
+        "nothing but the namespace is left",
+    );
+    let left = installed(stage);
+    assert!(left.values().all(|count| *count == 0), "{left:?}");
+    std::thread::scope(|scope| {
+        scope.spawn(|| end_namespace(stage));
+        run("install", "kubectl delete namespace", "nothing is left");
+    });
 }
 
 /// What the namespace controller does, which does not run on these control planes.
@@ -171,6 +186,9 @@ fn end_namespace(stage: &Stage) {
     let name = "namespace/multi-attach-guard";
     let ends = "--for=jsonpath={.status.phase}=Terminating";
     stage.kubectl(&["wait", ends, "--timeout=240s", name]);
+    let kinds = "serviceaccounts,configmaps,secrets,services,deployments,roles,rolebindings,networkpolicies,poddisruptionbudgets";
+    let space = "--namespace=multi-attach-guard";
+    stage.kubectl(&["delete", kinds, "--all", space]);
     let namespace = stage.kubectl(&["get", name, "-o", "json"]);
     let mut namespace: Value = serde_json::from_str(&namespace).unwrap();
     namespace["spec"]["finalizers"] = json!([]);

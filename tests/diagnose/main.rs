@@ -151,6 +151,18 @@ const STATES: &[State] = &[
     )
     .once(),
     state(
+        "A lost node whose pod stays",
+        "stays",
+        nodes::a_lost_node_whose_pod_stays,
+    )
+    .once(),
+    state(
+        "A disk whose machine is gone",
+        "machine",
+        nodes::a_disk_whose_machine_is_gone,
+    )
+    .once(),
+    state(
         "A driver that cannot detach",
         "driver",
         nodes::a_driver_that_cannot_detach,

@@ -8,6 +8,8 @@ use crate::harness;
 use crate::rollouts::roll_out;
 use crate::stage::{self, Stage, deployment};
 
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
 /// On the quiet control plane there is one state at a time.
 static QUIET: Mutex<()> = Mutex::new(());
 
@@ -104,6 +106,68 @@ pub(crate) fn a_lost_node_whose_object_is_deleted(stage: &Stage) {
             .all(|way| !way.contains("taint")),
         "{case:#}"
     );
+    drop(turn);
+}
+
+/// Nobody deletes a pod that tolerates the silence of its node, and the taint as well.
+pub(crate) fn a_lost_node_whose_pod_stays(stage: &Stage) {
+    let turn = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut web = deployment("web", &json!({}));
+    let tolerations = &mut web["spec"]["template"]["spec"]["tolerations"];
+    let tolerations = tolerations.as_array_mut().unwrap();
+    tolerations.retain(|it| it["key"] == "stage");
+    tolerations.push(json!({"operator": "Exists", "effect": "NoExecute"}));
+    stage.apply(&web);
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    stage.world.nodes.die(&node);
+    roll_out(stage, 2);
+    let case = stage.until("node-lost");
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.end("the node is out of service");
+    let ways = harness::wait_until("only the pod to be left", stage::PATIENCE, || {
+        let case = stage.until("node-lost");
+        match &*stage::ways_out(&case) {
+            ways @ [delete, _] if delete.contains("delete pod/") => Ok(ways.to_vec()),
+            _ => Err(format!("{case:#}")),
+        }
+    });
+    for command in ways.unwrap() {
+        stage.run(&command);
+    }
+    stage.until_nothing_waits();
+    stage.world.nodes.revive(&node);
+    stage.kubectl(&["taint", "node", &node, &format!("{OUT_OF_SERVICE}-")]);
+    stage.uncordon();
+    drop(turn);
+}
+
+/// With its machine gone, the driver has nothing from which it could detach the disk.
+pub(crate) fn a_disk_whose_machine_is_gone(stage: &Stage) {
+    let turn = SILENT.lock().unwrap_or_else(PoisonError::into_inner);
+    stage.apply(&deployment("web", &json!({})));
+    stage.until_runs("web");
+    let node = stage.node_of("web");
+    let nodes = &stage.world.nodes;
+    nodes.refuse_detach(&stage.volume, "no such instance");
+    nodes.die(&node);
+    let case = stage.until("node-lost");
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until("driver-error");
+    stage.end("the driver says why it cannot detach the volume");
+    stage.kubectl(&["delete", "node", &node]);
+    let case = harness::wait_until("the node to be gone", stage::PATIENCE, || {
+        let case = stage.until("driver-error");
+        match case.to_string().contains("finalizers") {
+            true => Ok(case),
+            false => Err(format!("{case:#}")),
+        }
+    })
+    .unwrap();
+    stage.run(&stage::in_texts(&case, "finalizers"));
+    stage.run(&stage::ways_out(&case)[0]);
+    stage.until_nothing_waits();
+    nodes.allow_detach(&stage.volume);
     drop(turn);
 }
 

@@ -23,7 +23,7 @@ fn is_known(output: &Output) -> bool {
 fn goes_back(stage: &Stage, object: &Value) {
     let target = format!("{}/web", object["kind"].as_str().unwrap().to_lowercase());
     let image = |revision: usize| format!("app=example.com/app:{revision}");
-    stage.apply(&merged(object.clone(), &apart()));
+    stage.apply(object);
     stage.until("too-many-replicas");
     stage.kubectl(&["set", "image", &target, &image(2)]);
     let waiting = [
@@ -61,10 +61,13 @@ fn goes_back(stage: &Stage, object: &Value) {
 /// Pod 0 gets the volume: the controller replaces the pod with the highest number first, and
 /// goes on to pod 0 as soon as that one runs.
 pub(crate) fn of_a_stateful_set(stage: &Stage) {
-    let pods = |replicas: u32| json!({"spec": {"replicas": replicas, "podManagementPolicy": "Parallel"}});
-    stage.apply(&merged(stateful_set(), &pods(1)));
+    let set = |replicas: u32| {
+        let pods = json!({"spec": {"replicas": replicas, "podManagementPolicy": "Parallel"}});
+        merged(merged(stateful_set(), &pods), &apart())
+    };
+    stage.apply(&set(1));
     stage.until_runs("web");
-    goes_back(stage, &merged(stateful_set(), &pods(2)));
+    goes_back(stage, &set(2));
 }
 
 pub(crate) fn of_a_daemon_set(stage: &Stage) {

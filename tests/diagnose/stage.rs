@@ -374,8 +374,8 @@ impl Stage {
                 .map(|what| format!("multi_attach_guard_silent_node_{what}{{node=\"{node}\"}} 1"));
             let ended = ["recorded", "repeated"]
                 .map(|result| format!("multi_attach_guard_events_total{{result=\"{result}\"}} 1"));
-            let is_told = held.iter().all(|it| has(it)) && ended.iter().any(|it| has(it));
-            is_told.then_some(()).ok_or(metrics)
+            let is_reported = held.iter().all(|it| has(it)) && ended.iter().any(|it| has(it));
+            is_reported.then_some(()).ok_or(metrics)
         })
         .unwrap();
         let described = self.kubectl(&["describe", "pod", pod]);
