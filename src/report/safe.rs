@@ -60,7 +60,7 @@ fn is_marker(text: &str) -> bool {
     })
 }
 
-/// What becomes of line breaks and tabs.
+/// What to do with line breaks and tabs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Breaks {
     /// Each becomes a space.

@@ -133,7 +133,7 @@ fn live(report: &Report, style: Style, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The findings on one object, of which there is at least one.
+/// The findings on one object: at least one.
 fn block<'r>(together: &[(Severity, &'r Located)], style: Style, settled: &mut bool) -> Group<'r> {
     let (severity, first) = together[0];
     let finding = &first.finding;

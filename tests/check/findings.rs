@@ -97,7 +97,7 @@ fn every_kind_of_object_in_the_input_counts() {
             "",
         ),
         (
-            "a volume that many nodes can have",
+            "a ReadWriteMany volume",
             DEPLOYMENT,
             bound.as_str(),
             "{apiVersion: v1, kind: PersistentVolume, metadata: {name: pv}, spec: {accessModes: [ReadWriteMany], csi: {driver: efs.csi.aws.com}, claimRef: {namespace: default, name: data}}}",

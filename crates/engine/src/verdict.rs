@@ -75,7 +75,7 @@ pub trait Document {
     }
 }
 
-/// What is to be judged.
+/// An object to judge.
 #[derive(Clone, Copy)]
 pub struct Review<'a> {
     /// The object.
@@ -109,7 +109,7 @@ pub enum Mode {
     },
 }
 
-/// What comes of a review.
+/// The result of a review.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     /// What was found, the gravest first.

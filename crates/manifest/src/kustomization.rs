@@ -256,7 +256,7 @@ Generators: [../plugins]
     }
 
     #[test]
-    fn what_is_none_is_told_apart() {
+    fn other_files_are_no_kustomizations() {
         let table = [
             (
                 "kind: Component\napiVersion: kustomize.config.k8s.io/v1alpha1\n",

@@ -67,7 +67,7 @@ pub struct Objects {
     pub unopened: BTreeMap<String, usize>,
     /// Documents that are no Kubernetes objects.
     pub others: usize,
-    /// Documents and objects that are to be filled in before they can be read.
+    /// Documents and objects that are templates: they must be rendered first.
     pub templates: usize,
     /// Manifests that could not be read.
     pub errors: Vec<ReadError>,
@@ -84,7 +84,7 @@ enum Outcome {
 }
 
 /// Reads the objects of `sources`, on all processors; their outlines too where
-/// `outlines` says so. `done` is told each time a source was read.
+/// `outlines` says so. `done` is called after each source.
 pub fn read_objects(sources: &[Source], outlines: bool, done: impl Fn() + Sync) -> Objects {
     let reading = read(sources, |manifest| outcome(manifest, outlines), done);
     let mut objects = Objects {
@@ -256,9 +256,9 @@ mod tests {
 
     /// What [`read_objects`] makes of a text: a word a field for each item, then what
     /// else there is.
-    fn told(text: &str) -> String {
+    fn summary(text: &str) -> String {
         let read = read_objects(&[Source::in_memory("-", text.to_owned())], true, || {});
-        let mut told: Vec<String> = read
+        let mut summary: Vec<String> = read
             .items
             .iter()
             .map(|item| {
@@ -269,11 +269,11 @@ mod tests {
                 format!("{}{missing}{}", item.reference, notes.concat())
             })
             .collect();
-        told.extend((read.templates > 0).then(|| "template".to_owned()));
-        told.extend((read.others > 0).then(|| "other".to_owned()));
-        told.extend(read.skipped.keys().map(|kind| format!("skipped {kind}")));
-        told.extend(read.errors.iter().map(ToString::to_string));
-        told.join("; ")
+        summary.extend((read.templates > 0).then(|| "template".to_owned()));
+        summary.extend((read.others > 0).then(|| "other".to_owned()));
+        summary.extend(read.skipped.keys().map(|kind| format!("skipped {kind}")));
+        summary.extend(read.errors.iter().map(ToString::to_string));
+        summary.join("; ")
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
             ("replicas: 1\nreplicas: 2\n".to_owned(), "other"),
         ];
         for (text, expected) in table {
-            assert_eq!(told(&text), expected, "{text}");
+            assert_eq!(summary(&text), expected, "{text}");
         }
     }
 

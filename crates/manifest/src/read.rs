@@ -45,7 +45,7 @@ pub struct ParsedFile<T> {
     pub objects: Vec<(Position, T)>,
     /// Documents that are no Kubernetes objects, values files for example.
     pub others: usize,
-    /// Documents and objects that are to be filled in before they can be read.
+    /// Documents and objects that are templates: they must be rendered first.
     pub templates: usize,
     /// Manifests that could not be read; the rest was read all the same.
     pub errors: Vec<ReadError>,
@@ -72,8 +72,8 @@ impl<T> ParsedFile<T> {
 }
 
 /// Reads every object of `sources`, on all processors, and keeps what `each`
-/// makes of it. No text and no tree outlives the call of `each`. `done` is told
-/// each time a source was read.
+/// makes of it. No text and no tree outlives the call of `each`. `done` is called
+/// after each source.
 pub fn read<T: Send>(
     sources: &[Source],
     each: impl Fn(&Manifest<'_, '_>) -> T + Sync,

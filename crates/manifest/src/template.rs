@@ -9,7 +9,7 @@ use engine::model::object::ObjectKind;
 /// Jinja, their statements, ERB.
 const MARKS: [&str; 4] = ["{{", "{%", "<%", "${"];
 
-/// Whether the text is to be filled in before it is YAML.
+/// Whether the text is a template, which is no YAML before it is rendered.
 pub(super) fn is_template(text: &str) -> bool {
     MARKS.iter().any(|mark| text.contains(mark)) || starts_with_a_mark(text)
 }
@@ -26,7 +26,7 @@ fn starts_with_a_mark(text: &str) -> bool {
 
 /// Whether the file is a template of ytt, whose code stands in comments, so that it is YAML
 /// before it is filled in too: `#@ code` or an annotation such as `#@overlay/match`, on a line
-/// of its own or in the place of a value. All documents of such a file are to be filled in, as
+/// of its own or in the place of a value. All documents of such a file are templates, as
 /// an `#@ if` in one may hold for the next (<https://carvel.dev/ytt/docs/latest/lang/>).
 pub(super) fn is_ytt(text: &str) -> bool {
     let is_code = |line: &str| {
@@ -71,8 +71,8 @@ pub(super) fn is_placeholder(text: &str) -> bool {
         .any(|(start, end)| between(start, end))
 }
 
-/// Whether an object cannot be judged before it is filled in: its name is to be
-/// rendered, it is encrypted, or what its volumes hang on is a placeholder.
+/// Whether an object cannot be judged before it is rendered: its name is a template, it is
+/// encrypted, or a placeholder decides about its volumes.
 pub(super) fn is_unrendered(manifest: &Manifest<'_, '_>, kind: ObjectKind) -> bool {
     let (tree, id) = (manifest.tree, manifest.id);
     let rendered_name = ["name", "namespace"].into_iter().all(|field| {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_are_told_from_words() {
+    fn placeholders_differ_from_words() {
         for text in [
             "${N}",
             "${N:-1}",
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_told_from_mistakes() {
+    fn templates_differ_from_mistakes() {
         for text in [
             "a: 1\n{{- if .Values.x }}\nb: 2\n",
             "a: {% n %}\n",
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn code_of_ytt_is_told_from_comments() {
+    fn code_of_ytt_differs_from_comments() {
         for text in [
             "#@ load(\"@ytt:data\", \"data\")\n---\na: 1\n",
             "a:\n  b: #@ data.values.b\n",

@@ -31,7 +31,7 @@ pub struct Tree<'t> {
 /// last one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeated {
-    /// The key that counts for nothing.
+    /// The key that is ignored.
     pub first: Id,
     /// The key that takes its place.
     pub second: Id,

@@ -156,7 +156,7 @@ impl FakeApiServer {
         self.lock().version
     }
 
-    /// Puts an object in of which no watch is told.
+    /// Adds an object without an event for the watches.
     pub(super) fn put_unheard(&self, list: &str, object: Value) {
         let path = path_of(list, &object);
         self.lock().unheard.insert(path, object);

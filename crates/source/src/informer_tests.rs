@@ -496,7 +496,7 @@ fn denies(deployment: &Value, view: View<'_>) -> bool {
 }
 
 /// What a review is about, what the cluster holds more than usual, which watch
-/// is behind, and the change of which it has not told yet.
+/// is behind: it has not sent the change yet.
 type Late = (
     &'static str,
     Value,

@@ -54,7 +54,7 @@ pub struct Revision {
     pub ready: Option<i64>,
 }
 
-/// Why nobody knows whether there is a revision.
+/// Why the revisions could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RevisionsError {

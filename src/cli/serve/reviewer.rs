@@ -57,8 +57,8 @@ impl Reviewer for AdmissionReviewer {
         })?;
         let judge =
             |view: snapshot::View<'_>| received.judge(endpoint, view, &self.effective.load());
-        let is_told = |verdict: &Verdict| admission::is_told(endpoint, verdict);
-        let verdict = self.view.verdict(deadline, judge, is_told).await;
+        let is_reported = |verdict: &Verdict| admission::is_reported(endpoint, verdict);
+        let verdict = self.view.verdict(deadline, judge, is_reported).await;
         let rollbacks = &self.rollbacks;
         let verdict = rollbacks
             .spared(&self.view, endpoint, &received, verdict, half_way(deadline))

@@ -454,7 +454,7 @@ fn what_decides_between_causes() {
             &json!({"spec": {"taints": [{"key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule"}]}}),
         )),
         "node-lost",
-        "says that the cloud has it as shut down",
+        "says that the cloud has shut it down",
     );
     // What Kubernetes has let go of, no taint brings on.
     let refused = || {
@@ -478,7 +478,7 @@ fn what_decides_between_causes() {
     reads(
         let_go().without("Node", "n1"),
         "driver-error",
-        "Only if the console shows that the disk is on no machine",
+        "If the console shows that the disk is attached to no machine",
     );
     // On a node that is alive it is its grace period that counts.
     let overdue = but(

@@ -49,7 +49,7 @@ impl Frame {
     }
 }
 
-/// What comes of the hazard when nobody steps in; nothing where no pods are at fault.
+/// How the hazard ends when nobody steps in; empty where no pods are at fault.
 pub(super) fn of(located: &Located) -> Markup {
     let finding = &located.finding;
     if finding.object.kind == "PersistentVolumeClaim" {
@@ -142,7 +142,7 @@ fn both(first: &str, second: &str, outcome: Outcome) -> Vec<Frame> {
     ]
 }
 
-/// What comes of it with the remedy; nothing where a picture would say no more.
+/// The same with the remedy; empty where a picture would say no more.
 pub(super) fn with(located: &Located, remedy: &str) -> Markup {
     let finding = &located.finding;
     let name = finding.object.name.as_str();

@@ -19,7 +19,7 @@ pub struct Explanation {
     pub searched: &'static str,
     /// What has happened: sentences.
     pub meaning: &'static str,
-    /// What shows more, as commands. Names in capitals are to be filled in.
+    /// Commands that show more. Names in capitals are placeholders.
     pub look: Vec<String>,
     /// What ends it: sentences.
     pub fix: &'static str,

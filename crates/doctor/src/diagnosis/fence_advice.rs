@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_elsewhere_is_told_and_else_who_cannot_end() {
+    fn the_advice_names_who_waits_or_who_cannot_end() {
         let old = |ends| pod("web-old", "n1", "Running", ends);
         let new = || pod("web-new-1", "n2", "Pending", false);
         // No pod is terminating: the node may be back before anybody waits.
@@ -390,13 +390,13 @@ mod tests {
         assert_eq!(
             note,
             "It waits for volume \"pv-data\". Node n1 has the volume and does not answer: Ready is \
-             Unknown, and its Lease was last renewed at 2026-03-01T11:50:00Z. Kubernetes does not \
-             let the volume go as long as the machine may still write to it; without help that is \
-             for good, as the old pod cannot end there. Look at the machine itself, in the console \
+             Unknown, and its Lease was last renewed at 2026-03-01T11:50:00Z. Kubernetes keeps \
+             the volume attached as long as the machine may still write to it. As the old pod \
+             cannot end there, it stays so until somebody acts. Look at the machine itself, in the console \
              of your cloud or data centre: n1 must be powered off. Neither Kubernetes nor this \
              program can see that. Then: `kubectl taint node n1 \
              node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`. The pods of n1 are deleted \
-             and their volumes detached, in seconds. If the machine is not off, two of them write \
+             and their volumes detached, in seconds. If the machine is not off, both nodes write \
              to one disk and the data is lost."
         );
     }

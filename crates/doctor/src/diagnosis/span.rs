@@ -22,7 +22,7 @@ mod tests {
     use super::span;
 
     #[test]
-    fn the_two_largest_units_are_told() {
+    fn it_has_the_two_largest_units() {
         let cases = [
             (-5, "0 s"),
             (59, "59 s"),

@@ -292,8 +292,8 @@ impl<'a> WaitingPod<'a> {
         matches!(self.used.attach_constraint, AttachConstraint::Unknown(_))
     }
 
-    /// Whether it must be beside pods like it, none of which is left with the volume, and may
-    /// be the first of them anywhere.
+    /// Whether its pod affinity asks for pods like itself, and no such pod has the volume any
+    /// more: it may be the first of them on any node.
     pub(super) fn may_be_first_of_its_like(&self) -> bool {
         self.users().next().is_none()
             && self.pod.node.is_none()

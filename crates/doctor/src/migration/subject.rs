@@ -1,4 +1,4 @@
-//! The claim that is to be migrated: its volume, where that is, and who uses it.
+//! The claim to migrate: its volume, which nodes have it, and who uses it.
 
 use super::error::MigrationBlocked;
 use super::users::{Stranger, User};

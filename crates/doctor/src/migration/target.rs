@@ -19,7 +19,7 @@ pub(super) struct Target<'a> {
     pub(super) binds_late: bool,
     /// How sure it is that it gives the mode, in words.
     pub(super) sure: String,
-    /// Whether nothing speaks against it but that nobody knows.
+    /// Whether the class may do, and nothing proves it.
     pub(super) unproven: bool,
     /// What its volumes keep of files.
     pub(super) kept: &'static PreservedMetadata,

@@ -150,7 +150,7 @@ pub(crate) fn follows_pod(
         && all_leaders(follower, facts, &mut |_| false)
 }
 
-/// Whether the workload is a follower with leaders, all of which `accept` takes.
+/// Whether the workload is a follower with leaders, and `accept` takes all of them.
 pub(crate) fn has_only_leaders(
     workload: &Workload,
     facts: Facts<'_>,

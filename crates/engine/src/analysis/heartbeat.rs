@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_told_in_words() {
+    fn they_are_written_in_words() {
         let renewed = |time: &str| Some(json!({"renewTime": time}));
         let cases = [
             (

@@ -269,7 +269,7 @@ mod tests {
             json!({"containers": [{}], "initContainers": [{"volumeMounts": [{"name": "v0"}]}]}),
             json!({"containers": [{}], "ephemeralContainers": [{"volumeMounts": [{"name": "v0"}]}]}),
             json!({"containers": [{}, {"volumeDevices": [{"name": "v0"}]}]}),
-            // A fragment, of which nothing is known.
+            // A fragment: nothing is known of its containers.
             json!({}),
             json!({"containers": []}),
         ];

@@ -32,7 +32,7 @@ pub(crate) const NODE_SELECTORS: [&str; 2] = [
     "openshift.io/node-selector",
 ];
 
-/// Annotations by which KEDA is told to leave a workload's replicas as they are, or at a
+/// Annotations that make KEDA leave a workload's replicas as they are, or keep them at a
 /// number (its documentation, "Pause autoscaling").
 pub(super) const KEDA_PAUSED: &str = "autoscaling.keda.sh/paused";
 pub(super) const KEDA_PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
@@ -177,7 +177,7 @@ fn is_rfc_3339(text: &str) -> bool {
     text.len() > 19 && text.bytes().enumerate().all(shape) && text.parse::<Timestamp>().is_ok()
 }
 
-/// Written for a `deletionTimestamp`, of which only the presence was read.
+/// Written for a `deletionTimestamp`, as only its presence was read.
 const SOME_TIME: &str = "1970-01-01T00:00:00Z";
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

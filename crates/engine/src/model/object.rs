@@ -71,7 +71,7 @@ macro_rules! kinds {
         pub enum ObjectKind {
             /// A kind whose objects make pods.
             Workload(WorkloadKind),
-            /// KEDA's autoscaler, of which an [`Autoscaler`] is read.
+            /// KEDA's autoscaler, which is read as an [`Autoscaler`].
             ScaledObject,
             $($kind,)*
         }

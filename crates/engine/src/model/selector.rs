@@ -93,7 +93,7 @@ pub struct LabelSelector {
         skip_serializing_if = "is_default"
     )]
     pub match_labels: Labels,
-    /// Further requirements, all of which must hold.
+    /// Further requirements. All must hold.
     #[serde(
         default,
         deserialize_with = "nullable",

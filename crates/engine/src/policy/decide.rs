@@ -131,7 +131,7 @@ impl Policy {
 struct Entries<'a> {
     /// The first that matches.
     sure: Option<&'a Section>,
-    /// Those before it of which that hangs on labels that are not known.
+    /// Sections before it that may apply: labels that are not known decide.
     possible: Vec<&'a Section>,
 }
 

@@ -13,7 +13,7 @@ use super::{Target, keys};
 use crate::model::labels::Labels;
 use crate::rules::codes;
 
-/// Names in an `ignore` list that are no rules, and told.
+/// At most so many names in an `ignore` list that are no rules are reported.
 const MOST_UNKNOWN: usize = 16;
 
 /// Characters of a value that are shown.

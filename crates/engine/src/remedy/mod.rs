@@ -26,9 +26,9 @@ use applied::Applied;
 pub struct Remedy {
     /// The public name, which never changes.
     pub name: &'static str,
-    /// What it costs, to be told wherever it is offered: a sentence.
+    /// What it costs: a sentence, shown wherever the remedy is offered.
     pub cost: &'static str,
-    /// What it sets, to be told when it was applied: the end of a sentence.
+    /// What it sets: the end of a sentence, shown when the remedy was applied.
     pub effect: &'static str,
     /// The rules whose hazards it may cure.
     cures: &'static [&'static str],
@@ -46,7 +46,7 @@ pub(crate) struct Subject<'a> {
     pub(crate) workload: &'a Workload,
     /// The object as it was received.
     pub(crate) raw: &'a Value,
-    /// How many of its pods are there already, on nodes that nobody knows.
+    /// How many pods it has already, on unknown nodes.
     pub(crate) pods_there: i64,
 }
 

@@ -165,7 +165,7 @@ fn on_several_nodes(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &s
             analysis.placement.eligible,
         ),
         advice: format!(
-            "{fewer}{}, or use a volume that many nodes can have.{}",
+            "{fewer}{}, or use a ReadWriteMany volume.{}",
             messages::or_together(analysis),
             messages::shared_class(analysis)
         ),
@@ -210,7 +210,7 @@ fn kept_apart(analysis: &Analysis<'_>, blank: Hazard, who: &str, fewer: &str) ->
             messages::in_one_place(analysis),
         ),
         advice: format!(
-            "{fewer}, or remove what keeps the pods apart, or use a volume that many nodes can have."
+            "{fewer}, or remove what keeps the pods apart, or use a ReadWriteMany volume."
         ),
         brief: format!(
             "{} needs the {pods} pods on one node, which their own constraints forbid",

@@ -44,13 +44,13 @@
 //!
 //! Remove the constraint that spreads the pods (`whenUnsatisfiable:
 //! ScheduleAnyway` is enough for a topology spread), or use one replica with
-//! `strategy: {type: Recreate}`, or use a volume that many nodes can have.
+//! `strategy: {type: Recreate}`, or use a ReadWriteMany volume.
 //!
 //! # Silent on
 //!
 //! Constraints that select other pods only, soft constraints, a spread that
-//! allows as many pods on one node as there are, a spread over places of which
-//! only one is eligible, and affinity and spread of pods that name their node,
+//! allows as many pods on one node as there are, a spread over domains when only
+//! one is eligible, and affinity and spread of pods that name their node,
 //! as those never meet the scheduler.
 
 use super::hazard::Hazard;
@@ -106,7 +106,7 @@ fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
                 strategies::stop_first(analysis.workload)
             ),
             (false, kind) => format!(
-                "Remove what keeps the pods apart, or use one replica with {}, or use a volume that many nodes can have.",
+                "Remove what keeps the pods apart, or use one replica with {}, or use a ReadWriteMany volume.",
                 match kind {
                     WorkloadKind::Rollout | WorkloadKind::CloneSet => "maxSurge 0",
                     _ => "strategy Recreate",

@@ -9,7 +9,7 @@
 //! while volumes are attached to the node and it is alive: its Lease in
 //! `kube-node-lease` still holds (40 s after its last renewal, unless it says
 //! otherwise) or its `Ready` condition is `True`. The outcome is `data-loss`. Where
-//! neither can be told, as the Lease cannot be read or its clock differs, the outcome
+//! neither is known, as the Lease cannot be read or its clock differs, the outcome
 //! is `unknown`, which warns.
 //!
 //! The webhook is asked about these requests only where the entry for them is installed:

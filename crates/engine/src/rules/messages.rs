@@ -273,19 +273,19 @@ pub(super) fn or_together(analysis: &Analysis<'_>) -> &'static str {
 pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
     match analysis.workload.kind {
         WorkloadKind::DaemonSet => {
-            "Use a volume that many nodes can have, or limit the DaemonSet to the one node that needs it."
+            "Use a ReadWriteMany volume, or limit the DaemonSet to the one node that needs it."
                 .to_owned()
         }
         WorkloadKind::StatefulSet => {
-            "Move the claim to volumeClaimTemplates so that each pod has its own, or set replicas to 1, or use a volume that many nodes can have."
+            "Move the claim to volumeClaimTemplates so that each pod has its own, or set replicas to 1, or use a ReadWriteMany volume."
                 .to_owned()
         }
         WorkloadKind::Job | WorkloadKind::CronJob => format!(
-            "Set parallelism to 1{}, or use a volume that many nodes can have.",
+            "Set parallelism to 1{}, or use a ReadWriteMany volume.",
             or_together(analysis)
         ),
         WorkloadKind::ScaledJob => format!(
-            "Set maxReplicaCount to 1{}, or use a volume that many nodes can have.",
+            "Set maxReplicaCount to 1{}, or use a ReadWriteMany volume.",
             or_together(analysis)
         ),
         WorkloadKind::Deployment
@@ -309,7 +309,7 @@ pub(super) fn advice_for_several_pods(analysis: &Analysis<'_>) -> String {
                 (Some(_), _) => " and spec.strategy to Recreate",
             };
             format!(
-                "{set} replicas to 1{and_recreate}, or use a StatefulSet with volumeClaimTemplates or a volume that many nodes can have."
+                "{set} replicas to 1{and_recreate}, or use a StatefulSet with volumeClaimTemplates or a ReadWriteMany volume."
             )
         }
     }

@@ -38,7 +38,7 @@
 //!
 //! # Silent on
 //!
-//! Drivers of which it is not verified what they can give, drivers that do not attach,
+//! Drivers whose access modes are not verified, drivers that do not attach,
 //! and single pods with Recreate on a volume that promises too much.
 
 use super::hazard::Hazard;

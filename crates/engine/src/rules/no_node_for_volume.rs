@@ -16,7 +16,7 @@
 //! A volume stays where it was made. With Recreate the update first stops the pod that
 //! runs, and its successor stays Pending: no node passes both the volume's node affinity
 //! and the pod's own. And a pod that names its node never meets the scheduler, which
-//! alone says for which node a waiting claim is to be provisioned
+//! alone chooses the node for which a waiting claim is provisioned
 //! (`volume.kubernetes.io/selected-node`).
 //!
 //! # Example
@@ -44,7 +44,7 @@
 //! # Silent on
 //!
 //! Claims that are not bound yet, pods that no known node takes whatever their volumes
-//! are, clusters of which no node is known, and those where Karpenter makes nodes.
+//! are, clusters without known nodes, and those where Karpenter makes nodes.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};

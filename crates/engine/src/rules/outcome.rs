@@ -1,4 +1,4 @@
-//! What comes of a hazard when nobody steps in.
+//! How a hazard ends when nobody steps in.
 
 use std::fmt;
 

@@ -55,7 +55,7 @@
 //! `maxSurge: 0` and `maxUnavailable: 1`, which does the same with a short wait. Or keep the
 //! pods on one node with required pod affinity to themselves on
 //! `kubernetes.io/hostname`, where nothing of their own keeps them apart. Or use a
-//! volume that many nodes can have. A Rollout has no `Recreate`: a canary without
+//! ReadWriteMany volume. A Rollout has no `Recreate`: a canary without
 //! `trafficRouting` stops the old pod first with `maxSurge: 0` and `maxUnavailable: 1`.
 //!
 //! # Silent on

@@ -46,7 +46,7 @@
 //!
 //! # Silent on
 //!
-//! Shared files (NFS, EFS), drivers of which the catalog does not say, raw block devices
+//! Shared files (NFS, EFS), drivers that the catalog says nothing about, raw block devices
 //! where only file systems are refused or damaged, and Recreate with one replica.
 
 use std::collections::HashSet;
@@ -178,7 +178,7 @@ struct Words {
     does: &'static str,
     /// The same in short.
     brief: &'static str,
-    /// What comes of it, where that is not for the scene to say.
+    /// The outcome, where the situation does not decide it.
     damage: Option<(Outcome, &'static str)>,
 }
 
@@ -241,7 +241,7 @@ pub(super) struct Scene {
     pub(super) excess: i64,
     /// What is seen, as part of a sentence.
     pub(super) seen: String,
-    /// What becomes of it where the driver refuses.
+    /// What happens where the driver refuses.
     pub(super) refused: &'static str,
     pub(super) advice: &'static str,
     pub(super) brief: &'static str,

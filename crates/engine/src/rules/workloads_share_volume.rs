@@ -49,7 +49,7 @@
 //! own nor to those of anything else, on `kubernetes.io/hostname`, so that it runs where
 //! the volume is; or scale one of them to 0, pin both to the same node with a `nodeSelector`
 //! and scale it up again; or back up from a snapshot; or use a
-//! volume that many nodes can have.
+//! ReadWriteMany volume.
 //!
 //! # Silent on
 //!

@@ -147,7 +147,7 @@ impl LiveLookups {
         &self.received
     }
 
-    /// Looks up one object of which the cache says `cached`; without a response the request is
+    /// Looks up one object; `cached` is what the cache has. Without a response the request is
     /// pending.
     pub(super) fn look_up<'a, T: Typed>(
         &'a self,

@@ -28,7 +28,7 @@ use crate::model::workload::{Workload, WorkloadKind};
 /// The only field that node selectors match, used as a hint's key.
 const NODE_NAME: &str = "metadata.name";
 
-/// Label pairs, one of which each wanted node has.
+/// Label pairs. Each wanted node has at least one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeHint<'a> {
     /// The label's key.
@@ -510,7 +510,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A superset of the objects with that index key, on each of which the judgement depends.
+    /// A superset of the objects with that index key. The judgement depends on each of them.
     fn dependencies<T: Typed>(&self, key: IndexKey<'_>) -> impl Iterator<Item = &'a T> {
         let lookups = self.live();
         let used = self.further(key).inspect(move |object| {

@@ -133,7 +133,7 @@ impl Catalog {
         })
     }
 
-    /// What becomes of a second use of such volumes, where nothing attaches; `None`: not
+    /// How a second use of such volumes ends, where nothing attaches; `None`: not
     /// known, as where a parameter decides and `parameters` are not at hand.
     pub(crate) fn second_use<'p>(
         &self,

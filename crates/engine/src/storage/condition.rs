@@ -40,7 +40,7 @@ pub(super) struct Condition {
     pub(super) pv_node_affinity: Option<bool>,
     /// How far the volumes reach then; `None`: as without the condition.
     pub(super) reach: Option<Reach>,
-    /// What becomes of a second use then; `None`: as without the condition.
+    /// How a second use ends then; `None`: as without the condition.
     pub(super) second_use: Option<SecondUse>,
     /// A sentence to show if the condition holds.
     pub(super) note: Option<Text>,

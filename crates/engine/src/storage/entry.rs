@@ -34,7 +34,7 @@ pub struct Entry {
     pub(super) own_scheduler: bool,
     /// How far a ReadWriteOnce volume can follow its pod; `None`: not known.
     pub reach: Option<Reach>,
-    /// What becomes of a second use where nothing attaches; `None`: not known.
+    /// How a second use ends where nothing attaches; `None`: not known.
     pub(super) second_use: Option<SecondUse>,
     /// A sentence worth showing.
     pub(super) note: Option<Text>,

@@ -1,8 +1,8 @@
-//! What becomes of a second use of a volume that nothing attaches.
+//! How a second use of a volume ends that nothing attaches.
 
 use serde::Deserialize;
 
-/// What becomes of a second use of a ReadWriteOnce volume that nothing attaches.
+/// How a second use of a ReadWriteOnce volume ends that nothing attaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SecondUse {

@@ -116,8 +116,8 @@ impl Capability<'_> {
             .fold(AccessModes::EMPTY, AccessModes::union)
     }
 
-    /// Modes that some condition grants of which the objects at hand do not show
-    /// whether it holds.
+    /// Modes that some condition grants when the objects at hand do not show whether the
+    /// condition holds.
     fn grants_unseen(&self) -> AccessModes {
         let is_set = self.is_set();
         self.conditions()

@@ -154,7 +154,7 @@ impl Evaluation<'_> {
         later
     }
 
-    /// What comes of `replicas` pods of `workload`.
+    /// The verdict on `replicas` pods of `workload`.
     fn scaled(
         &self,
         workload: &Workload,

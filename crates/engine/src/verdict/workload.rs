@@ -173,8 +173,8 @@ impl Evaluation<'_> {
         }
     }
 
-    /// The findings, and a patch for those that are to be fixed and can be. Each
-    /// repair is judged anew, as it may cure several hazards at once.
+    /// The findings, and a patch for those that the policy fixes and a remedy cures. The object
+    /// is judged again after each repair, which may cure several hazards at once.
     fn repaired(&self, mut judged: Judged<'_>, decisions: &Decisions<'_>) -> Verdict {
         let mut findings = Vec::new();
         let mut operations = Vec::new();

@@ -489,7 +489,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// The number of the entry in front of which `name` belongs. Sorted mappings
+/// The index of the entry that `name` goes in front of. Sorted mappings
 /// stay sorted; two keys have a customary place; others come last.
 fn place_for(name: &str, written: &[String]) -> usize {
     if written.len() > 2 && written.is_sorted() {

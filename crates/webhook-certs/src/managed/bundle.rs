@@ -37,8 +37,7 @@ impl Bundle {
         pair.is_accepted(&roots)
     }
 
-    /// `authority` first and then, if `others` are to be kept, those in this bundle that have not
-    /// expired at `now`.
+    /// `authority` first; with `others`, also the ones in this bundle that are valid at `now`.
     pub(super) fn led_by(
         &self,
         authority: &CertificateDer<'static>,

@@ -354,7 +354,7 @@ fn answer(
 
 /// Whether the answer at this endpoint reports any finding of the verdict.
 #[must_use]
-pub fn is_told(endpoint: Endpoint, verdict: &Verdict) -> bool {
+pub fn is_reported(endpoint: Endpoint, verdict: &Verdict) -> bool {
     verdict.findings.iter().any(|finding| match finding.action {
         Action::Deny => decides_here(endpoint, finding),
         Action::Fix => true,

@@ -281,7 +281,7 @@ pub(super) async fn serve_http<S, V, B>(
     }
 }
 
-/// What becomes of a connection.
+/// What to do with a connection next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// It stays until then.

@@ -197,7 +197,7 @@ fn orphaned(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> Option<SuggestedAction
     ]);
     is_gone.then(|| {
         SuggestedAction::note(&format!(
-            "Node {} is gone. Only if the console shows that the disk is on no machine, and the driver still cannot detach it, is the VolumeAttachment in the way for nothing; then this removes it: `{command}`",
+            "Node {} is gone. If the console shows that the disk is attached to no machine, and the driver still cannot detach it, remove the VolumeAttachment: `{command}`",
             fault.node
         ))
     })

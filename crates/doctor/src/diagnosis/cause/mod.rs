@@ -58,7 +58,7 @@ pub struct Cause {
 enum Steps {
     /// What is known of the cluster is enough.
     FromFacts(fn(&WaitingPod<'_>) -> Vec<SuggestedAction>),
-    /// The objects that are to be changed are read in full.
+    /// The objects that a step changes are read in full.
     WithDocuments(fn(&WaitingPod<'_>, &Documents) -> Vec<SuggestedAction>),
 }
 

@@ -164,7 +164,7 @@ fn steps(stuck: &WaitingPod<'_>, documents: &Documents) -> Vec<SuggestedAction> 
         return steps;
     }
     steps.push(SuggestedAction::note(if nodes_of(stuck).is_empty() {
-        "Add a node there: scale up the node group of that zone or pool. If that is not to be, restore a snapshot or a backup into a new claim where the nodes are."
+        "Add a node there: scale up the node group of that zone or pool. If that is not possible, restore a snapshot or a backup into a new claim where the nodes are."
     } else {
         "Make room on one of these nodes, or add a node there: what keeps the pod off each is in the scheduler's words above."
     }));

@@ -82,7 +82,7 @@ fn stays(pod: &Pod) -> bool {
 /// renewed.
 pub(in crate::diagnosis) fn silent(node: &Examined, renewed: Option<String>) -> String {
     format!(
-        "{} Kubernetes does not let the volume go as long as the machine may still write to it; without help that is for good, as the old pod cannot end there.",
+        "{} Kubernetes keeps the volume attached as long as the machine may still write to it. As the old pod cannot end there, it stays so until somebody acts.",
         unheard(node, renewed)
     )
 }
@@ -102,7 +102,7 @@ pub(in crate::diagnosis) fn power(node: &Examined) -> String {
     let name = &node.name;
     let known = match node.taints.iter().any(|taint| taint.starts_with(SHUT_DOWN)) {
         true => {
-            "The taint node.cloudprovider.kubernetes.io/shutdown says that the cloud has it as shut down; see that it stays so."
+            "The taint node.cloudprovider.kubernetes.io/shutdown says that the cloud has shut it down; make sure that it stays down."
         }
         false => "Neither Kubernetes nor this program can see that.",
     };
@@ -120,7 +120,7 @@ pub(in crate::diagnosis) fn taint(kubectl: &str, name: &str) -> String {
 /// What the command does, and does to those who run it too early.
 pub(in crate::diagnosis) fn price(name: &str) -> String {
     format!(
-        "The pods of {name} are deleted and their volumes detached, in seconds. If the machine is not off, two of them write to one disk and the data is lost."
+        "The pods of {name} are deleted and their volumes detached, in seconds. If the machine is not off, both nodes write to one disk and the data is lost."
     )
 }
 
@@ -142,7 +142,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
         let wait = wait(
             stuck,
             Purpose::WayOut,
-            "Time. Do not delete the VolumeAttachment by hand: if the machine still runs, two of them write to one disk.",
+            "Time. Do not delete the VolumeAttachment by hand: if the machine still runs, both nodes write to one disk.",
         );
         let deletes = delete(Purpose::WayOut).filter(|_| node.out_of_service);
         return deletes.chain([wait]).collect();

@@ -172,7 +172,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
                 "Nothing. Its conditions say what it lacks.",
             ),
             format!(
-                "Bring node {0} back to Ready: its kubelet then lets the volume go. If that is not to be, power the machine off and see that it is off; after that, the taint {OUT_OF_SERVICE} on {0} has its pods deleted and its volumes detached.",
+                "Bring node {0} back to Ready: its kubelet then lets the volume go. If that is not possible, power the machine off and check that it is off; after that, the taint {OUT_OF_SERVICE} on {0} has its pods deleted and its volumes detached.",
                 attachment.node
             ),
         ),
