@@ -11,6 +11,8 @@ mod custom_kinds;
 #[cfg(unix)]
 mod fetching;
 mod findings;
+#[cfg(unix)]
+mod git;
 mod others;
 #[cfg(unix)]
 mod page;

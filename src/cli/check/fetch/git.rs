@@ -86,7 +86,12 @@ pub(super) async fn commit(
     let options = "fetch --quiet --depth=1 --no-tags --no-recurse-submodules --end-of-options";
     let mut fetch: Vec<OsString> = options.split(' ').map(OsString::from).collect();
     fetch.extend([url.into(), wanted.into()]);
-    repository.git(fetch).await.map_err(failed)?;
+    let fetched = repository.git(fetch).await;
+    if fetched.is_err() && repository.is_full() {
+        let (url, limit) = (without_user(&parsed), MAX_PACK);
+        return Err(FetchError::Large { url, limit });
+    }
+    fetched.map_err(failed)?;
     let commit = repository
         .text("rev-parse --verify FETCH_HEAD^{commit}")
         .await
@@ -122,7 +127,7 @@ pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Re
         .and_then(|()| fs::write(packs.join("pack-fetched.pack"), pack))
         .map_err(Failure::Copy)?;
     repository
-        .text("index-pack --strict objects/pack/pack-fetched.pack")
+        .text("index-pack objects/pack/pack-fetched.pack")
         .await?;
     let listed = format!("ls-tree -r -l {commit}");
     let listed = repository.text(&listed).await?;
@@ -167,13 +172,6 @@ fn failed(url: &str, failure: Failure) -> FetchError {
     let url = Url::parse(url).map_or_else(|_| url.to_owned(), |it| without_user(&it));
     match failure {
         Failure::Slow { limit, .. } => FetchError::Slow { url, limit },
-        // The signal of the limit on files, as git and as a shell say it.
-        Failure::Refused { complaint, .. }
-            if complaint.contains("signal 25") || complaint.contains("File too large") =>
-        {
-            let limit = MAX_PACK;
-            FetchError::Large { url, limit }
-        }
         failure => FetchError::Git { url, failure },
     }
 }
@@ -244,9 +242,19 @@ impl Repository {
 
     /// The one pack that was fetched.
     fn pack(&self) -> io::Result<Vec<u8>> {
-        let packs = fs::read_dir(self.folder.path().join("objects/pack"))?;
-        let mut files = packs.flatten().map(|entry| entry.path());
+        let mut files = self.files();
         let pack = files.find(|file| file.extension().is_some_and(|it| it == "pack"));
         fs::read(pack.ok_or_else(|| io::Error::other("git fetched no pack"))?)
+    }
+
+    /// Whether git was stopped because a pack has too many bytes.
+    fn is_full(&self) -> bool {
+        let mut sizes = self.files().filter_map(|file| file.metadata().ok());
+        sizes.any(|it| it.len() >= MAX_PACK)
+    }
+
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let packs = fs::read_dir(self.folder.path().join("objects/pack"));
+        packs.into_iter().flatten().flatten().map(|it| it.path())
     }
 }

@@ -36,6 +36,19 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     Ok(releases)
 }
 
+/// Those parts of a template that say what is delivered.
+fn read_parts(template: &Value) -> Value {
+    let part = |path: &[&str]| at(template, path).cloned().unwrap_or_default();
+    json!({
+        "metadata": {"name": part(&["metadata", "name"])},
+        "spec": {
+            "source": part(&["spec", "source"]),
+            "sources": part(&["spec", "sources"]),
+            "destination": part(&["spec", "destination"]),
+        },
+    })
+}
+
 /// The Application for these parameters.
 fn application(
     document: &Value,
@@ -43,7 +56,7 @@ fn application(
     syntax: template::Syntax,
 ) -> Result<Value, Reason> {
     let template = at(document, &["spec", "template"]).unwrap_or(&Value::Null);
-    let mut application = template::render(template, parameters, syntax)?;
+    let mut application = template::render(&read_parts(template), parameters, syntax)?;
     if let Some(patch) = text(document, &["spec", "templatePatch"]) {
         let patch = template::render(&json!(patch), parameters, syntax)?;
         let patch = patch.as_str().and_then(value_of);

@@ -47,11 +47,11 @@ fn put(Fetched { file, name, base }: &Fetched, copy: &Copy) -> io::Result<()> {
     fs::write(copied, kustomization.to_string())
 }
 
-/// The path from one folder to another one; both are absolute.
+/// The path from one folder to another one, or to itself; both are absolute.
 fn relative(from: &Path, to: &Path) -> PathBuf {
     let (from, to): (Vec<_>, Vec<_>) = (from.components().collect(), to.components().collect());
     let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let up = from[common..].iter().map(|_| Path::new(".."));
-    up.chain(to[common..].iter().map(|it| Path::new(it)))
-        .collect()
+    let down = to[common..].iter().map(Path::new);
+    [Path::new(".")].into_iter().chain(up).chain(down).collect()
 }

@@ -429,7 +429,11 @@ impl Renderer {
             .await
             .map_err(|failure| match failure {
                 Failure::Fetches { url } => Reason::network(format!("it asks for {url}")),
-                failure => copy.with_originals(&failure.to_string()).into(),
+                Failure::Refused { program, complaint } => {
+                    let complaint = copy.with_originals(&complaint);
+                    Failure::Refused { program, complaint }.to_string().into()
+                }
+                failure => failure.to_string().into(),
             })
     }
 

@@ -54,7 +54,7 @@ pub(in crate::cli::check) enum Failure {
     NotUtf8 { program: String },
     #[error("it asks for {url}")]
     Fetches { url: String },
-    #[error("{program} says: {complaint}")]
+    #[error("{program} says: {}", shortened(complaint))]
     Refused { program: String, complaint: String },
     #[error("{program} ended with {status} and said nothing")]
     Silent { program: String, status: ExitStatus },
@@ -201,9 +201,12 @@ fn failure(program: String, status: ExitStatus, complaint: &str) -> Failure {
     if complaint.contains("fatal error: ") && complaint.contains("out of memory") {
         return Failure::Memory { program };
     }
-    match shortened(complaint) {
-        complaint if complaint.is_empty() => Failure::Silent { program, status },
-        complaint => Failure::Refused { program, complaint },
+    match complaint.trim() {
+        "" => Failure::Silent { program, status },
+        complaint => Failure::Refused {
+            program,
+            complaint: complaint.to_owned(),
+        },
     }
 }
 
@@ -245,6 +248,7 @@ fn shortened(complaint: &str) -> String {
     let text = text.strip_prefix("Error: ").unwrap_or(&text);
     let text = text.strip_suffix(ADVICE).unwrap_or(text);
     let text = text.trim_end().trim_end_matches(['.', '!']);
+    let text = innermost(text);
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let letters: Vec<char> = text.chars().map(plain).collect();
     if letters.len() <= SHOWN {
@@ -255,6 +259,16 @@ fn shortened(complaint: &str) -> String {
         .iter()
         .collect();
     format!("{start} … {end}")
+}
+
+/// What kustomize says of the innermost resource: it wraps the cause in a sentence for each
+/// kustomization on the way, and ends with what else it tried.
+fn innermost(text: &str) -> &str {
+    const WRAPPED: &str = "accumulating resources from '";
+    let end = text.rfind("': must build at directory: ");
+    let end = end.filter(|_| text.ends_with("file is not directory"));
+    let text = &text[..end.unwrap_or(text.len())];
+    text.rfind(WRAPPED).map_or(text, |at| &text[at..])
 }
 
 #[cfg(test)]
@@ -296,6 +310,10 @@ mod tests {
                 "cannot load because of y",
             ),
             ("two\nlines\n", "two lines"),
+            (
+                "Error: accumulating resources: accumulation err='accumulating resources from '../a': '/a' must resolve to a file': recursed: accumulating resources: accumulation err='accumulating resources from 'b.yaml': it holds no kind': must build at directory: '/a/b.yaml': file is not directory",
+                "accumulating resources from 'b.yaml': it holds no kind",
+            ),
         ];
         for (complaint, line) in table {
             assert_eq!(shortened(complaint), line);

@@ -196,9 +196,15 @@ impl Copy {
     /// The text with the names of originals in place of those of the copy.
     pub(super) fn with_originals(&self, text: &str) -> String {
         let root = self.root();
-        text.replace(&format!("{}/", root.display()), "")
-            .replace(&root.display().to_string(), ".")
-            .replace(&format!("{}/", self.fetched_root().display()), "")
+        let text = text
+            .replace(&format!("{}/", root.display()), "")
+            .replace(&root.display().to_string(), ".");
+        let fetched = format!("{}/", self.fetched_root().display());
+        let mut parts = text.split(&fetched);
+        let first = parts.next().unwrap_or_default().to_owned();
+        // What was fetched lies in a folder with the name of a digest.
+        let parts = parts.map(|it| it.split_once('/').map_or(it, |(_, rest)| rest));
+        first + &parts.collect::<String>()
     }
 
     fn fetched_root(&self) -> PathBuf {
