@@ -13,6 +13,7 @@ mod fetching;
 mod findings;
 #[cfg(unix)]
 mod git;
+mod hostile_releases;
 mod others;
 #[cfg(unix)]
 mod page;

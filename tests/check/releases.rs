@@ -192,7 +192,7 @@ fn an_application_is_rendered_with_all_its_values() {
         ("a file of another source", several, &[values], vec!["prod/shop envs/prod.yaml charts/web".to_owned()]),
         ("a file that may be missing", application(&format!("{chart}    helm: {{valueFiles: [no.yaml], ignoreMissingValueFiles: true}}\n")), &[], vec![]),
         ("a patched kustomization", application(patched), &base, vec![]),
-        ("another repository", application(chart).replace("/gitops", "/other"), &[], vec!["Application argocd/shop: its source is in another repository, https://example.com/org/other".to_owned()]),
+        ("another repository", application(chart).replace("/gitops", "/other"), &[], vec!["Application argocd/shop: it needs https://example.com/org/other".to_owned()]),
         ("a plugin", application(&format!("{chart}    plugin: {{name: cmp}}\n")), &[], vec!["Application argocd/shop: a plugin renders it, and no program of a repository is run".to_owned()]),
         ("a missing file", application(&format!("{chart}    helm: {{valueFiles: [../../../etc/passwd]}}\n")), &[], vec!["Application argocd/shop: there is no file charts/web/../../../etc/passwd in this repository".to_owned()]),
     ];

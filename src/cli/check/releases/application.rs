@@ -103,6 +103,9 @@ impl Application<'_> {
         if url.starts_with("oci://") {
             return Ok(Some(oci(url, version)));
         }
+        if url.starts_with('<') || url.starts_with("${") || url.contains("{{") {
+            return Err("its source is still to be filled in".into());
+        }
         let path = text(source, &["path"]).unwrap_or(".");
         let is_here = self.world.is_here(url);
         let folder = match is_here {

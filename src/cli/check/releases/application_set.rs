@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::values::merge;
 use super::world::World;
 use super::{
-    MAX_GENERATED, Owner, Read, Reason, application, at, generators, items, template, text,
+    Chart, MAX_GENERATED, Owner, Read, Reason, Release, application, at, generators, items,
+    template, text,
 };
 
 pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
@@ -29,10 +30,16 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
         ..Owner::of(delivery)
     };
     let mut releases = Vec::new();
+    let mut refused = None;
     for parameters in &parameters {
         let application = application(document, parameters, syntax)?;
-        releases.extend(application::of_document(&application, &owner, world)?);
+        match application::of_document(&application, &owner, world) {
+            Ok(more) => releases.extend(more),
+            Err(reason) => refused = refused.or(Some(reason)),
+        }
     }
+    // The first of them stands for all, and the others are rendered all the same.
+    releases.extend(refused.map(|it| Release::new(&owner, "", None, Chart::Refused(it))));
     Ok(releases)
 }
 

@@ -85,6 +85,8 @@ pub(super) enum Chart {
     Manifests(PathBuf, bool),
     /// In a repository of charts, or in a registry.
     Remote(Remote),
+    /// Nowhere that can be looked at.
+    Refused(Reason),
 }
 
 /// What a format makes of an object. Without a release, its files are read where they stand.
@@ -135,7 +137,7 @@ pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> 
     let remotes = releases.flatten().flat_map(|it| match &it.chart {
         Chart::Remote(remote) => vec![remote.clone()],
         Chart::Folder(folder) => dependencies::remote(folder),
-        Chart::Kustomization(..) | Chart::Manifests(..) => Vec::new(),
+        Chart::Kustomization(..) | Chart::Manifests(..) | Chart::Refused(_) => Vec::new(),
     });
     world.fetcher.fetch(remotes.collect())?;
     let mut wanted = Wanted::default();
@@ -287,6 +289,7 @@ impl Release {
                 let root = root(folder, RootKind::Kustomization)?;
                 return Ok(Job::Kustomization(Box::new(root), fields.clone()));
             }
+            Chart::Refused(reason) => return Err(reason.clone()),
             Chart::Manifests(folder, recursive) => {
                 return Ok(Job::Manifests(folder.clone(), *recursive));
             }

@@ -132,6 +132,7 @@ impl Chart {
                 repository.path_of(folder)
             }
             Self::Remote(remote) => remote.to_string(),
+            Self::Refused(_) => String::new(),
         }
     }
 
@@ -139,7 +140,7 @@ impl Chart {
     pub(in crate::cli::check) const fn folder(&self) -> Option<&PathBuf> {
         match self {
             Self::Folder(folder) | Self::Kustomization(folder, _) => Some(folder),
-            Self::Manifests(..) | Self::Remote(_) => None,
+            Self::Manifests(..) | Self::Remote(_) | Self::Refused(_) => None,
         }
     }
 }

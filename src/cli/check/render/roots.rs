@@ -445,7 +445,8 @@ fn reached_from<'a>(
             Some(part) => Cow::Borrowed(part),
             // A base beside the folders that are checked.
             None => Cow::Owned(
-                Named::read(&folder, &folder, places).unwrap_or_else(|| unreadable(&folder)),
+                Named::read(&folder, &folder, places)
+                    .unwrap_or_else(|| unreadable(&folder, places.repository)),
             ),
         };
         waiting.extend(of(&part).iter().cloned());
@@ -455,9 +456,12 @@ fn reached_from<'a>(
 }
 
 /// A folder that a kustomization names, and whose own cannot be understood here.
-fn unreadable(folder: &Path) -> Named {
+fn unreadable(folder: &Path, repository: &Repository) -> Named {
     let file = kustomization_in(folder);
-    let refused = file.map(|file| format!("{} cannot be read", file.display()).into());
+    let refused = file.map(|file| {
+        let file = repository.path_of(&file);
+        format!("{file} is not a kustomization that kustomize reads").into()
+    });
     Named {
         folder: folder.to_owned(),
         refused,
