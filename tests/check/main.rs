@@ -14,6 +14,8 @@ mod findings;
 #[cfg(unix)]
 mod git;
 mod hostile_releases;
+#[cfg(unix)]
+mod museum;
 mod others;
 #[cfg(unix)]
 mod page;
