@@ -34,7 +34,7 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (asked, root) = (Arc::clone(&asked), root.clone());
-                std::thread::spawn(move || serve(stream, &asked, &root));
+                std::thread::spawn(move || serve(&stream, &asked, &root));
             }
         });
         server
@@ -83,8 +83,8 @@ fn git(folder: &Path, arguments: &str) -> String {
 }
 
 /// Answers one request: what lies below `/hang` and `/moved` not as git would.
-fn serve(stream: TcpStream, asked: &AtomicUsize, root: &Path) {
-    let mut reader = BufReader::new(&stream);
+fn serve(mut stream: &TcpStream, asked: &AtomicUsize, root: &Path) {
+    let mut reader = BufReader::new(stream);
     let mut first = String::new();
     if reader.read_line(&mut first).is_err() {
         return;
@@ -105,7 +105,6 @@ fn serve(stream: TcpStream, asked: &AtomicUsize, root: &Path) {
     let header = |name: &str| headers.get(name).cloned().unwrap_or_default();
     let mut body = vec![0; header("content-length").parse().unwrap_or(0)];
     reader.read_exact(&mut body).unwrap();
-    let mut stream = &stream;
     if target.starts_with("/hang") {
         // It waits until the other end closes.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
@@ -151,11 +150,15 @@ fn serve(stream: TcpStream, asked: &AtomicUsize, root: &Path) {
 /// The programs that render, and git.
 fn programs() -> Option<TempDir> {
     let tools = tools(&["helm", "kustomize"])?;
+    link_git(&tools);
+    Some(tools)
+}
+
+fn link_git(tools: &TempDir) {
     let path = std::env::var_os("PATH").unwrap();
     let mut programs = std::env::split_paths(&path).map(|it| it.join("git"));
     let git: PathBuf = programs.find(|it| it.exists()).unwrap();
     std::os::unix::fs::symlink(git, tools.path().join("git")).unwrap();
-    Some(tools)
 }
 
 const FETCH: [&str; 9] = [

@@ -89,6 +89,26 @@ fn volumes_that_two_workloads_share_are_one_finding() {
 }
 
 #[test]
+fn many_reasons_are_counted() {
+    let Some(tools) = super::rendering::tools(&["kustomize"]) else {
+        return;
+    };
+    let files: Vec<(String, String)> = (0..13)
+        .map(|number| {
+            let name = format!("k{number:02}/kustomization.yaml");
+            (name, format!("resources: [gone-{number}.yaml]\n"))
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let output = super::rendering::check(&repository(&files), tools.path(), &["."]);
+    let text = out(&output);
+    assert_eq!(text.matches(" was not rendered: ").count(), 10, "{text}");
+    let rest =
+        "3 kustomizations (k10, k11, k12) were not rendered either, each for a reason of its own;";
+    assert!(text.contains(rest), "{text}");
+}
+
+#[test]
 fn what_is_unknown_is_not_verified() {
     let output = run(
         &repository(&[("web.yaml", DEPLOYMENT)]),

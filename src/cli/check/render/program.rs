@@ -264,11 +264,15 @@ fn shortened(complaint: &str) -> String {
 /// What kustomize says of the innermost resource: it wraps the cause in a sentence for each
 /// kustomization on the way, and ends with what else it tried.
 fn innermost(text: &str) -> &str {
-    const WRAPPED: &str = "accumulating resources from '";
-    let end = text.rfind("': must build at directory: ");
-    let end = end.filter(|_| text.ends_with("file is not directory"));
-    let text = &text[..end.unwrap_or(text.len())];
-    text.rfind(WRAPPED).map_or(text, |at| &text[at..])
+    const FOLDER: &str = "recursed accumulation of path '";
+    let start = text.rfind("accumulating resources from '").unwrap_or(0);
+    let text = &text[start..];
+    let text = text
+        .split_once("': must build at directory: ")
+        .map_or(text, |(cause, _)| cause);
+    let of_folder = text.split_once(FOLDER);
+    let cause = of_folder.and_then(|(_, rest)| rest.split_once("': "));
+    cause.map_or(text, |(_, cause)| cause)
 }
 
 #[cfg(test)]
@@ -313,6 +317,10 @@ mod tests {
             (
                 "Error: accumulating resources: accumulation err='accumulating resources from '../a': '/a' must resolve to a file': recursed: accumulating resources: accumulation err='accumulating resources from 'b.yaml': it holds no kind': must build at directory: '/a/b.yaml': file is not directory",
                 "accumulating resources from 'b.yaml': it holds no kind",
+            ),
+            (
+                "Error: accumulating resources: accumulation err='accumulating resources from 'root/a': '/a' must resolve to a file': recursed accumulation of path '/a': loading KV pairs: no such file",
+                "loading KV pairs: no such file",
             ),
         ];
         for (complaint, line) in table {

@@ -303,7 +303,7 @@ impl Named {
     fn fetch(&mut self, name: &str, file: &Path, places: Places<'_>) {
         let base = places.fetcher.base(name).unwrap_or_else(|| {
             let url = url_in(name).unwrap_or(name);
-            Err(Reason::network(format!("it names {url}")))
+            Err(Reason::elsewhere(format!("it names {url}")))
         });
         match base {
             Ok(base) => {
