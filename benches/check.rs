@@ -7,6 +7,9 @@
     reason = "a bench that cannot run has nothing else to say"
 )]
 
+#[path = "shared/processors.rs"]
+mod processors;
+
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -18,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use manifest::find::{Exclude, find};
 use manifest::read::read;
+use processors::children;
 
 /// Files, each a Deployment and a claim.
 const FILES: usize = 10_000;
@@ -281,20 +285,6 @@ fn cost(mut command: Command) -> Cost {
         processors: children() - before,
         memory,
     }
-}
-
-/// The processor time of all children that have ended: `cutime` and `cstime` of
-/// `proc_pid_stat(5)`, in ticks of 10 ms.
-fn children() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap();
-    let (_, after_name) = stat.rsplit_once(')').unwrap();
-    let ticks: u64 = after_name
-        .split_whitespace()
-        .skip(13)
-        .take(2)
-        .map(|field| field.parse::<u64>().unwrap())
-        .sum();
-    Duration::from_millis(ticks * 10)
 }
 
 /// `VmHWM` of `proc_pid_status(5)`, in bytes.

@@ -120,6 +120,9 @@ fn not(number: usize, what: &str, done: &str) -> String {
     format!("{} not {done}", amount(number, what))
 }
 
+/// The most reasons, each of one thing, that are named.
+const REASONS: usize = 10;
+
 /// What was not looked into and why, a sentence for each reason.
 pub(super) fn unopened(report: &Report) -> Vec<String> {
     let same = |a: &Unopened, b: &Unopened| {
@@ -133,6 +136,20 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
         }
     }
     reasons.sort_by_key(|all| all[0].missing);
+    let mut seen = 0;
+    let mut unnamed = Vec::new();
+    reasons.retain(|all| {
+        seen += usize::from(all.len() == 1);
+        let is_named = all.len() > 1 || seen <= REASONS;
+        if !is_named {
+            unnamed.push(all[0]);
+        }
+        is_named
+    });
+    let unnamed = (!unnamed.is_empty()).then(|| {
+        let listed = by_kind(&unnamed);
+        format!("{listed} were not rendered either, each for a reason of its own; the format json has them all.")
+    });
     let sentences = reasons.into_iter().map(|all| {
         let Unopened {
             missing, reason, ..
@@ -156,7 +173,7 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
             ),
         }
     });
-    sentences.collect()
+    sentences.chain(unnamed).collect()
 }
 
 /// How many there are of each kind, with the first few by name.

@@ -17,7 +17,7 @@ use super::{err, out};
 
 /// What a server answers with.
 #[derive(Clone)]
-enum Answer {
+pub(super) enum Answer {
     Bytes(Vec<u8>),
     /// For who brings the token `secret`, which is at `/token`.
     Guarded(Vec<u8>),
@@ -28,14 +28,14 @@ enum Answer {
 }
 
 /// A server on loopback, which counts what it is asked.
-struct Server {
-    port: u16,
+pub(super) struct Server {
+    pub(super) port: u16,
     asked: Arc<AtomicUsize>,
     answers: Arc<Mutex<HashMap<String, Answer>>>,
 }
 
 impl Server {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Self {
             port: listener.local_addr().unwrap().port(),
@@ -52,11 +52,11 @@ impl Server {
         server
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    fn answer(&self, path: &str, answer: Answer) {
+    pub(super) fn answer(&self, path: &str, answer: Answer) {
         let mut answers = self.answers.lock().unwrap();
         answers.insert(path.to_owned(), answer);
     }
@@ -122,7 +122,7 @@ fn serve(mut stream: &TcpStream, asked: &AtomicUsize, answers: &Mutex<HashMap<St
 }
 
 /// The chart of the repository, packed by Helm.
-fn packed(helm: &Path, folder: &Path) -> Vec<u8> {
+pub(super) fn packed(helm: &Path, folder: &Path) -> Vec<u8> {
     let out = tempfile::tempdir().unwrap();
     let done = Command::new(helm.join("helm"))
         .args(["package", "--destination"])
@@ -135,7 +135,7 @@ fn packed(helm: &Path, folder: &Path) -> Vec<u8> {
     fs::read(out.path().join("web-1.2.3.tgz")).unwrap()
 }
 
-fn digest(bytes: &[u8]) -> String {
+pub(super) fn digest(bytes: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
     digest
         .as_ref()
@@ -145,7 +145,7 @@ fn digest(bytes: &[u8]) -> String {
 }
 
 /// An index that names one packed chart.
-fn index(url: &str, digest: &str) -> Answer {
+pub(super) fn index(url: &str, digest: &str) -> Answer {
     Answer::Bytes(format!("apiVersion: v1\nentries:\n  web:\n  - {{name: web, version: 1.2.3, digest: {digest}, urls: ['{url}']}}\n").into_bytes())
 }
 

@@ -11,6 +11,11 @@ mod custom_kinds;
 #[cfg(unix)]
 mod fetching;
 mod findings;
+#[cfg(unix)]
+mod git;
+mod hostile_releases;
+#[cfg(unix)]
+mod museum;
 mod others;
 #[cfg(unix)]
 mod page;

@@ -56,6 +56,58 @@ fn a_class_that_is_still_to_be_filled_in_is_not_quoted() {
     assert!(text.contains("still to be filled in"), "{text}");
 }
 
+/// It can be any claim, so nothing is asked of whoever wrote it.
+#[test]
+fn a_claim_that_is_still_to_be_filled_in_is_not_missed() {
+    let named = DEPLOYMENT.replace("claimName: data", "claimName: ${APP}");
+    let text = text_of(&[("web.yaml", &named)]);
+    assert!(!text.contains("${APP}"), "{text}");
+    let other = DEPLOYMENT.replace("claimName: data", "claimName: other");
+    let text = text_of(&[("web.yaml", &other)]);
+    assert!(text.contains("claim \"other\" is not among"), "{text}");
+}
+
+#[test]
+fn volumes_that_two_workloads_share_are_one_finding() {
+    let more = CLAIM.replace("name: data", "name: more");
+    let shares = |name: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n  selector: {{matchLabels: {{app: {name}}}}}\n  strategy: {{type: Recreate}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec:\n      containers: [{{name: a, image: a, volumeMounts: [{{name: data, mountPath: /a}}, {{name: more, mountPath: /b}}]}}]\n      volumes:\n      - {{name: data, persistentVolumeClaim: {{claimName: data}}}}\n      - {{name: more, persistentVolumeClaim: {{claimName: more}}}}\n"
+        )
+    };
+    let all = [CLAIM, &more, CLASS, &shares("a"), &shares("b")].join("---\n");
+    let text = text_of(&[("all.yaml", &all)]);
+    assert_eq!(
+        text.matches("[workloads-share-volume]").count(),
+        1,
+        "{text}"
+    );
+    assert!(
+        text.contains("The same holds for claim \"more\"."),
+        "{text}"
+    );
+}
+
+#[test]
+fn many_reasons_are_counted() {
+    let Some(tools) = super::rendering::tools(&["kustomize"]) else {
+        return;
+    };
+    let files: Vec<(String, String)> = (0..13)
+        .map(|number| {
+            let name = format!("k{number:02}/kustomization.yaml");
+            (name, format!("resources: [gone-{number}.yaml]\n"))
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let output = super::rendering::check(&repository(&files), tools.path(), &["."]);
+    let text = out(&output);
+    assert_eq!(text.matches(" was not rendered: ").count(), 10, "{text}");
+    let rest =
+        "3 kustomizations (k10, k11, k12) were not rendered either, each for a reason of its own;";
+    assert!(text.contains(rest), "{text}");
+}
+
 #[test]
 fn what_is_unknown_is_not_verified() {
     let output = run(

@@ -182,7 +182,7 @@ fn an_application_is_rendered_with_all_its_values() {
         ),
         ("base/web.yaml", &*base),
     ];
-    let table: [(&str, String, &[File<'_>], Vec<String>); 12] = [
+    let table: [(&str, String, &[File<'_>], Vec<String>); 14] = [
         ("the chart's own values", application(chart), &[], vec![]),
         ("a text of values", application(&format!("{chart}    helm:\n      values: |\n        {ROLLING}\n")), &[], vec![found()]),
         ("an object of values", application(&format!("{chart}    helm:\n      valuesObject: {{{ROLLING}}}\n")), &[], vec![found()]),
@@ -192,7 +192,9 @@ fn an_application_is_rendered_with_all_its_values() {
         ("a file of another source", several, &[values], vec!["prod/shop envs/prod.yaml charts/web".to_owned()]),
         ("a file that may be missing", application(&format!("{chart}    helm: {{valueFiles: [no.yaml], ignoreMissingValueFiles: true}}\n")), &[], vec![]),
         ("a patched kustomization", application(patched), &base, vec![]),
-        ("another repository", application(chart).replace("/gitops", "/other"), &[], vec!["Application argocd/shop: its source is in another repository, https://example.com/org/other".to_owned()]),
+        ("another repository", application(chart).replace("/gitops", "/other"), &[], vec!["Application argocd/shop: it needs https://example.com/org/other".to_owned()]),
+        ("a mirror", application(&format!("{chart}    helm: {{valuesObject: {{{ROLLING}}}}}\n")).replace("example.com", "mirror.example.org"), &[], vec![found()]),
+        ("a placeholder", application(chart).replace("https://example.com/org/gitops", "<REPOSITORY>"), &[], vec!["Application argocd/shop: its source is still to be filled in".to_owned()]),
         ("a plugin", application(&format!("{chart}    plugin: {{name: cmp}}\n")), &[], vec!["Application argocd/shop: a plugin renders it, and no program of a repository is run".to_owned()]),
         ("a missing file", application(&format!("{chart}    helm: {{valueFiles: [../../../etc/passwd]}}\n")), &[], vec!["Application argocd/shop: there is no file charts/web/../../../etc/passwd in this repository".to_owned()]),
     ];
@@ -219,7 +221,7 @@ fn an_application_set_is_rendered_for_each_of_its_parameters() {
     let go = "  goTemplate: true\n";
     let found = |name: &str| format!("{name}/{name} set.yaml charts/web");
     let refused = |reason: &str| vec![format!("ApplicationSet argocd/all: {reason}")];
-    let table: [(&str, String, Vec<String>); 9] = [
+    let table: [(&str, String, Vec<String>); 11] = [
         (
             "a list",
             set("", list, "{{name}}", "{{strategy}}"),
@@ -259,6 +261,26 @@ fn an_application_set_is_rendered_for_each_of_its_parameters() {
             "a merge",
             set("", merged, "{{name}}", "{{strategy}}"),
             vec![found("b")],
+        ),
+        (
+            "a path that is not there beside one that is",
+            set("", list, "{{name}}", "{{strategy}}")
+                .replace("path: charts/web", "path: 'charts/{{dir}}'")
+                .replace("name: a,", "name: a, dir: web,")
+                .replace("name: b,", "name: b, dir: gone,"),
+            [
+                vec![found("a").replace("charts/{{dir}}", "charts/web")],
+                refused("there is no folder charts/gone in this repository"),
+            ]
+            .concat(),
+        ),
+        (
+            "a function in what decides nothing",
+            set(go, list, "{{ .name }}", "{{ .strategy }}").replace(
+                "metadata: {name",
+                "metadata: {labels: {a: '{{ .name | trunc 3 }}'}, name",
+            ),
+            vec![found("a")],
         ),
         (
             "clusters",

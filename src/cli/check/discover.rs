@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::fetch::Fetcher;
 use super::releases::Release;
 use super::render::dependencies;
-use super::render::roots::{self, Root, RootKind};
+use super::render::roots::{self, Places, Root, RootKind};
 use super::render::{Outcome, Render, RenderOptions, Rendering};
 use super::repository::Repository;
 use crate::report::{Unopened, Unread};
@@ -25,6 +25,15 @@ pub(super) struct ReadOptions<'a> {
     pub(super) rendering: &'a Rendering<'a>,
     pub(super) fetcher: &'a Fetcher<'a>,
     pub(super) repository: &'a Repository,
+}
+
+impl<'a> ReadOptions<'a> {
+    const fn places(&self) -> Places<'a> {
+        Places {
+            repository: self.repository,
+            fetcher: self.fetcher,
+        }
+    }
 }
 
 /// What becomes of kustomizations that can be rendered.
@@ -201,7 +210,7 @@ fn open(
         .iter()
         .filter_map(|source| source.path().map(Path::to_owned))
         .collect();
-    let mut wanted = roots::find(&files, options.repository);
+    let mut wanted = roots::find(&files, options.places());
     let charts = wanted.iter().filter(|root| root.kind == RootKind::Chart);
     let remotes = charts.flat_map(|root| dependencies::remote(&root.real));
     options.fetcher.fetch(remotes.collect())?;

@@ -36,6 +36,47 @@ impl Line {
     }
 }
 
+/// The findings; what is said alike of several volumes of one object is said of the first.
+pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
+    let mut first_of: HashMap<(&'static str, Action, String, String), usize> = HashMap::new();
+    let mut folded: Vec<(Located, Vec<String>)> = Vec::with_capacity(all.len());
+    for located in all {
+        let finding = &located.finding;
+        let key = match (&finding.volumes[..], &finding.remedies[..]) {
+            ([volume], []) => {
+                let volume = format!("claim \"{volume}\"");
+                let message = finding.message.replacen(&volume, "claim", 1);
+                let file = located.place.as_ref().map(|it| it.file.clone());
+                let file = file.unwrap_or_default();
+                Some((volume, (finding.rule, finding.action, file, message)))
+            }
+            _ => None,
+        };
+        let first = key.as_ref().and_then(|(_, key)| first_of.get(key)).copied();
+        match (key, first.and_then(|first| folded.get_mut(first))) {
+            (Some((volume, _)), Some((first, more))) => {
+                first.finding.volumes.extend(located.finding.volumes);
+                more.push(volume);
+            }
+            (key, _) => {
+                first_of.extend(key.map(|(_, key)| (key, folded.len())));
+                folded.push((located, Vec::new()));
+            }
+        }
+    }
+    let with_volumes = |(mut located, more): (Located, Vec<String>)| {
+        if let Some((last, others)) = more.split_last() {
+            let listed = match others {
+                [] => last.clone(),
+                others => format!("{} and {last}", others.join(", ")),
+            };
+            located.finding.message += &format!(" The same holds for {listed}.");
+        }
+        located
+    };
+    folded.into_iter().map(with_volumes).collect()
+}
+
 /// The findings; those on one line, which several charts or kustomizations take, are one.
 pub(super) fn findings(all: Vec<Located>) -> Vec<Located> {
     let mut first_of: HashMap<Line, usize> = HashMap::new();

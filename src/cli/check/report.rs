@@ -36,7 +36,7 @@ pub(super) fn report(parsed: &Parsed, placed: Vec<Placed>, format: Format) -> Re
     report.findings = match format {
         // Each object is a test case of its own there.
         Format::Junit => findings,
-        _ => fold::findings(findings),
+        _ => fold::findings(fold::volumes(findings)),
     };
     report.notices = fold::notices(notices.into_iter().flatten().collect());
     report.summary.notices = report.notices.len();

@@ -143,6 +143,7 @@ fn unresolved(
     field: Option<String>,
 ) -> Option<Hazard> {
     let concerned: HashSet<&Text> = hazards.iter().flat_map(|it| &it.volumes).collect();
+    let partial = analysis.facts.view.is_partial();
     let rests_on = |volume: &UsedVolume| concerned.contains(volume.shown_name());
     let open: Vec<(&UsedVolume, &Missing)> = analysis
         .volumes
@@ -151,8 +152,12 @@ fn unresolved(
             AttachConstraint::Unknown(missing) if rests_on(volume) => Some((volume, missing)),
             _ => None,
         })
+        // In files, a claim whose name is still to be filled in can be any.
+        .filter(|(volume, missing)| {
+            let is_named = !messages::is_placeholder(volume.shown_name());
+            is_named || !partial || !matches!(missing, Missing::Claim(_))
+        })
         .collect();
-    let partial = analysis.facts.view.is_partial();
     let (first, missing) = open.first()?;
     let (seen, mut advice): (Vec<String>, Vec<&str>) = open
         .chunk_by(|(_, a), (_, b)| matches!(a, Missing::Claim(_)) && a == b)

@@ -7,6 +7,8 @@ use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Response, StatusCode, Url, redirect};
 use wildmatch::WildMatch;
 
+use crate::cli::check::render::program::Failure;
+
 /// The most bytes of a packed chart. The largest that is known has a tenth of it.
 pub(super) const MAX_CHART: u64 = 32 << 20;
 
@@ -24,7 +26,7 @@ const MAX_REDIRECTS: usize = 5;
 /// Why nothing was fetched. Each is the end of a sentence.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
-    #[error("{0} is not a URL that charts are fetched from")]
+    #[error("{0} is not a URL that anything is fetched from")]
     Url(String),
     #[error(
         "{url} is on the host {host}, which the manifests do not name; allow it with --fetch-from {host}"
@@ -63,6 +65,14 @@ pub(super) enum FetchError {
     },
     #[error("{0} is a version in a notation that is not read here")]
     Constraint(String),
+    #[error("{host} is asked with your keys; allow it with --fetch-from {host}")]
+    Keys { host: String },
+    #[error("{url} is on this machine; allow it with --fetch-from {url}")]
+    Local { url: String },
+    #[error("{url} has no commit, tag or branch that is called {name}")]
+    Reference { url: String, name: String },
+    #[error("{url} cannot be fetched: {failure}")]
+    Git { url: String, failure: Failure },
 }
 
 /// A client for the hosts that are allowed.
@@ -165,6 +175,27 @@ impl Client {
         FetchError::Request {
             url,
             source: Box::new(error.without_url()),
+        }
+    }
+
+    /// How long an answer may take as a whole.
+    pub(super) const fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Whether a Git repository may be asked. Its URL stands in a manifest.
+    pub(super) fn allow_repository(&self, url: &Url) -> Result<(), FetchError> {
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let is_allowed = |name: &str| self.allowed.iter().any(|glob| glob.matches(name));
+        match url.scheme() {
+            "http" | "https" => self.allow(url, &host),
+            "ssh" if is_allowed(&host) => Ok(()),
+            "ssh" => Err(FetchError::Keys { host }),
+            "file" if is_allowed(url.as_str()) => Ok(()),
+            "file" => Err(FetchError::Local {
+                url: url.to_string(),
+            }),
+            _ => Err(FetchError::Url(url.to_string())),
         }
     }
 

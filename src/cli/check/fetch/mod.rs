@@ -1,35 +1,47 @@
-//! `--fetch`: charts that are elsewhere, as files of a cache.
+//! `--fetch`: charts, manifests and Git repositories that are elsewhere, as files of a cache.
 //!
 //! Fetching is a step of its own, before anything is rendered. A host is asked only where the
 //! repository names it, or where `--fetch-from` allows it; a redirect is a host like any other.
 
+mod base;
 mod client;
 mod credentials;
+mod git;
 mod oci;
 mod repository;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use futures_util::stream::{self, StreamExt};
+use reqwest::header::HeaderMap;
+use tempfile::TempDir;
 use tokio::runtime::Builder;
 
+use super::files::{is_inside, normal};
 use super::reason::Reason;
 use crate::cli::output::complain;
-use client::{Client, FetchError};
+use client::{Client, FetchError, MAX_ANSWER};
 
-/// The most charts that are fetched at once.
+/// The most that is fetched at once.
 const AT_ONCE: usize = 4;
+
+/// The most that one run fetches.
+const MAX_FETCHED: usize = 1_000;
+
+/// All of it together may take this many times what one answer may.
+const TIMES_IN_ALL: u32 = 10;
 
 /// Whether charts are fetched.
 #[derive(Args, Clone, Debug)]
 pub struct FetchOptions {
-    /// Fetch charts that are elsewhere, from the hosts that the manifests name
+    /// Fetch charts and bases that are elsewhere, from the hosts that the manifests name
     #[arg(
         long,
         value_enum,
@@ -61,17 +73,100 @@ pub enum Fetch {
     Require,
 }
 
-/// A chart that is elsewhere.
+/// Something that is elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Remote {
-    /// In a repository of charts.
+    /// A chart in a repository of charts.
     Repository {
         url: String,
         name: String,
         version: String,
     },
-    /// In a registry: `oci://registry/path`.
+    /// A chart in a registry: `oci://registry/path`.
     Oci { url: String, version: String },
+    /// A commit of a Git repository: itself, a tag or a branch; the default branch where none
+    /// is named.
+    Git {
+        url: String,
+        reference: Option<String>,
+    },
+    /// A manifest.
+    File { url: String },
+}
+
+/// What kustomize takes for a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// A folder, without links, in what was fetched.
+    Folder(PathBuf),
+    File(PathBuf),
+}
+
+/// The most bytes of a file of the cache.
+const MAX_KEPT: u64 = git::MAX_PACK + 1024;
+
+impl Remote {
+    pub(super) fn url(&self) -> &str {
+        match self {
+            Self::Repository { url, .. }
+            | Self::Oci { url, .. }
+            | Self::Git { url, .. }
+            | Self::File { url } => url,
+        }
+    }
+
+    /// A Git repository by any of its URLs.
+    pub(super) fn git(url: &str, reference: Option<&str>) -> Self {
+        let url = match base::split(url) {
+            Some((scheme, rest)) => format!("{scheme}://{rest}"),
+            None => url.to_owned(),
+        };
+        // Argo CD's name of the default branch.
+        let reference = reference.filter(|it| *it != "HEAD").map(str::to_owned);
+        Self::Git { url, reference }
+    }
+
+    /// How the file of the cache ends.
+    const fn extension(&self) -> &'static str {
+        match self {
+            Self::Repository { .. } | Self::Oci { .. } => ".tgz",
+            Self::Git { .. } => ".bundle",
+            Self::File { .. } => ".yaml",
+        }
+    }
+}
+
+impl Remote {
+    /// Its name as a path, which leads nowhere else.
+    fn path(&self) -> PathBuf {
+        let name = self.to_string();
+        let (_, name) = name.split_once("://").unwrap_or(("", &name));
+        let parts = name.split('/').filter(|it| !matches!(*it, "" | "." | ".."));
+        parts.collect()
+    }
+}
+
+/// As messages name it.
+impl Display for Remote {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Repository { url, name, version } => {
+                write!(out, "{}/{name} {version}", url.trim_end_matches('/'))
+            }
+            Self::Oci { url, version } => write!(out, "{url} {version}"),
+            Self::Git { url, reference } => {
+                // A password may stand before the host.
+                let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+                let host = rest.split_once('@').map_or(rest, |(_, host)| host);
+                write!(out, "{scheme}://{}", host.trim_end_matches(".git"))?;
+                match reference {
+                    Some(reference) => write!(out, "@{reference}"),
+                    None => Ok(()),
+                }
+            }
+            Self::File { url } => write!(out, "{url}"),
+        }
+    }
 }
 
 /// What a host answered with.
@@ -81,12 +176,17 @@ struct Download {
     url: String,
 }
 
-/// Fetches each chart once.
+/// Fetches each of them once.
 pub(super) struct Fetcher<'o> {
     options: &'o FetchOptions,
     known: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
+    /// Where repositories are laid out, once one was.
+    laid_out: OnceCell<(TempDir, PathBuf)>,
+    folders: RefCell<HashMap<Remote, Result<PathBuf, Reason>>>,
     /// How long a host may take for an answer.
     limit: Duration,
+    /// When all fetching ends.
+    end: Instant,
 }
 
 impl<'o> Fetcher<'o> {
@@ -94,7 +194,10 @@ impl<'o> Fetcher<'o> {
         Self {
             options,
             known: RefCell::default(),
+            laid_out: OnceCell::new(),
+            folders: RefCell::default(),
             limit,
+            end: Instant::now() + limit.saturating_mul(TIMES_IN_ALL),
         }
     }
 
@@ -103,7 +206,87 @@ impl<'o> Fetcher<'o> {
         self.options.fetch == Fetch::Require
     }
 
-    /// The packed chart, where it was asked for by [`Self::fetch`].
+    /// The folder that repositories are laid out in, without links.
+    pub(super) fn top(&self) -> Option<&Path> {
+        self.laid_out.get().map(|(_, folder)| folder.as_path())
+    }
+
+    /// As messages name the folder `real` of what was fetched; `None` for other folders.
+    pub(super) fn shown(&self, real: &Path) -> Option<PathBuf> {
+        shown(self.top()?, real)
+    }
+
+    /// What kustomize would fetch for the name; `None` where nothing is to be fetched.
+    pub(super) fn base(&self, name: &str) -> Option<Result<Base, Reason>> {
+        if self.options.fetch == Fetch::Never {
+            return None;
+        }
+        let unread = || Reason::network(format!("it names {name}, which is not read here"));
+        let Some((remote, path)) = base::read(name) else {
+            return Some(Err(unread()));
+        };
+        if let Remote::File { .. } = remote {
+            return Some(self.now(&remote).map(Base::File));
+        }
+        Some(self.folder(&remote, &path).map(Base::Folder))
+    }
+
+    /// The folder `path` of a Git repository, without links.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be fetched.
+    pub(super) fn folder(&self, remote: &Remote, path: &str) -> Result<PathBuf, Reason> {
+        let top = self.repository(remote)?;
+        let found = fs::canonicalize(normal(&top.join(path))).ok();
+        let found = found.filter(|it| is_inside(&top, it) && it.is_dir());
+        found.ok_or_else(|| format!("{remote} has no folder {path}").into())
+    }
+
+    /// The top folder of a Git repository, without links.
+    ///
+    /// # Errors
+    /// It cannot be fetched, or nothing is.
+    pub(super) fn repository(&self, remote: &Remote) -> Result<PathBuf, Reason> {
+        let known = self.folders.borrow().get(remote).cloned();
+        known.unwrap_or_else(|| {
+            let made = self.lay_out(remote);
+            let mut folders = self.folders.borrow_mut();
+            folders.insert(remote.clone(), made.clone());
+            made
+        })
+    }
+
+    fn lay_out(&self, remote: &Remote) -> Result<PathBuf, Reason> {
+        let bundle = self.now(remote)?;
+        let failed = |error: &dyn Display| Reason::from(format!("{remote}: {error}"));
+        if self.laid_out.get().is_none() {
+            let made = tempfile::tempdir().and_then(|it| {
+                let folder = fs::canonicalize(it.path())?;
+                Ok((it, folder))
+            });
+            // It was empty a moment ago.
+            let _ = self.laid_out.set(made.map_err(|error| failed(&error))?);
+        }
+        let Some(top) = self.top() else {
+            return Err(failed(&"there is no folder for it"));
+        };
+        let folder = top.join(key(remote)).join(remote.path());
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| failed(&error))?;
+        let done = runtime.block_on(git::lay_out(&bundle, &folder, self.limit));
+        done.map_err(|error| failed(&error))?;
+        fs::canonicalize(folder).map_err(|error| failed(&error))
+    }
+
+    /// Fetches it, if that is still to be done.
+    fn now(&self, remote: &Remote) -> Result<PathBuf, Reason> {
+        self.fetch(vec![remote.clone()])
+            .map_err(|error| error.to_string())?;
+        let nothing = || Err(Reason::elsewhere(format!("it needs {remote}")));
+        self.file(remote).unwrap_or_else(nothing)
+    }
+
+    /// What was fetched, where it was asked for by [`Self::fetch`].
     pub(super) fn file(&self, remote: &Remote) -> Option<Result<PathBuf, Reason>> {
         self.known.borrow().get(remote).cloned()
     }
@@ -131,6 +314,11 @@ impl<'o> Fetcher<'o> {
         if missing.is_empty() {
             return Ok(());
         }
+        if let Some(reason) = self.exhausted() {
+            let refused = missing.into_iter().map(|it| (it, Err(reason.clone())));
+            self.known.borrow_mut().extend(refused);
+            return Ok(());
+        }
         let client = Client::new(&self.options.fetch_from, self.limit).map_err(io::Error::other)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let answers: Vec<_> = runtime.block_on(
@@ -154,6 +342,16 @@ impl<'o> Fetcher<'o> {
         Ok(())
     }
 
+    /// Why nothing more is fetched.
+    fn exhausted(&self) -> Option<Reason> {
+        if self.known.borrow().len() >= MAX_FETCHED {
+            return Some(format!("one run fetches {MAX_FETCHED} things at most").into());
+        }
+        let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
+        let is_over = Instant::now() >= self.end;
+        is_over.then(|| format!("all fetching together may take {all} s").into())
+    }
+
     fn cache(&self) -> io::Result<PathBuf> {
         let default = || {
             let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
@@ -174,12 +372,28 @@ impl<'o> Fetcher<'o> {
     }
 }
 
+/// As messages name the path `real`, which is below the folder `top` of all that was laid out.
+pub(super) fn shown(top: &Path, real: &Path) -> Option<PathBuf> {
+    let mut parts = real.strip_prefix(top).ok()?.components();
+    // The first one is a digest.
+    parts.next()?;
+    Some(parts.as_path().to_owned())
+}
+
 async fn download(client: &Client, remote: &Remote) -> Result<Download, FetchError> {
     match remote {
         Remote::Repository { url, name, version } => {
             repository::chart(client, url, name, version).await
         }
         Remote::Oci { url, version } => oci::chart(client, url, version).await,
+        Remote::Git { url, reference } => git::commit(client, url, reference.as_deref()).await,
+        Remote::File { url } => {
+            let named = client::host(url)?;
+            let headers = HeaderMap::new();
+            let bytes = client.get(url, &named, &headers, MAX_ANSWER).await?;
+            let url = url.clone();
+            Ok(Download { bytes, url })
+        }
     }
 }
 
@@ -192,15 +406,16 @@ fn cached(cache: &Path, remote: &Remote) -> Option<PathBuf> {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let digest = name
             .strip_prefix(&start)
-            .and_then(|it| it.strip_suffix(".tgz"));
-        let bytes = || webhook_certs::file_poller::read_regular(file, client::MAX_CHART).ok();
+            .and_then(|it| it.strip_suffix(remote.extension()));
+        let bytes = || webhook_certs::file_poller::read_regular(file, MAX_KEPT).ok();
         digest.is_some_and(|it| bytes().is_some_and(|bytes| digest_of(&bytes) == *it))
     })
 }
 
 /// Writes the chart into the cache, as a whole or not at all.
 fn keep(cache: &Path, remote: &Remote, bytes: &[u8]) -> io::Result<PathBuf> {
-    let file = cache.join(format!("{}-{}.tgz", key(remote), digest_of(bytes)));
+    let (key, digest) = (key(remote), digest_of(bytes));
+    let file = cache.join(format!("{key}-{digest}{}", remote.extension()));
     let mut new = tempfile::NamedTempFile::new_in(cache)?;
     new.write_all(bytes)?;
     new.persist(&file).map_err(|error| error.error)?;
@@ -212,6 +427,10 @@ fn key(remote: &Remote) -> String {
     let text = match remote {
         Remote::Repository { url, name, version } => format!("{url}\n{name}\n{version}"),
         Remote::Oci { url, version } => format!("{url}\n{version}"),
+        Remote::Git { url, reference } => {
+            format!("git\n{url}\n{}", reference.as_deref().unwrap_or_default())
+        }
+        Remote::File { url } => format!("file\n{url}"),
     };
     digest_of(text.as_bytes())[..16].to_owned()
 }

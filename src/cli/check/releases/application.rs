@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::helm_release::{oci, repository};
 use super::values::{At, Layer};
-use super::world::World;
+use super::world::{World, file_in};
 use super::{Chart, Owner, Read, Reason, Release, at, cut, items, text};
 use crate::cli::check::render::roots::{RootKind, holds};
 
@@ -28,7 +28,7 @@ pub(super) fn of_document(document: &Value, owner: &Owner, world: &World<'_>) ->
         return Err("it names no source".into());
     }
     let named = sources.iter();
-    let references = named.filter_map(|it| Some((text(it, &["ref"])?, text(it, &["repoURL"])?)));
+    let references = named.filter_map(|&it| Some((text(it, &["ref"])?, it)));
     let application = Application {
         document,
         owner,
@@ -50,8 +50,8 @@ struct Application<'a> {
     document: &'a Value,
     owner: &'a Owner,
     world: &'a World<'a>,
-    /// The URLs of sources that others refer to, by name.
-    references: HashMap<&'a str, &'a str>,
+    /// The sources that others refer to, by name.
+    references: HashMap<&'a str, &'a Value>,
 }
 
 impl Application<'_> {
@@ -68,7 +68,10 @@ impl Application<'_> {
         let name = text(self.document, &["metadata", "name"]).unwrap_or_default();
         let name = text(source, &["helm", "releaseName"]).unwrap_or(name);
         let mut release = Release::new(self.owner, &cut(name), namespace, chart);
-        if matches!(release.chart, Chart::Kustomization(..)) {
+        if matches!(
+            release.chart,
+            Chart::Kustomization(..) | Chart::Manifests(..)
+        ) {
             return Ok(Some(release));
         }
         for file in items(source, &["helm", "valueFiles"]) {
@@ -100,18 +103,26 @@ impl Application<'_> {
         if url.starts_with("oci://") {
             return Ok(Some(oci(url, version)));
         }
-        if !self.world.is_here(url) {
-            return Err(format!("its source is in another repository, {url}").into());
+        if url.starts_with('<') || url.starts_with("${") || url.contains("{{") {
+            return Err("its source is still to be filled in".into());
         }
         let path = text(source, &["path"]).unwrap_or(".");
-        let folder = self.world.folder(path)?;
+        let is_here = self.world.is_here(url);
+        let folder = match is_here {
+            true => self.world.folder(path)?,
+            false => self.world.folder_of_other(url, version, path)?,
+        };
         if holds(&folder, RootKind::Chart) {
             return Ok(Some(Chart::Folder(folder)));
         }
         let fields = self.fields(source);
-        // Without a change to it, it is rendered where it stands.
-        let is_changed = holds(&folder, RootKind::Kustomization) && !fields.is_empty();
-        Ok(is_changed.then(|| Chart::Kustomization(folder, fields)))
+        if holds(&folder, RootKind::Kustomization) {
+            // Without a change to it, it is rendered where it stands.
+            let is_wanted = !is_here || !fields.is_empty();
+            return Ok(is_wanted.then(|| Chart::Kustomization(folder, fields)));
+        }
+        let recurse = at(source, &["directory", "recurse"]) == Some(&json!(true));
+        Ok((!is_here).then(|| Chart::Manifests(folder, recurse)))
     }
 
     /// The fields of the kustomization that Argo CD changes.
@@ -143,15 +154,27 @@ impl Application<'_> {
             release.unknown.push(format!("The values file {file}"));
             return Ok(());
         }
+        // The repository that holds it, where that is another one.
+        let mut other = match &release.chart {
+            Chart::Folder(folder) if self.world.fetcher.shown(folder).is_some() => {
+                Some(self.world.repository.top_of(folder).to_owned())
+            }
+            _ => None,
+        };
         let path = match file.strip_prefix('$') {
             Some(rest) => {
                 let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
-                let url = self.references.get(name).copied();
-                let url = url.ok_or_else(|| format!("none of its sources is called {name}"))?;
+                let found = self.references.get(name).copied();
+                let found = found.ok_or_else(|| format!("none of its sources is called {name}"))?;
+                let url = text(found, &["repoURL"]).unwrap_or_default();
+                other = None;
                 if !self.world.is_here(url) {
-                    let unknown = format!("The values file {path} of the repository {url}");
-                    release.unknown.push(unknown);
-                    return Ok(());
+                    let Ok(top) = self.world.other(url, text(found, &["targetRevision"])) else {
+                        let unknown = format!("The values file {path} of the repository {url}");
+                        release.unknown.push(unknown);
+                        return Ok(());
+                    };
+                    other = Some(top);
                 }
                 path.to_owned()
             }
@@ -168,7 +191,11 @@ impl Application<'_> {
             }
         };
         let is_optional = at(source, &["helm", "ignoreMissingValueFiles"]) == Some(&json!(true));
-        match self.world.file(&path) {
+        let read = match &other {
+            Some(top) => file_in(top, &path),
+            None => self.world.file(&path),
+        };
+        match read {
             Ok((real, text)) if text.contains("\nsops:") => {
                 let file = self.world.shown(&real);
                 release
@@ -176,9 +203,8 @@ impl Application<'_> {
                     .push(format!("The values file {file}, which is encrypted,"));
             }
             Ok((real, text)) => {
-                release
-                    .values
-                    .push(Layer::of_text(&path, &text, At::File(real))?);
+                let at = other.map_or_else(|| At::File(real), |_| At::Elsewhere);
+                release.values.push(Layer::of_text(&path, &text, at)?);
             }
             Err(_) if is_optional => {}
             Err(reason) => return Err(reason.into()),

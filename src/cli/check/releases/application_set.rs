@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::values::merge;
 use super::world::World;
 use super::{
-    MAX_GENERATED, Owner, Read, Reason, application, at, generators, items, template, text,
+    Chart, MAX_GENERATED, Owner, Read, Reason, Release, application, at, generators, items,
+    template, text,
 };
 
 pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
@@ -29,11 +30,30 @@ pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
         ..Owner::of(delivery)
     };
     let mut releases = Vec::new();
+    let mut refused = None;
     for parameters in &parameters {
         let application = application(document, parameters, syntax)?;
-        releases.extend(application::of_document(&application, &owner, world)?);
+        match application::of_document(&application, &owner, world) {
+            Ok(more) => releases.extend(more),
+            Err(reason) => refused = refused.or(Some(reason)),
+        }
     }
+    // The first of them stands for all, and the others are rendered all the same.
+    releases.extend(refused.map(|it| Release::new(&owner, "", None, Chart::Refused(it))));
     Ok(releases)
+}
+
+/// Those parts of a template that say what is delivered.
+fn read_parts(template: &Value) -> Value {
+    let part = |path: &[&str]| at(template, path).cloned().unwrap_or_default();
+    json!({
+        "metadata": {"name": part(&["metadata", "name"])},
+        "spec": {
+            "source": part(&["spec", "source"]),
+            "sources": part(&["spec", "sources"]),
+            "destination": part(&["spec", "destination"]),
+        },
+    })
 }
 
 /// The Application for these parameters.
@@ -43,7 +63,7 @@ fn application(
     syntax: template::Syntax,
 ) -> Result<Value, Reason> {
     let template = at(document, &["spec", "template"]).unwrap_or(&Value::Null);
-    let mut application = template::render(template, parameters, syntax)?;
+    let mut application = template::render(&read_parts(template), parameters, syntax)?;
     if let Some(patch) = text(document, &["spec", "templatePatch"]) {
         let patch = template::render(&json!(patch), parameters, syntax)?;
         let patch = patch.as_str().and_then(value_of);

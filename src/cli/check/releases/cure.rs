@@ -4,35 +4,30 @@
 //! the release is rendered again with each, and judged again. A key counts only where the
 //! finding is gone then and no other one came.
 
+mod candidates;
+mod edit;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 
-use json_patch::Patch;
 use serde_json::{Map, Value, json};
 
-use super::Release;
 use super::values::{At, Layer, merge, set};
+use super::{Chart, Release};
 use crate::cli::check::discover::ReadOptions;
 use crate::cli::check::judge;
 use crate::cli::check::parse::Parsed;
 use crate::cli::check::repository::Repository;
 use crate::cli::check::scope::Scopes;
+use candidates::{Kind, candidates};
 use engine::model::object::ObjectRef;
 use engine::policy::Action;
-use engine::rules::codes;
 use engine::verdict::{EffectivePolicy, Finding};
-use manifest::delivery::{document_at, value_of};
-use manifest::edit::{self, EditError};
 use manifest::read::Position;
-use manifest::split::parts;
 
 /// The most times that one release is rendered again.
 const MAX_TRIALS: usize = 24;
-
-/// The most values of one chart that are looked through, and how deep.
-const MAX_VALUES: usize = 20_000;
-const MAX_DEPTH: usize = 6;
 
 /// What was found about one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -97,117 +92,6 @@ impl Fault {
     }
 }
 
-/// What a value decides about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Strategy,
-    AccessMode,
-    Replicas,
-}
-
-impl Kind {
-    fn of(rule: &str) -> Option<Self> {
-        Some(match rule {
-            codes::ROLLING_UPDATE_OVERLAP | codes::SINGLE_POD_VOLUME => Self::Strategy,
-            codes::LEFTOVER_ROLLING_UPDATE => Self::Strategy,
-            codes::UNSUPPORTED_ACCESS_MODE => Self::AccessMode,
-            codes::REPLICAS_SHARE_VOLUME => Self::Replicas,
-            _ => return None,
-        })
-    }
-
-    /// Names that charts give to such values.
-    const fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::Strategy => &[
-                "strategy",
-                "updateStrategy",
-                "deploymentStrategy",
-                "strategyType",
-                "deploymentStrategyType",
-                "updateStrategyType",
-            ],
-            Self::AccessMode => &["accessMode", "accessModes"],
-            Self::Replicas => &["replicaCount", "replicas"],
-        }
-    }
-
-    /// The values to try under a key that has this value.
-    fn values(self, there: Option<&Value>) -> Vec<Value> {
-        let texts = |text: &str| match there {
-            Some(Value::Array(_)) => vec![json!([text])],
-            Some(Value::String(_)) => vec![json!(text)],
-            _ => vec![json!(text), json!([text])],
-        };
-        match self {
-            Self::Strategy => {
-                let kind = || json!({"type": "Recreate"});
-                let whole = || json!({"type": "Recreate", "rollingUpdate": null});
-                match there {
-                    Some(Value::String(_)) => vec![json!("Recreate")],
-                    Some(Value::Object(_)) => vec![kind(), whole()],
-                    _ => vec![kind(), json!("Recreate")],
-                }
-            }
-            Self::AccessMode => texts("ReadWriteOnce"),
-            Self::Replicas => vec![json!(1)],
-        }
-    }
-}
-
-/// Keys beside which a chart may read one that its values do not name.
-const BESIDE: [&str; 6] = [
-    "replicas",
-    "replicaCount",
-    "containers",
-    "image",
-    "persistence",
-    "accessMode",
-];
-
-/// Paths in the values of a chart, and what may be set there: what is there first.
-fn candidates(values: &Value, kind: Kind) -> Vec<(Vec<String>, Value)> {
-    let (mut named, mut unnamed) = (Vec::new(), Vec::new());
-    let mut waiting = vec![(Vec::new(), values)];
-    let mut seen = 0;
-    while let Some((path, value)) = waiting.pop() {
-        let Some(entries) = value.as_object() else {
-            continue;
-        };
-        seen += entries.len();
-        if seen > MAX_VALUES {
-            break;
-        }
-        let is_beside = path.is_empty() || BESIDE.iter().any(|key| entries.contains_key(*key));
-        for key in kind.keys() {
-            let there = entries.get(*key);
-            let into = match there {
-                Some(_) => &mut named,
-                None if is_beside => &mut unnamed,
-                None => continue,
-            };
-            let mut path: Vec<String> = path.clone();
-            path.push((*key).to_owned());
-            let values = kind.values(there.filter(|it| !it.is_null()));
-            into.extend(values.into_iter().map(|value| (path.clone(), value)));
-        }
-        if path.len() < MAX_DEPTH {
-            for (key, value) in entries.iter().rev() {
-                let mut path = path.clone();
-                path.push(key.clone());
-                waiting.push((path, value));
-            }
-        }
-    }
-    // The nearest to the top first.
-    let depth = |it: &(Vec<String>, Value)| it.0.len();
-    named.sort_by_key(depth);
-    unnamed.sort_by_key(depth);
-    named.extend(unnamed);
-    named.truncate(MAX_TRIALS - 1);
-    named
-}
-
 /// A release with faults, and what is still to be tried for it.
 struct Patient {
     source: usize,
@@ -255,9 +139,14 @@ pub(in crate::cli::check) fn find(
             break;
         }
     }
-    for fault in patients.into_iter().flat_map(|it| it.faults) {
-        cures.0.insert(fault, None);
-    }
+    let left = patients.into_iter().flat_map(|it| it.faults);
+    let has_values = |source: usize| {
+        let release = parsed.discovered.release(source);
+        release.is_some_and(|it| matches!(it.chart, Chart::Folder(_) | Chart::Remote(_)))
+    };
+    // For others, no value was tried.
+    let tried = left.filter(|it| Kind::of(it.rule).is_some() && has_values(it.source));
+    cures.0.extend(tried.map(|fault| (fault, None)));
     Ok(cures)
 }
 
@@ -371,7 +260,7 @@ impl Patient {
         let layer = release.editable();
         let mut trials: Vec<Cure> = Vec::new();
         for kind in kinds {
-            let found = candidates(&values, kind).into_iter();
+            let found = candidates(&values, kind).into_iter().take(MAX_TRIALS - 1);
             trials.extend(found.map(|(path, value)| Cure::Value { layer, path, value }));
         }
         if &*release.owner.reference.kind == "HelmRelease" {
@@ -476,193 +365,5 @@ impl Cure {
                 release.shown()
             ),
         }
-    }
-
-    /// The text of a file with the value set in the document at `place`; `None` where it is not
-    /// written in one that can be edited.
-    pub(in crate::cli::check) fn edit(
-        &self,
-        release: &Release,
-        text: &str,
-        place: &Position,
-    ) -> Option<Result<String, EditError>> {
-        let Self::Value { layer, path, value } = self else {
-            return None;
-        };
-        let document = document_at(text, place)?;
-        let mut into = match &release.values.get((*layer)?)?.at {
-            At::Field(field) => steps(field),
-            At::File(_) => Vec::new(),
-            At::Text(field) => return in_text(text, place, &document, field, path, value),
-            At::Elsewhere => return None,
-        };
-        into.extend(path.iter().cloned());
-        let parts = parts(text);
-        let part = parts.get(place.part)?;
-        let patch = patch(&document, &into, value)?;
-        let edited = edit::apply(part.text, &place.items, &patch);
-        let end = part.start + part.text.len();
-        Some(edited.map(|edited| [&text[..part.start], &edited, &text[end..]].concat()))
-    }
-}
-
-/// Sets the value in a document that is a text in a field of another one.
-fn in_text(
-    text: &str,
-    place: &Position,
-    document: &Value,
-    field: &str,
-    path: &[String],
-    value: &Value,
-) -> Option<Result<String, EditError>> {
-    let pointer = format!("/{}", steps(field).join("/"));
-    let inner = document.pointer(&pointer)?.as_str()?;
-    let patch = patch(&value_of(inner)?, path, value)?;
-    let edited = match edit::apply(inner, &[], &patch) {
-        Ok(edited) => edited,
-        Err(refusal) => return Some(Err(refusal)),
-    };
-    let mut wanted = document.clone();
-    *wanted.pointer_mut(&pointer)? = Value::String(edited.clone());
-    // As a block scalar has it; another way of writing is not edited.
-    let found = (1..=MAX_INDENT).find_map(|indent| {
-        let block = indented(inner, indent);
-        (text.matches(&block).count() == 1)
-            .then(|| text.replacen(&block, &indented(&edited, indent), 1))
-            .filter(|text| document_at(text, place).as_ref() == Some(&wanted))
-    });
-    let field = field.to_owned();
-    Some(found.ok_or(EditError::Unusual { field }))
-}
-
-/// The most blanks before the lines of a block scalar.
-const MAX_INDENT: usize = 40;
-
-fn indented(text: &str, indent: usize) -> String {
-    let line = |line: &str| match line.trim().is_empty() {
-        true => line.to_owned(),
-        false => format!("{}{line}", " ".repeat(indent)),
-    };
-    text.split_inclusive('\n').map(line).collect()
-}
-
-/// What sets the value at the path in the document.
-fn patch(document: &Value, path: &[String], value: &Value) -> Option<Patch> {
-    let mut operations = Vec::new();
-    additions(document, path, value, &mut String::new(), &mut operations);
-    serde_json::from_value(Value::Array(operations)).ok()
-}
-
-/// The steps of a field's path: `spec.sources[1].helm` has four.
-fn steps(field: &str) -> Vec<String> {
-    let parts = field.split(['.', '[']);
-    parts
-        .map(|part| part.trim_end_matches(']').to_owned())
-        .collect()
-}
-
-/// The operations that set `value` at the path below `here`, which is at `pointer`.
-fn additions(
-    here: &Value,
-    path: &[String],
-    value: &Value,
-    pointer: &mut String,
-    into: &mut Vec<Value>,
-) {
-    let there = |key: &String| match here {
-        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
-        _ => here.get(key),
-    };
-    if let Some((key, rest)) = path.split_first() {
-        *pointer += &format!("/{}", key.replace('~', "~0").replace('/', "~1"));
-        match there(key) {
-            Some(inner) if inner.is_object() || inner.is_array() => {
-                additions(inner, rest, value, pointer, into);
-            }
-            _ => {
-                let mut nested = Value::Null;
-                set(&mut nested, rest, value.clone());
-                into.push(json!({"op": "add", "path": pointer, "value": nested}));
-            }
-        }
-        return;
-    }
-    match (here, value) {
-        (Value::Object(_), Value::Object(entries)) => {
-            for (key, value) in entries {
-                let path = format!("{pointer}/{key}");
-                into.push(json!({"op": "add", "path": path, "value": value}));
-            }
-        }
-        _ => into.push(json!({"op": "replace", "path": pointer, "value": value})),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::{Kind, additions, candidates, steps};
-
-    #[test]
-    fn a_value_is_added_where_its_path_ends() {
-        let document = json!({"spec": {"sources": [{}, {"helm": {"valuesObject": null}}],
-            "values": {"a/b": {"type": "x"}, "c": 1}}});
-        for (field, value, expected) in [
-            (
-                "spec.values.a/b",
-                json!({"type": "y"}),
-                json!([["/spec/values/a~1b/type", "y"]]),
-            ),
-            ("spec.values.c", json!(2), json!([["/spec/values/c", 2]])),
-            (
-                "spec.values.d.e",
-                json!(2),
-                json!([["/spec/values/d", {"e": 2}]]),
-            ),
-            (
-                "spec.sources[1].helm.valuesObject.a",
-                json!(1),
-                json!([["/spec/sources/1/helm/valuesObject", {"a": 1}]]),
-            ),
-            (
-                "spec.sources[0].helm.a",
-                json!(1),
-                json!([["/spec/sources/0/helm", {"a": 1}]]),
-            ),
-        ] {
-            let mut operations = Vec::new();
-            additions(
-                &document,
-                &steps(field),
-                &value,
-                &mut String::new(),
-                &mut operations,
-            );
-            let short: Vec<Value> = operations
-                .iter()
-                .map(|it| json!([it["path"], it["value"]]))
-                .collect();
-            assert_eq!(json!(short), expected, "{field}");
-        }
-    }
-
-    #[test]
-    fn what_the_values_name_is_tried_first() {
-        let values = json!({"server": {"replicas": 1, "updateStrategy": {"type": "RollingUpdate"}}, "x": {"strategy": "a"}});
-        let tried: Vec<String> = candidates(&values, Kind::Strategy)
-            .into_iter()
-            .take(4)
-            .map(|(path, value)| format!("{}={value}", path.join(".")))
-            .collect();
-        assert_eq!(
-            tried,
-            [
-                r#"server.updateStrategy={"type":"Recreate"}"#,
-                r#"server.updateStrategy={"type":"Recreate","rollingUpdate":null}"#,
-                r#"x.strategy="Recreate""#,
-                r#"strategy={"type":"Recreate"}"#,
-            ]
-        );
     }
 }

@@ -201,7 +201,7 @@ fn of_path(
 }
 
 /// As part of a name: lower case, with `-` for what a name may not have.
-fn normalized(name: &str) -> String {
+pub(super) fn normalized(name: &str) -> String {
     let lower = name.to_lowercase();
     let letters = lower.chars();
     let name: String = letters

@@ -4,7 +4,7 @@ use manifest::delivery::{Delivery, value_of};
 use serde_json::{Map, Value, json};
 
 use super::values::{At, Layer, keys, merge, set};
-use super::world::World;
+use super::world::{World, file_in};
 use super::{Chart, Owner, Read, Reason, Release, at, cut, items, text};
 use crate::cli::check::fetch::Remote;
 
@@ -82,12 +82,14 @@ impl<'s> Sources<'s> {
             // One that `flux bootstrap` made need not be in the repository that it is for.
             let source = self.source(reference).ok();
             let url = source.and_then(|it| text(it, &["spec", "url"]));
-            return match url {
-                Some(url) if !self.world.is_here(url) => {
-                    Err(format!("its chart is in another repository, {url}").into())
+            let folder = match (url, source) {
+                (Some(url), Some(source)) if !self.world.is_here(url) => {
+                    let reference = revision(source)?;
+                    self.world.folder_of_other(url, reference, chart)?
                 }
-                _ => Ok(Chart::Folder(self.world.folder(chart)?)),
+                _ => self.world.folder(chart)?,
             };
+            return Ok(Chart::Folder(folder));
         }
         if kind != "HelmRepository" {
             return Err(format!("its chart is in a {kind}").into());
@@ -117,13 +119,22 @@ impl<'s> Sources<'s> {
             .iter()
             .filter_map(Value::as_str);
         for file in one.chain(files) {
-            let Chart::Folder(_) = &release.chart else {
-                let unknown = format!("The file {file} in the chart");
-                release.unknown.push(unknown);
-                continue;
+            let layer = match &release.chart {
+                Chart::Folder(folder) if self.world.fetcher.shown(folder).is_some() => {
+                    let top = self.world.repository.top_of(folder);
+                    let (_, text) = file_in(top, file)?;
+                    Layer::of_text(file, &text, At::Elsewhere)?
+                }
+                Chart::Folder(_) => {
+                    let (path, text) = self.world.file(file)?;
+                    Layer::of_text(file, &text, At::File(path))?
+                }
+                _ => {
+                    let unknown = format!("The file {file} in the chart");
+                    release.unknown.push(unknown);
+                    continue;
+                }
             };
-            let (path, text) = self.world.file(file)?;
-            let layer = Layer::of_text(file, &text, At::File(path))?;
             release.values.push(layer);
         }
         Ok(())
@@ -152,6 +163,15 @@ impl<'s> Sources<'s> {
                 .push(format!("The {kind} {name}, which is not YAML,")),
         }
     }
+}
+
+/// What a GitRepository takes of its repository.
+fn revision(source: &Value) -> Result<Option<&str>, Reason> {
+    if text(source, &["spec", "ref", "semver"]).is_some() {
+        return Err("its GitRepository takes a range of versions, which is not read here".into());
+    }
+    let mut fields = ["commit", "name", "tag", "branch"].iter();
+    Ok(fields.find_map(|field| text(source, &["spec", "ref", field])))
 }
 
 /// A chart of a repository, which may be a registry.

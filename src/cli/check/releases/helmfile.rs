@@ -13,7 +13,11 @@ pub(super) fn read(document: &Value, owner: &Owner, world: &World<'_>) -> Read {
     let mut releases = Vec::new();
     for entry in items(document, &["releases"]) {
         if at(entry, &["installed"]) != Some(&Value::Bool(false)) {
-            releases.push(release(document, entry, owner, &folder, world)?);
+            let name = text(entry, &["name"]).unwrap_or_default();
+            let read = release(document, entry, owner, &folder, world);
+            // The others are rendered all the same.
+            let refused = |reason| Release::new(owner, name, None, Chart::Refused(reason));
+            releases.push(read.unwrap_or_else(refused));
         }
     }
     Ok(releases)
@@ -30,6 +34,14 @@ fn release(
     let is_template = |text: &str| text.contains("{{");
     if is_template(&entry.to_string()) {
         return Err(format!("its release {name} is a template").into());
+    }
+    let post_renderer = at(entry, &["postRenderer"]);
+    let post_renderer = post_renderer.or_else(|| at(document, &["helmDefaults", "postRenderer"]));
+    if post_renderer.is_some() {
+        let message = format!(
+            "its release {name} has a post-renderer, and no program of a repository is run"
+        );
+        return Err(message.into());
     }
     let chart = chart(document, entry, folder, world)?;
     let mut release = Release::new(owner, &cut(name), text(entry, &["namespace"]), chart);

@@ -58,6 +58,8 @@ pub(super) struct Release {
     pub(super) post_renderers: Vec<Map<String, Value>>,
     /// What its values also come from, and is not known: the start of a sentence.
     pub(super) unknown: Vec<String>,
+    /// The name of its folder, where that is in another repository.
+    pub(super) elsewhere: Option<String>,
 }
 
 /// The object, or the file, that a release stands in.
@@ -79,8 +81,12 @@ pub(super) enum Chart {
     Folder(PathBuf),
     /// A kustomization in a folder of this repository, with fields of one around it.
     Kustomization(PathBuf, Map<String, Value>),
+    /// Plain manifests of a folder that was fetched; whether those of its folders too.
+    Manifests(PathBuf, bool),
     /// In a repository of charts, or in a registry.
     Remote(Remote),
+    /// Nowhere that can be looked at.
+    Refused(Reason),
 }
 
 /// What a format makes of an object. Without a release, its files are read where they stand.
@@ -131,7 +137,7 @@ pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> 
     let remotes = releases.flatten().flat_map(|it| match &it.chart {
         Chart::Remote(remote) => vec![remote.clone()],
         Chart::Folder(folder) => dependencies::remote(folder),
-        Chart::Kustomization(..) => Vec::new(),
+        Chart::Kustomization(..) | Chart::Manifests(..) | Chart::Refused(_) => Vec::new(),
     });
     world.fetcher.fetch(remotes.collect())?;
     let mut wanted = Wanted::default();
@@ -146,6 +152,13 @@ pub(super) fn wanted(world: &World<'_>, first: usize, namespaces: &[String]) -> 
         for mut release in releases {
             let around = &namespaces[owner.place.source - first];
             release.namespace.get_or_insert_with(|| around.clone());
+            if let Chart::Folder(folder)
+            | Chart::Kustomization(folder, _)
+            | Chart::Manifests(folder, _) = &release.chart
+            {
+                let shown = world.fetcher.shown(folder);
+                release.elsewhere = shown.map(|it| it.display().to_string());
+            }
             match release.job(world) {
                 Ok(job) => {
                     wanted.releases.push(release);
@@ -238,6 +251,7 @@ impl Release {
             sets: Vec::new(),
             post_renderers: Vec::new(),
             unknown: Vec::new(),
+            elsewhere: None,
         }
     }
 
@@ -266,7 +280,7 @@ impl Release {
     /// Its chart is not at hand.
     pub(super) fn job(&self, world: &World<'_>) -> Result<Job, Reason> {
         let root = |folder: &PathBuf, kind: RootKind| {
-            let root = roots::at(folder, kind, world.repository);
+            let root = roots::at(folder, kind, world.places());
             let folder = world.shown(folder);
             root.ok_or_else(|| format!("{folder} holds no {} to render", kind.name()))
         };
@@ -275,11 +289,15 @@ impl Release {
                 let root = root(folder, RootKind::Kustomization)?;
                 return Ok(Job::Kustomization(Box::new(root), fields.clone()));
             }
+            Chart::Refused(reason) => return Err(reason.clone()),
+            Chart::Manifests(folder, recursive) => {
+                return Ok(Job::Manifests(folder.clone(), *recursive));
+            }
             Chart::Folder(folder) => ChartFiles::Folder(Box::new(root(folder, RootKind::Chart)?)),
             Chart::Remote(remote) => match world.fetcher.file(remote) {
                 Some(file) => ChartFiles::Archive(file?),
                 None => {
-                    let (Remote::Repository { url, .. } | Remote::Oci { url, .. }) = remote;
+                    let url = remote.url();
                     return Err(Reason::elsewhere(format!("its chart is at {url}")));
                 }
             },

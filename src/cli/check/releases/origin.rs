@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use super::cure::Cure;
 use super::values::At;
 use super::{Chart, Release};
-use crate::cli::check::fetch::Remote;
 use crate::cli::check::files::text_inside;
 use crate::cli::check::render::origin::shown;
 use crate::cli::check::repository::Repository;
@@ -68,7 +67,10 @@ pub(in crate::cli::check) fn place(
         column,
         end_column: end_column.max(column + 1),
         text: text.lines().nth(line - 1).unwrap_or_default().to_owned(),
-        template: Some(release.chart.shown(repository)),
+        template: Some(match &release.elsewhere {
+            Some(name) => name.clone(),
+            None => release.chart.shown(repository),
+        }),
     }
 }
 
@@ -126,11 +128,11 @@ impl Chart {
     /// As messages name it.
     pub(in crate::cli::check) fn shown(&self, repository: &Repository) -> String {
         match self {
-            Self::Folder(folder) | Self::Kustomization(folder, _) => repository.path_of(folder),
-            Self::Remote(Remote::Repository { url, name, version }) => {
-                format!("{}/{name} {version}", url.trim_end_matches('/'))
+            Self::Folder(folder) | Self::Kustomization(folder, _) | Self::Manifests(folder, _) => {
+                repository.path_of(folder)
             }
-            Self::Remote(Remote::Oci { url, version }) => format!("{url} {version}"),
+            Self::Remote(remote) => remote.to_string(),
+            Self::Refused(_) => String::new(),
         }
     }
 
@@ -138,7 +140,7 @@ impl Chart {
     pub(in crate::cli::check) const fn folder(&self) -> Option<&PathBuf> {
         match self {
             Self::Folder(folder) | Self::Kustomization(folder, _) => Some(folder),
-            Self::Remote(_) => None,
+            Self::Manifests(..) | Self::Remote(_) | Self::Refused(_) => None,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::generators::normalized;
+
 /// How a template names its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
@@ -83,30 +85,81 @@ fn named(name: &str, parameters: &Value) -> Option<String> {
     plain(here).or_else(|| plain(here.get("path")?))
 }
 
-/// What a name or `index` of Go's templates stands for.
+/// What an expression of Go's templates stands for: a name, or functions in a row.
 fn evaluate(expression: &str, parameters: &Value) -> Option<String> {
-    let words: Vec<&str> = expression.split_whitespace().collect();
-    match words[..] {
-        [path] => plain(field(path, parameters)?),
-        ["index", path, ref keys @ ..] => {
-            let start = field(path, parameters)?;
-            let found = keys
-                .iter()
-                .try_fold(start, |here, key| match key.parse::<usize>() {
-                    Ok(index) => here.get(index),
-                    Err(_) => here.get(key.strip_prefix('"')?.strip_suffix('"')?),
-                });
-            plain(found?)
-        }
-        [path, "|", "quote"] => Some(format!("{:?}", plain(field(path, parameters)?)?)),
-        [path, "|", "default", value] | ["default", value, path] => {
-            let value = value.strip_prefix('"')?.strip_suffix('"')?;
-            let found = field(path, parameters).and_then(plain);
-            let found = found.filter(|found| !found.is_empty());
-            Some(found.unwrap_or_else(|| value.to_owned()))
-        }
-        _ => None,
+    let mut value = None;
+    for stage in expression.split('|') {
+        let words = words(stage)?;
+        let (name, arguments) = words.split_first()?;
+        let arguments = arguments.iter().map(|it| argument(it, parameters));
+        let all: Vec<Value> = arguments.chain(value.take()).collect();
+        value = Some(match all.is_empty() {
+            true => argument(name, parameters),
+            false => call(name, &all)?,
+        });
     }
+    plain(&value?)
+}
+
+/// The words of one function, those in quotation marks with these.
+fn words(stage: &str) -> Option<Vec<&str>> {
+    let mut words = Vec::new();
+    let mut rest = stage.trim();
+    while !rest.is_empty() {
+        let end = match rest.strip_prefix('"') {
+            Some(inner) => inner.find('"')? + 2,
+            None => rest.find(char::is_whitespace).unwrap_or(rest.len()),
+        };
+        words.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    Some(words)
+}
+
+/// What a word stands for; null where that is not known.
+fn argument(word: &str, parameters: &Value) -> Value {
+    let text = word.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+    match (text, word.parse::<u64>()) {
+        (Some(text), _) => text.into(),
+        (None, Ok(number)) => number.into(),
+        (None, Err(_)) if word == "." => parameters.clone(),
+        (None, Err(_)) => field(word, parameters).cloned().unwrap_or_default(),
+    }
+}
+
+/// What a function makes of its arguments; `None` where it is not one that is known here.
+fn call(name: &str, arguments: &[Value]) -> Option<Value> {
+    let (last, first) = arguments.split_last()?;
+    let text = || plain(last);
+    let given = |at: usize| first.get(at).and_then(Value::as_str);
+    Some(match name {
+        "index" => index(arguments)?.clone(),
+        "default" => match plain(last).filter(|it| !it.is_empty()) {
+            Some(_) => last.clone(),
+            None => first.first()?.clone(),
+        },
+        "dig" => {
+            let (default, keys) = first.split_last()?;
+            let mut keys = keys.iter();
+            let found = keys.try_fold(last, |here, key| here.get(key.as_str()?));
+            found.unwrap_or(default).clone()
+        }
+        "quote" => format!("{:?}", text()?).into(),
+        "toString" => text()?.into(),
+        "lower" => text()?.to_lowercase().into(),
+        "upper" => text()?.to_uppercase().into(),
+        "normalize" => normalized(&text()?).into(),
+        "replace" => text()?.replace(given(0)?, given(1)?).into(),
+        "trimPrefix" => {
+            let text = text()?;
+            text.strip_prefix(given(0)?).unwrap_or(&text).into()
+        }
+        "trimSuffix" => {
+            let text = text()?;
+            text.strip_suffix(given(0)?).unwrap_or(&text).into()
+        }
+        _ => return None,
+    })
 }
 
 fn field<'p>(path: &str, parameters: &'p Value) -> Option<&'p Value> {
@@ -121,6 +174,15 @@ fn plain(value: &Value) -> Option<String> {
         Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
         _ => None,
     }
+}
+
+/// What the first of them holds under the others, one in the other.
+fn index(arguments: &[Value]) -> Option<&Value> {
+    let (start, keys) = arguments.split_first()?;
+    keys.iter().try_fold(start, |here, key| match key {
+        Value::Number(number) => here.get(usize::try_from(number.as_u64()?).ok()?),
+        key => here.get(key.as_str()?),
+    })
 }
 
 #[cfg(test)]
@@ -154,6 +216,16 @@ mod tests {
             ),
             (Syntax::Go, "{{ index .path.segments 1 }}", Ok("web")),
             (Syntax::Go, "{{ .cluster.zone | default \"a\" }}", Ok("a")),
+            (
+                Syntax::Go,
+                "{{ index .path.segments 1 | upper | replace \"W\" \"x\" }}",
+                Ok("xEB"),
+            ),
+            (
+                Syntax::Go,
+                "{{ dig \"cluster\" \"none\" \"a b\" . }} {{ trimSuffix \"od\" .cluster.name }}",
+                Ok("a b pr"),
+            ),
             (
                 Syntax::Go,
                 "{{ range .path.segments }}x{{ end }}",

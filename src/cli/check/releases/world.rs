@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::Reason;
-use crate::cli::check::fetch::Fetcher;
+use crate::cli::check::fetch::{Fetcher, Remote};
 use crate::cli::check::files::{is_inside, normal, text_inside};
+use crate::cli::check::render::roots::Places;
 use crate::cli::check::repository::Repository;
 use manifest::delivery::{Delivery, Role, decoded, document_at};
 use manifest::source::Source;
@@ -26,6 +27,14 @@ pub(in crate::cli::check) struct World<'w> {
 }
 
 impl<'w> World<'w> {
+    /// Where what a release names is looked for.
+    pub(super) const fn places(&self) -> Places<'w> {
+        Places {
+            repository: self.repository,
+            fetcher: self.fetcher,
+        }
+    }
+
     /// The object of the kind with the name: in the namespace where one says it is there, from
     /// the same source where there is one.
     pub(super) fn find(
@@ -89,11 +98,13 @@ impl<'w> World<'w> {
         let url = plain(url);
         let name = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
         let host = |url: &str| url.split('/').next().unwrap_or_default().to_owned();
+        let path = |url: &str| url.split_once('/').map(|(_, path)| path.to_owned());
         self.remotes.is_empty()
             || self.remotes.iter().any(|remote| {
                 let remote = plain(remote);
-                // A fork has the name of its origin.
-                remote == url || (host(&remote) == host(&url) && name(&remote) == name(&url))
+                // A fork has the name of its origin, and a mirror its path.
+                path(&remote) == path(&url)
+                    || (host(&remote) == host(&url) && name(&remote) == name(&url))
             })
     }
 
@@ -103,7 +114,7 @@ impl<'w> World<'w> {
     /// There is none.
     pub(super) fn folder(&self, path: &str) -> Result<PathBuf, Reason> {
         let missing = || format!("there is no folder {path} in this repository");
-        let real = self.real(path).filter(|real| real.is_dir());
+        let real = real_in(self.repository.root(), path).filter(|real| real.is_dir());
         real.ok_or_else(|| missing().into())
     }
 
@@ -112,20 +123,29 @@ impl<'w> World<'w> {
     /// # Errors
     /// There is none, or it cannot be read: the end of a sentence.
     pub(super) fn file(&self, path: &str) -> Result<(PathBuf, String), String> {
-        let real = self.real(path);
-        let real = real.ok_or_else(|| format!("there is no file {path} in this repository"))?;
-        let text = text_inside(self.repository.root(), &real, MAX_FILE);
-        let text = text.map_err(|error| format!("{path} cannot be read: {error}"))?;
-        Ok((real, text))
+        file_in(self.repository.root(), path)
     }
 
-    fn real(&self, path: &str) -> Option<PathBuf> {
-        let top = self.repository.root();
-        let plain = normal(&top.join(path.trim_start_matches('/')));
-        let real = plain
-            .starts_with(top)
-            .then(|| fs::canonicalize(plain).ok())??;
-        is_inside(top, &real).then_some(real)
+    /// The folder, without links, at the top of another repository.
+    ///
+    /// # Errors
+    /// It cannot be fetched, or nothing is.
+    pub(super) fn other(&self, url: &str, reference: Option<&str>) -> Result<PathBuf, Reason> {
+        self.fetcher.repository(&Remote::git(url, reference))
+    }
+
+    /// The folder, without links, at `path` from the top of another repository.
+    ///
+    /// # Errors
+    /// There is none, it cannot be fetched, or nothing is.
+    pub(super) fn folder_of_other(
+        &self,
+        url: &str,
+        reference: Option<&str>,
+        path: &str,
+    ) -> Result<PathBuf, Reason> {
+        let path = path.trim_start_matches('/');
+        self.fetcher.folder(&Remote::git(url, reference), path)
     }
 
     /// The path of the folder `real` from the top of this repository.
@@ -140,6 +160,26 @@ impl<'w> World<'w> {
             .starts_with(self.repository.root())
             .then(|| self.shown(folder))
     }
+}
+
+/// The text of a file at `path` from the top of a repository, and the file.
+///
+/// # Errors
+/// There is none, or it cannot be read: the end of a sentence.
+pub(super) fn file_in(top: &Path, path: &str) -> Result<(PathBuf, String), String> {
+    let real = real_in(top, path);
+    let real = real.ok_or_else(|| format!("there is no file {path} in this repository"))?;
+    let text = text_inside(top, &real, MAX_FILE);
+    let text = text.map_err(|error| format!("{path} cannot be read: {error}"))?;
+    Ok((real, text))
+}
+
+fn real_in(top: &Path, path: &str) -> Option<PathBuf> {
+    let plain = normal(&top.join(path.trim_start_matches('/')));
+    let real = plain
+        .starts_with(top)
+        .then(|| fs::canonicalize(plain).ok())??;
+    is_inside(top, &real).then_some(real)
 }
 
 /// The first of them, where all say the same.

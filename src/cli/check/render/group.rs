@@ -6,13 +6,13 @@
 //! is for us to do.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::process::{Child, Command};
 
 /// The process groups that run now.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Groups {
+pub(in crate::cli::check) struct Groups {
     leaders: Arc<Mutex<BTreeSet<i32>>>,
 }
 
@@ -23,15 +23,19 @@ pub(super) struct Group {
 }
 
 impl Groups {
-    /// No groups yet. When somebody interrupts this program, they are stopped first.
-    pub(super) fn watched() -> Self {
-        let groups = Self::default();
-        #[cfg(unix)]
-        {
-            let groups = groups.clone();
-            std::thread::spawn(move || interrupts::wait(&groups));
-        }
-        groups
+    /// All groups of this program. When somebody interrupts it, they are stopped first.
+    pub(in crate::cli::check) fn watched() -> Self {
+        static ALL: OnceLock<Groups> = OnceLock::new();
+        let start = || {
+            let groups = Self::default();
+            #[cfg(unix)]
+            {
+                let groups = groups.clone();
+                std::thread::spawn(move || interrupts::wait(&groups));
+            }
+            groups
+        };
+        ALL.get_or_init(start).clone()
     }
 
     /// Makes what `command` starts the leader of a group.

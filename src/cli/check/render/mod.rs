@@ -5,10 +5,11 @@
 //! object, a line `# Source: FILE` names the file it came from, and
 //! [`origin::place`] finds the line in that file.
 
+mod bases;
 pub(super) mod dependencies;
-mod group;
+pub(super) mod group;
 pub(super) mod origin;
-mod program;
+pub(super) mod program;
 pub(super) mod release;
 pub(super) mod roots;
 mod sandbox;
@@ -33,7 +34,7 @@ use super::reason::Reason;
 use super::repository::Repository;
 use group::Groups;
 use origin::Naming;
-use program::{Failure, on_path, output};
+use program::{Failure, Limits, on_path, output};
 use release::Job;
 use roots::{Root, RootKind};
 use sandbox::{Copy, Sandbox};
@@ -348,7 +349,8 @@ impl Renderer {
             .kustomize(around, fields, root.has_charts, &copy)
             .await?;
         let file_of = |origin: &str| copy.original(&super::files::normal(&around.join(origin)));
-        Ok(origin::of_kustomize(&text, file_of, &self.naming))
+        let fetched = root.laid_out.as_deref();
+        Ok(origin::of_kustomize(&text, file_of, &self.naming, fetched))
     }
 
     /// Builds a kustomization of these fields that is written into the folder.
@@ -394,8 +396,10 @@ impl Renderer {
         if Instant::now() >= self.end {
             return Err(self.out_of_time());
         }
-        let copy = Copy::of(&root.folders, &root.top, &self.sandbox.folder);
+        let fetched = root.laid_out.as_deref();
+        let copy = Copy::of(&root.folders, &root.top, fetched, &self.sandbox.folder);
         let copy = copy.map_err(|it| it.to_string())?;
+        bases::write(root, &copy).map_err(|it| it.to_string())?;
         for (chart, name) in &root.additions {
             let added = copy.add(chart, &root.real.join("charts"), name);
             added.map_err(|error| Failure::Copy(error).to_string())?;
@@ -414,11 +418,22 @@ impl Renderer {
             return Err(self.out_of_time().into());
         }
         let limit = self.limit.min(left);
-        output(&self.sandbox, program, arguments, &self.groups, limit)
+        let mut command = self.sandbox.command(program);
+        command.args(arguments);
+        let name = program.file_stem().unwrap_or_default().to_string_lossy();
+        let limits = Limits {
+            time: limit,
+            file: MAX_OUTPUT,
+        };
+        output(command, &name, &self.groups, limits)
             .await
             .map_err(|failure| match failure {
                 Failure::Fetches { url } => Reason::network(format!("it asks for {url}")),
-                failure => copy.with_originals(&failure.to_string()).into(),
+                Failure::Refused { program, complaint } => {
+                    let complaint = copy.with_originals(&complaint);
+                    Failure::Refused { program, complaint }.to_string().into()
+                }
+                failure => failure.to_string().into(),
             })
     }
 

@@ -36,11 +36,12 @@ pub(super) fn of_kustomize(
     text: &str,
     file_of: impl Fn(&str) -> PathBuf,
     naming: &Naming,
+    fetched: Option<&Path>,
 ) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     for document in text.split_inclusive("\n---\n") {
         if let Some(origin) = origin(document) {
-            let file = naming.of(&file_of(origin));
+            let file = naming.of(&file_of(origin), fetched);
             out.push_str(&format!("{SOURCE}{file}\n"));
         }
         out.push_str(document);
@@ -56,7 +57,10 @@ pub(super) struct Naming {
 }
 
 impl Naming {
-    fn of(&self, real: &Path) -> String {
+    fn of(&self, real: &Path, fetched: Option<&Path>) -> String {
+        if let Some(file) = fetched.and_then(|top| super::super::fetch::shown(top, real)) {
+            return shown(&file);
+        }
         shown(real.strip_prefix(&self.here).unwrap_or(real))
     }
 }
@@ -228,7 +232,7 @@ mod tests {
             here: "/work".into(),
         };
         let file_of = |origin: &str| normal(&Path::new("/tmp/x").join(origin));
-        let named = of_kustomize(text, file_of, &naming);
+        let named = of_kustomize(text, file_of, &naming, None);
         let sources: Vec<&str> = named.lines().filter(|it| it.starts_with('#')).collect();
         assert_eq!(
             sources,

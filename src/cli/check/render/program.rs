@@ -1,17 +1,15 @@
 //! Runs a program that renders, within limits.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::group::Groups;
-use super::sandbox::Sandbox;
 use manifest::source::MAX_BYTES;
 
 /// The most memory that a program may take. The largest chart that is known takes a third.
@@ -31,7 +29,7 @@ const ADVICE: &str = "Use --debug flag to render out invalid YAML";
 
 /// Why a program rendered nothing. Each is the end of a sentence.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(in crate::cli::check) enum Failure {
     #[error("it cannot be copied: {0}")]
     Copy(io::Error),
     #[error("it holds {path}, {problem}")]
@@ -56,14 +54,14 @@ pub(super) enum Failure {
     NotUtf8 { program: String },
     #[error("it asks for {url}")]
     Fetches { url: String },
-    #[error("{program} says: {complaint}")]
+    #[error("{program} says: {}", shortened(complaint))]
     Refused { program: String, complaint: String },
     #[error("{program} ended with {status} and said nothing")]
     Silent { program: String, status: ExitStatus },
 }
 
 /// The program `name`, where the variable PATH finds it.
-pub(super) fn on_path(name: &str) -> Option<PathBuf> {
+pub(in crate::cli::check) fn on_path(name: &str) -> Option<PathBuf> {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     std::env::split_paths(&std::env::var_os("PATH")?)
         .filter(|folder| folder.is_absolute())
@@ -83,24 +81,28 @@ fn is_program(path: &Path) -> bool {
     path.is_file()
 }
 
-/// What the program writes when it is started with these arguments in the sandbox. It is one
-/// of the `groups`.
-pub(super) async fn output(
-    sandbox: &Sandbox,
-    program: &Path,
-    arguments: &[OsString],
+/// What a program may take.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::cli::check) struct Limits {
+    pub(in crate::cli::check) time: Duration,
+    /// The most bytes of a file that it writes.
+    pub(in crate::cli::check) file: u64,
+}
+
+/// What the command of the program `name` writes. It is one of the `groups`.
+pub(in crate::cli::check) async fn output(
+    mut command: Command,
+    name: &str,
     groups: &Groups,
-    limit: Duration,
+    limits: Limits,
 ) -> Result<String, Failure> {
-    let name = program.file_stem().unwrap_or_default();
-    let name = || name.to_string_lossy().into_owned();
+    let limit = limits.time;
+    let name = || name.to_owned();
     let start = |error| Failure::Start {
         program: name(),
         error,
     };
-    let mut command = sandbox.command(program);
     command
-        .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -108,7 +110,7 @@ pub(super) async fn output(
     Groups::lead(&mut command);
     let mut child = command.spawn().map_err(start)?;
     let group = groups.of(&child);
-    limit_memory(&child).map_err(start)?;
+    restrict(&child, limits).map_err(start)?;
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(start(io::ErrorKind::BrokenPipe.into()));
     };
@@ -163,27 +165,30 @@ async fn end_of(mut child: Child, stdout: ChildStdout, stderr: ChildStderr) -> i
     })
 }
 
-/// Limits the memory of the program and of what it starts.
+/// Limits the memory and the files of the program and of what it starts.
 #[cfg(target_os = "linux")]
-fn limit_memory(child: &Child) -> io::Result<()> {
+fn restrict(child: &Child, limits: Limits) -> io::Result<()> {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let Some(child) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
         return Ok(());
     };
-    let limit = Rlimit {
-        current: Some(MAX_MEMORY),
-        maximum: Some(MAX_MEMORY),
-    };
-    match prlimit(Some(child), Resource::Data, limit) {
-        // It has ended already.
-        Err(rustix::io::Errno::SRCH) => Ok(()),
-        limited => Ok(limited.map(drop)?),
+    for (resource, most) in [(Resource::Data, MAX_MEMORY), (Resource::Fsize, limits.file)] {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        match prlimit(Some(child), resource, limit) {
+            // It has ended already.
+            Err(rustix::io::Errno::SRCH) => {}
+            limited => drop(limited?),
+        }
     }
+    Ok(())
 }
 
 /// Other systems limit only what a process does to itself before it starts the program.
 #[cfg(not(target_os = "linux"))]
-fn limit_memory(_child: &Child) -> io::Result<()> {
+fn restrict(_child: &Child, _limits: Limits) -> io::Result<()> {
     Ok(())
 }
 
@@ -196,9 +201,12 @@ fn failure(program: String, status: ExitStatus, complaint: &str) -> Failure {
     if complaint.contains("fatal error: ") && complaint.contains("out of memory") {
         return Failure::Memory { program };
     }
-    match shortened(complaint) {
-        complaint if complaint.is_empty() => Failure::Silent { program, status },
-        complaint => Failure::Refused { program, complaint },
+    match complaint.trim() {
+        "" => Failure::Silent { program, status },
+        complaint => Failure::Refused {
+            program,
+            complaint: complaint.to_owned(),
+        },
     }
 }
 
@@ -240,6 +248,7 @@ fn shortened(complaint: &str) -> String {
     let text = text.strip_prefix("Error: ").unwrap_or(&text);
     let text = text.strip_suffix(ADVICE).unwrap_or(text);
     let text = text.trim_end().trim_end_matches(['.', '!']);
+    let text = innermost(text);
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let letters: Vec<char> = text.chars().map(plain).collect();
     if letters.len() <= SHOWN {
@@ -250,6 +259,20 @@ fn shortened(complaint: &str) -> String {
         .iter()
         .collect();
     format!("{start} … {end}")
+}
+
+/// What kustomize says of the innermost resource: it wraps the cause in a sentence for each
+/// kustomization on the way, and ends with what else it tried.
+fn innermost(text: &str) -> &str {
+    const FOLDER: &str = "recursed accumulation of path '";
+    let start = text.rfind("accumulating resources from '").unwrap_or(0);
+    let text = &text[start..];
+    let text = text
+        .split_once("': must build at directory: ")
+        .map_or(text, |(cause, _)| cause);
+    let of_folder = text.split_once(FOLDER);
+    let cause = of_folder.and_then(|(_, rest)| rest.split_once("': "));
+    cause.map_or(text, |(_, cause)| cause)
 }
 
 #[cfg(test)]
@@ -291,6 +314,14 @@ mod tests {
                 "cannot load because of y",
             ),
             ("two\nlines\n", "two lines"),
+            (
+                "Error: accumulating resources: accumulation err='accumulating resources from '../a': '/a' must resolve to a file': recursed: accumulating resources: accumulation err='accumulating resources from 'b.yaml': it holds no kind': must build at directory: '/a/b.yaml': file is not directory",
+                "accumulating resources from 'b.yaml': it holds no kind",
+            ),
+            (
+                "Error: accumulating resources: accumulation err='accumulating resources from 'root/a': '/a' must resolve to a file': recursed accumulation of path '/a': loading KV pairs: no such file",
+                "loading KV pairs: no such file",
+            ),
         ];
         for (complaint, line) in table {
             assert_eq!(shortened(complaint), line);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::super::files::text_inside;
 use super::super::reason::Reason;
 use super::super::releases::merge;
 use super::program::Failure;
@@ -13,6 +14,7 @@ use super::roots::Root;
 use super::sandbox::Copy;
 use super::{Renderer, origin};
 use manifest::delivery::value_of;
+use manifest::source::MAX_BYTES;
 
 /// What is rendered for a release, with everything at hand.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub(in crate::cli::check) enum Job {
     Chart(ChartJob),
     /// `kustomize build`, with these fields of a kustomization around it.
     Kustomization(Box<Root>, Map<String, Value>),
+    /// The manifests of a folder that was fetched; whether those of its folders too.
+    Manifests(PathBuf, bool),
 }
 
 /// A chart and what a release makes of it.
@@ -101,6 +105,7 @@ impl Renderer {
                 Some(reason) => Err(reason),
                 None => self.kustomization(root, fields.clone()).await,
             },
+            Job::Manifests(folder, recursive) => manifests(folder, *recursive),
         }
     }
 
@@ -124,6 +129,28 @@ impl Renderer {
         }
         Ok(text)
     }
+}
+
+/// The manifests of the folder, one after the other. No link is followed.
+fn manifests(folder: &Path, recursive: bool) -> Result<String, Reason> {
+    let mut text = String::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        let entries = fs::read_dir(&folder).map_err(|error| error.to_string())?;
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths.into_iter().filter(|it| !it.is_symlink()) {
+            let end = path.extension().and_then(OsStr::to_str);
+            if path.is_dir() && recursive {
+                waiting.push(path);
+            } else if path.is_file() && matches!(end, Some("yaml" | "yml" | "json")) {
+                let content = text_inside(&folder, &path, MAX_BYTES);
+                text += &content.map_err(|error| error.to_string())?;
+                text += "\n---\n";
+            }
+        }
+    }
+    Ok(text)
 }
 
 /// The file that a post-renderer gets.

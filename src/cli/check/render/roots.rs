@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::super::fetch::{Base, Fetcher};
 use super::super::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
 use super::super::reason::Reason;
 use super::super::repository::Repository;
@@ -54,8 +55,13 @@ pub(in crate::cli::check) struct Root {
     pub(super) has_charts: bool,
     /// Charts that are put into its `charts` folder, and under which names.
     pub(super) additions: Vec<(PathBuf, String)>,
-    /// The folder that all of them lie in: that of the repository, where there is one.
+    /// The folder that all of them lie in, but for what was fetched: that of the repository,
+    /// where there is one.
     pub(super) top: PathBuf,
+    /// What stands in kustomizations for something that was fetched.
+    pub(super) fetched: Vec<Fetched>,
+    /// The folder, without links, of all that was fetched.
+    pub(super) laid_out: Option<PathBuf>,
     /// The files, without links, that are parts of it and no manifests by themselves,
     /// each with the folder of a kustomization that may change what is in it.
     pub(in crate::cli::check) files: BTreeMap<PathBuf, Option<PathBuf>>,
@@ -78,6 +84,22 @@ impl Root {
     }
 }
 
+/// A name in a kustomization that stands for something that was fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fetched {
+    /// The file of the kustomization.
+    pub(super) file: PathBuf,
+    pub(super) name: String,
+    pub(super) base: Base,
+}
+
+/// Where what a root names is looked for.
+#[derive(Clone, Copy)]
+pub(in crate::cli::check) struct Places<'p> {
+    pub(in crate::cli::check) repository: &'p Repository,
+    pub(in crate::cli::check) fetcher: &'p Fetcher<'p>,
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Chart {
@@ -88,7 +110,7 @@ struct Chart {
 
 /// The roots among `files`, in the order of their folders. Library charts have
 /// nothing to render, and a chart in another's `charts` folder is a part of that one.
-pub(in crate::cli::check) fn find(files: &[PathBuf], repository: &Repository) -> Vec<Root> {
+pub(in crate::cli::check) fn find(files: &[PathBuf], places: Places<'_>) -> Vec<Root> {
     let mut charts: BTreeMap<PathBuf, Root> = BTreeMap::new();
     let mut kustomizations: BTreeMap<PathBuf, Named> = BTreeMap::new();
     for file in files {
@@ -101,7 +123,7 @@ pub(in crate::cli::check) fn find(files: &[PathBuf], repository: &Repository) ->
             }
         } else if FILE_NAMES.iter().any(|known| name == *known)
             && let Some(real) = real(folder)
-            && let Some(named) = Named::read(folder, &real, repository.top_of(&real))
+            && let Some(named) = Named::read(folder, &real, places)
         {
             kustomizations.insert(real, named);
         }
@@ -125,24 +147,23 @@ pub(in crate::cli::check) fn find(files: &[PathBuf], repository: &Repository) ->
     kustomizations.retain(|folder, _| !folder.ancestors().any(|above| charts.contains_key(above)));
 
     let mut roots: Vec<Root> = charts.into_values().collect();
-    roots.extend(unnamed(&kustomizations, repository));
+    roots.extend(unnamed(&kustomizations, places));
     roots.retain(|root| root.kind == RootKind::Kustomization || !root.release.is_empty());
     roots.sort_by(|a, b| a.folder.cmp(&b.folder));
     roots
 }
 
 /// The root of that kind in the folder, which is without links.
-pub(in crate::cli::check) fn at(
-    folder: &Path,
-    kind: RootKind,
-    repository: &Repository,
-) -> Option<Root> {
+pub(in crate::cli::check) fn at(folder: &Path, kind: RootKind, places: Places<'_>) -> Option<Root> {
     let file = match kind {
         RootKind::Chart => folder.join(CHART),
         RootKind::Kustomization => kustomization_in(folder)?,
     };
-    let mut root = find(&[file], repository).pop()?;
-    root.folder = repository.name_of(folder);
+    let mut root = find(&[file], places).pop()?;
+    root.folder = match places.fetcher.shown(folder) {
+        Some(shown) => shown,
+        None => places.repository.name_of(folder),
+    };
     Some(root)
 }
 
@@ -187,6 +208,8 @@ fn chart(folder: &Path) -> Option<Root> {
         has_charts: false,
         additions: Vec::new(),
         top: real.clone(),
+        fetched: Vec::new(),
+        laid_out: None,
         real,
         files: BTreeMap::new(),
     })
@@ -222,6 +245,7 @@ struct Named {
     reached: BTreeSet<PathBuf>,
     refused: Option<Reason>,
     url: Option<String>,
+    fetched: Vec<Fetched>,
     /// It may change what decides about the volumes of the objects it takes.
     changes: bool,
     /// It puts them into a namespace.
@@ -230,13 +254,14 @@ struct Named {
 
 impl Named {
     /// `None` where there is none that we can read.
-    fn read(folder: &Path, real_folder: &Path, top: &Path) -> Option<Self> {
+    fn read(folder: &Path, real_folder: &Path, places: Places<'_>) -> Option<Self> {
+        let top = places.repository.top_of(real_folder);
         let file = kustomization_in(real_folder)?;
         let read = Kustomization::read(&text_inside(top, &file, MAX_ROOT_FILE).ok()?)?;
         let mut named = Self {
             folder: shown(folder),
             is_component: read.is_component,
-            files: BTreeSet::from([file]),
+            files: BTreeSet::from([file.clone()]),
             changes: read.changes,
             moves: read.namespace.is_some(),
             ..Self::default()
@@ -245,11 +270,7 @@ impl Named {
             match real(&normal(&real_folder.join(name))) {
                 Some(path) if path.is_dir() => drop(named.folders.insert(path)),
                 Some(path) => drop(named.files.insert(path)),
-                None if is_remote(name) => {
-                    let url = url_in(name).unwrap_or(name);
-                    let reason = Reason::network(format!("it names {url}"));
-                    named.refused.get_or_insert(reason);
-                }
+                None if is_remote(name) => named.fetch(name, &file, places),
                 // The program that renders will say what is wrong.
                 None => {}
             }
@@ -278,9 +299,33 @@ impl Named {
         Some(named)
     }
 
+    /// Takes what was fetched for the name.
+    fn fetch(&mut self, name: &str, file: &Path, places: Places<'_>) {
+        let base = places.fetcher.base(name).unwrap_or_else(|| {
+            let url = url_in(name).unwrap_or(name);
+            Err(Reason::elsewhere(format!("it names {url}")))
+        });
+        match base {
+            Ok(base) => {
+                if let Base::Folder(folder) = &base {
+                    self.reached.insert(folder.clone());
+                }
+                self.fetched.push(Fetched {
+                    file: file.to_owned(),
+                    name: name.to_owned(),
+                    base,
+                });
+            }
+            Err(reason) => drop(self.refused.get_or_insert(reason)),
+        }
+    }
+
     /// Follows what any field may name, as kustomize reads more of them than we know.
     fn reach(&mut self, read: &Kustomization, real_folder: &Path, top: &Path) {
         for text in &read.texts {
+            if self.fetched.iter().any(|it| it.name == *text) {
+                continue;
+            }
             self.url = self.url.take().or_else(|| url_in(text).map(str::to_owned));
             if text.contains('\n') {
                 continue;
@@ -327,7 +372,7 @@ fn url_in(text: &str) -> Option<&str> {
 
 /// The kustomizations that no other names. Of those that only name each other,
 /// the first one stands for all.
-fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root> {
+fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
     let named: BTreeSet<&PathBuf> = all
         .iter()
         .flat_map(|(folder, it)| it.folders.iter().filter(move |other| *other != folder))
@@ -339,16 +384,14 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root>
         if it.is_component || reached.contains(real) {
             continue;
         }
-        let parts = reached_from(all, real, repository.top_of(real), |part| &part.folders);
+        let parts = reached_from(all, real, places, |part| &part.folders);
         let mut files = BTreeMap::new();
         for (_, part) in &parts {
             files.extend(part.files.iter().map(|file| (file.clone(), None)));
         }
         let changing = parts.iter().filter(|(_, part)| part.changes || part.moves);
         for (folder, part) in changing.rev() {
-            for (inner, changed) in
-                reached_from(all, folder, repository.top_of(folder), |part| &part.folders)
-            {
+            for (inner, changed) in reached_from(all, folder, places, |part| &part.folders) {
                 // Files beside a kustomization are read with its namespace.
                 if part.changes || inner != *folder {
                     let files_of_it = changed.files.iter().cloned();
@@ -356,8 +399,8 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root>
                 }
             }
         }
-        let top = repository.top_of(real);
-        let read = reached_from(all, real, top, |part| &part.reached);
+        let top = places.repository.top_of(real);
+        let read = reached_from(all, real, places, |part| &part.reached);
         let charts: BTreeSet<PathBuf> = read.iter().flat_map(|(_, it)| it.charts.clone()).collect();
         roots.push(Root {
             kind: RootKind::Kustomization,
@@ -374,6 +417,8 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root>
             has_charts: !charts.is_empty(),
             additions: Vec::new(),
             top: top.to_owned(),
+            fetched: read.iter().flat_map(|(_, it)| it.fetched.clone()).collect(),
+            laid_out: places.fetcher.top().map(Path::to_owned),
             files,
         });
         reached.extend(parts.into_iter().map(|(folder, _)| folder));
@@ -386,7 +431,7 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, repository: &Repository) -> Vec<Root>
 fn reached_from<'a>(
     all: &'a BTreeMap<PathBuf, Named>,
     from: &Path,
-    top: &Path,
+    places: Places<'_>,
     of: fn(&Named) -> &BTreeSet<PathBuf>,
 ) -> Vec<(PathBuf, Cow<'a, Named>)> {
     let mut parts = Vec::new();
@@ -400,7 +445,8 @@ fn reached_from<'a>(
             Some(part) => Cow::Borrowed(part),
             // A base beside the folders that are checked.
             None => Cow::Owned(
-                Named::read(&folder, &folder, top).unwrap_or_else(|| unreadable(&folder)),
+                Named::read(&folder, &folder, places)
+                    .unwrap_or_else(|| unreadable(&folder, places.repository)),
             ),
         };
         waiting.extend(of(&part).iter().cloned());
@@ -410,9 +456,12 @@ fn reached_from<'a>(
 }
 
 /// A folder that a kustomization names, and whose own cannot be understood here.
-fn unreadable(folder: &Path) -> Named {
+fn unreadable(folder: &Path, repository: &Repository) -> Named {
     let file = kustomization_in(folder);
-    let refused = file.map(|file| format!("{} cannot be read", file.display()).into());
+    let refused = file.map(|file| {
+        let file = repository.path_of(&file);
+        format!("{file} is not a kustomization that kustomize reads").into()
+    });
     Named {
         folder: folder.to_owned(),
         refused,

@@ -112,25 +112,30 @@ impl Sandbox {
 /// A copy of some folders, which goes when this is dropped.
 pub(super) struct Copy {
     folder: tempfile::TempDir,
-    /// The folder that all of them are in.
+    /// The folder that all of them are in, but for those in `fetched`.
     top: PathBuf,
+    /// The folder of what was fetched.
+    fetched: Option<PathBuf>,
 }
 
 impl Copy {
     /// A folder in `under` with nothing in it yet.
     pub(super) fn empty(under: &Path) -> Result<Self, Failure> {
-        Self::of(&BTreeSet::new(), under, under)
+        Self::of(&BTreeSet::new(), under, None, under)
     }
 
-    /// Copies `folders`, which are without links and lie in `top`, into a folder in `under`.
+    /// Copies `folders`, which are without links and lie in `top` or in `fetched`, into a folder
+    /// in `under`.
     pub(super) fn of(
         folders: &BTreeSet<PathBuf>,
         top: &Path,
+        fetched: Option<&Path>,
         under: &Path,
     ) -> Result<Self, Failure> {
         let copy = Self {
             folder: tempfile::tempdir_in(under).map_err(Failure::Copy)?,
             top: top.to_owned(),
+            fetched: fetched.map(Path::to_owned),
         };
         let mut copying = Copying {
             copy: &copy,
@@ -166,12 +171,22 @@ impl Copy {
 
     /// Where `original` is in the copy.
     pub(super) fn of_original(&self, original: &Path) -> PathBuf {
+        if let Some(fetched) = &self.fetched
+            && let Ok(inner) = original.strip_prefix(fetched)
+        {
+            return self.fetched_root().join(inner);
+        }
         let inner = original.strip_prefix(&self.top).unwrap_or(original);
         self.root().join(inner)
     }
 
     /// What the path `copied` is a copy of.
     pub(super) fn original(&self, copied: &Path) -> PathBuf {
+        if let Some(fetched) = &self.fetched
+            && let Ok(inner) = copied.strip_prefix(self.fetched_root())
+        {
+            return fetched.join(inner);
+        }
         match copied.strip_prefix(self.root()) {
             Ok(inner) => self.top.join(inner),
             Err(_) => copied.to_owned(),
@@ -181,8 +196,19 @@ impl Copy {
     /// The text with the names of originals in place of those of the copy.
     pub(super) fn with_originals(&self, text: &str) -> String {
         let root = self.root();
-        text.replace(&format!("{}/", root.display()), "")
-            .replace(&root.display().to_string(), ".")
+        let text = text
+            .replace(&format!("{}/", root.display()), "")
+            .replace(&root.display().to_string(), ".");
+        let fetched = format!("{}/", self.fetched_root().display());
+        let mut parts = text.split(&fetched);
+        let first = parts.next().unwrap_or_default().to_owned();
+        // What was fetched lies in a folder with the name of a digest.
+        let parts = parts.map(|it| it.split_once('/').map_or(it, |(_, rest)| rest));
+        first + &parts.collect::<String>()
+    }
+
+    fn fetched_root(&self) -> PathBuf {
+        self.folder.path().join("fetched")
     }
 
     fn root(&self) -> PathBuf {

@@ -1,8 +1,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use super::super::super::fetch::{Fetch, FetchOptions, Fetcher};
 use super::super::super::reason::Reason;
-use super::{Repository, Root, RootKind, find};
+use super::{Places, Repository, Root, RootKind, find};
 
 fn roots(files: &[(&str, &str)]) -> (tempfile::TempDir, Vec<Root>) {
     let folder = tempfile::tempdir().unwrap();
@@ -13,8 +15,22 @@ fn roots(files: &[(&str, &str)]) -> (tempfile::TempDir, Vec<Root>) {
         fs::write(&path, text).unwrap();
         paths.push(path);
     }
-    let roots = find(&paths, &Repository::at(folder.path()));
+    let roots = found(&paths, folder.path());
     (folder, roots)
+}
+
+/// The roots among the files of the repository, with nothing fetched.
+fn found(paths: &[PathBuf], repository: &Path) -> Vec<Root> {
+    let options = FetchOptions {
+        fetch: Fetch::Never,
+        fetch_cache: None,
+        fetch_from: Vec::new(),
+    };
+    let places = Places {
+        repository: &Repository::at(repository),
+        fetcher: &Fetcher::new(&options, Duration::ZERO),
+    };
+    find(paths, places)
 }
 
 fn names(folder: &Path, roots: &[Root]) -> Vec<PathBuf> {

@@ -1,0 +1,126 @@
+//! What kustomize fetches: files, and folders of Git repositories, by the URLs it knows
+//! (<https://github.com/kubernetes-sigs/kustomize/blob/master/examples/remoteBuild.md>).
+
+use super::Remote;
+
+/// Hosts whose repositories have an owner and a name.
+const HOSTS: [&str; 2] = ["github.com", "gitlab.com"];
+
+/// What the name of a resource stands for, and the folder in it; `None` where that cannot be said.
+pub(super) fn read(name: &str) -> Option<(Remote, String)> {
+    let name = name.strip_prefix("git::").unwrap_or(name);
+    let (address, query) = name.split_once('?').unwrap_or((name, ""));
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let reference = pairs.find(|(key, _)| matches!(*key, "ref" | "version"));
+    let reference = reference.map(|(_, value)| value.to_owned());
+    if reference.is_none() && is_file(address) {
+        let url = name.to_owned();
+        return Some((Remote::File { url }, String::new()));
+    }
+    let (scheme, rest) = split(address)?;
+    let (repository, path) = match scheme {
+        "file" if !rest.contains("//") => (rest.clone(), ""),
+        _ => divided(&rest)?,
+    };
+    let url = format!("{scheme}://{repository}");
+    let path = path.trim_matches('/').to_owned();
+    Some((Remote::Git { url, reference }, path))
+}
+
+/// Whether the URL is that of a manifest by its name.
+fn is_file(address: &str) -> bool {
+    let is_web = address.starts_with("https://") || address.starts_with("http://");
+    let ends = [".yaml", ".yml", ".json"];
+    is_web && ends.iter().any(|end| address.ends_with(end))
+}
+
+/// The scheme, and the host with all that follows.
+pub(super) fn split(address: &str) -> Option<(&str, String)> {
+    if let Some((scheme, rest)) = address.split_once("://") {
+        return Some((scheme, rest.to_owned()));
+    }
+    if let Some((user, rest)) = address.split_once('@') {
+        // `git@host:path`, or with a slash.
+        let is_user = !user.contains('/');
+        return is_user.then(|| ("ssh", format!("{user}@{}", rest.replacen(':', "/", 1))));
+    }
+    let (host, path) = address.split_once(['/', ':'])?;
+    HOSTS
+        .contains(&host)
+        .then(|| ("https", format!("{host}/{path}")))
+}
+
+/// The repository and the path in it.
+fn divided(rest: &str) -> Option<(String, &str)> {
+    if let Some((repository, path)) = rest.split_once("//") {
+        return Some((repository.to_owned(), path));
+    }
+    if let Some(at) = rest.find(".git/") {
+        let (repository, path) = rest.split_at(at + ".git".len());
+        return Some((repository.to_owned(), path));
+    }
+    if rest.ends_with(".git") {
+        return Some((rest.to_owned(), ""));
+    }
+    // The host, the owner and the name.
+    let mut slashes = rest.match_indices('/').map(|(at, _)| at);
+    let end = slashes.nth(2).unwrap_or(rest.len());
+    rest.contains('/')
+        .then(|| (rest[..end].to_owned(), &rest[end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Remote;
+    use super::read;
+
+    #[test]
+    fn urls_are_read_as_kustomize_reads_them() {
+        for (name, expected) in [
+            (
+                "https://github.com/org/app//deploy/base?ref=v1.2",
+                Some("https://github.com/org/app v1.2 deploy/base"),
+            ),
+            (
+                "github.com/org/app/deploy?timeout=90s&ref=main",
+                Some("https://github.com/org/app main deploy"),
+            ),
+            (
+                "github.com:org/app.git/deploy?ref=v1",
+                Some("https://github.com/org/app.git v1 deploy"),
+            ),
+            (
+                "https://gitlab.com/group/sub/app.git/deploy?version=v1",
+                Some("https://gitlab.com/group/sub/app.git v1 deploy"),
+            ),
+            (
+                "git@github.com:org/app.git//deploy?ref=v1",
+                Some("ssh://git@github.com/org/app.git v1 deploy"),
+            ),
+            (
+                "git::https://github.com/org/app",
+                Some("https://github.com/org/app - "),
+            ),
+            (
+                "file:///srv/git/app//deploy",
+                Some("file:///srv/git/app - deploy"),
+            ),
+            (
+                "https://example.org/releases/v1/install.yaml",
+                Some("https://example.org/releases/v1/install.yaml"),
+            ),
+            ("example.org/some/folder", None),
+            ("../base", None),
+            ("https://", None),
+        ] {
+            let shown = read(name).map(|(remote, path)| match remote {
+                Remote::Git { url, reference } => {
+                    format!("{url} {} {path}", reference.as_deref().unwrap_or("-"))
+                }
+                Remote::File { url } => url,
+                _ => String::new(),
+            });
+            assert_eq!(shown.as_deref(), expected, "{name}");
+        }
+    }
+}

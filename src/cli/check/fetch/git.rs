@@ -1,0 +1,260 @@
+//! Folders of Git repositories at one commit, fetched and laid out by git.
+//!
+//! What is kept is a bundle (<https://git-scm.com/docs/gitformat-bundle>) of one commit: its name
+//! and a pack. Nothing of a repository runs: git reads no configuration, has no hooks and no
+//! filters, and neither follows a submodule nor a redirect.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reqwest::Url;
+use tokio::process::Command;
+
+use super::Download;
+use super::client::{Client, FetchError};
+use crate::cli::check::files::GIT;
+use crate::cli::check::render::group::Groups;
+use crate::cli::check::render::program::{Failure, Limits, on_path, output};
+
+/// The most bytes of a pack.
+pub(super) const MAX_PACK: u64 = 64 << 20;
+
+/// The most bytes and files of a commit.
+const MAX_TREE: u64 = 256 << 20;
+const MAX_FILES: usize = 50_000;
+
+/// The first line of a bundle.
+const HEAD: &str = "# v2 git bundle\n";
+
+/// What git is told each time, whatever the configuration of the machine says.
+const SETTINGS: [&str; 10] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "core.autocrlf=false",
+    "credential.helper=",
+    "fetch.unpackLimit=1",
+    "fetch.recurseSubmodules=false",
+    "gc.auto=0",
+    "http.followRedirects=false",
+    "protocol.version=2",
+];
+
+/// Variables of the environment that say how the network is reached.
+const PASSED: [&str; 11] = [
+    "PATH",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "GIT_SSL_CAINFO",
+    "SSH_AUTH_SOCK",
+];
+
+/// A repository of our own that lives as long as this.
+struct Repository {
+    git: PathBuf,
+    folder: tempfile::TempDir,
+    /// The protocol that git may use.
+    protocol: String,
+    limit: Duration,
+}
+
+/// The commit that the reference stands for.
+pub(super) async fn commit(
+    client: &Client,
+    url: &str,
+    reference: Option<&str>,
+) -> Result<Download, FetchError> {
+    let parsed = Url::parse(url).map_err(|_| FetchError::Url(url.to_owned()))?;
+    client.allow_repository(&parsed)?;
+    let failed = |failure: Failure| failed(url, failure);
+    let wanted = reference.unwrap_or("HEAD");
+    if wanted.starts_with('-') || wanted.contains([':', '+', '*', '^', '~', ' ']) {
+        let (url, name) = (url.to_owned(), wanted.to_owned());
+        return Err(FetchError::Reference { url, name });
+    }
+    let repository = Repository::new(parsed.scheme(), client.limit()).map_err(failed)?;
+    repository.init().await.map_err(failed)?;
+    let options = "fetch --quiet --depth=1 --no-tags --no-recurse-submodules --end-of-options";
+    let mut fetch: Vec<OsString> = options.split(' ').map(OsString::from).collect();
+    fetch.extend([url.into(), wanted.into()]);
+    let fetched = repository.git(fetch).await;
+    if fetched.is_err() && repository.is_full() {
+        let (url, limit) = (without_user(&parsed), MAX_PACK);
+        return Err(FetchError::Large { url, limit });
+    }
+    fetched.map_err(failed)?;
+    let commit = repository
+        .text("rev-parse --verify FETCH_HEAD^{commit}")
+        .await
+        .map_err(failed)?;
+    let commit = commit.trim().to_owned();
+    let pack = repository
+        .pack()
+        .map_err(|error| failed(Failure::Copy(error)))?;
+    let bytes = [
+        format!("{HEAD}{commit} refs/heads/fetched\n\n").into_bytes(),
+        pack,
+    ]
+    .concat();
+    let what = fs::read_to_string(repository.folder.path().join("FETCH_HEAD"));
+    let is_pinned = wanted == commit || what.is_ok_and(|it| it.contains("\ttag '"));
+    let shown = format!("{} at the commit {commit}", without_user(&parsed));
+    let url = match (is_pinned, reference) {
+        (true, _) => shown,
+        (false, Some(name)) => format!("{shown} (the branch {name}, which may move)"),
+        (false, None) => format!("{shown} (its default branch, as no ref is named)"),
+    };
+    Ok(Download { bytes, url })
+}
+
+/// Lays out the files of a bundle in `folder`, which is not there yet.
+pub(super) async fn lay_out(bundle: &Path, folder: &Path, limit: Duration) -> Result<(), Failure> {
+    let bytes = fs::read(bundle).map_err(Failure::Copy)?;
+    let (commit, pack) = opened(&bytes).ok_or_else(|| broken("it is no bundle of one commit"))?;
+    let repository = Repository::new("none", limit)?;
+    repository.init().await?;
+    let packs = repository.folder.path().join("objects/pack");
+    fs::create_dir_all(&packs)
+        .and_then(|()| fs::write(packs.join("pack-fetched.pack"), pack))
+        .map_err(Failure::Copy)?;
+    repository
+        .text("index-pack objects/pack/pack-fetched.pack")
+        .await?;
+    let listed = format!("ls-tree -r -l {commit}");
+    let listed = repository.text(&listed).await?;
+    let sizes = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(3));
+    let bytes: u64 = sizes.filter_map(|size| size.parse::<u64>().ok()).sum();
+    if bytes > MAX_TREE || listed.lines().count() > MAX_FILES {
+        let limit = MAX_TREE >> 20;
+        let problem = format!("it holds more than {limit} MiB or {MAX_FILES} files");
+        return Err(broken(&problem));
+    }
+    fs::create_dir_all(folder).map_err(Failure::Copy)?;
+    repository.text(&format!("read-tree {commit}")).await?;
+    let mut work_tree = OsString::from("--work-tree=");
+    work_tree.push(folder);
+    let checkout = ["checkout-index", "--all", "--quiet"].map(OsString::from);
+    let arguments = [vec![work_tree], checkout.to_vec()].concat();
+    repository.git(arguments).await?;
+    // Whoever looks for the top of a repository finds it here.
+    fs::write(folder.join(GIT), "").map_err(Failure::Copy)
+}
+
+fn broken(complaint: &str) -> Failure {
+    Failure::Refused {
+        program: "git".to_owned(),
+        complaint: complaint.to_owned(),
+    }
+}
+
+/// The commit and the pack of a bundle.
+fn opened(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let rest = bytes.strip_prefix(HEAD.as_bytes())?;
+    let end = rest.windows(2).position(|it| it == b"\n\n")?;
+    let line = std::str::from_utf8(&rest[..end]).ok()?;
+    let (commit, _) = line.split_once(' ')?;
+    let is_name = commit.bytes().all(|it| it.is_ascii_hexdigit());
+    (is_name && commit.len() >= 40).then_some((commit, &rest[end + 2..]))
+}
+
+fn failed(url: &str, failure: Failure) -> FetchError {
+    let url = Url::parse(url).map_or_else(|_| url.to_owned(), |it| without_user(&it));
+    match failure {
+        Failure::Slow { limit, .. } => FetchError::Slow { url, limit },
+        failure => FetchError::Git { url, failure },
+    }
+}
+
+/// The URL without what may be a password.
+fn without_user(url: &Url) -> String {
+    let mut url = url.clone();
+    // A URL without a host has neither.
+    let _ = url.set_password(None);
+    if url.scheme() != "ssh" {
+        let _ = url.set_username("");
+    }
+    url.to_string()
+}
+
+impl Repository {
+    fn new(protocol: &str, limit: Duration) -> Result<Self, Failure> {
+        let missing = || Failure::Start {
+            program: "git".to_owned(),
+            error: io::Error::from(io::ErrorKind::NotFound),
+        };
+        Ok(Self {
+            git: on_path("git").ok_or_else(missing)?,
+            folder: tempfile::tempdir().map_err(Failure::Copy)?,
+            protocol: protocol.to_owned(),
+            limit,
+        })
+    }
+
+    async fn init(&self) -> Result<(), Failure> {
+        self.text("init --quiet --bare --template=").await.map(drop)
+    }
+
+    async fn text(&self, arguments: &str) -> Result<String, Failure> {
+        self.git(arguments.split(' ').map(OsString::from).collect())
+            .await
+    }
+
+    async fn git(&self, arguments: Vec<OsString>) -> Result<String, Failure> {
+        let folder = self.folder.path();
+        let mut command = Command::new(&self.git);
+        command.current_dir(folder).env_clear();
+        for name in PASSED {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        command
+            .env("HOME", folder)
+            .env("LC_ALL", "C")
+            .env("GIT_DIR", folder)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_ALLOW_PROTOCOL", &self.protocol)
+            .env(
+                "GIT_SSH_COMMAND",
+                "ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oClearAllForwardings=yes",
+            );
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command.args(arguments);
+        let limits = Limits {
+            time: self.limit,
+            file: MAX_PACK,
+        };
+        output(command, "git", &Groups::watched(), limits).await
+    }
+
+    /// The one pack that was fetched.
+    fn pack(&self) -> io::Result<Vec<u8>> {
+        let mut files = self.files();
+        let pack = files.find(|file| file.extension().is_some_and(|it| it == "pack"));
+        fs::read(pack.ok_or_else(|| io::Error::other("git fetched no pack"))?)
+    }
+
+    /// Whether git was stopped because a pack has too many bytes.
+    fn is_full(&self) -> bool {
+        let mut sizes = self.files().filter_map(|file| file.metadata().ok());
+        sizes.any(|it| it.len() >= MAX_PACK)
+    }
+
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let packs = fs::read_dir(self.folder.path().join("objects/pack"));
+        packs.into_iter().flatten().flatten().map(|it| it.path())
+    }
+}

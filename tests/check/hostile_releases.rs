@@ -1,0 +1,106 @@
+//! Releases of hostile repositories: they end, run nothing and hide nothing else.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use super::releases::{gitops, told};
+use super::rendering::{check, report, tools};
+
+const SHOP: &str = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: prod}\nspec:\n  chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}\n  values:\n    strategy: {type: RollingUpdate}\n";
+
+/// The finding that is there beside all that is hostile.
+const FOUND: &str = "prod/shop shop.yaml charts/web";
+
+/// What is told beside that one.
+fn told_beside(files: &[(&str, &str)]) -> Option<Vec<String>> {
+    let tools = tools(&["helm", "kustomize"])?;
+    let mut all = vec![("shop.yaml", SHOP)];
+    all.extend(files);
+    let folder = gitops(&all);
+    let output = check(&folder, tools.path(), &[".", "--format", "json"]);
+    let mut told = told(&report(&output));
+    assert!(!folder.path().join("ran").exists(), "{output:?}");
+    let at = told.iter().position(|it| it == FOUND);
+    told.remove(at.unwrap_or_else(|| panic!("{told:?} {output:?}")));
+    Some(told)
+}
+
+#[test]
+fn circles_of_applications_end() {
+    let chart = "apiVersion: v2\nname: apps\nversion: 1.0.0\n";
+    let both = |path: &str| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: {path}}}\nspec:\n  destination: {{namespace: prod}}\n  source: {{repoURL: 'https://example.com/org/gitops', path: {path}}}\n"
+        )
+    };
+    let Some(told) = told_beside(&[
+        ("one/Chart.yaml", chart),
+        ("one/templates/two.yaml", &both("two")),
+        ("two/Chart.yaml", chart),
+        ("two/templates/one.yaml", &both("one")),
+        ("two/templates/self.yaml", &both("two")),
+    ]) else {
+        return;
+    };
+    assert_eq!(told, [""; 0]);
+}
+
+#[test]
+fn values_without_end_are_refused() {
+    let mut keys = String::new();
+    for number in 0..1_000_000 {
+        writeln!(keys, "    k{number}: 1").unwrap();
+    }
+    let inline = SHOP.replace("name: shop", "name: inline") + &keys;
+    let file = keys.replace("    ", "");
+    let application = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: file, namespace: argocd}\nspec:\n  destination: {namespace: prod}\n  source: {repoURL: 'https://example.com/org/gitops', path: charts/web, helm: {valueFiles: [/many.yaml]}}\n";
+    let Some(told) = told_beside(&[
+        ("inline.yaml", &inline),
+        ("many.yaml", &file),
+        ("file.yaml", application),
+    ]) else {
+        return;
+    };
+    assert_eq!(
+        told,
+        [
+            "Application argocd/file: /many.yaml cannot be read: it is larger than 4194304 bytes",
+            "HelmRelease prod/inline: it is larger than 4 MiB",
+        ]
+    );
+}
+
+#[test]
+fn no_program_of_a_helmfile_runs() {
+    let helmfile = "hooks:\n- {events: [prepare], command: touch, args: [ran]}\nreleases:\n- {name: a, chart: ./charts/web, postRenderer: ./run}\n- {name: b, namespace: prod, chart: ./charts/web, hooks: [{events: [presync], command: ./run}]}\n- {name: 'c-{{ exec \"./run\" list }}', chart: ./charts/web}\n";
+    let Some(told) = told_beside(&[
+        ("helmfile.yaml", helmfile),
+        ("run", "#!/bin/sh\ntouch ran\n"),
+    ]) else {
+        return;
+    };
+    assert_eq!(
+        told,
+        [
+            "helmfile.yaml helmfile.yaml: its release a has a post-renderer, and no program of a repository is run",
+            "helmfile.yaml helmfile.yaml: its release c-{{ exec \"./run\" list }} is a template",
+        ]
+    );
+}
+
+/// `lookup` finds nothing without a cluster, and hooks are rendered with the rest.
+#[test]
+fn charts_that_ask_a_cluster_are_rendered_without_one() {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let folder = gitops(&[("shop.yaml", SHOP)]);
+    let template = folder.path().join("charts/web/templates/web.yaml");
+    let text = fs::read_to_string(&template).unwrap();
+    let asks = "{{- $there := lookup \"v1\" \"Secret\" \"prod\" \"shop\" }}\n{{- if $there }}\n{{- fail \"there is a cluster\" }}\n{{- end }}\n";
+    fs::write(&template, format!("{asks}{text}")).unwrap();
+    let hook = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate, annotations: {helm.sh/hook: pre-upgrade}}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}\n";
+    fs::write(template.with_file_name("hook.yaml"), hook).unwrap();
+    let output = check(&folder, tools.path(), &[".", "--format", "json"]);
+    assert_eq!(told(&report(&output)), [FOUND], "{output:?}");
+}
