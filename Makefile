@@ -77,9 +77,9 @@ lint: ## Check formatting, clippy, and the dependencies' licences and sources
 	@if command -v cargo-deny >/dev/null; then \
 		$(CARGO) deny --locked check bans licenses sources; \
 	elif [ -n "$$CI" ]; then \
-		echo "cargo-deny is missing, and with CI set nothing is skipped. Install it: cargo install --locked cargo-deny" >&2; exit 1; \
+		echo "cargo-deny is missing, and with CI set nothing is skipped. Install it: cargo install --locked cargo-deny@0.20.2" >&2; exit 1; \
 	else \
-		echo "SKIPPED: cargo deny is not installed. Install it: cargo install --locked cargo-deny" >&2; \
+		echo "SKIPPED: cargo deny is not installed. Install it: cargo install --locked cargo-deny@0.20.2" >&2; \
 	fi
 
 .PHONY: advisories
@@ -166,6 +166,10 @@ bench: ## Measure the ratios that must stay low
 .PHONY: rules
 rules: ## Write docs/rules.md from the rules' documentation
 	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md
+
+.PHONY: site
+site: ## Build the documentation as pages in target/site/html and check them in a browser
+	@docs/site/build target/site
 
 .PHONY: chart
 chart: ## Update the chart's copies of manifests/ and its README
