@@ -178,6 +178,7 @@ chart: ## Update the chart's copies of manifests/ and its README
 		manifests/components/fencing/fencing-webhook.yaml \
 		manifests/components/fencing/fencing-rbac.yaml \
 		manifests/components/fence-advice/fence-advice.yaml \
+		manifests/components/reports/reports.yaml \
 		manifests/components/monitoring/pod-monitor.yaml \
 		manifests/components/monitoring/prometheus-rule.yaml \
 		manifests/components/monitoring/dashboard.json \
