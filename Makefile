@@ -195,10 +195,11 @@ chart: ## Update the chart's copies of manifests/ and its README
 	manifests/chart/changes
 
 .PHONY: dist
-dist: ## Build a release in target/dist (DOWNLOADS=https://… for package managers, SDKROOT= for macOS)
+dist: ## Build a release in target/dist (DOWNLOADS=https://… for package managers, SDKROOT= for macOS, COSIGN_KEY= to sign)
 	.ci/compile --profiled $(DIST_PLATFORMS)
 	rm -rf target/dist
 	.ci/package target/dist $(foreach platform,$(DIST_PLATFORMS),$(wildcard target/programs/$(platform)/multi-attach-guard*))
+	$(if $(COSIGN_KEY),.ci/sign target/dist)
 
 .PHONY: image
 image: ## Build the image IMAGE= for this machine (PLATFORMS=linux/amd64,linux/arm64)

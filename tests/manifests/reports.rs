@@ -174,6 +174,18 @@ fn a_report_follows_what_is_in_its_namespace() {
     world.until_found(&first, &[]);
     // The other one is not touched.
     assert!(world.report(&second).is_some());
+
+    drop(world.guard);
+    let delete = [
+        "delete",
+        "reports.openreports.io",
+        "--all-namespaces",
+        "--field-selector",
+        "metadata.name=multi-attach-guard",
+    ];
+    plane.kubectl(&delete, None).success();
+    let left = ["get", "reports.openreports.io", "-A", "-o=name"];
+    assert_eq!(plane.kubectl(&left, None).success().stdout, "");
 }
 
 /// Without the definition, reviews go on and readiness says what is missing.
