@@ -77,9 +77,9 @@ lint: ## Check formatting, clippy, and the dependencies' licences and sources
 	@if command -v cargo-deny >/dev/null; then \
 		$(CARGO) deny --locked check bans licenses sources; \
 	elif [ -n "$$CI" ]; then \
-		echo "cargo-deny is missing, and with CI set nothing is skipped. Install it: cargo install --locked cargo-deny" >&2; exit 1; \
+		echo "cargo-deny is missing, and with CI set nothing is skipped. Install it: cargo install --locked cargo-deny@0.20.2" >&2; exit 1; \
 	else \
-		echo "SKIPPED: cargo deny is not installed. Install it: cargo install --locked cargo-deny" >&2; \
+		echo "SKIPPED: cargo deny is not installed. Install it: cargo install --locked cargo-deny@0.20.2" >&2; \
 	fi
 
 .PHONY: advisories
@@ -167,6 +167,10 @@ bench: ## Measure the ratios that must stay low
 rules: ## Write docs/rules.md from the rules' documentation
 	$(CARGO) run --locked --quiet -- rules --markdown > docs/rules.md
 
+.PHONY: site
+site: ## Build the documentation as pages in target/site/html and check them in a browser
+	@docs/site/build target/site
+
 .PHONY: chart
 chart: ## Update the chart's copies of manifests/ and its README
 	cp manifests/base/rbac.yaml manifests/base/certificates.yaml manifests/base/webhooks.yaml \
@@ -174,6 +178,7 @@ chart: ## Update the chart's copies of manifests/ and its README
 		manifests/components/fencing/fencing-webhook.yaml \
 		manifests/components/fencing/fencing-rbac.yaml \
 		manifests/components/fence-advice/fence-advice.yaml \
+		manifests/components/reports/reports.yaml \
 		manifests/components/monitoring/pod-monitor.yaml \
 		manifests/components/monitoring/prometheus-rule.yaml \
 		manifests/components/monitoring/dashboard.json \
@@ -190,10 +195,11 @@ chart: ## Update the chart's copies of manifests/ and its README
 	manifests/chart/changes
 
 .PHONY: dist
-dist: ## Build a release in target/dist (DOWNLOADS=https://… for package managers, SDKROOT= for macOS)
+dist: ## Build a release in target/dist (DOWNLOADS=https://… for package managers, SDKROOT= for macOS, COSIGN_KEY= to sign)
 	.ci/compile --profiled $(DIST_PLATFORMS)
 	rm -rf target/dist
 	.ci/package target/dist $(foreach platform,$(DIST_PLATFORMS),$(wildcard target/programs/$(platform)/multi-attach-guard*))
+	$(if $(COSIGN_KEY),.ci/sign target/dist)
 
 .PHONY: image
 image: ## Build the image IMAGE= for this machine (PLATFORMS=linux/amd64,linux/arm64)

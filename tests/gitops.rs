@@ -180,10 +180,9 @@ fn action() -> Value {
     yaml(&text("action.yml")).swap_remove(0)
 }
 
-/// The step that checks.
-fn check_step(action: &Value) -> &Value {
+fn step<'a>(action: &'a Value, id: &str) -> &'a Value {
     let steps = action["runs"]["steps"].as_array().unwrap();
-    steps.iter().find(|step| step["id"] == "check").unwrap()
+    steps.iter().find(|step| step["id"] == id).unwrap()
 }
 
 #[test]
@@ -273,23 +272,50 @@ metadata: {name: gp3}
 provisioner: ebs.csi.aws.com
 ";
 
-/// Runs the action's check in `folder`, with these inputs and the defaults of the
-/// others, as a runner would.
+/// Packs a release whose program starts this one. A runner would download it.
 #[cfg(unix)]
-fn run_action(folder: &Path, inputs: &[(&str, &str)]) -> Output {
+fn publish(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let scratch = folder.join("scratch");
+    fs::create_dir_all(&scratch).unwrap();
+    let program = scratch.join(PROGRAM);
+    let built = env!("CARGO_BIN_EXE_multi-attach-guard");
+    fs::write(&program, format!("#!/bin/sh\nexec '{built}' \"$@\"\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let architecture = match std::env::consts::ARCH {
+        "aarch64" => "arm64",
+        _ => "amd64",
+    };
+    let system = match std::env::consts::OS {
+        "macos" => "darwin",
+        system => system,
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    let script = format!(
+        "archive=multi-attach-guard-{version}-{system}-{architecture}.tar.gz
+        tar -czf $archive -C scratch . && {{ sha256sum $archive || shasum -a 256 $archive; }} > SHA256SUMS"
+    );
+    let status = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(folder)
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+/// Runs a step of the action in `folder`, with these inputs and the defaults of the others, as
+/// a runner would.
+#[cfg(unix)]
+fn run_step(id: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
     let action = action();
-    let step = check_step(&action);
-    let bin = folder.join("home/.cache/multi-attach-guard/bin");
-    fs::create_dir_all(&bin).unwrap();
-    let program = bin.join(PROGRAM);
-    if !program.exists() {
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_multi-attach-guard"), program).unwrap();
-    }
+    let step = step(&action, id);
     let mut command = Command::new("bash");
     command
         .args(["--noprofile", "--norc", "-e", "-o", "pipefail", "-c"])
         .arg(step["run"].as_str().unwrap())
         .current_dir(folder)
+        .env("GITHUB_ACTION_PATH", env!("CARGO_MANIFEST_DIR"))
         .env("HOME", folder.join("home"));
     for (variable, value) in step["env"].as_object().unwrap() {
         let value = value.as_str().unwrap();
@@ -315,6 +341,11 @@ fn the_action_checks_what_it_is_told_to() {
     write("my apps/web.yaml", MANIFEST);
     write("facts/all.yaml", CLAIM);
     write("policy.yaml", "defaults: {outcomes: {deadlock: warn}}\n");
+    let downloads = tempfile::tempdir().unwrap();
+    publish(downloads.path());
+    let downloads = format!("file://{}", downloads.path().display());
+    let fetched = run_step("program", folder.path(), &[("downloads", &downloads)]);
+    assert!(fetched.status.success(), "{fetched:?}");
     let annotated = "::error file=my apps/web.yaml,line=";
     let paths = ("paths", "my apps\n");
     let facts = ("facts", "facts\n");
@@ -355,7 +386,7 @@ fn the_action_checks_what_it_is_told_to() {
         ("no such path", &[("paths", "$(touch x)")], 2, "::error"),
     ];
     for (name, inputs, code, start) in table {
-        let output = run_action(folder.path(), inputs);
+        let output = run_step("check", folder.path(), inputs);
         let out = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(*code), "{name}: {output:?}");
         assert!(out.starts_with(start), "{name}: {out}");

@@ -1,22 +1,19 @@
-// Opens every page of the site in a browser, and fails on a broken link or anchor, on a page
-// that is wider than a telephone, and on text with too little contrast:
+// Opens every page of the site in a browser, and fails on a broken link, anchor or picture, on a
+// page that is wider than a telephone, and on text with too little contrast:
 // node check.mjs DIRECTORY
 
 import { readdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
+import { open } from "./browser.mjs";
 
 const folder = resolve(process.argv[2]);
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const pages = (await readdir(folder)).filter((name) => name.endsWith(".html") && !["404.html", "print.html", "toc.html"].includes(name));
+const pages = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(".html") && !["404.html", "print.html", "toc.html"].includes(name));
 const faults = [];
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "chromium",
-  args: ["--no-sandbox", "--disable-background-networking"],
-});
+const browser = await open();
 const links = new Map();
 const anchors = new Map();
 for (const colorScheme of ["light", "dark"]) {
@@ -26,11 +23,13 @@ for (const colorScheme of ["light", "dark"]) {
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     if (width > 375) faults.push(`${name}: ${width} pixels wide on a screen of 375`);
     await page.evaluate(axe);
-    const { violations } = await page.evaluate(() => axe.run("main", { runOnly: ["color-contrast"] }));
+    const { violations } = await page.evaluate(() => axe.run(document.querySelector("main") ?? document, { runOnly: ["color-contrast"] }));
     for (const { nodes } of violations) {
       for (const node of nodes) faults.push(`${name} (${colorScheme}): ${node.target}: ${node.any[0].message}`);
     }
-    links.set(name, await page.$$eval("main a[href]", (found) => found.map((it) => it.href)));
+    const lost = await page.$$eval("img", (found) => found.filter((it) => !it.naturalWidth).map((it) => it.src));
+    for (const picture of lost) faults.push(`${name}: ${picture} is no picture`);
+    links.set(name, await page.$$eval("main a[href], body:not(:has(main)) a[href]", (found) => found.map((it) => it.href)));
     anchors.set(name, new Set(await page.$$eval("[id]", (found) => found.map((it) => it.id))));
   }
   await page.close();

@@ -384,7 +384,7 @@ impl Summary {
 
 /// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Severity {
+pub(crate) enum Severity {
     Error,
     Warning,
 }
@@ -392,7 +392,7 @@ enum Severity {
 impl Severity {
     /// `None` for findings that are not reported. What the webhook would repair is
     /// an error in the file all the same.
-    const fn of(action: Action) -> Option<Self> {
+    pub(crate) const fn of(action: Action) -> Option<Self> {
         match action {
             Action::Deny | Action::Fix => Some(Self::Error),
             Action::Warn => Some(Self::Warning),

@@ -18,7 +18,7 @@ pub const NAME: &str = "multi-attach-guard";
 
 /// The most results of one object. With long names and messages they are about 1 MB; etcd takes
 /// 1.5 MiB.
-const MOST: usize = 500;
+pub const MOST: usize = 500;
 
 /// The most characters of a message.
 const LONGEST: usize = 1000;

@@ -389,6 +389,11 @@ fn what_is_stuck_now_comes_first_with_the_way_out() {
     let text = out(&text);
     let heading = format!("Namespace {namespace}: 1 stuck");
     assert!(text.starts_with(&heading), "{text}");
+    // It outlives the test: docs/site/build shows it.
+    let page = world.run(&["audit", "-n", &namespace, "-o", "html", "--exit-zero"]);
+    assert!(out(&page).contains("stuck now"), "{}", out(&page));
+    let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/audit.html");
+    std::fs::write(file, &page.stdout).unwrap();
     // It was there before, so that it is neither news nor a failure.
     std::fs::write(world.folder.path().join("before.json"), audited.to_string()).unwrap();
     let (again, code) = report(&world, &["-n", &namespace, "--compare", "before.json"]);

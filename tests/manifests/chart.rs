@@ -281,6 +281,7 @@ fn copies_in_the_chart_are_up_to_date() {
             "manifests/components/fence-advice",
             "manifests/components/fencing",
             "manifests/components/monitoring",
+            "manifests/components/reports",
             "certs",
         ];
         let source = sources

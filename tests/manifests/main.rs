@@ -26,6 +26,7 @@ mod release;
 mod removed;
 mod rendered;
 mod replicas;
+mod reports;
 mod requests;
 mod service;
 mod upgrade;

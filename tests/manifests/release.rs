@@ -230,6 +230,56 @@ fn a_released_program_runs_once_its_checksum_is_right() {
     assert_eq!(printed(&mut hook()), "check,a b,", "it is kept");
 }
 
+/// The commands of docs/install.md.
+fn verify_commands() -> Vec<String> {
+    let page = fs::read_to_string(repository("docs/install.md")).unwrap();
+    let (_, section) = page.split_once("\n## Verify a release\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let blocks = section.split("\n```").skip(1).step_by(2);
+    let commands: Vec<String> = blocks
+        .map(|block| block.trim_start_matches("sh\n").to_owned())
+        .collect();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    commands
+}
+
+#[test]
+fn a_signature_is_verified_as_it_is_documented() {
+    if Command::new("cosign").arg("version").output().is_err() {
+        // Compiling it takes longer than all other programs of the pipeline together.
+        eprintln!("SKIPPED: cosign is not installed.");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = |program: &str, arguments: &[&str]| {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("HOME", folder.path())
+            .env("COSIGN_KEY", folder.path().join("cosign.key"))
+            .env("COSIGN_PASSWORD", "throw-away");
+        command.output().unwrap()
+    };
+    let sums = folder.path().join("SHA256SUMS");
+    fs::write(folder.path().join("archive"), "archive").unwrap();
+    let sum = run("sha256sum", &["archive"]).stdout;
+    fs::write(&sums, &sum).unwrap();
+    let made = run("cosign", &["generate-key-pair"]);
+    assert!(made.status.success(), "{made:?}");
+    let signed = run(repository(".ci/sign").to_str().unwrap(), &["."]);
+    assert!(signed.status.success(), "{signed:?}");
+    for command in verify_commands() {
+        let verify = || run("bash", &["-e", "-o", "pipefail", "-c", &command]);
+        let genuine = verify();
+        assert!(genuine.status.success(), "{command}: {genuine:?}");
+        fs::write(&sums, [sum.as_slice(), b"\n"].concat()).unwrap();
+        let changed = verify();
+        assert!(!changed.status.success(), "{command}: {changed:?}");
+        fs::write(&sums, &sum).unwrap();
+    }
+}
+
 #[test]
 fn only_programs_are_packed() {
     let folder = tempfile::tempdir().unwrap();

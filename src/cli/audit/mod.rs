@@ -6,6 +6,7 @@
 //! ```
 
 mod facts;
+pub(super) mod members;
 mod objects;
 mod overrides;
 mod owner;

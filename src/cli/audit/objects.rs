@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use super::super::cluster::{ClusterError, Connection};
 use super::super::hunk;
+use super::members::{Live, Member, Members};
 use super::owner;
 use crate::report::{self, Format, JudgedObject, Located, Notice, Report};
 use doctor::diagnosis::command;
-use engine::model::object::{Object, ObjectKind, ObjectRef};
+use engine::model::object::{ObjectKind, ObjectRef};
 use engine::policy::Action;
-use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, StoredObject, View};
-use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
+use engine::snapshot::Snapshot;
+use engine::verdict::{EffectivePolicy, Finding, Verdict};
 use manifest::split::parts;
 
 /// What printed commands about the cluster begin with.
@@ -22,23 +23,11 @@ pub(super) struct Commands<'a> {
     pub(super) helm: &'a str,
 }
 
-/// An object that is judged.
-struct Member {
-    kind: ObjectKind,
-    object: Object,
-    reference: ObjectRef,
-    /// Whether it has no pods now, and is judged as with one.
-    is_at_zero: bool,
-}
-
-/// The objects of a cluster that are judged, in the order of their turns.
+/// The objects of a cluster that are judged.
 pub(super) struct Audited<'c> {
     cluster: &'c Snapshot,
     now: Timestamp,
-    /// Whether the classes could not be read, so that their names have to do.
-    partial: bool,
-    members: Vec<Member>,
-    order: BatchOrder,
+    members: Members,
     /// The numbers of those that are reported.
     meant: Vec<usize>,
 }
@@ -58,25 +47,13 @@ impl<'c> Audited<'c> {
         now: Timestamp,
         is_meant: impl Fn(&ObjectRef) -> bool,
     ) -> Self {
-        let mut members: Vec<Member> = cluster.objects().filter_map(Member::of).collect();
-        members.sort_by_cached_key(|member| {
-            let reference = &member.reference;
-            (
-                reference.namespace.clone(),
-                reference.kind.clone(),
-                reference.name.clone(),
-            )
-        });
-        let order = BatchOrder::of(members.iter().map(|member| &member.object).enumerate());
-        let numbers = 0..members.len();
+        let members = Members::of(cluster);
+        let references = members.iter().map(|it| &it.reference).enumerate();
+        let meant = references.filter(|(_, it)| is_meant(it));
         Self {
             cluster,
             now,
-            partial: cluster.view().default_storage_class() == Lookup::NotSynced,
-            order,
-            meant: numbers
-                .filter(|it| is_meant(&members[*it].reference))
-                .collect(),
+            meant: meant.map(|(number, _)| number).collect(),
             members,
         }
     }
@@ -91,24 +68,11 @@ impl<'c> Audited<'c> {
         document: Option<&Value>,
         effective: &EffectivePolicy,
     ) -> Verdict {
-        let member = &self.members[number];
-        let review = Review {
-            object: &member.object,
-            old: None,
-            reference: &member.reference,
-            scaled: None,
-            document: &Live {
-                document,
-                now: self.now,
-            },
-            mode: Mode::Propose,
+        let live = Live {
+            document,
+            now: self.now,
         };
-        let overlay = Overlay {
-            partial: self.partial,
-            batch: Some((&self.order, number)),
-            ..Overlay::NOTHING
-        };
-        evaluate(&review, View::new(self.cluster, &overlay), effective)
+        self.members.verdict(number, &live, self.cluster, effective)
     }
 
     /// The findings without remedies: patches need whole objects.
@@ -199,74 +163,17 @@ impl<'c> Audited<'c> {
             report.judged = self
                 .meant
                 .iter()
-                .map(|it| self.members[*it].judged())
+                .map(|it| judged(&self.members[*it]))
                 .collect();
         }
         report
     }
 }
 
-impl Member {
-    fn of(stored: &StoredObject) -> Option<Self> {
-        let mut object = match stored {
-            StoredObject::Workload(it) => Object::Workload((**it).clone()),
-            StoredObject::Claim(it) => Object::Claim((**it).clone()),
-            StoredObject::Autoscaler(it) => Object::Autoscaler((**it).clone()),
-            _ => return None,
-        };
-        let metadata = object.metadata()?;
-        let kind = stored.kind();
-        let reference = kind.reference(&metadata.namespace, &metadata.name);
-        let is_at_zero = match &mut object {
-            // It will have pods again, or nobody would keep it.
-            Object::Workload(it) if it.kind.scales() && it.replicas == 0 => {
-                it.replicas = 1;
-                true
-            }
-            _ => false,
-        };
-        Some(Self {
-            kind,
-            object,
-            reference,
-            is_at_zero,
-        })
-    }
-
-    /// The finding, with what it assumes of the object.
-    fn qualified(&self, mut finding: Finding) -> Finding {
-        if self.is_at_zero {
-            finding.message += " It has no pods now, and is judged as with one.";
-            finding.brief += " (once it has pods)";
-        }
-        finding
-    }
-
-    fn judged(&self) -> JudgedObject {
-        JudgedObject {
-            object: self.reference.clone(),
-            file: None,
-        }
-    }
-}
-
-/// An object as it is in the cluster, if it was fetched.
-struct Live<'d> {
-    document: Option<&'d Value>,
-    now: Timestamp,
-}
-
-impl Document for Live<'_> {
-    fn object(&self) -> Option<&Value> {
-        self.document
-    }
-
-    fn changes_template(&self) -> bool {
-        true
-    }
-
-    fn moment(&self) -> Option<Timestamp> {
-        Some(self.now)
+fn judged(member: &Member) -> JudgedObject {
+    JudgedObject {
+        object: member.reference.clone(),
+        file: None,
     }
 }
 

@@ -5,8 +5,10 @@ mod clients;
 mod event_recorder;
 mod events;
 mod fence_advice;
+mod kept_objects;
 mod options;
 mod policy;
+mod reports;
 mod reviewer;
 mod rollback;
 mod view;
@@ -27,7 +29,9 @@ use super::log_queue::LogQueue;
 use super::policy_file::PolicyFileError;
 use clients::Clients;
 use fence_advice::Advisor;
+use kept_objects::Health;
 use policy::CurrentPolicy;
+use reports::ReportWriter;
 use reviewer::AdmissionReviewer;
 use rollback::Rollbacks;
 use source::connect::{Access, ConnectError, client};
@@ -139,13 +143,24 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         _ => None,
     };
     let (events, queue) = told.unzip();
-    let facts_health = Arc::new(volume_facts::Health::default());
+    let facts_health = Arc::new(Health::of(&volume_facts::KIND));
+    let reports_health = Arc::new(Health::of(&reports::KIND));
     let writer = match options.admission_policies {
         true => Some(FactsWriter {
             health: Arc::clone(&facts_health),
             view: Arc::clone(&view),
             effective: policy.effective(),
             client: cluster("--admission-policies").await?.0,
+            metrics: metrics.clone(),
+        }),
+        false => None,
+    };
+    let reports = match options.reports {
+        true => Some(ReportWriter {
+            health: Arc::clone(&reports_health),
+            view: Arc::clone(&view),
+            effective: policy.effective(),
+            client: cluster("--reports").await?.0,
             metrics: metrics.clone(),
         }),
         false => None,
@@ -165,6 +180,9 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     sources.extend(policy.health());
     if options.admission_policies {
         sources.push(facts_health);
+    }
+    if options.reports {
+        sources.push(reports_health);
     }
 
     let mut server = Options::new(options.listen, options.admin);
@@ -191,5 +209,6 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         never = events::record(queue, &metrics) => match never {},
         never = fence_advice::follow(advisor) => match never {},
         never = volume_facts::follow(writer) => match never {},
+        never = reports::follow(reports) => match never {},
     }
 }

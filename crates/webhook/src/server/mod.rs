@@ -33,7 +33,7 @@ pub use health::{HealthSource, HealthState, Readiness};
 pub use lifecycle::{Options, Server, ServerError, Shutdown, Stopped};
 pub use limits::Limits;
 pub use metrics::{
-    EventMetrics, ExpiryMetrics, Metrics, ReloadMetrics, SilentNode, SilentNodeMetrics, ViewGauges,
-    ViewMetrics, VolumeFactsMetrics,
+    EventMetrics, ExpiryMetrics, KeptObjectMetrics, Metrics, ReloadMetrics, SilentNode,
+    SilentNodeMetrics, ViewGauges, ViewMetrics,
 };
 pub use review::Reviewer;

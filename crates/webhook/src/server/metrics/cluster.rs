@@ -48,33 +48,36 @@ impl EventMetrics {
     }
 }
 
-/// The facts that `--admission-policies` writes.
+/// Objects that the guard keeps in the cluster, one a namespace.
 #[derive(Clone, Debug)]
-pub struct VolumeFactsMetrics {
+pub struct KeptObjectMetrics {
     writes: Family<ResultLabels, Counter>,
     restored: Counter,
     too_large: Gauge,
 }
 
-impl VolumeFactsMetrics {
-    pub(super) fn register(registry: &mut Registry) -> Self {
+impl KeptObjectMetrics {
+    /// `plural` is what the objects are called.
+    pub(super) fn register(registry: &mut Registry, name: &str, plural: &str) -> Self {
         let writes = metric(
             registry,
-            "volume_facts_writes",
-            "Writes of VolumeFacts objects, by result",
+            &format!("{name}_writes"),
+            &format!("Writes of {plural}, by result"),
         );
         create_results(&writes);
         Self {
             writes,
             restored: metric(
                 registry,
-                "volume_facts_restored",
-                "VolumeFacts that somebody else had changed or deleted and that were written again",
+                &format!("{name}_restored"),
+                &format!(
+                    "{plural} that somebody else had changed or deleted and that were written again"
+                ),
             ),
             too_large: metric(
                 registry,
-                "volume_facts_too_large",
-                "Namespaces whose facts are too large to be written",
+                &format!("{name}_too_large"),
+                &format!("Namespaces with more than fits into one of the {plural}"),
             ),
         }
     }
@@ -89,7 +92,7 @@ impl VolumeFactsMetrics {
         self.restored.inc();
     }
 
-    /// Sets how many namespaces have more facts than one object holds.
+    /// Sets how many namespaces have more than one object holds.
     pub fn set_too_large(&self, count: usize) {
         self.too_large.set(whole(count));
     }

@@ -26,7 +26,7 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Metric, Registry};
 
 pub use cluster::{
-    EventMetrics, SilentNode, SilentNodeMetrics, ViewGauges, ViewMetrics, VolumeFactsMetrics,
+    EventMetrics, KeptObjectMetrics, SilentNode, SilentNodeMetrics, ViewGauges, ViewMetrics,
 };
 pub(super) use connections::ConnectionMetrics;
 pub use reloads::{ExpiryMetrics, ReloadMetrics};
@@ -53,7 +53,9 @@ pub struct Metrics {
     /// Events.
     pub events: EventMetrics,
     /// What `--admission-policies` writes.
-    pub volume_facts: VolumeFactsMetrics,
+    pub volume_facts: KeptObjectMetrics,
+    /// What `--reports` writes.
+    pub reports: KeptObjectMetrics,
     /// What `--fence-advice` finds.
     pub silent_nodes: SilentNodeMetrics,
     /// The cache of the cluster.
@@ -90,7 +92,8 @@ impl Metrics {
             certificate: ReloadMetrics::register(all, "certificate", "the certificate"),
             expiry: ExpiryMetrics::register(all),
             events: EventMetrics::register(all),
-            volume_facts: VolumeFactsMetrics::register(all),
+            volume_facts: KeptObjectMetrics::register(all, "volume_facts", "VolumeFacts objects"),
+            reports: KeptObjectMetrics::register(all, "reports", "Report objects"),
             silent_nodes: SilentNodeMetrics::register(all),
             view: ViewMetrics::register(all),
             registry: Arc::new(registry),

@@ -1,0 +1,136 @@
+//! The objects of a cluster, as each is judged beside the others.
+
+use std::ops::Deref;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use engine::model::object::{Object, ObjectKind, ObjectRef};
+use engine::snapshot::{BatchOrder, Lookup, Overlay, Snapshot, StoredObject, View};
+use engine::verdict::{Document, EffectivePolicy, Finding, Mode, Review, Verdict, evaluate};
+
+/// An object that is judged.
+pub(in crate::cli) struct Member {
+    pub(super) kind: ObjectKind,
+    object: Object,
+    pub(in crate::cli) reference: ObjectRef,
+    /// Whether it has no pods now, and is judged as with one.
+    is_at_zero: bool,
+}
+
+/// The objects of a cluster that are judged, in the order of their turns.
+pub(in crate::cli) struct Members {
+    all: Vec<Member>,
+    order: BatchOrder,
+    /// Whether the classes could not be read, so that their names have to do.
+    partial: bool,
+}
+
+impl Deref for Members {
+    type Target = [Member];
+
+    fn deref(&self) -> &[Member] {
+        &self.all
+    }
+}
+
+impl Members {
+    pub(in crate::cli) fn of(cluster: &Snapshot) -> Self {
+        let mut all: Vec<Member> = cluster.objects().filter_map(Member::of).collect();
+        all.sort_by_cached_key(|member| {
+            let reference = &member.reference;
+            (
+                reference.namespace.clone(),
+                reference.kind.clone(),
+                reference.name.clone(),
+            )
+        });
+        Self {
+            order: BatchOrder::of(all.iter().map(|member| &member.object).enumerate()),
+            partial: cluster.view().default_storage_class() == Lookup::NotSynced,
+            all,
+        }
+    }
+
+    /// Judges the object of that number. Patches need its document.
+    pub(in crate::cli) fn verdict(
+        &self,
+        number: usize,
+        live: &Live<'_>,
+        cluster: &Snapshot,
+        effective: &EffectivePolicy,
+    ) -> Verdict {
+        let member = &self.all[number];
+        let review = Review {
+            object: &member.object,
+            old: None,
+            reference: &member.reference,
+            scaled: None,
+            document: live,
+            mode: Mode::Propose,
+        };
+        let overlay = Overlay {
+            partial: self.partial,
+            batch: Some((&self.order, number)),
+            ..Overlay::NOTHING
+        };
+        evaluate(&review, View::new(cluster, &overlay), effective)
+    }
+}
+
+impl Member {
+    fn of(stored: &StoredObject) -> Option<Self> {
+        let mut object = match stored {
+            StoredObject::Workload(it) => Object::Workload((**it).clone()),
+            StoredObject::Claim(it) => Object::Claim((**it).clone()),
+            StoredObject::Autoscaler(it) => Object::Autoscaler((**it).clone()),
+            _ => return None,
+        };
+        let metadata = object.metadata()?;
+        let kind = stored.kind();
+        let reference = kind.reference(&metadata.namespace, &metadata.name);
+        let is_at_zero = match &mut object {
+            // It will have pods again, or nobody would keep it.
+            Object::Workload(it) if it.kind.scales() && it.replicas == 0 => {
+                it.replicas = 1;
+                true
+            }
+            _ => false,
+        };
+        Some(Self {
+            kind,
+            object,
+            reference,
+            is_at_zero,
+        })
+    }
+
+    /// The finding, with what it assumes of the object.
+    pub(in crate::cli) fn qualified(&self, mut finding: Finding) -> Finding {
+        if self.is_at_zero {
+            finding.message += " It has no pods now, and is judged as with one.";
+            finding.brief += " (once it has pods)";
+        }
+        finding
+    }
+}
+
+/// An object as it is in the cluster, if it was fetched.
+pub(in crate::cli) struct Live<'d> {
+    pub(in crate::cli) document: Option<&'d Value>,
+    pub(in crate::cli) now: Timestamp,
+}
+
+impl Document for Live<'_> {
+    fn object(&self) -> Option<&Value> {
+        self.document
+    }
+
+    fn changes_template(&self) -> bool {
+        true
+    }
+
+    fn moment(&self) -> Option<Timestamp> {
+        Some(self.now)
+    }
+}
