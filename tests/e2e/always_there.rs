@@ -173,6 +173,7 @@ impl Found {
             self.faults
                 .push(format!("{name}: {text}\n{there:#?}\n{away:#?}"));
         };
+        println!("TEXT {name}\n  THERE {}\n  AWAY {}", there.stderr.trim(), away.stderr.trim());
         let expected = &step.expect.denied;
         let refused_away = speaker(away) == Some("policy");
         if refused_away && !step.expect.is_refusal() {
