@@ -61,7 +61,8 @@ fn goes_back(stage: &Stage, object: &Value) {
 /// Pod 0 gets the volume: the controller replaces the pod with the highest number first, and
 /// goes on to pod 0 as soon as that one runs.
 pub(crate) fn of_a_stateful_set(stage: &Stage) {
-    let pods = |replicas: u32| json!({"spec": {"replicas": replicas, "podManagementPolicy": "Parallel"}});
+    let pods =
+        |replicas: u32| json!({"spec": {"replicas": replicas, "podManagementPolicy": "Parallel"}});
     stage.apply(&merged(stateful_set(), &pods(1)));
     stage.until_runs("web");
     goes_back(stage, &merged(stateful_set(), &pods(2)));

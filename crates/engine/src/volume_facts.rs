@@ -157,7 +157,9 @@ impl VolumeFacts {
     }
 
     fn denies(&self, kind: &str, rule: &str) -> bool {
-        self.denied.get(kind).is_some_and(|rules| rules.contains(&rule))
+        self.denied
+            .get(kind)
+            .is_some_and(|rules| rules.contains(&rule))
     }
 }
 
@@ -223,7 +225,13 @@ mod tests {
         let cluster = cluster(nodes);
         let members = Members::of(cluster.view());
         let classes = VolumeFacts::storage_classes(cluster.view(), &effective);
-        VolumeFacts::of("shop", &members["shop"], &classes, cluster.view(), &effective)
+        VolumeFacts::of(
+            "shop",
+            &members["shop"],
+            &classes,
+            cluster.view(),
+            &effective,
+        )
     }
 
     #[test]

@@ -224,8 +224,8 @@ impl FactsWriter {
         let mut wanted = HashMap::new();
         let classes = live.look(|view| VolumeFacts::storage_classes(view, &effective));
         for (namespace, members) in live.look(Members::of) {
-            let facts = live
-                .look(|view| VolumeFacts::of(&namespace, &members, &classes, view, &effective));
+            let facts =
+                live.look(|view| VolumeFacts::of(&namespace, &members, &classes, view, &effective));
             if !facts.is_empty() {
                 wanted.insert(namespace.to_string(), object(&namespace, &facts));
             }

@@ -79,8 +79,7 @@ fn reason(class: &str, modes: [&str; 2], facts: Facts<'_>) -> Option<String> {
         facts,
     });
     let hazard = hazards.into_iter().next()?;
-    let is_certain =
-        hazard.outcome == Outcome::Stuck && hazard.certainty == Certainty::Verified;
+    let is_certain = hazard.outcome == Outcome::Stuck && hazard.certainty == Certainty::Verified;
     let object = ObjectRef {
         api_version: "v1".into(),
         kind: "PersistentVolumeClaim".into(),
