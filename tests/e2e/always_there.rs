@@ -165,11 +165,20 @@ fn speaker(output: &Output) -> Option<Speaker> {
 }
 
 /// The first finding of a denial. A policy has one sentence, the webhook may add others below.
-fn words(output: &Output) -> Option<&str> {
+/// The number of nodes is left out, as cases make and delete some beside this one.
+fn words(output: &Output) -> Option<String> {
     let (_, denial) = ["denied request: ", "denied the request: "]
         .iter()
         .find_map(|before| output.stderr.split_once(before))?;
-    denial.lines().next()
+    let sentence = denial.lines().next()?;
+    Some(match sentence.split_once(" nodes are eligible") {
+        Some((before, after)) => [
+            before.trim_end_matches(|it: char| it.is_ascii_digit()),
+            after,
+        ]
+        .concat(),
+        None => sentence.to_owned(),
+    })
 }
 
 impl Found {
