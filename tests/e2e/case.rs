@@ -59,6 +59,10 @@ pub(crate) struct Step {
     /// this one is known not to be ignorance.
     #[serde(default)]
     pub(crate) contrast: Option<Command>,
+    /// Why its denial does not follow from the object and what is written down about its
+    /// namespace, so that it passes while the guard is away.
+    #[serde(default)]
+    pub(crate) uncertain: Option<Uncertain>,
     /// The first attempt counts: nothing is waited for, nothing tried dry.
     #[serde(default)]
     pub(crate) at_once: bool,
@@ -71,6 +75,33 @@ pub(crate) struct Step {
     /// What is stored afterwards: `Kind/name`, JSON pointer, value (`null`: nothing).
     #[serde(default)]
     pub(crate) stored: BTreeMap<String, BTreeMap<String, Value>>,
+}
+
+/// What a denial depends on that the API server cannot know by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Uncertain {
+    /// Another workload, autoscaler or volume, which may be changed or gone since its facts
+    /// were written.
+    Others,
+    /// The nodes that a node selector or a volume chooses.
+    Nodes,
+    /// What the pods' own affinity does.
+    Affinity,
+    /// The time of day, which policies do not have: overrides that end, heartbeats of nodes.
+    Clock,
+}
+
+impl Uncertain {
+    /// The reason in a few words.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::Others => "another object decides",
+            Self::Nodes => "the nodes decide",
+            Self::Affinity => "the pods' affinity decides",
+            Self::Clock => "the time decides",
+        }
+    }
 }
 
 /// A command on the user's keyboard.

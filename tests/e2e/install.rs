@@ -16,6 +16,9 @@ pub(crate) const UNGUARDED: &str = "before-the-guard";
 /// policies: what they do is done while the guard is away.
 pub(crate) const AWAY: &str = "while-the-guard-is-away";
 
+/// Who is judged by the guard alone, without policies in the API server.
+pub(crate) const ALONE: &str = "without-policies";
+
 /// The account of `manifests/base/rbac.yaml`, and the groups Kubernetes puts it in.
 const ACCOUNT: &str = "system:serviceaccount:multi-attach-guard:multi-attach-guard";
 const GROUPS: [&str; 3] = [
@@ -65,7 +68,7 @@ pub(crate) fn webhooks(kind: &str) -> Value {
 }
 
 /// Puts the policies of the component `admission-policies` into the API server, but for one
-/// thing: what [`UNGUARDED`] does is not shown to them.
+/// thing: what [`UNGUARDED`] and [`ALONE`] do is not shown to them.
 pub(crate) fn policies(plane: &ControlPlane) {
     let component = file("components/admission-policies");
     for name in ["crd.yaml", "policies.yaml"] {
@@ -74,7 +77,9 @@ pub(crate) fn policies(plane: &ControlPlane) {
             if object["kind"] == "ValidatingAdmissionPolicy" {
                 let condition = json!({
                     "name": "not-before-the-guard",
-                    "expression": format!("request.userInfo.username != '{UNGUARDED}'"),
+                    "expression": format!(
+                        "!(request.userInfo.username in ['{UNGUARDED}', '{ALONE}'])"
+                    ),
                 });
                 match object["spec"]["matchConditions"].as_array_mut() {
                     Some(conditions) => conditions.push(condition),

@@ -7,28 +7,32 @@
 //! Snapshot ─▶ VolumeFacts of each namespace ─▶ the parameters of policies in the API server
 //! ```
 //!
-//! What is left out is never refused by a policy: the webhook alone judges it. Each fact is
-//! what the engine says of a probe, a workload that does nothing but use the claim, so the
+//! What is left out is never refused by a policy: the webhook alone judges it. So are findings
+//! that depend on what other workloads are there, as the facts are those of a moment before, or
+//! of hours before while the guard is away. Each fact is what the engine says of a probe, a workload that does nothing but use the claim, so the
 //! policies follow from the rules and are no second set of them.
 
-use std::collections::BTreeMap;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+mod decided;
+mod probe;
+mod scaling;
+mod storage_classes;
+mod volumes;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde::de::DeserializeSeed;
-use serde_json::{Value, json};
 
-use crate::analysis::{Analysis, AttachConstraint, Certainty, Facts, UsedVolume};
+use crate::analysis::Facts;
 use crate::model::Text;
-use crate::model::autoscaler::{Scale, ScaleSpec};
-use crate::model::labels::Labels;
-use crate::model::metadata::Metadata;
-use crate::model::object::{Object, ObjectKind, ObjectRef};
-use crate::model::workload::{Workload, WorkloadKind};
-use crate::policy::{Action, Target};
-use crate::rules::{Outcome, codes};
-use crate::snapshot::View;
-use crate::verdict::{Document, EffectivePolicy, Mode, Review, evaluate};
+use crate::model::autoscaler::Autoscaler;
+use crate::model::workload::WorkloadKind;
+use crate::rules::codes;
+use crate::snapshot::{StoredObject, View};
+use crate::verdict::EffectivePolicy;
+pub use decided::Existing;
+pub use scaling::Limit;
+pub use storage_classes::StorageClasses;
+pub use volumes::Constraint;
 
 /// What a policy in the API server may refuse in one namespace.
 ///
@@ -36,19 +40,35 @@ use crate::verdict::{Document, EffectivePolicy, Mode, Review, evaluate};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumeFacts {
-    /// Claims, by name, with [`ONE_NODE`], [`ONE_POD`] or [`ANY`]. A claim of which less is
+    /// Claims by name, with the name of their constraint or [`ANY`]. A claim of which less is
     /// known is not among them.
     pub claims: BTreeMap<Text, String>,
-    /// How many pods a workload may have, by `Kind/name`: those that a Scale or an
-    /// autoscaler must not exceed.
-    pub limits: BTreeMap<String, i64>,
-    /// The rules whose findings the guard's policy denies in this namespace, where no object
-    /// says otherwise.
-    pub denied: Vec<&'static str>,
+    /// Disks that pods name themselves, by the field that names them, with the name of their
+    /// constraint.
+    pub inline: BTreeMap<&'static str, String>,
+    /// The constraints of claims and disks, by name.
+    pub constraints: BTreeMap<String, Constraint>,
+    /// The workloads that may have one pod, whatever a Scale or an autoscaler asks for, by
+    /// `Kind/name`.
+    pub limits: BTreeMap<String, Limit>,
+    /// The most pods that autoscalers leave what they scale, by its `Kind/name`.
+    pub caps: BTreeMap<String, i64>,
+    /// Why a claim is denied, by its StorageClass and `accessMode/volumeMode`.
+    pub classes: StorageClasses,
+    /// The rules whose findings the guard's policy denies in this namespace, by the kind of the
+    /// object, where no object says otherwise.
+    pub denied: BTreeMap<&'static str, Vec<&'static str>>,
+    /// What is done about a rollout of a workload that was at fault before.
+    pub existing: Existing,
+    /// Whether annotations of an object are heard.
+    pub overrides: bool,
+    /// Whether objects that a custom controller owns are judged like others.
+    pub controlled: bool,
+    /// Objects with a name that one of these regular expressions matches are exempt.
+    pub exempt: Vec<String>,
 }
 
-/// A claim that attaches to one node. Behind a colon may stand a mark of the nodes that
-/// reach it: claims with different marks are not judged together.
+/// A claim that attaches to one node: what the names of such constraints begin with.
 pub const ONE_NODE: &str = "OneNode";
 
 /// A claim that one pod may use.
@@ -57,232 +77,99 @@ pub const ONE_POD: &str = "OnePod";
 /// A claim that keeps no pod anywhere.
 pub const ANY: &str = "Any";
 
-/// The rules that policies in the API server can apply, with the outcome that they refuse.
-const COMPILED: [(&str, Outcome); 4] = [
-    (codes::ROLLING_UPDATE_OVERLAP, Outcome::Deadlock),
-    (codes::REPLICAS_SHARE_VOLUME, Outcome::Stuck),
-    (codes::SINGLE_POD_VOLUME, Outcome::Deadlock),
-    (codes::AUTOSCALER_EXCEEDS_VOLUME, Outcome::Stuck),
-];
+/// What is in one namespace, as far as facts are about it.
+#[derive(Clone, Debug, Default)]
+pub struct Members {
+    claims: Vec<Text>,
+    workloads: Vec<(WorkloadKind, Text)>,
+    /// What autoscalers scale, whether it is there or not.
+    scaled: BTreeSet<(&'static str, Text)>,
+}
 
-/// The kinds that policies in the API server judge.
-const KINDS: [&str; 4] = [
-    "Deployment",
-    "StatefulSet",
-    "ReplicaSet",
-    "HorizontalPodAutoscaler",
-];
+impl Members {
+    /// The members of each namespace of the cluster.
+    #[must_use]
+    pub fn of(view: View<'_>) -> BTreeMap<Text, Self> {
+        let mut all = BTreeMap::<Text, Self>::new();
+        for object in view.cluster().objects() {
+            let key = object.key();
+            let name = Text::from(key.name);
+            let namespace = match object {
+                StoredObject::Namespace(_) => name.clone(),
+                _ if key.namespace.is_empty() => continue,
+                _ => key.namespace.into(),
+            };
+            let members = all.entry(namespace).or_default();
+            match object {
+                StoredObject::Claim(_) => members.claims.push(name),
+                StoredObject::Autoscaler(autoscaler) => members.scaled.extend(target(autoscaler)),
+                StoredObject::Workload(workload) => members.workloads.push((workload.kind, name)),
+                _ => {}
+            }
+        }
+        all
+    }
+}
 
-/// The name of the probe. An exemption by name that covers it covers everything.
-const PROBE: &str = "multi-attach-guard-volume-facts-probe";
+/// What an autoscaler scales.
+fn target(autoscaler: &Autoscaler) -> Option<(&'static str, Text)> {
+    let target = &autoscaler.spec.scale_target_ref;
+    let kind = WorkloadKind::from_name(&target.kind)?;
+    (kind.group() == target.group()).then(|| (kind.name(), target.name.clone()))
+}
 
 impl VolumeFacts {
     /// Whether there is nothing that a policy could refuse.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.denied.is_empty()
-            || (self.limits.is_empty() && self.claims.values().all(|constraint| constraint == ANY))
+        let restricts = |constraint: &String| constraint != ANY;
+        !self.claims.values().any(restricts)
+            && self.inline.is_empty()
+            && self.limits.is_empty()
+            && self.classes.is_empty()
     }
 
-    /// The facts of `namespace` in which the cluster has these `claims` and `workloads`.
+    /// The facts of `namespace`.
     ///
-    /// Empty where the guard's policy denies none of the rules there, or may exempt objects
-    /// by a name that the facts cannot express.
+    /// Empty where the guard's policy denies none of the rules there.
     #[must_use]
     pub fn of(
         namespace: &str,
-        claims: &[Text],
-        workloads: &[(WorkloadKind, Text)],
+        members: &Members,
+        classes: &StorageClasses,
         view: View<'_>,
         effective: &EffectivePolicy,
     ) -> Self {
-        let denied = denied(namespace, view, effective);
-        if denied.is_empty() {
+        let Some(mut found) = decided::of(namespace, view, effective) else {
             return Self::default();
-        }
+        };
         let facts = Facts {
             view,
             catalog: effective.catalog(),
             nodes: effective.policy().nodes(),
         };
-        let constraints = claims.iter().filter_map(|claim| {
-            let constraint = constraint(namespace, claim, facts)?;
-            Some((claim.clone(), constraint))
-        });
-        let limited = workloads.iter().filter(|(kind, name)| {
-            kind.scales() && is_limited(namespace, *kind, name, view, effective)
-        });
-        Self {
-            claims: constraints.collect(),
-            limits: limited
-                .map(|(kind, name)| (format!("{kind}/{name}"), 1))
-                .collect(),
-            denied,
+        found.add_volumes(namespace, members, facts);
+        found.add_scaling(namespace, members, facts, effective);
+        if found.denies("PersistentVolumeClaim", codes::UNSUPPORTED_ACCESS_MODE) {
+            found.classes = classes.clone();
         }
-    }
-}
-
-/// The rules that the guard's policy denies for an object in that namespace that says
-/// nothing about it.
-fn denied(namespace: &str, view: View<'_>, effective: &EffectivePolicy) -> Vec<&'static str> {
-    let policy = effective.policy();
-    // A name is matched by wildcards there, which the parameters do not have.
-    if policy.exempts_by_name(namespace) {
-        return Vec::new();
-    }
-    let object = view.namespace(namespace).found();
-    // What is not known of the Namespace may be milder than what is.
-    let Some(object) = object else {
-        return Vec::new();
-    };
-    let annotations = Labels::default();
-    let of_kind = |kind| {
-        policy.resolve(&Target {
-            namespace,
-            namespace_labels: Some(&object.metadata.labels),
-            namespace_annotations: Some(&object.metadata.annotations),
-            kind,
-            name: PROBE,
-            annotations: &annotations,
-            controlled: false,
-            now: None,
-        })
-    };
-    let kinds = KINDS.map(of_kind);
-    let is_denied = |(rule, outcome): &&(&str, Outcome)| {
-        kinds.iter().all(|resolved| {
-            let directive = resolved.decide(rule, *outcome, Certainty::Verified);
-            directive.action == Action::Deny
-        })
-    };
-    COMPILED
-        .iter()
-        .filter(is_denied)
-        .map(|(rule, _)| *rule)
-        .collect()
-}
-
-/// How the claim restricts pods that have no other constraint; `None` where that is not
-/// certain, or where it holds them on one node.
-fn constraint(namespace: &str, claim: &Text, facts: Facts<'_>) -> Option<String> {
-    let probe = probe(namespace, claim)?;
-    let analysis = Analysis::of(&probe, None, facts);
-    let [volume] = &*analysis.volumes else {
-        return None;
-    };
-    match &volume.attach_constraint {
-        AttachConstraint::Exclusive { grounds, .. } => (grounds.certainty() == Certainty::Verified
-            && !analysis.pins_rollouts()
-            && !volume.one_pod_a_node)
-            .then(|| one_node(volume)),
-        AttachConstraint::SinglePod => Some(ONE_POD.to_owned()),
-        AttachConstraint::Free => (volume.reach.is_none()
-            && !volume.keeps_its_node()
-            && !volume.stays_in_its_zone
-            && !volume.one_pod_a_node)
-            .then(|| ANY.to_owned()),
-        AttachConstraint::Driver(_) | AttachConstraint::Unknown(_) => None,
-    }
-}
-
-/// The entry of a claim that attaches to one node, with a mark of the nodes that reach it.
-fn one_node(volume: &UsedVolume) -> String {
-    match &volume.reach {
-        Some(reach) => {
-            let hasher = BuildHasherDefault::<DefaultHasher>::default();
-            format!("{ONE_NODE}:{:016x}", hasher.hash_one(format!("{reach:?}")))
-        }
-        // The scheduler chooses one zone for all such volumes of a pod.
-        None if volume.stays_in_its_zone => format!("{ONE_NODE}:zone"),
-        None => ONE_NODE.to_owned(),
-    }
-}
-
-/// A Deployment that does nothing but use the claim.
-fn probe(namespace: &str, claim: &Text) -> Option<Workload> {
-    let labels = json!({ "multi-attach-guard.dev/probe": "volume-facts" });
-    let document = json!({
-        "metadata": { "name": PROBE, "namespace": namespace },
-        "spec": {
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": {
-                    "containers": [{
-                        "name": "probe",
-                        "image": "probe",
-                        "volumeMounts": [{ "name": "volume", "mountPath": "/volume" }],
-                    }],
-                    "volumes": [{
-                        "name": "volume",
-                        "persistentVolumeClaim": { "claimName": claim },
-                    }],
-                },
-            },
-        },
-    });
-    let kind = ObjectKind::Workload(WorkloadKind::Deployment);
-    match DeserializeSeed::deserialize(kind, document) {
-        Ok(Object::Workload(workload)) => Some(workload),
-        _ => None,
-    }
-}
-
-/// Nothing was submitted: the guard asks itself.
-struct Nothing;
-
-impl Document for Nothing {
-    fn object(&self) -> Option<&Value> {
-        None
+        found
     }
 
-    fn changes_template(&self) -> bool {
-        false
+    fn denies(&self, kind: &str, rule: &str) -> bool {
+        self.denied
+            .get(kind)
+            .is_some_and(|rules| rules.contains(&rule))
     }
-}
-
-/// Whether a second pod of the workload would be denied.
-fn is_limited(
-    namespace: &str,
-    kind: WorkloadKind,
-    name: &Text,
-    view: View<'_>,
-    effective: &EffectivePolicy,
-) -> bool {
-    let scale = |replicas| {
-        Object::Scale(Scale {
-            metadata: Metadata {
-                name: name.clone(),
-                namespace: namespace.into(),
-                ..Metadata::default()
-            },
-            spec: ScaleSpec { replicas },
-        })
-    };
-    let reference = ObjectRef {
-        api_version: "autoscaling/v1".into(),
-        kind: "Scale".into(),
-        namespace: Some(namespace.into()),
-        name: name.clone(),
-    };
-    let review = Review {
-        object: &scale(2),
-        old: Some(&scale(1)),
-        reference: &reference,
-        scaled: Some(kind),
-        document: &Nothing,
-        mode: Mode::Judge,
-    };
-    let verdict = evaluate(&review, view, effective);
-    verdict
-        .findings
-        .iter()
-        .any(|finding| finding.action == Action::Deny && finding.certainty == Certainty::Verified)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::de::DeserializeSeed;
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::model::object::ObjectKind;
     use crate::policy::Policy;
     use crate::snapshot::Snapshot;
     use crate::storage::Catalog;
@@ -335,21 +222,37 @@ mod tests {
     fn facts(nodes: usize, policy: &str) -> VolumeFacts {
         let policy = Policy::parse(policy, "policy.yaml").unwrap();
         let effective = EffectivePolicy::new(policy, Catalog::embedded().unwrap()).unwrap();
-        let claims = ["data", "lock", "share", "local", "absent"].map(Text::from);
-        VolumeFacts::of("shop", &claims, &[], cluster(nodes).view(), &effective)
+        let cluster = cluster(nodes);
+        let members = Members::of(cluster.view());
+        let classes = VolumeFacts::storage_classes(cluster.view(), &effective);
+        VolumeFacts::of(
+            "shop",
+            &members["shop"],
+            &classes,
+            cluster.view(),
+            &effective,
+        )
     }
 
     #[test]
     fn only_what_is_certain_is_listed() {
         let facts = facts(3, "");
         let listed: Vec<(&str, &str)> = (facts.claims.iter())
-            .map(|(claim, sort)| (claim.as_str(), sort.as_str()))
+            .map(|(claim, sort)| (claim.as_str(), sort.split('-').next().unwrap()))
             .collect();
         assert_eq!(
             listed,
-            [("data", "OneNode:zone"), ("lock", ONE_POD), ("share", ANY)]
+            [("data", ONE_NODE), ("lock", ONE_POD), ("share", ANY)]
         );
-        assert_eq!(facts.denied, COMPILED.map(|(rule, _)| rule));
+        let of = |claim: &str| &facts.constraints[&facts.claims[claim]];
+        assert_eq!(
+            of("data").is,
+            "is not bound yet and will be ReadWriteOnce (ebs.csi.aws.com)"
+        );
+        assert_eq!(of("data").nodes, "3 nodes are eligible");
+        assert_eq!(of("lock").is, "is ReadWriteOncePod");
+        assert!(facts.classes["disk"]["ReadWriteMany/Filesystem"].starts_with("it asks for"));
+        assert_eq!(facts.denied.len(), 6);
     }
 
     #[test]
@@ -359,27 +262,46 @@ mod tests {
 
     #[test]
     fn what_the_policy_does_not_deny_is_left_to_the_webhook() {
+        let all = [
+            codes::ROLLING_UPDATE_OVERLAP,
+            codes::REPLICAS_SHARE_VOLUME,
+            codes::SINGLE_POD_VOLUME,
+        ];
+        let [overlap, replicas, _] = all;
         let cases = [
-            ("defaults: {outcomes: {deadlock: warn, stuck: warn}}", 0),
+            ("", &all[..]),
+            ("defaults: {outcomes: {deadlock: warn, stuck: warn}}", &[]),
+            // A single-pod-volume is refused for either outcome.
             (
                 "namespaces: [{match: {names: [shop]}, outcomes: {deadlock: fix}}]",
-                2,
+                &[replicas],
             ),
-            ("defaults: {rules: {single-pod-volume: warn}}", 3),
-            ("exemptions: [{namespaces: [shop], reason: tested}]", 0),
+            // Recreate is no remedy for several pods.
+            (
+                "defaults: {outcomes: {deadlock: fix, stuck: fix}, remedy: recreate}",
+                &[replicas],
+            ),
+            (
+                "defaults: {rules: {single-pod-volume: warn}}",
+                &[overlap, replicas],
+            ),
+            ("exemptions: [{namespaces: [shop], reason: tested}]", &[]),
             (
                 "exemptions: [{namespaces: [shop], names: [web-*], reason: tested}]",
-                0,
-            ),
-            (
-                "exemptions: [{namespaces: [other], names: [web-*], reason: tested}]",
-                4,
+                &all,
             ),
         ];
         for (policy, denied) in cases {
             let facts = facts(3, policy);
-            assert_eq!(facts.denied.len(), denied, "{policy}");
-            assert_eq!(facts.is_empty(), denied == 0, "{policy}");
+            let found = facts.denied.get("Deployment").cloned().unwrap_or_default();
+            assert_eq!(found, denied, "{policy}");
         }
+    }
+
+    #[test]
+    fn names_that_are_exempt_are_regular_expressions() {
+        let policy = "exemptions: [{namespaces: [shop], names: ['web-*', 'a.b?'], reason: tested},
+            {namespaces: [other], names: [api], reason: tested}]";
+        assert_eq!(facts(3, policy).exempt, [r"^a\.b.$", "^web-.*$"]);
     }
 }

@@ -1,17 +1,14 @@
 //! Writes what the policies in the API server need: one VolumeFacts object a namespace, and
 //! compares these policies with those of this version.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use engine::model::Text;
-use engine::model::object::ObjectKind;
-use engine::model::workload::WorkloadKind;
 use engine::verdict::EffectivePolicy;
-use engine::volume_facts::VolumeFacts;
+use engine::volume_facts::{Members, VolumeFacts};
 use kube::Client;
 use serde_json::{Value, json};
 use source::informer::Informer;
@@ -98,9 +95,10 @@ impl FactsWriter {
     async fn wanted(&self, live: &Informer) -> HashMap<String, Value> {
         let effective = self.effective.load_full();
         let mut wanted = HashMap::new();
-        for (namespace, (claims, workloads)) in live.look(members) {
-            let facts = live
-                .look(|view| VolumeFacts::of(&namespace, &claims, &workloads, view, &effective));
+        let classes = live.look(|view| VolumeFacts::storage_classes(view, &effective));
+        for (namespace, members) in live.look(Members::of) {
+            let facts =
+                live.look(|view| VolumeFacts::of(&namespace, &members, &classes, view, &effective));
             if !facts.is_empty() {
                 wanted.insert(namespace.to_string(), object(&namespace, &facts));
             }
@@ -110,30 +108,6 @@ impl FactsWriter {
         self.metrics.volume_facts.set_too_large(too_large);
         wanted
     }
-}
-
-type Members = BTreeMap<Text, (Vec<Text>, Vec<(WorkloadKind, Text)>)>;
-
-/// The claims and workloads of each namespace.
-fn members(view: engine::snapshot::View<'_>) -> Members {
-    let mut members = Members::new();
-    for object in view.cluster().objects() {
-        let key = object.key();
-        let (kind, name) = (object.kind(), Text::from(key.name));
-        match kind {
-            ObjectKind::Claim => members
-                .entry(key.namespace.into())
-                .or_default()
-                .0
-                .push(name),
-            ObjectKind::Workload(kind) if kind.scales() => {
-                let entry = members.entry(key.namespace.into()).or_default();
-                entry.1.push((kind, name));
-            }
-            _ => {}
-        }
-    }
-    members
 }
 
 /// Whether the object holds no facts because they are too large.
@@ -169,11 +143,11 @@ mod tests {
     fn facts(claims: usize) -> VolumeFacts {
         let claim = |at: usize| {
             let name = format!("data-2f1c8f0e-7a52-4f5b-9d0e-{at:012}");
-            (name.into(), "OneNode:zone".to_owned())
+            (name.into(), "OneNode-1f2e3d4c".to_owned())
         };
         VolumeFacts {
             claims: (0..claims).map(claim).collect(),
-            denied: vec!["rolling-update-overlap"],
+            denied: [("Deployment", vec!["rolling-update-overlap"])].into(),
             ..VolumeFacts::default()
         }
     }

@@ -26,6 +26,16 @@ impl Glob {
     pub(super) fn matches(&self, name: &str) -> bool {
         self.0.matches(name)
     }
+
+    /// The regular expression (RE2) that matches the same names.
+    pub(super) fn to_regex(&self) -> String {
+        let pattern = self.0.pattern();
+        let text = pattern
+            .replace('.', "\\.")
+            .replace('*', ".*")
+            .replace('?', ".");
+        format!("^{text}$")
+    }
 }
 
 /// The name of an account with the same wildcards,

@@ -86,14 +86,19 @@ impl Policy {
         exemptions.map(|exemption| (exemption.line, exemption.reason.as_str()))
     }
 
-    /// Whether an exemption chooses some objects of `namespace` by their names.
+    /// The names of objects of `namespace` that an exemption chooses, as regular expressions.
     #[must_use]
-    pub(crate) fn exempts_by_name(&self, namespace: &str) -> bool {
-        self.exemptions.iter().any(|exemption| {
-            !exemption.names.is_empty()
-                && (exemption.namespaces.is_empty()
-                    || (exemption.namespaces.iter()).any(|glob| glob.matches(namespace)))
-        })
+    pub(crate) fn names_exempt_in(&self, namespace: &str) -> Vec<String> {
+        let here = |exemption: &&Exemption| {
+            exemption.namespaces.is_empty()
+                || (exemption.namespaces.iter()).any(|glob| glob.matches(namespace))
+        };
+        let mut names: Vec<String> = (self.exemptions.iter().filter(here))
+            .flat_map(|exemption| exemption.names.iter().map(Glob::to_regex))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// Provisioners the policy adds to the catalog or corrects in it, in file

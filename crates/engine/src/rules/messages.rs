@@ -137,6 +137,14 @@ fn predicate(text: &mut String, volume: &UsedVolume, several: bool) -> fmt::Resu
     }
 }
 
+/// What a volume is: `is ReadWriteOnce (ebs.csi.aws.com)`.
+pub(crate) fn described(volume: &UsedVolume) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    let _ = predicate(&mut text, volume, false);
+    text.trim_start().to_owned()
+}
+
 /// The start of the sentence that says what would settle an assumption, which is the last one
 /// of its message.
 pub const SETTLE: &str = "To settle it,";

@@ -28,6 +28,7 @@ mod workloads_share_volume;
 pub use documentation::Documentation;
 pub use hazard::Hazard;
 pub use messages::SETTLE;
+pub(crate) use messages::described;
 pub use outcome::Outcome;
 pub use strategies::RECREATE_OR_ZERO_SURGE;
 

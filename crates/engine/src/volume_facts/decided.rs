@@ -1,0 +1,124 @@
+//! What the guard's policy decides in a namespace about objects that say nothing about it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::VolumeFacts;
+use crate::analysis::Certainty;
+use crate::model::labels::Labels;
+use crate::model::workload::WorkloadKind;
+use crate::policy::{self, Action, RemedyChoice, Resolved, Target};
+use crate::remedy::REMEDIES;
+use crate::rules::{Outcome, codes};
+use crate::snapshot::View;
+use crate::verdict::EffectivePolicy;
+
+/// What is done about a rollout of a workload that was at fault before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Existing {
+    /// It is judged like any other change.
+    #[default]
+    Deny,
+    /// It passes with a warning.
+    Warn,
+}
+
+type Rules = &'static [(&'static str, &'static [Outcome])];
+
+const OVERLAP: (&str, &[Outcome]) = (codes::ROLLING_UPDATE_OVERLAP, &[Outcome::Deadlock]);
+const REPLICAS: (&str, &[Outcome]) = (codes::REPLICAS_SHARE_VOLUME, &[Outcome::Stuck]);
+const ONE_POD: (&str, &[Outcome]) = (
+    codes::SINGLE_POD_VOLUME,
+    &[Outcome::Deadlock, Outcome::Stuck],
+);
+const SCALED: (&str, &[Outcome]) = (codes::AUTOSCALER_EXCEEDS_VOLUME, &[Outcome::Stuck]);
+const MODES: (&str, &[Outcome]) = (codes::UNSUPPORTED_ACCESS_MODE, &[Outcome::Stuck]);
+
+/// The rules that policies in the API server can apply, with the outcomes that they refuse, by
+/// the kind of the object.
+const COMPILED: [(&str, Rules); 6] = [
+    ("Deployment", &[OVERLAP, REPLICAS, ONE_POD]),
+    ("StatefulSet", &[REPLICAS, ONE_POD]),
+    ("ReplicaSet", &[REPLICAS, ONE_POD]),
+    ("DaemonSet", &[REPLICAS]),
+    ("HorizontalPodAutoscaler", &[SCALED]),
+    ("PersistentVolumeClaim", &[MODES]),
+];
+
+/// The name of objects that nobody has: an exemption by name that covers it covers everything.
+const NOBODY: &str = "multi-attach-guard-volume-facts-probe";
+
+/// The facts about the policy; `None` where nothing is known of the Namespace, as what is not
+/// known may be milder than what is.
+pub(super) fn of(
+    namespace: &str,
+    view: View<'_>,
+    effective: &EffectivePolicy,
+) -> Option<VolumeFacts> {
+    let policy = effective.policy();
+    let object = view.namespace(namespace).found()?;
+    let annotations = Labels::default();
+    let resolve = |kind, controlled| {
+        policy.resolve(&Target {
+            namespace,
+            namespace_labels: Some(&object.metadata.labels),
+            namespace_annotations: Some(&object.metadata.annotations),
+            kind,
+            name: NOBODY,
+            annotations: &annotations,
+            controlled,
+            now: None,
+        })
+    };
+    let denied: BTreeMap<_, Vec<_>> = COMPILED
+        .iter()
+        .map(|(kind, rules)| {
+            let resolved = resolve(kind, false);
+            let denies = |(rule, outcomes): &&(&'static str, &[Outcome])| {
+                (outcomes.iter()).all(|outcome| denies(&resolved, kind, rule, *outcome))
+            };
+            let rules = rules.iter().filter(denies).map(|(rule, _)| *rule);
+            (*kind, rules.collect::<Vec<_>>())
+        })
+        .filter(|(_, rules)| !rules.is_empty())
+        .collect();
+    let [plain, owned] = [false, true].map(|controlled| resolve("Deployment", controlled));
+    let [free, own] = [&plain, &owned].map(|it| {
+        let (rule, _) = OVERLAP;
+        it.decide(rule, Outcome::Deadlock, Certainty::Verified)
+    });
+    Some(VolumeFacts {
+        denied,
+        existing: match plain.existing() {
+            policy::Existing::Deny => Existing::Deny,
+            policy::Existing::Warn => Existing::Warn,
+        },
+        overrides: plain.object_may_override(),
+        controlled: own.action == free.action,
+        exempt: policy.names_exempt_in(namespace),
+        ..VolumeFacts::default()
+    })
+}
+
+/// Whether a finding of that rule is denied, whatever else is true of the object. Where the
+/// policy says to fix, that is so if no remedy is for such a finding.
+fn denies(resolved: &Resolved<'_>, kind: &str, rule: &str, outcome: Outcome) -> bool {
+    let directive = resolved.decide(rule, outcome, Certainty::Verified);
+    match directive.action {
+        Action::Deny => true,
+        Action::Fix => {
+            directive.without_remedy == Action::Deny
+                && WorkloadKind::from_name(kind)
+                    .is_none_or(|kind| !has_remedy(kind, rule, directive.remedy))
+        }
+        Action::Warn | Action::Ignore => false,
+    }
+}
+
+/// Whether a remedy that may be chosen is for findings of that rule.
+fn has_remedy(kind: WorkloadKind, rule: &str, choice: RemedyChoice) -> bool {
+    (REMEDIES.iter())
+        .filter(|remedy| choice == RemedyChoice::Auto || remedy.name == choice.name())
+        .any(|remedy| remedy.suits(rule, kind))
+}

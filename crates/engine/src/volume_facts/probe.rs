@@ -1,0 +1,69 @@
+//! Objects that nobody has, by which the engine is asked.
+
+use serde::de::DeserializeSeed;
+use serde_json::{Value, json};
+
+use crate::model::object::{Object, ObjectKind};
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::verdict::Document;
+
+/// A Deployment that does nothing but use a volume, which `source` is.
+pub(super) fn deployment(namespace: &str, source: &Value) -> Option<Workload> {
+    let labels = json!({ "multi-attach-guard.dev/probe": "volume-facts" });
+    let mut volume = source.clone();
+    volume["name"] = json!("volume");
+    let document = json!({
+        "metadata": { "name": "multi-attach-guard-volume-facts-probe", "namespace": namespace },
+        "spec": {
+            "strategy": { "type": "Recreate" },
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": {
+                    "containers": [{
+                        "name": "probe",
+                        "image": "probe",
+                        "volumeMounts": [{ "name": "volume", "mountPath": "/volume" }],
+                    }],
+                    "volumes": [volume],
+                },
+            },
+        },
+    });
+    let kind = ObjectKind::Workload(WorkloadKind::Deployment);
+    match DeserializeSeed::deserialize(kind, document) {
+        Ok(Object::Workload(workload)) => Some(workload),
+        _ => None,
+    }
+}
+
+/// A claim of that class.
+pub(super) fn claim(
+    namespace: &str,
+    name: &str,
+    class: &str,
+    [access_mode, volume_mode]: [&str; 2],
+) -> Option<Object> {
+    let document = json!({
+        "metadata": { "name": name, "namespace": namespace },
+        "spec": {
+            "accessModes": [access_mode],
+            "volumeMode": volume_mode,
+            "storageClassName": class,
+        },
+    });
+    DeserializeSeed::deserialize(ObjectKind::Claim, document).ok()
+}
+
+/// Nothing was submitted: the guard asks itself.
+pub(super) struct Nothing;
+
+impl Document for Nothing {
+    fn object(&self) -> Option<&Value> {
+        None
+    }
+
+    fn changes_template(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,120 @@
+//! How many pods workloads may have, and what scales them.
+
+use serde::Serialize;
+
+use super::{Members, VolumeFacts, probe};
+use crate::analysis::{Analysis, Certainty, Facts};
+use crate::model::Text;
+use crate::model::autoscaler::{Scale, ScaleSpec};
+use crate::model::metadata::Metadata;
+use crate::model::object::{Object, ObjectRef};
+use crate::model::workload::{Workload, WorkloadKind};
+use crate::policy::Action;
+use crate::rules::{Scaling, codes, judge_scaling};
+use crate::verdict::{EffectivePolicy, Mode, Review, evaluate};
+
+/// Why a workload may not have more than one pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limit {
+    /// How many it is to have as it is.
+    pub pods: i64,
+    /// Why not more, as a clause.
+    pub because: String,
+}
+
+/// What a request for two pods is called at the beginning of a sentence.
+const TWO_PODS: &str = "2 pods are asked for, but ";
+
+impl VolumeFacts {
+    pub(super) fn add_scaling(
+        &mut self,
+        namespace: &str,
+        members: &Members,
+        facts: Facts<'_>,
+        effective: &EffectivePolicy,
+    ) {
+        for (kind, name) in &members.workloads {
+            if kind.scales()
+                && let Some(limit) = limit(namespace, *kind, name, facts, effective)
+            {
+                self.limits.insert(format!("{kind}/{name}"), limit);
+            }
+        }
+        for (kind, name) in &members.scaled {
+            if let Some(kind) = WorkloadKind::from_name(kind)
+                && let all = facts.view.autoscalers_of(kind, namespace, name)
+                && let Some(cap) = all.iter().filter_map(|it| it.cap()).min()
+            {
+                self.caps.insert(format!("{kind}/{name}"), cap);
+            }
+        }
+    }
+}
+
+/// Why the workload may not have a second pod; `None` where it may.
+fn limit(
+    namespace: &str,
+    kind: WorkloadKind,
+    name: &Text,
+    facts: Facts<'_>,
+    effective: &EffectivePolicy,
+) -> Option<Limit> {
+    let workload = facts.view.workload(kind, namespace, name).found()?;
+    let workload = &*facts.view.with_template(workload)?;
+    if workload.template.volumes.is_empty() {
+        return None;
+    }
+    if !is_denied(workload, facts, effective) {
+        return None;
+    }
+    let scaled = Workload {
+        replicas: 2,
+        ..workload.clone()
+    };
+    let hazards = judge_scaling(&Scaling {
+        analysis: Analysis::of(&scaled, None, facts),
+        before: 1,
+        autoscaler: None,
+    });
+    let hazard = (hazards.iter()).find(|it| it.rule == codes::AUTOSCALER_EXCEEDS_VOLUME)?;
+    let because = hazard.what.strip_prefix(TWO_PODS)?.strip_suffix('.')?;
+    Some(Limit {
+        pods: workload.replicas.max(0),
+        because: because.to_owned(),
+    })
+}
+
+/// Whether a request for a second pod is denied.
+fn is_denied(workload: &Workload, facts: Facts<'_>, effective: &EffectivePolicy) -> bool {
+    let metadata = &workload.metadata;
+    let scale = |replicas| {
+        Object::Scale(Scale {
+            metadata: Metadata {
+                name: metadata.name.clone(),
+                namespace: metadata.namespace.clone(),
+                ..Metadata::default()
+            },
+            spec: ScaleSpec { replicas },
+        })
+    };
+    let reference = ObjectRef {
+        api_version: "autoscaling/v1".into(),
+        kind: "Scale".into(),
+        namespace: Some(metadata.namespace.clone()),
+        name: metadata.name.clone(),
+    };
+    let review = Review {
+        object: &scale(2),
+        old: Some(&scale(1)),
+        reference: &reference,
+        scaled: Some(workload.kind),
+        document: &probe::Nothing,
+        mode: Mode::Judge,
+    };
+    let verdict = evaluate(&review, facts.view, effective);
+    let is_certain = verdict
+        .with(Action::Deny)
+        .any(|finding| finding.certainty == Certainty::Verified);
+    is_certain
+}
