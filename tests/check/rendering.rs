@@ -450,10 +450,11 @@ fn what_is_not_rendered_is_told_and_counted() {
     let output = check(&folder, bin.path(), &["."]);
     let text = out(&output);
     for part in [
-        "The chart needs was not rendered: it depends on db, which its charts folder does not hold; run `helm dependency build` first; `--fetch` gets what is missing.",
+        "1 chart and 1 kustomization (needs, remote) were not rendered: they need what is not in this repository; `--fetch` gets what is missing.",
         "The chart broken was not rendered: helm says: ",
         "choose a database",
-        "2 kustomizations (generated, remote) were not rendered: they need what is not in this repository, and rendering has no network; render it yourself and pipe the result into `check -`.",
+        "The kustomization generated was not rendered: it ",
+        ", and rendering has no network; render it yourself and pipe the result into `check -`.",
         "The kustomization self was not rendered: kustomize says: ",
         "The kustomization gone was not rendered: kustomize says: ",
         "The kustomization inflated was not rendered: it inflates the chart \"redis\"",
