@@ -100,7 +100,11 @@ impl World {
                 .flatten()
                 .map(|it| {
                     let word = |value: &Value| value.as_str().unwrap().to_owned();
-                    format!("{} {}", word(&it["resources"][0]["name"]), word(&it["policy"]))
+                    format!(
+                        "{} {}",
+                        word(&it["resources"][0]["name"]),
+                        word(&it["policy"])
+                    )
                 })
                 .collect();
             if found == expected && report.is_some() != expected.is_empty() {
