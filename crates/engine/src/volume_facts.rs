@@ -131,7 +131,8 @@ impl VolumeFacts {
 
     /// The facts of `namespace`.
     ///
-    /// Empty where the guard's policy denies none of the rules there.
+    /// Empty where the guard's policy denies none of the rules there, or where nothing is known
+    /// of the Namespace.
     #[must_use]
     pub fn of(
         namespace: &str,
@@ -140,7 +141,8 @@ impl VolumeFacts {
         view: View<'_>,
         effective: &EffectivePolicy,
     ) -> Self {
-        let Some(mut found) = decided::of(namespace, view, effective) else {
+        let decided = decided::of(namespace, view, effective);
+        let Some(mut found) = decided.filter(|it| !it.denied.is_empty()) else {
             return Self::default();
         };
         let facts = Facts {
@@ -295,6 +297,7 @@ mod tests {
             let facts = facts(3, policy);
             let found = facts.denied.get("Deployment").cloned().unwrap_or_default();
             assert_eq!(found, denied, "{policy}");
+            assert_eq!(facts.is_empty(), denied.is_empty(), "{policy}");
         }
     }
 

@@ -113,8 +113,6 @@ fn is_denied(workload: &Workload, facts: Facts<'_>, effective: &EffectivePolicy)
         mode: Mode::Judge,
     };
     let verdict = evaluate(&review, facts.view, effective);
-    let is_certain = verdict
-        .with(Action::Deny)
-        .any(|finding| finding.certainty == Certainty::Verified);
-    is_certain
+    let mut denials = verdict.with(Action::Deny);
+    denials.any(|finding| finding.certainty == Certainty::Verified)
 }
