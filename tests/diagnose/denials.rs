@@ -57,6 +57,16 @@ pub(crate) fn a_change_to_what_is_at_fault(stage: &Stage) {
     stage.end("the change is live");
 }
 
+/// Only one of the two pods that it has can be where the volume is.
+pub(crate) fn a_change_to_more_pods_than_the_volume_can_have(stage: &Stage) {
+    stage.apply(&deployment("web", &json!({"spec": {"replicas": 2}})));
+    let denial = refused(stage, &CHANGE);
+    stage.run(&command(&denial));
+    stage.until_runs("web");
+    stage.user(&CHANGE, None).success();
+    stage.until_runs("web");
+}
+
 /// Server-side apply cannot take away the block that the API server filled in.
 pub(crate) fn recreate_by_server_side_apply(stage: &Stage) {
     let mut live = deployment("web", &json!({}));

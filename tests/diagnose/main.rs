@@ -261,6 +261,12 @@ const STATES: &[State] = &[
         denials::a_change_to_what_is_at_fault,
     ),
     state(
+        "A change to more pods than the volume can have",
+        "more",
+        denials::a_change_to_more_pods_than_the_volume_can_have,
+    )
+    .once(),
+    state(
         "Recreate over a live Deployment, by server-side apply",
         "apply",
         denials::recreate_by_server_side_apply,

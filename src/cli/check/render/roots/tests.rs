@@ -83,7 +83,7 @@ fn only_what_no_other_names_is_a_root() {
     let url = "github.com/owner/repo//deploy?ref=v1";
     assert_eq!(
         far.refused,
-        Some(Reason::network(format!("it names {url}")))
+        Some(Reason::elsewhere(format!("it names {url}")))
     );
 }
 
