@@ -85,7 +85,11 @@ fn is_program(path: &Path) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli::check) struct Limits {
     pub(in crate::cli::check) time: Duration,
-    /// The most bytes of a file that it writes.
+    /// The most bytes of a file that it writes, where the system can limit that.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "only Linux limits it")
+    )]
     pub(in crate::cli::check) file: u64,
 }
 
