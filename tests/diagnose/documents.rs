@@ -111,8 +111,7 @@ pub(crate) fn while_installing(stage: &Stage) {
     }
 
     run("install", "kubectl apply -k", "it is installed");
-    let there = installed(stage);
-    assert_eq!(there["validatingwebhookconfiguration"], 1, "{there:?}");
+    is_installed(stage);
     run(
         "operations",
         "kubectl -n multi-attach-guard get pods",
@@ -158,27 +157,34 @@ pub(crate) fn while_installing(stage: &Stage) {
         off,
     );
     assert_eq!(installed(stage)["mutatingwebhookconfiguration"], 0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| end_namespace(stage));
-        run("install", "kubectl delete clusterroles", "nothing is left");
-    });
-    let left = installed(stage);
-    assert!(left.values().all(|count| *count == 0), "{left:?}");
+    let last = |beginning: &str| {
+        std::thread::scope(|scope| {
+            scope.spawn(|| end_namespace(stage));
+            run("install", beginning, "nothing is left");
+        });
+        nothing_is_left(stage);
+    };
+    last("kubectl delete clusterroles");
 
     run("install", "helm install", "it is installed");
-    let there = installed(stage);
-    assert_eq!(there["validatingwebhookconfiguration"], 1, "{there:?}");
+    is_installed(stage);
     run(
         "install",
         "helm uninstall",
         "nothing but the namespace is left",
     );
+    nothing_is_left(stage);
+    last("kubectl delete namespace");
+}
+
+fn is_installed(stage: &Stage) {
+    let there = installed(stage);
+    assert_eq!(there["validatingwebhookconfiguration"], 1, "{there:?}");
+}
+
+fn nothing_is_left(stage: &Stage) {
     let left = installed(stage);
     assert!(left.values().all(|count| *count == 0), "{left:?}");
-    std::thread::scope(|scope| {
-        scope.spawn(|| end_namespace(stage));
-        run("install", "kubectl delete namespace", "nothing is left");
-    });
 }
 
 /// What the namespace controller does, which does not run on these control planes.
