@@ -148,7 +148,7 @@ pub(super) fn unopened(report: &Report) -> Vec<String> {
     });
     let unnamed = (!unnamed.is_empty()).then(|| {
         let listed = by_kind(&unnamed);
-        format!("{listed} were not rendered either, each for a reason of its own; the format json has them all.")
+        format!("{listed} were not rendered either, each for its own reason; `--format json` lists them all.")
     });
     let sentences = reasons.into_iter().map(|all| {
         let Unopened {

@@ -357,7 +357,7 @@ fn what_hangs_redirects_or_is_too_large_is_named() {
         (at("org/missing"), "cannot be fetched: git says: "),
         (
             format!("http://127.0.0.1:{port}/org/base?ref=--upload-pack=x"),
-            "has no commit, tag or branch that is called --upload-pack=x",
+            "has no commit, tag or branch named --upload-pack=x",
         ),
         (
             format!("http://127.0.0.1:{port}/org/base?ref=v9"),
@@ -369,7 +369,7 @@ fn what_hangs_redirects_or_is_too_large_is_named() {
         ),
         (
             "git@example.org:org/base.git//deploy?ref=main".to_owned(),
-            "example.org is asked with your keys; allow it with --fetch-from example.org",
+            "fetching from example.org uses your SSH keys; allow it with --fetch-from example.org",
         ),
         (
             "file:///srv/git/base//deploy".to_owned(),

@@ -82,7 +82,7 @@ fn no_program_of_a_helmfile_runs() {
     assert_eq!(
         told,
         [
-            "helmfile.yaml helmfile.yaml: its release a has a post-renderer, and no program of a repository is run",
+            "helmfile.yaml helmfile.yaml: its release a has a post-renderer, and programs from a repository are never run",
             "helmfile.yaml helmfile.yaml: its release c-{{ exec \"./run\" list }} is a template",
         ]
     );

@@ -104,7 +104,7 @@ fn many_reasons_are_counted() {
     let text = out(&output);
     assert_eq!(text.matches(" was not rendered: ").count(), 10, "{text}");
     let rest =
-        "3 kustomizations (k10, k11, k12) were not rendered either, each for a reason of its own;";
+        "3 kustomizations (k10, k11, k12) were not rendered either, each for its own reason;";
     assert!(text.contains(rest), "{text}");
 }
 

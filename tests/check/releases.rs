@@ -195,7 +195,7 @@ fn an_application_is_rendered_with_all_its_values() {
         ("another repository", application(chart).replace("/gitops", "/other"), &[], vec!["Application argocd/shop: it needs https://example.com/org/other".to_owned()]),
         ("a mirror", application(&format!("{chart}    helm: {{valuesObject: {{{ROLLING}}}}}\n")).replace("example.com", "mirror.example.org"), &[], vec![found()]),
         ("a placeholder", application(chart).replace("https://example.com/org/gitops", "<REPOSITORY>"), &[], vec!["Application argocd/shop: its source is still to be filled in".to_owned()]),
-        ("a plugin", application(&format!("{chart}    plugin: {{name: cmp}}\n")), &[], vec!["Application argocd/shop: a plugin renders it, and no program of a repository is run".to_owned()]),
+        ("a plugin", application(&format!("{chart}    plugin: {{name: cmp}}\n")), &[], vec!["Application argocd/shop: a plugin renders it, and programs from a repository are never run".to_owned()]),
         ("a missing file", application(&format!("{chart}    helm: {{valueFiles: [../../../etc/passwd]}}\n")), &[], vec!["Application argocd/shop: there is no file charts/web/../../../etc/passwd in this repository".to_owned()]),
     ];
     for (what, text, files, expected) in table {

@@ -113,7 +113,7 @@ impl Health {
             let Kind { kind, guide, .. } = self.kind;
             let what = match need {
                 Need::Policies => {
-                    "The policies in the API server are not as they should be".to_owned()
+                    "Something is wrong with the policies in the API server".to_owned()
                 }
                 Need::Reading => format!("{kind} objects cannot be read"),
                 Need::Writing => format!("{kind} objects cannot be written"),
@@ -292,7 +292,7 @@ impl KeptObjects {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what was written, of which the watch has not heard yet.
+    /// Notes what was written before the watch reports it.
     fn wrote(&self, namespace: String, content: Option<Value>, version: u64) {
         if let Some(known) = &mut *self.lock() {
             match content {

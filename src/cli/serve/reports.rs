@@ -1,4 +1,4 @@
-//! Writes what the cluster has of violations: one Report object a namespace.
+//! Lists the violations in the cluster: one Report object a namespace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -28,7 +28,7 @@ pub(super) const KIND: Kind = Kind {
     name: openreports::NAME,
     fields: &["configuration", "results", "source", "summary"],
     condition: "reports",
-    ready: "The Report objects say what the cluster has of violations.",
+    ready: "The Report objects list the violations in the cluster.",
     guide: "docs/operations.md says what --reports needs.",
 };
 

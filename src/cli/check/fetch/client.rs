@@ -65,11 +65,11 @@ pub(super) enum FetchError {
     },
     #[error("{0} is a version in a notation that is not read here")]
     Constraint(String),
-    #[error("{host} is asked with your keys; allow it with --fetch-from {host}")]
+    #[error("fetching from {host} uses your SSH keys; allow it with --fetch-from {host}")]
     Keys { host: String },
     #[error("{url} is on this machine; allow it with --fetch-from {url}")]
     Local { url: String },
-    #[error("{url} has no commit, tag or branch that is called {name}")]
+    #[error("{url} has no commit, tag or branch named {name}")]
     Reference { url: String, name: String },
     #[error("{url} cannot be fetched: {failure}")]
     Git { url: String, failure: Failure },

@@ -29,7 +29,7 @@ const MAX_FILES: usize = 50_000;
 /// The first line of a bundle.
 const HEAD: &str = "# v2 git bundle\n";
 
-/// What git is told each time, whatever the configuration of the machine says.
+/// Settings of every git command, whatever the machine configures.
 const SETTINGS: [&str; 10] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -111,7 +111,7 @@ pub(super) async fn commit(
     let url = match (is_pinned, reference) {
         (true, _) => shown,
         (false, Some(name)) => format!("{shown} (the branch {name}, which may move)"),
-        (false, None) => format!("{shown} (its default branch, as no ref is named)"),
+        (false, None) => format!("{shown} (the default branch, as no ref is given)"),
     };
     Ok(Download { bytes, url })
 }

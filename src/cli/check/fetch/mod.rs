@@ -345,7 +345,10 @@ impl<'o> Fetcher<'o> {
     /// Why nothing more is fetched.
     fn exhausted(&self) -> Option<Reason> {
         if self.known.borrow().len() >= MAX_FETCHED {
-            return Some(format!("one run fetches {MAX_FETCHED} things at most").into());
+            return Some(
+                format!("one run fetches at most {MAX_FETCHED} charts, bases and repositories")
+                    .into(),
+            );
         }
         let all = self.limit.saturating_mul(TIMES_IN_ALL).as_secs();
         let is_over = Instant::now() >= self.end;

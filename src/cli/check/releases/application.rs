@@ -58,7 +58,7 @@ impl Application<'_> {
     /// The release of one source; `None` for a folder of manifests.
     fn release(&self, number: usize, source: &Value) -> Result<Option<Release>, Reason> {
         if source.get("plugin").is_some() {
-            return Err("a plugin renders it, and no program of a repository is run".into());
+            return Err("a plugin renders it, and programs from a repository are never run".into());
         }
         let Some(chart) = self.chart(source)? else {
             return Ok(None);

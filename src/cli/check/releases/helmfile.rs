@@ -39,7 +39,7 @@ fn release(
     let post_renderer = post_renderer.or_else(|| at(document, &["helmDefaults", "postRenderer"]));
     if post_renderer.is_some() {
         let message = format!(
-            "its release {name} has a post-renderer, and no program of a repository is run"
+            "its release {name} has a post-renderer, and programs from a repository are never run"
         );
         return Err(message.into());
     }
