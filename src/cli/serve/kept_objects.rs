@@ -11,9 +11,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use engine::verdict::EffectivePolicy;
 use futures_util::StreamExt;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
@@ -24,7 +26,9 @@ use serde_json::Value;
 use source::informer::{Fitness, Informer};
 use tokio::time::{Instant, interval, sleep};
 
-use webhook::server::{HealthSource, KeptObjectMetrics, Readiness};
+use webhook::server::{HealthSource, KeptObjectMetrics, Metrics, Readiness};
+
+use super::view::FactSource;
 
 /// Who writes, in `managedFields`.
 const MANAGER: &str = "multi-attach-guard";
@@ -143,6 +147,15 @@ impl HealthSource for Health {
             )),
         }]
     }
+}
+
+/// What a writer of such objects needs.
+pub(super) struct Writer {
+    pub(super) health: Arc<Health>,
+    pub(super) view: Arc<FactSource>,
+    pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
+    pub(super) client: Client,
+    pub(super) metrics: Metrics,
 }
 
 /// What the guard writes of each object in the cluster, by namespace, and its version.

@@ -29,15 +29,13 @@ use super::log_queue::LogQueue;
 use super::policy_file::PolicyFileError;
 use clients::Clients;
 use fence_advice::Advisor;
-use kept_objects::Health;
+use kept_objects::{Health, Kind, Writer};
 use policy::CurrentPolicy;
-use reports::ReportWriter;
 use reviewer::AdmissionReviewer;
 use rollback::Rollbacks;
 use source::connect::{Access, ConnectError, client};
 use source::facts::FactsError;
 use view::FactSource;
-use volume_facts::FactsWriter;
 use webhook::server::{HealthSource, Metrics, Options, Readiness, Server, ServerError, Stopped};
 use webhook_certs::CertError;
 
@@ -143,28 +141,19 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         _ => None,
     };
     let (events, queue) = told.unzip();
-    let facts_health = Arc::new(Health::of(&volume_facts::KIND));
-    let reports_health = Arc::new(Health::of(&reports::KIND));
-    let writer = match options.admission_policies {
-        true => Some(FactsWriter {
-            health: Arc::clone(&facts_health),
+    let writer = async |is_wanted: bool, option, kind: &'static Kind| match is_wanted {
+        true => Ok::<_, ServeError>(Some(Writer {
+            health: Arc::new(Health::of(kind)),
             view: Arc::clone(&view),
             effective: policy.effective(),
-            client: cluster("--admission-policies").await?.0,
+            client: cluster(option).await?.0,
             metrics: metrics.clone(),
-        }),
-        false => None,
+        })),
+        false => Ok(None),
     };
-    let reports = match options.reports {
-        true => Some(ReportWriter {
-            health: Arc::clone(&reports_health),
-            view: Arc::clone(&view),
-            effective: policy.effective(),
-            client: cluster("--reports").await?.0,
-            metrics: metrics.clone(),
-        }),
-        false => None,
-    };
+    let policies = options.admission_policies;
+    let facts = writer(policies, "--admission-policies", &volume_facts::KIND).await?;
+    let reports = writer(options.reports, "--reports", &reports::KIND).await?;
     let reviewer = AdmissionReviewer {
         effective: policy.effective(),
         view,
@@ -178,11 +167,8 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         move || -> Vec<Readiness> { vec![certificate::condition(&served, Timestamp::now())] };
     let mut sources: Vec<Arc<dyn HealthSource>> = vec![view_health, Arc::new(certificate_health)];
     sources.extend(policy.health());
-    if options.admission_policies {
-        sources.push(facts_health);
-    }
-    if options.reports {
-        sources.push(reports_health);
+    for writer in [&facts, &reports].into_iter().flatten() {
+        sources.push(Arc::clone(&writer.health) as _);
     }
 
     let mut server = Options::new(options.listen, options.admin);
@@ -208,7 +194,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         never = policy.follow(&metrics) => match never {},
         never = events::record(queue, &metrics) => match never {},
         never = fence_advice::follow(advisor) => match never {},
-        never = volume_facts::follow(writer) => match never {},
+        never = volume_facts::follow(facts) => match never {},
         never = reports::follow(reports) => match never {},
     }
 }

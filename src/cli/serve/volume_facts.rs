@@ -3,22 +3,15 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use engine::verdict::EffectivePolicy;
 use engine::volume_facts::{Members, VolumeFacts};
-use kube::Client;
 use serde_json::{Value, json};
 use source::informer::Informer;
 use tokio::task::yield_now;
 use tokio::time::sleep;
 
-use webhook::server::Metrics;
-
-use super::kept_objects::{Health, KeptObjects, Kind, Need};
-use super::view::FactSource;
+use super::kept_objects::{KeptObjects, Kind, Need, Writer};
 use crate::cli::policies::{self, Installed};
 
 pub(super) const KIND: Kind = Kind {
@@ -40,17 +33,8 @@ const LARGEST: usize = 1 << 20;
 /// Between two looks at the policies in the API server.
 const BETWEEN_COMPARISONS: Duration = Duration::from_secs(15);
 
-/// Keeps the facts in the cluster up to date.
-pub(super) struct FactsWriter {
-    pub(super) health: Arc<Health>,
-    pub(super) view: Arc<FactSource>,
-    pub(super) effective: Arc<ArcSwap<EffectivePolicy>>,
-    pub(super) client: Client,
-    pub(super) metrics: Metrics,
-}
-
 /// Writes until the program ends; without a writer there is nothing to do.
-pub(super) async fn follow(writer: Option<FactsWriter>) -> Infallible {
+pub(super) async fn follow(writer: Option<Writer>) -> Infallible {
     let live = writer.as_ref().and_then(|it| Some((it, it.view.live()?)));
     let Some((writer, live)) = live else {
         return std::future::pending().await;
@@ -58,56 +42,54 @@ pub(super) async fn follow(writer: Option<FactsWriter>) -> Infallible {
     let metrics = writer.metrics.volume_facts.clone();
     let objects = KeptObjects::new(&KIND, writer.client.clone(), metrics);
     tokio::select! {
-        never = objects.keep(live, &writer.health, || writer.wanted(live)) => never,
-        never = writer.compare() => never,
+        never = objects.keep(live, &writer.health, || wanted(writer, live)) => never,
+        never = compare(writer) => never,
     }
 }
 
-impl FactsWriter {
-    /// Compares the policies in the API server with those of this version, again and again.
-    async fn compare(&self) -> Infallible {
-        loop {
-            let fault = match policies::installed(&self.client).await {
-                Ok(Installed::AsHere) => None,
-                Ok(Installed::Nothing) => Some(
-                    "The API server has no policies of multi-attach-guard, so it refuses nothing \
-                     while the guard is away. Run `multi-attach-guard policies | kubectl apply -f -`."
+/// Compares the policies in the API server with those of this version, again and again.
+async fn compare(writer: &Writer) -> Infallible {
+    loop {
+        let fault = match policies::installed(&writer.client).await {
+            Ok(Installed::AsHere) => None,
+            Ok(Installed::Nothing) => Some(
+                "The API server has no policies of multi-attach-guard, so it refuses nothing \
+                 while the guard is away. Run `multi-attach-guard policies | kubectl apply -f -`."
+                    .to_owned(),
+            ),
+            Ok(Installed::Otherwise(sentence)) => Some(sentence),
+            Err(error) => {
+                tracing::debug!(%error, "The policies in the API server cannot be read.");
+                Some(
+                    "The policies in the API server cannot be read, so it is not known whether \
+                     they are those of this version. The ClusterRole \
+                     multi-attach-guard-admission-policies has the right."
                         .to_owned(),
-                ),
-                Ok(Installed::Otherwise(sentence)) => Some(sentence),
-                Err(error) => {
-                    tracing::debug!(%error, "The policies in the API server cannot be read.");
-                    Some(
-                        "The policies in the API server cannot be read, so it is not known whether \
-                         they are those of this version. The ClusterRole \
-                         multi-attach-guard-admission-policies has the right."
-                            .to_owned(),
-                    )
-                }
-            };
-            self.health.note(Need::Policies, fault);
-            sleep(BETWEEN_COMPARISONS).await;
-        }
-    }
-
-    /// The objects that the cluster should have, by namespace. The look at a large cluster
-    /// takes a second, in which what runs beside it gets its turns.
-    async fn wanted(&self, live: &Informer) -> HashMap<String, Value> {
-        let effective = self.effective.load_full();
-        let mut wanted = HashMap::new();
-        let classes = live.look(|view| VolumeFacts::storage_classes(view, &effective));
-        for (namespace, members) in live.look(Members::of) {
-            let facts =
-                live.look(|view| VolumeFacts::of(&namespace, &members, &classes, view, &effective));
-            if !facts.is_empty() {
-                wanted.insert(namespace.to_string(), object(&namespace, &facts));
+                )
             }
-            yield_now().await;
-        }
-        let too_large = wanted.values().filter(|it| is_left_out(it)).count();
-        self.metrics.volume_facts.set_too_large(too_large);
-        wanted
+        };
+        writer.health.note(Need::Policies, fault);
+        sleep(BETWEEN_COMPARISONS).await;
     }
+}
+
+/// The objects that the cluster should have, by namespace. The look at a large cluster
+/// takes a second, in which what runs beside it gets its turns.
+async fn wanted(writer: &Writer, live: &Informer) -> HashMap<String, Value> {
+    let effective = writer.effective.load_full();
+    let mut wanted = HashMap::new();
+    let classes = live.look(|view| VolumeFacts::storage_classes(view, &effective));
+    for (namespace, members) in live.look(Members::of) {
+        let facts =
+            live.look(|view| VolumeFacts::of(&namespace, &members, &classes, view, &effective));
+        if !facts.is_empty() {
+            wanted.insert(namespace.to_string(), object(&namespace, &facts));
+        }
+        yield_now().await;
+    }
+    let too_large = wanted.values().filter(|it| is_left_out(it)).count();
+    writer.metrics.volume_facts.set_too_large(too_large);
+    wanted
 }
 
 /// Whether the object holds no facts because they are too large.
