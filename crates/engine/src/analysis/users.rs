@@ -40,22 +40,19 @@ pub(crate) fn others_of<'a>(
     namespace: &str,
     claim: &str,
 ) -> Vec<&'a Workload> {
+    let mut others = users_of(situation, namespace, claim);
+    others.retain(|other| is_named(situation, other));
+    others
+}
+
+/// Whether a finding about both is reported on the workload and names `other`.
+fn is_named(situation: &Analysis<'_>, other: &Workload) -> bool {
     let workload = situation.workload;
-    let view = situation.facts.view;
-    view.workloads_using(namespace, claim)
-        .into_iter()
-        .filter(|other| {
-            other.has_pods()
-                && !same(other, workload)
-                && !adopts(workload, other)
-                && !adopts(other, workload)
-                && match view.workload_turn(other) {
-                    Turn::Never => true,
-                    Turn::Earlier => comes_and_goes(workload) || !comes_and_goes(other),
-                    Turn::Later => comes_and_goes(workload) && !comes_and_goes(other),
-                }
-        })
-        .collect()
+    match situation.facts.view.workload_turn(other) {
+        Turn::Never => true,
+        Turn::Earlier => comes_and_goes(workload) || !comes_and_goes(other),
+        Turn::Later => comes_and_goes(workload) && !comes_and_goes(other),
+    }
 }
 
 /// Whether the controller of `owner` adopts `orphan`, which has no controller: it has all labels of
@@ -93,14 +90,16 @@ fn comes_and_goes(workload: &Workload) -> bool {
 /// workload's.
 #[must_use]
 pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> Vec<&'a Workload> {
-    let mut apart = apart_of(situation, others(situation, claim), volume);
     let (workload, view) = (situation.workload, situation.facts.view);
+    let all = all_others(situation, claim);
+    let mut others = all.clone();
+    others.retain(|other| is_named(situation, other));
+    let mut apart = apart_of(situation, others, volume);
     if view.overlay().batch.is_none() || comes_and_goes(workload) {
         return apart;
     }
     // If affinity keeps some of the workloads that are judged together in one place, the finding
     // is reported on the one that it does not.
-    let all = all_others(situation, claim);
     if holds_together(workload, &all, situation.facts) {
         apart.retain(|other| view.workload_turn(other) != Turn::Earlier || comes_and_goes(other));
         return apart;
@@ -122,8 +121,12 @@ pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> 
 /// The other users of `claim` that have pods, whenever they are judged.
 #[must_use]
 pub(crate) fn all_others<'a>(situation: &Analysis<'a>, claim: &str) -> Vec<&'a Workload> {
+    users_of(situation, &situation.workload.metadata.namespace, claim)
+}
+
+/// The same of a claim in some namespace.
+fn users_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> Vec<&'a Workload> {
     let workload = situation.workload;
-    let namespace = &workload.metadata.namespace;
     let mut users = situation.facts.view.workloads_using(namespace, claim);
     users.retain(|other| {
         other.has_pods()

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::Text;
+use super::de::Borrowed;
 
 /// A map of strings, sorted by key, as in labels, annotations and parameters.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -101,10 +102,10 @@ pub(crate) fn filtered<'de, D: Deserializer<'de>>(
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
             let mut pairs = Vec::new();
-            while let Some(key) = map.next_key::<Text>()? {
+            while let Some(Borrowed(key)) = map.next_key()? {
                 if self.0(&key) {
                     let value: Option<Text> = map.next_value()?;
-                    pairs.push((key, value.unwrap_or_default()));
+                    pairs.push((Text::from(key), value.unwrap_or_default()));
                 } else {
                     map.next_value::<IgnoredAny>()?;
                 }

@@ -1,6 +1,6 @@
 //! The order of objects that are judged together and are facts for each other.
 
-use std::collections::HashMap;
+use hashbrown::{Equivalent, HashMap};
 
 use crate::model::Text;
 use crate::model::metadata::Metadata;
@@ -24,21 +24,53 @@ pub struct BatchOrder {
     positions: HashMap<Member, usize>,
 }
 
-type Member = (ObjectKind, Text, Text, Text);
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Member {
+    kind: ObjectKind,
+    namespace: Text,
+    name: Text,
+    generate_name: Text,
+}
 
-fn member(kind: ObjectKind, metadata: &Metadata) -> Member {
-    (
-        kind,
-        metadata.namespace.clone(),
-        metadata.name.clone(),
-        metadata.generate_name.clone(),
-    )
+/// A [`Member`] that is borrowed; it has the same hash.
+#[derive(Hash)]
+struct MemberRef<'a> {
+    kind: ObjectKind,
+    namespace: &'a str,
+    name: &'a str,
+    generate_name: &'a str,
+}
+
+impl<'a> MemberRef<'a> {
+    fn of(kind: ObjectKind, metadata: &'a Metadata) -> Self {
+        Self {
+            kind,
+            namespace: &metadata.namespace,
+            name: &metadata.name,
+            generate_name: &metadata.generate_name,
+        }
+    }
+}
+
+impl Equivalent<Member> for MemberRef<'_> {
+    fn equivalent(&self, member: &Member) -> bool {
+        self.kind == member.kind
+            && self.namespace == member.namespace
+            && self.name == member.name
+            && self.generate_name == member.generate_name
+    }
 }
 
 impl BatchOrder {
     /// The order of `objects`, each with its position. The last of two objects with the same
     /// kind and name counts, as in the cluster.
     pub fn of<'a>(objects: impl IntoIterator<Item = (usize, &'a Object)>) -> Self {
+        let member = |kind, metadata: &Metadata| Member {
+            kind,
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            generate_name: metadata.generate_name.clone(),
+        };
         let positions = objects
             .into_iter()
             .filter_map(|(position, object)| match object {
@@ -58,7 +90,7 @@ impl BatchOrder {
 
     /// When that object is judged, relative to the one with the position `current`.
     pub(super) fn turn(&self, kind: ObjectKind, metadata: &Metadata, current: usize) -> Turn {
-        match self.positions.get(&member(kind, metadata)) {
+        match self.positions.get(&MemberRef::of(kind, metadata)) {
             Some(position) if *position < current => Turn::Earlier,
             Some(position) if *position > current => Turn::Later,
             Some(_) | None => Turn::Never,

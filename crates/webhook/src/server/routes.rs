@@ -136,10 +136,16 @@ impl<R: Reviewer> Reviews<R> {
         };
         // The slot is taken once the body is there: a client that only begins
         // to send one takes nobody's.
-        let slot = timeout(body.deadline.patience(), Arc::clone(slots).acquire_owned());
-        // The semaphore is never closed.
-        let Ok(Ok(slot)) = slot.await else {
-            return Err(RequestError::Busy);
+        let slot = match Arc::clone(slots).try_acquire_owned() {
+            Ok(slot) => slot,
+            Err(_) => {
+                let slot = timeout(body.deadline.patience(), Arc::clone(slots).acquire_owned());
+                // The semaphore is never closed.
+                let Ok(Ok(slot)) = slot.await else {
+                    return Err(RequestError::Busy);
+                };
+                slot
+            }
         };
         let (answer, mut charge) = if is_large {
             let shared = Arc::clone(&self);
