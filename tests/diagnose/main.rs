@@ -33,6 +33,7 @@ mod rollbacks;
 mod rollouts;
 mod sharing;
 mod stage;
+mod stalled;
 mod table;
 mod unscheduled;
 mod world;
@@ -81,6 +82,35 @@ impl State {
 }
 
 const STATES: &[State] = &[
+    state(
+        "A volume that stays mounted",
+        "mounted",
+        stalled::a_volume_that_stays_mounted,
+    )
+    .once(),
+    state(
+        "A node to which nobody attaches",
+        "unmanaged",
+        stalled::a_node_to_which_nobody_attaches,
+    )
+    .once(),
+    state(
+        "A pod that does not end",
+        "hangs",
+        stalled::a_pod_that_does_not_end,
+    )
+    .once(),
+    state(
+        "A pod that is too large",
+        "large",
+        stalled::a_pod_that_is_too_large,
+    )
+    .once(),
+    state(
+        "A Job beside a pod on a full node",
+        "full",
+        stalled::a_job_beside_a_pod_on_a_full_node,
+    ),
     state(
         "A rollout that overlaps",
         "overlap",

@@ -294,9 +294,18 @@ impl Stage {
         self.until_all(&[cause]).remove(0)
     }
 
+    /// The same of a cause that is named once the pod has waited for five minutes.
+    pub(crate) fn until_late(&self, cause: &str) -> Value {
+        self.until_all_within(2 * PATIENCE, &[cause]).remove(0)
+    }
+
     /// Waits until `diagnose` names these causes.
     pub(crate) fn until_all(&self, causes: &[&str]) -> Vec<Value> {
-        wait_until(&format!("diagnose to say {causes:?}"), PATIENCE, || {
+        self.until_all_within(PATIENCE, causes)
+    }
+
+    fn until_all_within(&self, patience: Duration, causes: &[&str]) -> Vec<Value> {
+        wait_until(&format!("diagnose to say {causes:?}"), patience, || {
             let (status, output) = self.diagnose(&["--format", "json"]);
             let report: Value = serde_json::from_str(&output).map_err(|_| output.clone())?;
             let cases = report["cases"].as_array().ok_or_else(|| output.clone())?;

@@ -246,7 +246,10 @@ fn verify_commands() -> Vec<String> {
 #[test]
 fn a_signature_is_verified_as_it_is_documented() {
     if Command::new("cosign").arg("version").output().is_err() {
-        // Compiling it takes longer than all other programs of the pipeline together.
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "With CI set nothing is left out: cosign is not installed; .ci/run does that."
+        );
         eprintln!("SKIPPED: cosign is not installed.");
         return;
     }

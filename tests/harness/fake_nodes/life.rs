@@ -20,6 +20,8 @@ pub(super) struct Snapshot {
     pub(super) attachments: Vec<Arc<VolumeAttachment>>,
     /// Volumes that the attacher cannot detach, and what it says.
     pub(super) refused: BTreeMap<String, String>,
+    /// Volumes that no kubelet unmounts.
+    pub(super) kept: BTreeSet<String>,
 }
 
 /// One request to the API server. Equal actions are the same step of the same object,
@@ -112,7 +114,7 @@ pub(super) fn next_steps(
         let name = node.metadata.name.as_deref().unwrap_or_default();
         if alive.contains(name) {
             let here = pods.get(name).map_or(&[][..], Vec::as_slice);
-            let next = kubelet(node, name, here, endings, now, &mut steps);
+            let next = kubelet(node, name, here, &cluster.kept, endings, now, &mut steps);
             wake = [wake, next].into_iter().flatten().min();
         }
     }
@@ -230,6 +232,7 @@ fn kubelet(
     node: &Node,
     name: &str,
     here: &[Held<'_>],
+    kept: &BTreeSet<String>,
     endings: &mut Endings,
     now: Instant,
     steps: &mut Vec<Action>,
@@ -238,7 +241,8 @@ fn kubelet(
     // it no longer is before the pod is gone; it detaches only what is not in use.
     let reported = reported_in_use(node);
     let living = here.iter().filter(|held| !is_terminal(held.pod));
-    let wanted: BTreeSet<String> = living.flat_map(|held| held.volumes.clone()).collect();
+    let mut wanted: BTreeSet<String> = living.flat_map(|held| held.volumes.clone()).collect();
+    wanted.extend(reported.intersection(kept).cloned());
     let attached = attached_volumes(node);
     let mut wake = None;
     for Held {
@@ -271,7 +275,7 @@ fn kubelet(
             if volumes.iter().all(let_go) {
                 steps.push(Action::Remove(object));
             }
-        } else {
+        } else if !hangs(pod) {
             let since = *endings.entry(object.uid.clone()).or_insert(now);
             let due = since + grace_period(pod);
             if due <= now {
@@ -302,6 +306,11 @@ fn grace_period(pod: &Pod) -> Duration {
 fn life_span(pod: &Pod) -> Option<Duration> {
     let seconds = pod.metadata.annotations.as_ref()?.get(super::ENDS_AFTER)?;
     seconds.parse().ok().map(Duration::from_secs)
+}
+
+fn hangs(pod: &Pod) -> bool {
+    let annotations = pod.metadata.annotations.as_ref();
+    annotations.is_some_and(|it| it.contains_key(super::HANGS))
 }
 
 /// The pod's phase, `Pending` before anybody has said otherwise.

@@ -60,6 +60,9 @@ pub(crate) const AUTOSCALER: &str = "system:serviceaccount:kube-system:cluster-a
 /// The annotation of a pod that ends by itself: after so many seconds of running.
 pub(crate) const ENDS_AFTER: &str = "fake-kubelet/ends-after-seconds";
 
+/// The annotation of a pod whose containers do not end while it has it.
+pub(crate) const HANGS: &str = "fake-kubelet/hangs";
+
 /// The label of a node, volume or class: the namespace of the scenario that it was made for.
 pub(crate) const SCENARIO: &str = "scenario";
 
@@ -85,6 +88,9 @@ pub(crate) struct NodeSpec {
     pub(crate) cpus: u32,
     /// Further resources it has, by name: `example.com/gpu` for example.
     pub(crate) resources: BTreeMap<String, u32>,
+    /// Whether the attach-detach controller leaves the node to its kubelet, which attaches
+    /// nothing.
+    pub(crate) is_unmanaged: bool,
 }
 
 /// The simulation of one control plane's nodes.
@@ -100,6 +106,8 @@ struct Shared {
     alive: Mutex<BTreeSet<String>>,
     /// What the attacher says when it is to detach a volume, by the volume's name.
     refused: Mutex<BTreeMap<String, String>>,
+    /// Volumes that no kubelet unmounts, by the names in `volumesInUse`.
+    kept: Mutex<BTreeSet<String>>,
     changed: Notify,
 }
 
@@ -172,6 +180,17 @@ impl FakeNodes<'_> {
         self.shared.changed.notify_one();
     }
 
+    /// No kubelet unmounts a volume of [`ATTACHING_DRIVER`] with this handle from now on.
+    pub(crate) fn keep_mounted(&self, handle: &str) {
+        self.shared.kept.lock().unwrap().insert(in_use(handle));
+    }
+
+    /// Kubelets unmount the volume again.
+    pub(crate) fn let_go(&self, handle: &str) {
+        self.shared.kept.lock().unwrap().remove(&in_use(handle));
+        self.shared.changed.notify_one();
+    }
+
     /// Takes nodes out of the simulation and out of the cluster, as [`AUTOSCALER`].
     pub(crate) fn remove(&self, nodes: &[String]) {
         self.plane.block_on(async {
@@ -233,7 +252,7 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
     for (name, amount) in &spec.resources {
         capacity[name] = json!(amount.to_string());
     }
-    let node = json!({
+    let mut node = json!({
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
@@ -244,8 +263,6 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
                 ZONE: spec.zone,
                 SCENARIO: spec.scenario,
             },
-            // Without it the attach-detach controller leaves the node to its kubelet.
-            "annotations": { "volumes.kubernetes.io/controller-managed-attach-detach": "true" },
         },
         "spec": { "taints": spec.taints },
         "status": {
@@ -261,7 +278,16 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
             }],
         },
     });
+    if !spec.is_unmanaged {
+        let managed = "volumes.kubernetes.io/controller-managed-attach-detach";
+        node["metadata"]["annotations"] = json!({ managed: "true" });
+    }
     create::<Node>(Api::all(client.clone()), node).await;
+}
+
+/// The name in `volumesInUse` of a volume of [`ATTACHING_DRIVER`].
+fn in_use(handle: &str) -> String {
+    format!("kubernetes.io/csi/{ATTACHING_DRIVER}^{handle}")
 }
 
 /// Renews the node's Lease; a lost beat is made good by the next.
@@ -353,6 +379,7 @@ async fn simulate(client: kube::Client, shared: Arc<Shared>) {
             drivers: drivers.state(),
             attachments: attachments.state(),
             refused: shared.refused.lock().unwrap().clone(),
+            kept: shared.kept.lock().unwrap().clone(),
         };
         let alive = shared.alive.lock().unwrap().clone();
         let (steps, next) = life::next_steps(&cluster, &alive, &mut endings, Instant::now());

@@ -38,9 +38,7 @@ pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> Stri
     ways.iter()
         .flat_map(|way| (0..4).map(move |at| (way, at)))
         .map(|(way, at)| format!("{object}: {} {way} {more}", cause(at)))
-        .chain(std::iter::once_with(|| {
-            format!("{object}: {brief} {more}")
-        }))
+        .chain(std::iter::once_with(|| format!("{object}: {brief} {more}")))
         .find(fits)
         .unwrap_or_else(|| {
             let room = DENIAL_LENGTH - more.chars().count() - 1;
