@@ -1,6 +1,6 @@
 //! The command line of multi-attach-guard: commands, `check` and the formats of reports.
 //!
-//! What it puts together stands in the crates of `crates/`.
+//! It puts together the crates in `crates/`.
 
 pub mod cli;
 pub mod report;

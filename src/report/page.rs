@@ -6,7 +6,7 @@ use super::safe;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// Colours keep a contrast of 4.5 to 1 or more in both schemes (WCAG 2.2, 1.4.3), and
-/// nothing is said by colour alone.
+/// no meaning is carried by colour alone.
 const STYLE: &str = include_str!("page.css");
 
 /// What a page says above its content.

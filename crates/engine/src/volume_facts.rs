@@ -1,7 +1,7 @@
 //! What an API server can decide by itself, without asking the guard.
 //!
 //! ValidatingAdmissionPolicies see an object and a parameter object, and no other. So the
-//! guard writes one object a namespace, with those facts of which a denial is certain:
+//! guard writes one object a namespace, with the facts that make a denial certain:
 //!
 //! ```text
 //! Snapshot ─▶ VolumeFacts of each namespace ─▶ the parameters of policies in the API server

@@ -28,7 +28,7 @@ const BULK: &[(&str, &str)] = &[
     ("", "status"),
 ];
 
-/// An object without its bulk, and where each of its fields stands in the file.
+/// An object without its bulk, and the position of each field in the file.
 #[derive(Clone, Debug)]
 pub struct FieldIndex {
     json: Box<str>,

@@ -24,7 +24,7 @@ fn starts_with_a_mark(text: &str) -> bool {
     })
 }
 
-/// Whether the file is a template of ytt, whose code stands in comments, so that it is YAML
+/// Whether the file is a template of ytt, whose code is in comments, so that it is YAML
 /// before it is filled in too: `#@ code` or an annotation such as `#@overlay/match`, on a line
 /// of its own or in the place of a value. All documents of such a file are templates, as
 /// an `#@ if` in one may hold for the next (<https://carvel.dev/ytt/docs/latest/lang/>).

@@ -24,7 +24,7 @@ const fn gone(successor: &'static str, since: &'static str) -> Gone {
     Gone { successor, since }
 }
 
-/// The kind of an object that is read here, and what became of its version if that
+/// The kind of an object that is read here, and what happened to its version if that
 /// is gone. The fields that decide are the same in both.
 pub(super) fn kind_of(api_version: &str, kind: &str) -> Option<(ObjectKind, Option<Gone>)> {
     let gone = GONE

@@ -17,7 +17,7 @@ const FACTS: [(&str, &str, &str); 12] = [
     (
         "csidrivers",
         "whether drivers attach their volumes",
-        "The catalog stands in.",
+        "The catalog is used instead.",
     ),
     (
         "nodes",

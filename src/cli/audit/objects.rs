@@ -40,7 +40,7 @@ pub(super) struct AuditEntry {
 }
 
 impl<'c> Audited<'c> {
-    /// All objects, of which those that are meant are reported: whether one is to blame also
+    /// All objects; only the selected ones are reported: whether one is to blame also
     /// depends on its turn among the others.
     pub(super) fn new(
         cluster: &'c Snapshot,

@@ -36,7 +36,7 @@ impl<'a> ReadOptions<'a> {
     }
 }
 
-/// What becomes of kustomizations that can be rendered.
+/// What happens to kustomizations that can be rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kustomizations {
     /// What they are rendered to is read.

@@ -36,7 +36,7 @@ impl Line {
     }
 }
 
-/// The findings; what is said alike of several volumes of one object is said of the first.
+/// The findings; equal ones about several volumes of one object are reported once, on the first.
 pub(super) fn volumes(all: Vec<Located>) -> Vec<Located> {
     let mut first_of: HashMap<(&'static str, Action, String, String), usize> = HashMap::new();
     let mut folded: Vec<(Located, Vec<String>)> = Vec::with_capacity(all.len());
@@ -108,7 +108,7 @@ fn is_among(first: &Located, template: Option<&str>) -> bool {
     places.any(|place| place.template.as_deref() == template)
 }
 
-/// The notices; what is said alike of several objects of one kind is said of the first.
+/// The notices; equal ones about several objects of one kind are reported once, on the first.
 pub(super) fn notices(all: Vec<Notice>) -> Vec<Notice> {
     let mut first_of: HashMap<(Text, String), usize> = HashMap::new();
     let mut folded: Vec<(Notice, usize)> = Vec::with_capacity(all.len());

@@ -9,17 +9,17 @@ use engine::rules::{Certainty, Outcome};
 
 /// A sentence for each way that is open.
 pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
-    let told: Vec<&Located> = report
+    let reported: Vec<&Located> = report
         .findings
         .iter()
         .filter(|located| located.finding.action != Action::Ignore)
         .filter(|located| located.is_new != Some(false))
         .collect();
-    let Some(first) = told.first() else {
+    let Some(first) = reported.first() else {
         return Vec::new();
     };
     let mut ways = Vec::new();
-    let fixable: BTreeSet<String> = told
+    let fixable: BTreeSet<String> = reported
         .iter()
         .filter(|located| is_fixable(located))
         .map(|located| located.finding.object.to_string())
@@ -33,7 +33,7 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
             "`check --fix` repairs {objects}; `check --diff` shows how."
         ));
     }
-    let unknown = told
+    let unknown = reported
         .iter()
         .filter(|located| {
             let finding = &located.finding;

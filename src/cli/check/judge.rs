@@ -39,7 +39,7 @@ impl<'m> FileDocument<'m> {
         self.value.get_or_init(|| self.outline.document())
     }
 
-    /// Where the field stands in the file.
+    /// The position of the field in the file.
     fn spot(&self, field: &str) -> Spot {
         self.outline.locate(self.value(), field)
     }

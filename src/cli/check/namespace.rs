@@ -8,7 +8,7 @@ use engine::model::Text;
 use engine::model::object::Object;
 use manifest::source::Source;
 
-/// Where nothing else is said, as for kubectl.
+/// The default, as for kubectl.
 const DEFAULT: &str = "default";
 
 /// The namespaces that the objects of a file or a folder name.

@@ -310,7 +310,7 @@ impl Parsed {
         })
     }
 
-    /// The source that the object stands in.
+    /// The source that contains the object.
     pub(super) fn source(&self, known: &ParsedObject) -> &Source {
         &self.discovered.sources[known.place.source]
     }

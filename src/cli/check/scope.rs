@@ -146,7 +146,7 @@ impl<'p> Scopes<'p> {
         &self.parsed.discovered.sources[source].name
     }
 
-    /// The number of the source that the object number `number` stands in.
+    /// The number of the source that contains object number `number`.
     fn source(&self, number: usize) -> usize {
         self.parsed.objects[number].place.source
     }

@@ -13,7 +13,7 @@ use engine::verdict::Finding;
 use webhook_certs::file_poller::read_regular;
 
 /// What the object's annotations ask to be silent about and nobody found, a sentence
-/// each. Where something could not be told of the object, they may be right.
+/// each. Where the object could not be judged in full, they may be right.
 pub(super) fn on_object(annotations: &Labels, findings: &[Finding]) -> Vec<String> {
     if is_unknown(findings) {
         return Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn on_object(annotations: &Labels, findings: &[Finding]) -> Vec<Strin
                 "The annotation {} lists {rule}, but that rule finds nothing here; take it off the list.",
                 keys::IGNORE
             )),
-            // Where there are findings, the policy has told it.
+            // Where there are findings, the policy has reported it.
             None => findings.is_empty().then(|| {
                 format!(
                     "The annotation {} lists \"{rule}\", and there is no such rule.",

@@ -167,7 +167,7 @@ fn plan(options: &MigrateOptions) -> Result<MigrationPlan, MigrateError> {
         image: &options.image,
     };
     let plan = migration::plan(facts, wanted, |wanted| {
-        // Without them it is not known who writes the manifests, and that is said.
+        // Without them nobody knows who writes the manifests, and the output says so.
         connection.documents(wanted).unwrap_or_default()
     })?;
     Ok(plan)

@@ -129,8 +129,8 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
     let policy = CurrentPolicy::open(options)?;
     let view = Arc::new(FactSource::open(options)?);
     let view_health = view.health(&metrics);
-    let told = events::open(options, &metrics).await?;
-    let advisor = match &told {
+    let opened = events::open(options, &metrics).await?;
+    let advisor = match &opened {
         Some((events, queue)) if options.fence_advice => Some(Advisor {
             view: Arc::clone(&view),
             effective: policy.effective(),
@@ -140,7 +140,7 @@ async fn serve(options: &ServeOptions, metrics: Metrics) -> Result<Stopped, Serv
         }),
         _ => None,
     };
-    let (events, queue) = told.unzip();
+    let (events, queue) = opened.unzip();
     let writer = async |is_wanted: bool, option, kind: &'static Kind| match is_wanted {
         true => Ok::<_, ServeError>(Some(Writer {
             health: Arc::new(Health::of(kind)),

@@ -97,7 +97,7 @@ impl CurrentPolicy {
 }
 
 impl HealthSource for Health {
-    /// The fault itself stands in the log: it may quote names from the file.
+    /// The fault itself goes to the log only: it may quote names from the file.
     fn report(&self) -> Vec<Readiness> {
         let [unusable, built_in] =
             [&self.unusable, &self.built_in].map(|flag| flag.load(Ordering::Relaxed));

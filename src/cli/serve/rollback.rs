@@ -43,7 +43,7 @@ impl Rollbacks {
         }
     }
 
-    /// The verdict on the review, unless it stands in the way of a rollback.
+    /// The verdict on the review, unless it would block a rollback.
     pub(super) async fn spared(
         &self,
         view: &FactSource,
@@ -202,7 +202,7 @@ impl<'a> TemplateUpdate<'a> {
                     && (is(&status.current_revision, status.current_replicas)
                         || is(&status.update_revision, status.updated_replicas))
             }
-            // A DaemonSet does not say of which revision the pods are that are not updated.
+            // A DaemonSet does not report the revision of the pods that are not updated.
             (None, _) => {
                 status.number_ready >= 1
                     && status.updated_number_scheduled < status.current_number_scheduled

@@ -114,7 +114,7 @@ enum Revisions {
 
 /// A constraint of the pods themselves.
 pub struct Constraint {
-    /// The field it stands in, `spec.template.spec.affinity.podAntiAffinity` for example.
+    /// The field that holds it, `spec.template.spec.affinity.podAntiAffinity` for example.
     pub field: String,
     /// Whether it is that of the pods from before the update alone.
     pub is_of_the_old: bool,

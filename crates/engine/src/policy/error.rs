@@ -49,7 +49,7 @@ pub enum PolicyProblem {
         /// The missing key.
         key: &'static str,
     },
-    /// A key that stands there twice.
+    /// A key that occurs twice.
     #[error("the key \"{key}\" is given twice; keep one of them")]
     DuplicateKey {
         /// The key.

@@ -172,7 +172,7 @@ fn others<'a>(analysis: &Analysis<'a>, volume: &UsedVolume, driver: ByDriver) ->
     (!others.is_empty()).then_some(Clash::Others(others))
 }
 
-/// What is said of a driver that does not attach.
+/// The message about a driver that does not attach.
 struct Words {
     /// What it does with a second pod, as part of a sentence.
     does: &'static str,

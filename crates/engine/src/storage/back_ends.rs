@@ -112,7 +112,7 @@ const CASES: &[Case] = &[
     case(LONGHORN, Block, &[("migratable", "false")], "SRPS"),
     case(LONGHORN, Block, &[("migratable", "true")], "SRSS"),
     case(LONGHORN, Block, &[("migratable", "True")], "SRSS"),
-    // local-path: a shared directory stands in its configuration, not in the class.
+    // local-path: a shared directory is set in its configuration, not in the class.
     case("rancher.io/local-path", Filesystem, &[], "SUUS"),
     case("rancher.io/local-path", Block, &[], "RRRR"),
     // OpenEBS cStor.

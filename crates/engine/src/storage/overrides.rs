@@ -43,12 +43,12 @@ pub enum OverrideError {
         "a provisioner in the policy has an empty name; give it the name its StorageClasses carry in `provisioner`"
     )]
     NoName,
-    /// A provisioner about which nothing is said.
+    /// A provisioner with no properties.
     #[error(
         "the policy says nothing about provisioner {0:?}; state `filesystem`, `block`, `attachRequired` or `nodeLocal`, or drop it"
     )]
     NothingStated(Text),
-    /// A name that stands in the policy twice.
+    /// A name that occurs twice in the policy.
     #[error("the policy names provisioner {0:?} twice; keep one of the two")]
     Twice(Text),
 }
@@ -99,7 +99,7 @@ impl Catalog {
     /// precise one has the last word, and an exact name above all.
     ///
     /// # Errors
-    /// An empty name, a name given twice, or one about which nothing is said.
+    /// An empty name, a duplicate name, or one without properties.
     pub fn with_overrides(
         &self,
         mut overrides: Vec<ProvisionerOverride>,

@@ -19,7 +19,7 @@ const MOST_CLASSES: usize = 32;
 const ACCESS_MODES: [&str; 3] = ["ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Filesystem", "Block"];
 
-/// What the classes of the cluster do not give. Classes of which a volume is free are left
+/// What the classes of the cluster do not give. Classes whose volumes are unconstrained are left
 /// out, as a claim may be bound to it.
 fn of(view: View<'_>, effective: &EffectivePolicy) -> StorageClasses {
     let facts = Facts {

@@ -30,7 +30,7 @@ pub(super) fn in_any_case(name: &str, key: &str) -> bool {
 #[derive(Clone, Copy)]
 pub(super) struct Fields<'n, const N: usize>(pub(super) &'n [&'static str; N], pub(super) Same);
 
-/// What stands in the fields, in the order of their names.
+/// The values of the fields, in the order of their names.
 pub(super) type Found<'de, const N: usize> = [Option<&'de RawValue>; N];
 
 impl<const N: usize> Fields<'_, N> {

@@ -94,7 +94,7 @@ async fn shed(_: BoxError) -> RequestError {
     RequestError::Busy
 }
 
-/// Counts a request and what became of it. A response that says why there is none takes memory
+/// Counts a request and its result. The response to a refused request takes memory
 /// until it has been sent, like an answer.
 async fn observe<R: Reviewer>(
     State(reviews): State<Arc<Reviews<R>>>,

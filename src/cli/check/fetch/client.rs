@@ -183,7 +183,7 @@ impl Client {
         self.limit
     }
 
-    /// Whether a Git repository may be asked. Its URL stands in a manifest.
+    /// Whether a Git repository may be asked. Its URL comes from a manifest.
     pub(super) fn allow_repository(&self, url: &Url) -> Result<(), FetchError> {
         let host = url.host_str().unwrap_or_default().to_owned();
         let is_allowed = |name: &str| self.allowed.iter().any(|glob| glob.matches(name));

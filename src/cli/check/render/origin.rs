@@ -126,7 +126,7 @@ impl Line {
     }
 }
 
-/// Where the rendered `object` stands in what it was rendered from: a line of the
+/// The position of the rendered `object` in its source: a line of the
 /// file `from`, or its start, where that can be read; else the start of the file that
 /// makes the root one. A template may name any file, so only those of the root are read.
 pub(in crate::cli::check) fn place(
@@ -162,9 +162,9 @@ fn first_line(text: &str) -> Line {
     Line::of(1, text.lines().next().unwrap_or_default())
 }
 
-/// Where the object that is rendered as `kind` and `name` stands in the text it
+/// The position of the object that is rendered as `kind` and `name` in the text it
 /// was rendered from: the line of `field` (`spec.strategy` for example) where it
-/// can be told, else the line with its kind. The text may be a template, so lines
+/// is known, else the line with its kind. The text may be a template, so lines
 /// are looked at and nothing is parsed. `None` where no line has the kind.
 fn line_of(source: &str, kind: &str, name: &str, field: &str) -> Option<Line> {
     let lines: Vec<&str> = source.lines().collect();

@@ -284,7 +284,7 @@ mod tests {
     use super::{fetched, shortened};
 
     #[test]
-    fn what_asks_for_a_network_is_told_by_its_url() {
+    fn what_asks_for_a_network_is_recognised_by_its_url() {
         let table = [
             (
                 "accumulating resources: [loading file]: Get \"https://example.org/a.json\": proxyconnect tcp: dial tcp 127.0.0.1:9: connect: connection refused",

@@ -26,7 +26,7 @@ fn whole(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Events, by what became of them.
+/// Events, by result.
 #[derive(Clone, Debug)]
 pub struct EventMetrics(Family<ResultLabels, Counter>);
 
@@ -42,7 +42,7 @@ impl EventMetrics {
         }
     }
 
-    /// Counts what became of an Event.
+    /// Counts an Event by its result.
     pub fn count(&self, result: &'static str) {
         self.0.get_or_create(&ResultLabels { result }).inc();
     }

@@ -1,4 +1,4 @@
-//! Requests to the webhooks, and what became of them.
+//! Requests to the webhooks, and their results.
 
 use std::time::Duration;
 
