@@ -8,6 +8,7 @@
 mod bases;
 pub(super) mod dependencies;
 pub(super) mod group;
+mod inflate;
 pub(super) mod origin;
 pub(super) mod program;
 pub(super) mod release;
@@ -336,6 +337,7 @@ impl Renderer {
         mut fields: Map<String, Value>,
     ) -> Result<String, Reason> {
         let copy = self.copy(root)?;
+        self.inflate(root, &copy).await?;
         // A kustomization around the root asks for the origins.
         let around = copy.folder();
         let inner = copy.of_original(&root.real);
