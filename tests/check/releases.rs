@@ -541,3 +541,77 @@ fn a_post_renderer_is_printed_where_no_value_cures() {
     assert_eq!(told(&after), [""; 0], "{}", out(&fixed));
     assert_eq!(after["summary"]["rendered"], 1);
 }
+
+#[test]
+fn what_flux_adds_to_a_folder_is_rendered_with_it() {
+    let flux = |more: &str| {
+        format!(
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: shop, namespace: flux-system}}\nspec:\n  path: ./apps/shop\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n{more}"
+        )
+    };
+    let added = "  targetNamespace: prod\n  components: [../../components/volume]\n";
+    let substitute = "  postBuild:\n    substitute: {APP: shop}\n    substituteFrom: [{kind: ConfigMap, name: settings}, {kind: Secret, name: elsewhere}]\n";
+    let web = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: ${APP}\nspec:\n  selector: {matchLabels: {app: web}}\n  strategy:\n    type: ${STRATEGY}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers: [{name: web, image: web, volumeMounts: [{name: data, mountPath: /data}]}]\n      volumes:\n      - name: data\n        persistentVolumeClaim:\n          claimName: ${CLAIM:-${APP}}\n";
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: ${CLAIM:-${APP}}\nspec:\n  accessModes:\n  - ${MODE:-ReadWriteOnce}\n  storageClassName: gp3\n";
+    let component =
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [claim.yaml]\n";
+    let settings = |strategy: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings, namespace: flux-system}}\ndata: {{STRATEGY: {strategy}}}\n"
+        )
+    };
+    let rolling = settings("RollingUpdate");
+    let recreate = settings("Recreate");
+    let gone = added.replace("components/volume", "components/gone");
+    let table: [(&str, String, &str, &[&str]); 5] = [
+        (
+            "all of it",
+            flux(&format!("{added}{substitute}")),
+            &rolling,
+            &["prod/shop flux/shop.yaml apps/shop"],
+        ),
+        (
+            "another value",
+            flux(&format!("{added}{substitute}")),
+            &recreate,
+            &[],
+        ),
+        (
+            "a patch",
+            flux(&format!(
+                "{added}  patches: [{{patch: '[{{op: replace, path: /spec/strategy, value: {{type: RollingUpdate}}}}]', target: {{kind: Deployment}}}}]\n{substitute}"
+            )),
+            &recreate,
+            &["prod/shop flux/shop.yaml apps/shop"],
+        ),
+        (
+            "a component that is not there",
+            flux(&format!("{gone}{substitute}")),
+            &rolling,
+            &[
+                "Kustomization flux-system/shop: it takes the component ../../components/gone, which is not in this repository",
+            ],
+        ),
+        (
+            "a strategy that is not known",
+            flux(&format!(
+                "{added}  postBuild: {{substitute: {{APP: shop}}}}\n"
+            )),
+            &rolling,
+            &[],
+        ),
+    ];
+    for (what, text, settings, expected) in table {
+        let Some(report) = run(&[
+            ("flux/shop.yaml", &text),
+            ("flux/settings.yaml", settings),
+            ("apps/shop/kustomization.yaml", "resources: [web.yaml]\n"),
+            ("apps/shop/web.yaml", web),
+            ("components/volume/kustomization.yaml", component),
+            ("components/volume/claim.yaml", claim),
+        ]) else {
+            return;
+        };
+        assert_eq!(told(&report), expected, "{what}: {text}{report:#}");
+    }
+}

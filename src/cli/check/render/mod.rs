@@ -345,6 +345,12 @@ impl Renderer {
         let Some(inner) = inner else {
             return Err("its path is not UTF-8 text".into());
         };
+        // A component that a release adds is named from the root.
+        let components = fields.get_mut("components").and_then(Value::as_array_mut);
+        for name in components.into_iter().flatten() {
+            let path = Path::new(inner).join(name.as_str().unwrap_or_default());
+            *name = super::files::normal(&path).to_string_lossy().into();
+        }
         fields.insert("resources".to_owned(), json!([inner]));
         fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
         let text = self

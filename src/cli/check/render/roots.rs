@@ -80,6 +80,25 @@ impl Root {
         }
     }
 
+    /// Adds the folders of a component that a release takes beside what the root names.
+    pub(in crate::cli::check) fn add_component(&mut self, name: &str, places: Places<'_>) {
+        let folder = real(&normal(&self.real.join(name))).filter(|it| is_inside(&self.top, it));
+        let Some(folder) = folder else {
+            let reason = format!("it takes the component {name}, which is not in this repository");
+            self.refused.get_or_insert(reason.into());
+            return;
+        };
+        for (folder, part) in reached_from(&BTreeMap::new(), &folder, places, |it| &it.reached) {
+            self.folders.insert(folder);
+            self.refused = self.refused.take().or(part.refused.clone());
+            self.url = self.url.take().or(part.url.clone());
+            self.fetched.extend(part.fetched.iter().cloned());
+            self.inflated.extend(part.inflated.iter().cloned());
+            self.has_charts |= !part.charts.is_empty();
+            self.folders.extend(part.charts.iter().cloned());
+        }
+    }
+
     /// The files of a kustomization. A chart holds whatever is in its folder.
     pub(in crate::cli::check) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.keys()
