@@ -378,8 +378,12 @@ pub fn severities(errors: usize, warnings: usize) -> String {
 }
 
 pub(super) fn amount(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
+    match number {
+        1 => format!("1 {what}"),
+        // The name of a file has no plural.
+        _ if what.contains('.') => format!("{number} {what} files"),
+        _ => format!("{number} {what}s"),
+    }
 }
 
 pub(super) fn listed(words: &[String]) -> String {

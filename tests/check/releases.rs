@@ -615,3 +615,37 @@ fn what_flux_adds_to_a_folder_is_rendered_with_it() {
         assert_eq!(told(&report), expected, "{what}: {text}{report:#}");
     }
 }
+
+#[test]
+fn two_workloads_of_a_chart_on_one_claim_are_told_what_remains() {
+    let other = TEMPLATE
+        .replace(
+            "{{ .Release.Name }}\nspec",
+            "{{ .Release.Name }}-worker\nspec",
+        )
+        .replace("app: web", "app: worker")
+        .split("---\n{{- if")
+        .next()
+        .unwrap()
+        .to_owned();
+    let release = release("  values: {strategy: {type: Recreate}}\n").replace("web", "two");
+    let Some(report) = run(&[
+        ("shop.yaml", &release),
+        ("charts/two/Chart.yaml", &CHART[0].1.replace("web", "two")),
+        ("charts/two/values.yaml", CHART[1].1),
+        ("charts/two/templates/web.yaml", TEMPLATE),
+        ("charts/two/templates/worker.yaml", &other),
+    ]) else {
+        return;
+    };
+    let findings = report["findings"].as_array().unwrap().iter();
+    let shared: Vec<&str> = findings
+        .filter(|it| it["rule"] == "workloads-share-volume")
+        .filter_map(|it| it["message"].as_str())
+        .collect();
+    assert_eq!(shared.len(), 1, "{report:#}");
+    assert!(
+        shared[0].ends_with("look for one that gives a workload a claim or an affinity of its own, or patch what the chart renders."),
+        "{shared:?}"
+    );
+}
