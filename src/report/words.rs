@@ -393,3 +393,20 @@ pub(super) fn listed(words: &[String]) -> String {
         [words @ .., last] => format!("{} and {last}", words.join(", ")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::amount;
+
+    #[test]
+    fn names_of_files_have_no_plural() {
+        for (number, what, expected) in [
+            (1, "chart", "1 chart"),
+            (7, "chart", "7 charts"),
+            (1, "helmfile.yaml", "1 helmfile.yaml"),
+            (7, "helmfile.yaml", "7 helmfile.yaml files"),
+        ] {
+            assert_eq!(amount(number, what), expected);
+        }
+    }
+}
