@@ -579,7 +579,7 @@ fn what_flux_adds_to_a_folder_is_rendered_with_it() {
         (
             "a patch",
             flux(&format!(
-                "{added}  patches: [{{patch: '[{{op: replace, path: /spec/strategy, value: {{type: RollingUpdate}}}}]', target: {{kind: Deployment}}}}]\n{substitute}"
+                "{added}  patches: [{{patch: '[{{\"op\": \"replace\", \"path\": \"/spec/strategy\", \"value\": {{\"type\": \"RollingUpdate\"}}}}]', target: {{kind: Deployment}}}}]\n{substitute}"
             )),
             &recreate,
             &["prod/shop flux/shop.yaml apps/shop"],
