@@ -183,6 +183,7 @@ chart: ## Update the chart's copies of manifests/ and its README
 		manifests/components/monitoring/prometheus-rule.yaml \
 		manifests/components/monitoring/dashboard.json \
 		manifests/components/bare-pods/bare-pods.yaml \
+		manifests/components/custom-resources/custom-resources-webhook.yaml \
 		manifests/components/custom-workloads/custom-workloads.yaml \
 		manifests/components/custom-workloads/custom-workloads-repair.yaml \
 		manifests/components/custom-workloads/custom-workloads-webhook.yaml \

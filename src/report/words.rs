@@ -378,8 +378,12 @@ pub fn severities(errors: usize, warnings: usize) -> String {
 }
 
 pub(super) fn amount(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
+    match number {
+        1 => format!("1 {what}"),
+        // The name of a file has no plural.
+        _ if what.contains('.') => format!("{number} {what} files"),
+        _ => format!("{number} {what}s"),
+    }
 }
 
 pub(super) fn listed(words: &[String]) -> String {
@@ -387,5 +391,22 @@ pub(super) fn listed(words: &[String]) -> String {
         [] => String::new(),
         [word] => word.clone(),
         [words @ .., last] => format!("{} and {last}", words.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::amount;
+
+    #[test]
+    fn names_of_files_have_no_plural() {
+        for (number, what, expected) in [
+            (1, "chart", "1 chart"),
+            (7, "chart", "7 charts"),
+            (1, "helmfile.yaml", "1 helmfile.yaml"),
+            (7, "helmfile.yaml", "7 helmfile.yaml files"),
+        ] {
+            assert_eq!(amount(number, what), expected);
+        }
     }
 }

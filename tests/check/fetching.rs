@@ -414,3 +414,65 @@ fn dependencies_are_fetched_by_their_lock() {
         "{found:?}"
     );
 }
+
+#[test]
+fn charts_that_a_kustomization_inflates_are_fetched() {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let server = Server::start();
+    let url = server.url();
+    let inflates = |name: &str, more: &str| {
+        format!(
+            "namespace: prod\nhelmCharts:\n- {{name: {name}, repo: '{url}', version: ~1.2, releaseName: shop, valuesInline: {{strategy: {{type: RollingUpdate}}}}{more}}}\n"
+        )
+    };
+    let recreate = "strategy: {type: Recreate}\n";
+    let folder = gitops(&[
+        ("inline/kustomization.yaml", &inflates("web", "")),
+        (
+            "over/kustomization.yaml",
+            &inflates("web", ", valuesFile: values.yaml"),
+        ),
+        ("over/values.yaml", recreate),
+        (
+            "under/kustomization.yaml",
+            &inflates("web", ", valuesFile: values.yaml, valuesMerge: merge"),
+        ),
+        ("under/values.yaml", recreate),
+        (
+            "last/kustomization.yaml",
+            &inflates("web", ", additionalValuesFiles: [values.yaml]"),
+        ),
+        ("last/values.yaml", recreate),
+        (
+            "leaves/kustomization.yaml",
+            &inflates("web", ", valuesFile: /etc/hostname"),
+        ),
+        ("gone/kustomization.yaml", &inflates("gone", "")),
+    ]);
+    let chart = packed(tools.path(), &folder.path().join("charts/web"));
+    server.answer("/index.yaml", index("web-1.2.3.tgz", &digest(&chart)));
+    server.answer("/web-1.2.3.tgz", Answer::Bytes(chart));
+    let arguments = [".", "--format", "json", "--fetch-cache", "cache"];
+    let fetch = ["--fetch", "--fetch-from", "127.0.0.1"];
+    let output = check(&folder, tools.path(), &[&arguments[..], &fetch].concat());
+    assert_eq!(
+        told(&report(&output)),
+        [
+            "prod/shop inline/kustomization.yaml inline".to_owned(),
+            "prod/shop over/kustomization.yaml over".to_owned(),
+            format!("kustomization gone: {url} has no version of gone that fits ~1.2"),
+            "kustomization leaves: the values file /etc/hostname of a chart that it inflates is not among its files".to_owned(),
+        ],
+        "{output:?}"
+    );
+
+    let offline = check(&folder, tools.path(), &["inline"]);
+    assert!(
+        out(&offline).contains(
+            "it inflates the chart \"web\", which is not in its charts folder; `--fetch` gets what is missing"
+        ),
+        "{offline:?}"
+    );
+}

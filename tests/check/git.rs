@@ -426,7 +426,17 @@ fn charts_and_manifests_of_other_repositories_are_fetched() {
         "  - {{repoURL: '{url}', targetRevision: v1, path: web, helm: {{valueFiles: [$values/prod.yaml]}}}}\n  - {{repoURL: '{url}', targetRevision: v1, ref: values}}\n"
     );
     let plain = format!("  - {{repoURL: '{url}', targetRevision: HEAD, path: plain}}\n");
+    server.git("charts", "tag v1.4.0");
+    server.commit("charts", &[("prod.yaml", "strategy: {type: Recreate}\n")]);
+    server.git("charts", "tag v2.0.0");
+    let range = release
+        .replace("tag: v1", "semver: '>=1.0.0 <2.0.0'")
+        .replace("name: shop", "name: range")
+        .replace("name: charts", "name: ranged");
+    let none = range.replace("<2.0.0", "<1.1.0").replace("range", "none");
     let folder = gitops(&[
+        ("none.yaml", &none),
+        ("range.yaml", &range),
         ("release.yaml", &release),
         ("values.yaml", &application("values", &values)),
         ("plain.yaml", &application("plain", &plain)),
@@ -437,12 +447,66 @@ fn charts_and_manifests_of_other_repositories_are_fetched() {
         told(&output),
         [
             format!("plain/web plain.yaml {shown}/plain"),
+            format!("prod/range range.yaml {shown}@tags:>=1.0.0 <2.0.0/web"),
             format!("prod/shop release.yaml {shown}@v1/web"),
             format!("values/values values.yaml {shown}@v1/web"),
+            format!(
+                "HelmRelease prod/none: {url} has no commit, tag or branch named tags:>=1.0.0 <1.1.0"
+            ),
         ],
         "{output:?}"
     );
     let offline = check(&folder, tools.path(), &["."]);
+    assert!(
+        out(&offline).contains("`--fetch` gets what is missing"),
+        "{offline:?}"
+    );
+}
+
+#[test]
+fn generators_read_folders_and_files_of_other_repositories() {
+    let Some(tools) = programs() else { return };
+    let server = Server::start();
+    let config = |strategy: &str| format!("{{\"app\": {{\"strategy\": \"{strategy}\"}}}}");
+    let (dev, prod) = (config("RollingUpdate"), config("Recreate"));
+    server.commit(
+        "envs",
+        &[
+            ("envs/dev/config.json", &dev),
+            ("envs/prod/config.json", &prod),
+        ],
+    );
+    let url = server.url("envs");
+    let set = |name: &str, taken: &str, strategy: &str| {
+        format!(
+            "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {{name: {name}, namespace: argocd}}\nspec:\n  generators: [{{git: {{repoURL: '{url}', revision: main, {taken}}}}}]\n  template:\n    metadata: {{name: '{name}-{{{{path.basename}}}}'}}\n    spec:\n      destination: {{namespace: prod}}\n      source: {{repoURL: 'https://example.com/org/gitops', path: charts/web, helm: {{valuesObject: {{strategy: {{type: '{strategy}'}}}}}}}}\n"
+        )
+    };
+    let folder = gitops(&[
+        (
+            "files.yaml",
+            &set(
+                "f",
+                "files: [{path: 'envs/*/config.json'}]",
+                "{{app.strategy}}",
+            ),
+        ),
+        (
+            "folders.yaml",
+            &set("d", "directories: [{path: 'envs/*'}]", "RollingUpdate"),
+        ),
+    ]);
+    let output = run(&folder, &tools, &[]);
+    assert_eq!(
+        told(&output),
+        [
+            "prod/d-dev folders.yaml charts/web",
+            "prod/d-prod folders.yaml charts/web",
+            "prod/f-dev files.yaml charts/web",
+        ],
+        "{output:?}"
+    );
+    let offline = check(&folder, tools.path(), &["files.yaml"]);
     assert!(
         out(&offline).contains("`--fetch` gets what is missing"),
         "{offline:?}"

@@ -104,3 +104,110 @@ fn charts_that_ask_a_cluster_are_rendered_without_one() {
     let output = check(&folder, tools.path(), &[".", "--format", "json"]);
     assert_eq!(told(&report(&output)), [FOUND], "{output:?}");
 }
+
+fn set(name: &str, generators: &str, text: &str) -> String {
+    format!(
+        "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {{name: {name}, namespace: argocd}}\nspec:\n  goTemplate: true\n  generators: [{generators}]\n  template:\n    metadata: {{name: '{text}'}}\n    spec:\n      destination: {{namespace: prod}}\n      source: {{repoURL: 'https://example.com/org/gitops', path: charts/web}}\n"
+    )
+}
+
+#[test]
+fn templates_of_sets_compute_nothing() {
+    let functions = [
+        "range until 1000000000",
+        "repeat 1000000000 .name",
+        "env \"HOME\"",
+        "include \"x\" .",
+        "index .name 99999999999999999999",
+        "printf \"%1000000000d\" 1",
+        "template \"x\"",
+    ];
+    let list = "{list: {elements: [{name: a}]}}";
+    let sets: Vec<(String, String)> = (functions.iter().enumerate())
+        .map(|(number, function)| {
+            let name = format!("set{number}");
+            let text = set(&name, list, &format!("{{{{ {function} }}}}"));
+            (format!("{name}.yaml"), text)
+        })
+        .collect();
+    let files: Vec<(&str, &str)> = sets.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let Some(told) = told_beside(&files) else {
+        return;
+    };
+    let expected = functions.iter().enumerate().map(|(number, function)| {
+        format!("ApplicationSet argocd/set{number}: its template holds {{{{ {function} }}}}, which cannot be evaluated here")
+    });
+    assert_eq!(told, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn generators_that_multiply_or_nest_without_end_are_refused() {
+    let elements: Vec<String> = (0..200).map(|it| format!("{{k: {it}}}")).collect();
+    let list = format!("{{list: {{elements: [{}]}}}}", elements.join(", "));
+    let twice = |it: &str| format!("{{matrix: {{generators: [{it}, {it}]}}}}");
+    let mut nested = "{list: {elements: [{k: 1}]}}".to_owned();
+    for _ in 0..20 {
+        nested = format!(
+            "{{matrix: {{generators: [{{list: {{elements: [{{k: 1}}, {{k: 2}}]}}}}, {nested}]}}}}"
+        );
+    }
+    let deep = format!(
+        "{}{{list: {{elements: [{{k: 1}}]}}}}{}",
+        "{merge: {mergeKeys: [k], generators: [".repeat(2_000),
+        "]}}".repeat(2_000)
+    );
+    let Some(told) = told_beside(&[
+        ("many.yaml", &set("many", &twice(&list), "a")),
+        ("nested.yaml", &set("nested", &nested, "a")),
+        ("deep.yaml", &set("deep", &deep, "a")),
+    ]) else {
+        return;
+    };
+    assert_eq!(
+        told,
+        [
+            "ApplicationSet argocd/many: it generates more than 1000 Applications",
+            "ApplicationSet argocd/nested: it generates more than 1000 Applications",
+        ]
+    );
+}
+
+/// What refers to itself, and what is no chart.
+#[test]
+fn releases_that_lead_nowhere_are_named() {
+    let release = |name: &str, spec: &str| {
+        format!(
+            "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {{name: {name}, namespace: prod}}\nspec: {{{spec}}}\n"
+        )
+    };
+    let chart = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: HelmChart\nmetadata: {name: circle, namespace: prod}\nspec: {chart: web, sourceRef: {kind: HelmChart, name: circle}}\n";
+    let git =
+        "chart: {spec: {chart: charts/web, sourceRef: {kind: GitRepository, name: flux-system}}}";
+    let application = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: own, namespace: argocd}\nspec:\n  destination: {namespace: prod}\n  sources:\n  - {repoURL: 'https://example.com/org/gitops', path: charts/web, ref: own, helm: {valueFiles: [$own/charts/web/values.yaml, $none/values.yaml]}}\n";
+    let Some(told) = told_beside(&[
+        ("chart.yaml", chart),
+        (
+            "circle.yaml",
+            &release("circle", "chartRef: {kind: HelmChart, name: circle}"),
+        ),
+        (
+            "program.yaml",
+            &release(
+                "program",
+                &format!("{git}, postRenderers: [{{exec: {{command: ./run}}}}]"),
+            ),
+        ),
+        ("run", "#!/bin/sh\ntouch ran\n"),
+        ("own.yaml", application),
+    ]) else {
+        return;
+    };
+    assert_eq!(
+        told,
+        [
+            "HelmRelease prod/circle: its chart is in a HelmChart",
+            "Application argocd/own: none of its sources is called none",
+            "HelmRelease prod/program: it has a post-renderer that is not kustomize",
+        ]
+    );
+}

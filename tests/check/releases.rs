@@ -413,9 +413,7 @@ fn a_kustomization_inflates_charts_that_are_at_hand() {
     );
     assert_eq!(
         told[1..],
-        [
-            "kustomization other: it inflates the chart \"redis\", which is not in its charts folder; pull it there first"
-        ]
+        ["kustomization other: it inflates the chart \"redis\", which is not in its charts folder"]
     );
 }
 
@@ -542,4 +540,112 @@ fn a_post_renderer_is_printed_where_no_value_cures() {
     ));
     assert_eq!(told(&after), [""; 0], "{}", out(&fixed));
     assert_eq!(after["summary"]["rendered"], 1);
+}
+
+#[test]
+fn what_flux_adds_to_a_folder_is_rendered_with_it() {
+    let flux = |more: &str| {
+        format!(
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: shop, namespace: flux-system}}\nspec:\n  path: ./apps/shop\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n{more}"
+        )
+    };
+    let added = "  targetNamespace: prod\n  components: [../../components/volume]\n";
+    let substitute = "  postBuild:\n    substitute: {APP: shop}\n    substituteFrom: [{kind: ConfigMap, name: settings}, {kind: Secret, name: elsewhere}]\n";
+    let web = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: ${APP}\nspec:\n  selector: {matchLabels: {app: web}}\n  strategy:\n    type: ${STRATEGY}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers: [{name: web, image: web, volumeMounts: [{name: data, mountPath: /data}]}]\n      volumes:\n      - name: data\n        persistentVolumeClaim:\n          claimName: ${CLAIM:-${APP}}\n";
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: ${CLAIM:-${APP}}\nspec:\n  accessModes:\n  - ${MODE:-ReadWriteOnce}\n  storageClassName: gp3\n";
+    let component =
+        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [claim.yaml]\n";
+    let settings = |strategy: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings, namespace: flux-system}}\ndata: {{STRATEGY: {strategy}}}\n"
+        )
+    };
+    let rolling = settings("RollingUpdate");
+    let recreate = settings("Recreate");
+    let gone = added.replace("components/volume", "components/gone");
+    let table: [(&str, String, &str, &[&str]); 5] = [
+        (
+            "all of it",
+            flux(&format!("{added}{substitute}")),
+            &rolling,
+            &["prod/shop flux/shop.yaml apps/shop"],
+        ),
+        (
+            "another value",
+            flux(&format!("{added}{substitute}")),
+            &recreate,
+            &[],
+        ),
+        (
+            "a patch",
+            flux(&format!(
+                "{added}  patches: [{{patch: '[{{\"op\": \"replace\", \"path\": \"/spec/strategy\", \"value\": {{\"type\": \"RollingUpdate\"}}}}]', target: {{kind: Deployment}}}}]\n{substitute}"
+            )),
+            &recreate,
+            &["prod/shop flux/shop.yaml apps/shop"],
+        ),
+        (
+            "a component that is not there",
+            flux(&format!("{gone}{substitute}")),
+            &rolling,
+            &[
+                "Kustomization flux-system/shop: it takes the component ../../components/gone, which is not in this repository",
+            ],
+        ),
+        (
+            "a strategy that is not known",
+            flux(&format!(
+                "{added}  postBuild: {{substitute: {{APP: shop}}}}\n"
+            )),
+            &rolling,
+            &[],
+        ),
+    ];
+    for (what, text, settings, expected) in table {
+        let Some(report) = run(&[
+            ("flux/shop.yaml", &text),
+            ("flux/settings.yaml", settings),
+            ("apps/shop/kustomization.yaml", "resources: [web.yaml]\n"),
+            ("apps/shop/web.yaml", web),
+            ("components/volume/kustomization.yaml", component),
+            ("components/volume/claim.yaml", claim),
+        ]) else {
+            return;
+        };
+        assert_eq!(told(&report), expected, "{what}: {text}{report:#}");
+    }
+}
+
+#[test]
+fn two_workloads_of_a_chart_on_one_claim_are_told_what_remains() {
+    let other = TEMPLATE
+        .replace(
+            "{{ .Release.Name }}\nspec",
+            "{{ .Release.Name }}-worker\nspec",
+        )
+        .replace("app: web", "app: worker")
+        .split("---\n{{- if")
+        .next()
+        .unwrap()
+        .to_owned();
+    let release = release("  values: {strategy: {type: Recreate}}\n").replace("web", "two");
+    let Some(report) = run(&[
+        ("shop.yaml", &release),
+        ("charts/two/Chart.yaml", &CHART[0].1.replace("web", "two")),
+        ("charts/two/values.yaml", CHART[1].1),
+        ("charts/two/templates/web.yaml", TEMPLATE),
+        ("charts/two/templates/worker.yaml", &other),
+    ]) else {
+        return;
+    };
+    let findings = report["findings"].as_array().unwrap().iter();
+    let shared: Vec<&str> = findings
+        .filter(|it| it["rule"] == "workloads-share-volume")
+        .filter_map(|it| it["message"].as_str())
+        .collect();
+    assert_eq!(shared.len(), 1, "{report:#}");
+    assert!(
+        shared[0].ends_with("look for one that gives a workload a claim or an affinity of its own, or patch what the chart renders."),
+        "{shared:?}"
+    );
 }

@@ -276,6 +276,7 @@ fn copies_in_the_chart_are_up_to_date() {
             "manifests/components/admission-policies",
             "manifests/components/admission-policies-repair",
             "manifests/components/bare-pods",
+            "manifests/components/custom-resources",
             "manifests/components/custom-workloads",
             "manifests/components/events",
             "manifests/components/fence-advice",

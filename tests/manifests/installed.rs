@@ -198,33 +198,38 @@ fn rights_are_those_the_view_needs() {
 /// Makes the kinds of others known.
 pub(crate) fn define(plane: &ControlPlane) {
     for (group, version, kind) in DEFINITIONS {
-        let singular = kind.to_lowercase();
-        let name = format!("{singular}s.{group}");
-        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": name},
-            "spec": {
-                "group": group,
-                "scope": "Namespaced",
-                "names": {"kind": kind, "plural": format!("{singular}s"), "singular": singular},
-                "versions": [{
-                    "name": version,
-                    "served": true,
-                    "storage": true,
-                    "schema": {"openAPIV3Schema": schema},
-                }],
-            },
-        });
-        let apply = ["apply", "-f", "-"];
-        plane
-            .kubectl(&apply, Some(&definition.to_string()))
-            .success();
-        let crd = format!("crd/{name}");
-        let established = ["wait", "--for=condition=Established", &crd, "--timeout=60s"];
-        plane.kubectl(&established, None).success();
+        define_kind(plane, group, version, kind);
     }
+}
+
+/// Makes a kind known, with any fields.
+pub(crate) fn define_kind(plane: &ControlPlane, group: &str, version: &str, kind: &str) {
+    let singular = kind.to_lowercase();
+    let name = format!("{singular}s.{group}");
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": format!("{singular}s"), "singular": singular},
+            "versions": [{
+                "name": version,
+                "served": true,
+                "storage": true,
+                "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    });
+    let apply = ["apply", "-f", "-"];
+    plane
+        .kubectl(&apply, Some(&definition.to_string()))
+        .success();
+    let crd = format!("crd/{name}");
+    let established = ["wait", "--for=condition=Established", &crd, "--timeout=60s"];
+    plane.kubectl(&established, None).success();
 }
 
 /// A control plane of its own: what is installed here is for the whole cluster.

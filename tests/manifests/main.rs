@@ -13,6 +13,7 @@ mod alternatives;
 mod artifact_hub;
 mod chart;
 mod client_certificates;
+mod custom_resources;
 mod development_certificates;
 mod events;
 mod fencing;

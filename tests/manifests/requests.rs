@@ -134,7 +134,7 @@ impl Snapshot {
     }
 }
 
-fn volume(name: &str) -> Value {
+pub(crate) fn volume(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "PersistentVolume",
         "metadata": {"name": format!("asked-{name}")},
@@ -146,7 +146,7 @@ fn volume(name: &str) -> Value {
     })
 }
 
-fn claim(name: &str) -> Value {
+pub(crate) fn claim(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"name": name},

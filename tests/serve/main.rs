@@ -9,6 +9,7 @@
 )]
 
 mod bad_input;
+mod custom_resources;
 mod example;
 mod lifecycle;
 mod memory;

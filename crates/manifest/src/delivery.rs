@@ -27,9 +27,15 @@ pub enum Role {
 }
 
 /// The group, without its version, and the kind.
-const KINDS: [(&str, &str, Role); 11] = [
+const KINDS: [(&str, &str, Role); 12] = [
     // https://fluxcd.io/flux/components/helm/api/v2/
     ("helm.toolkit.fluxcd.io", "HelmRelease", Role::Release),
+    // https://fluxcd.io/flux/components/kustomize/api/v1/
+    (
+        "kustomize.toolkit.fluxcd.io",
+        "Kustomization",
+        Role::Release,
+    ),
     // https://argo-cd.readthedocs.io/en/stable/operator-manual/declarative-setup/
     ("argoproj.io", "Application", Role::Release),
     ("argoproj.io", "ApplicationSet", Role::Release),

@@ -14,11 +14,15 @@ use super::render::roots::{Root, RootKind};
 use super::repository::Repository;
 use crate::cli::hunk;
 use crate::report::{self, Fix, Format, JudgedObject, Located, Notice, Place, Report};
+use engine::rules::codes;
 use engine::verdict::{Finding, Proposal};
 use manifest::locate::Spot;
 use manifest::position::Lines;
 use manifest::source::Source;
 use manifest::split::{Part, parts};
+
+/// What remains where several workloads of a chart use one claim.
+const SHARED: &str = "No value that charts have in common changes this: look for one that gives a workload a claim or an affinity of its own, or patch what the chart renders.";
 
 /// The findings and notices of one group.
 pub(super) type Placed = (Vec<Located>, Vec<Notice>);
@@ -153,6 +157,9 @@ impl FileText<'_> {
         let sentence = match cure {
             Some(Some(cure)) => cure.sentence(release, &place.file),
             Some(None) => "No value of the chart was found that changes this.".to_owned(),
+            None if finding.rule == codes::WORKLOADS_SHARE_VOLUME && release.chart.is_helm() => {
+                SHARED.to_owned()
+            }
             None => return place,
         };
         finding.message += &format!(" {sentence}");

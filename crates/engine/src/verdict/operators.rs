@@ -13,7 +13,7 @@ const EMBEDDED: &str = include_str!("operators.yaml");
 /// What an operator makes; the header of `operators.yaml` explains the keys.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Operator {
+pub(super) struct Operator {
     kind: Text,
     group: Text,
     makes: Text,
@@ -22,15 +22,24 @@ struct Operator {
     #[serde(default)]
     replicas: Option<Text>,
     #[serde(default)]
-    volumes: Option<Text>,
+    pub(super) volumes: Option<Text>,
+    /// For the webhook's rules.
+    #[serde(rename = "resource")]
+    _resource: serde::de::IgnoredAny,
     /// For readers of the file.
     #[serde(rename = "source")]
     _source: serde::de::IgnoredAny,
 }
 
 impl Operator {
+    /// What the operator of this custom resource makes, if it makes objects of that kind.
+    pub(super) fn of(group: &str, kind: &str, makes: WorkloadKind) -> Option<&'static Self> {
+        let mut operators = operators().iter();
+        operators.find(|it| it.kind == kind && it.group == group && it.makes == makes.name())
+    }
+
     /// The field of the custom resource that becomes `field` of the object.
-    fn field(&self, field: &str) -> Option<&Text> {
+    pub(super) fn field(&self, field: &str) -> Option<&Text> {
         let of_pods = field.contains("volumes[");
         match field {
             _ if of_pods => self.volumes.as_ref(),
@@ -56,12 +65,17 @@ fn read(text: &str) -> Result<Vec<Operator>, serde_saphyr::Error> {
     Ok(serde_saphyr::from_str::<File>(text)?.operators)
 }
 
+/// Whether it is the custom resource of an operator that is known.
+#[must_use]
+pub fn is_custom_resource(group: &str, kind: &str) -> bool {
+    let mut operators = operators().iter();
+    operators.any(|it| it.kind == kind && it.group == group)
+}
+
 /// Where to change an object of `kind` that `owner` controls, as a sentence with a blank
 /// before it. `field` is the field at fault.
 pub(super) fn advice(owner: &Controller, kind: WorkloadKind, field: &str) -> String {
-    let operator = operators()
-        .iter()
-        .find(|it| it.kind == owner.kind && it.group == owner.group && it.makes == kind.name());
+    let operator = Operator::of(&owner.group, &owner.kind, kind);
     let (owner_kind, name) = (&owner.kind, &owner.name);
     match operator.and_then(|operator| operator.field(field)) {
         Some(field) => format!(

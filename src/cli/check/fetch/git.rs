@@ -15,6 +15,7 @@ use tokio::process::Command;
 
 use super::Download;
 use super::client::{Client, FetchError};
+use super::repository::best;
 use crate::cli::check::files::GIT;
 use crate::cli::check::render::group::Groups;
 use crate::cli::check::render::program::{Failure, Limits, on_path, output};
@@ -42,6 +43,14 @@ const SETTINGS: [&str; 10] = [
     "http.followRedirects=false",
     "protocol.version=2",
 ];
+
+/// What a reference begins with that is a range of versions. No name of Git's has a colon.
+const TAGS: &str = "tags:";
+
+/// The reference for the newest tag that fits a range of versions.
+pub(in crate::cli::check) fn newest_tag(range: &str) -> String {
+    format!("{TAGS}{range}")
+}
 
 /// Variables of the environment that say how the network is reached.
 const PASSED: [&str; 11] = [
@@ -77,12 +86,19 @@ pub(super) async fn commit(
     client.allow_repository(&parsed)?;
     let failed = |failure: Failure| failed(url, failure);
     let wanted = reference.unwrap_or("HEAD");
+    let range = wanted.strip_prefix(TAGS);
+    let wanted = if range.is_some() { "" } else { wanted };
     if wanted.starts_with('-') || wanted.contains([':', '+', '*', '^', '~', ' ']) {
         let (url, name) = (url.to_owned(), wanted.to_owned());
         return Err(FetchError::Reference { url, name });
     }
     let repository = Repository::new(parsed.scheme(), client.limit()).map_err(failed)?;
     repository.init().await.map_err(failed)?;
+    let tag = match range {
+        Some(range) => Some(repository.newest_tag(url, range).await?),
+        None => None,
+    };
+    let wanted = tag.as_deref().unwrap_or(wanted);
     let options = "fetch --quiet --depth=1 --no-tags --no-recurse-submodules --end-of-options";
     let mut fetch: Vec<OsString> = options.split(' ').map(OsString::from).collect();
     fetch.extend([url.into(), wanted.into()]);
@@ -238,6 +254,27 @@ impl Repository {
             file: MAX_PACK,
         };
         output(command, "git", &Groups::watched(), limits).await
+    }
+
+    /// The newest tag of the repository at the URL that fits the range.
+    async fn newest_tag(&self, url: &str, range: &str) -> Result<String, FetchError> {
+        let options = "ls-remote --tags --refs --end-of-options";
+        let mut list: Vec<OsString> = options.split(' ').map(OsString::from).collect();
+        list.push(url.into());
+        let listed = self.git(list).await;
+        let listed = listed.map_err(|failure| failed(url, failure))?;
+        let tags = listed
+            .lines()
+            .filter_map(|line| line.split_once("\trefs/tags/"));
+        let tags: Vec<&str> = tags.map(|(_, tag)| tag).collect();
+        let newest = best(tags.iter().copied(), range)?;
+        let name = format!("{TAGS}{range}");
+        let missing = || FetchError::Reference {
+            url: Url::parse(url).map_or_else(|_| url.to_owned(), |it| without_user(&it)),
+            name,
+        };
+        let tag = newest.and_then(|at| tags.get(at)).ok_or_else(missing)?;
+        Ok(format!("refs/tags/{tag}"))
     }
 
     /// The one pack that was fetched.

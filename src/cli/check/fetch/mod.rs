@@ -28,6 +28,7 @@ use super::files::{is_inside, normal};
 use super::reason::Reason;
 use crate::cli::output::complain;
 use client::{Client, FetchError, MAX_ANSWER};
+use manifest::kustomization::Chart as InflatedChart;
 
 /// The most that is fetched at once.
 const AT_ONCE: usize = 4;
@@ -94,6 +95,8 @@ pub(super) enum Remote {
     File { url: String },
 }
 
+pub(super) use git::newest_tag;
+
 /// What kustomize takes for a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Base {
@@ -126,6 +129,27 @@ impl Remote {
         Self::Git { url, reference }
     }
 
+    /// The chart of a repository, which may be a registry.
+    fn inflated(chart: &InflatedChart) -> Self {
+        let InflatedChart {
+            name,
+            repo,
+            version,
+        } = chart;
+        let version = match version.as_str() {
+            "" => "*".to_owned(),
+            version => version.to_owned(),
+        };
+        let (name, url) = (name.clone(), repo.trim_end_matches('/').to_owned());
+        match url.starts_with("oci://") {
+            true => Self::Oci {
+                url: format!("{url}/{name}"),
+                version,
+            },
+            false => Self::Repository { url, name, version },
+        }
+    }
+
     /// How the file of the cache ends.
     const fn extension(&self) -> &'static str {
         match self {
@@ -141,6 +165,10 @@ impl Remote {
     fn path(&self) -> PathBuf {
         let name = self.to_string();
         let (_, name) = name.split_once("://").unwrap_or(("", &name));
+        let name = match cfg!(windows) {
+            true => name.replace(['<', '>', ':', '"', '|', '?', '*'], "_"),
+            false => name.to_owned(),
+        };
         let parts = name.split('/').filter(|it| !matches!(*it, "" | "." | ".."));
         parts.collect()
     }
@@ -229,6 +257,13 @@ impl<'o> Fetcher<'o> {
             return Some(self.now(&remote).map(Base::File));
         }
         Some(self.folder(&remote, &path).map(Base::Folder))
+    }
+
+    /// The packed chart that kustomize would fetch; `None` where nothing is to be fetched, or the
+    /// chart names no repository.
+    pub(super) fn inflated(&self, chart: &InflatedChart) -> Option<Result<PathBuf, Reason>> {
+        let is_wanted = self.options.fetch != Fetch::Never && !chart.repo.is_empty();
+        is_wanted.then(|| self.now(&Remote::inflated(chart)))
     }
 
     /// The folder `path` of a Git repository, without links.

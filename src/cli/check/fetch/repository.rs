@@ -105,6 +105,10 @@ pub(super) fn best<'v>(
 fn ranges(constraint: &str) -> Result<Vec<VersionReq>, FetchError> {
     let refused = || FetchError::Constraint(constraint.to_owned());
     let one = |text: &str| {
+        let text = match text.split_once(" - ") {
+            Some((from, to)) => format!(">={from} <={to}"),
+            None => text.to_owned(),
+        };
         let text = text.trim();
         let is_partial =
             text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains([',', ' ']);
@@ -158,12 +162,19 @@ mod tests {
             (">=1.0.0 <2.0.0", Some("1.10.0")),
             (">= 1.0.0, < 1.2.4", Some("1.2.3")),
             ("1.0.0 || 2.0.0", Some("2.0.0")),
+            ("1.0 - 1.2.3", Some("1.2.3")),
+            ("1.0.0 - 1.2", Some("v1.2.10")),
             ("*", Some("2.0.0")),
             ("4.0.0", None),
         ] {
             let found = best(versions.into_iter(), constraint).unwrap();
             assert_eq!(found.map(|at| versions[at]), expected, "{constraint}");
         }
-        assert!(best(versions.into_iter(), "1.0 - 2.0").is_err());
+        for constraint in ["1.0 - ", "!=1.2.3", "latest"] {
+            assert!(
+                best(versions.into_iter(), constraint).is_err(),
+                "{constraint}"
+            );
+        }
     }
 }

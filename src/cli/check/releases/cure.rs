@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
+use super::Release;
 use super::values::{At, Layer, merge, set};
-use super::{Chart, Release};
 use crate::cli::check::discover::ReadOptions;
 use crate::cli::check::judge;
 use crate::cli::check::parse::Parsed;
@@ -142,7 +142,7 @@ pub(in crate::cli::check) fn find(
     let left = patients.into_iter().flat_map(|it| it.faults);
     let has_values = |source: usize| {
         let release = parsed.discovered.release(source);
-        release.is_some_and(|it| matches!(it.chart, Chart::Folder(_) | Chart::Remote(_)))
+        release.is_some_and(|it| it.chart.is_helm())
     };
     // For others, no value was tried.
     let tried = left.filter(|it| Kind::of(it.rule).is_some() && has_values(it.source));

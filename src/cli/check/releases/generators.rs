@@ -1,4 +1,4 @@
-//! The generators of ApplicationSets: lists, the folders and files of this repository, and
+//! The generators of ApplicationSets: lists, the folders and files of a repository, and
 //! combinations of these.
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::template::{Syntax, render};
 use super::values::merge;
-use super::world::World;
+use super::world::{World, file_in};
 use super::{MAX_GENERATED, Reason, at, items, text};
 
 /// The most folders and files that are looked at for one pattern.
@@ -115,12 +115,13 @@ fn merged(mut of: Vec<Vec<Value>>, keys: &[Value]) -> Vec<Value> {
     base
 }
 
-/// The folders, or the contents of the files, of this repository that a pattern takes.
+/// The folders, or the contents of the files, of a repository that a pattern takes.
 fn of_git(git: &Value, syntax: Syntax, world: &World<'_>) -> Result<Vec<Value>, Reason> {
     let url = text(git, &["repoURL"]).unwrap_or_default();
-    if !world.is_here(url) {
-        return Err(format!("its generator git reads another repository, {url}").into());
-    }
+    let top = match world.is_here(url) {
+        true => world.repository.root().to_owned(),
+        false => world.other(url, text(git, &["revision"]))?,
+    };
     let is_excluded = |it: &Value| at(it, &["exclude"]) == Some(&Value::Bool(true));
     let patterns = |field: &str| -> (Vec<String>, Vec<String>) {
         let all = items(git, &[field]).iter();
@@ -136,13 +137,13 @@ fn of_git(git: &Value, syntax: Syntax, world: &World<'_>) -> Result<Vec<Value>, 
         let (taken, out) = patterns(field);
         let mut paths: Vec<String> = Vec::new();
         for pattern in &taken {
-            matching(world.repository.root(), pattern, is_folder, &mut paths);
+            matching(&top, pattern, is_folder, &mut paths);
         }
         paths.sort();
         paths.dedup();
         paths.retain(|path| !out.iter().any(|pattern| matches(pattern, path)));
         for path in paths {
-            found.extend(of_path(git, &path, is_folder, syntax, world)?);
+            found.extend(of_path(git, &path, is_folder, syntax, &top)?);
         }
     }
     Ok(found)
@@ -153,7 +154,7 @@ fn of_path(
     path: &str,
     is_folder: bool,
     syntax: Syntax,
-    world: &World<'_>,
+    top: &Path,
 ) -> Result<Vec<Value>, Reason> {
     let (folder, file) = match is_folder {
         true => (path, None),
@@ -176,7 +177,7 @@ fn of_path(
     let contents = match file {
         None => vec![json!({})],
         Some(_) => {
-            let (_, text) = world.file(path)?;
+            let (_, text) = file_in(top, path)?;
             match value_of(&text) {
                 Some(Value::Array(items)) => items,
                 Some(value @ Value::Object(_)) => vec![value],

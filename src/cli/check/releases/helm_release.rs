@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::values::{At, Layer, keys, merge, set};
 use super::world::{World, file_in};
 use super::{Chart, Owner, Read, Reason, Release, at, cut, items, text};
-use crate::cli::check::fetch::Remote;
+use crate::cli::check::fetch::{Remote, newest_tag};
 
 pub(super) fn read(delivery: &Delivery, world: &World<'_>) -> Read {
     let document = &delivery.document;
@@ -84,8 +84,9 @@ impl<'s> Sources<'s> {
             let url = source.and_then(|it| text(it, &["spec", "url"]));
             let folder = match (url, source) {
                 (Some(url), Some(source)) if !self.world.is_here(url) => {
-                    let reference = revision(source)?;
-                    self.world.folder_of_other(url, reference, chart)?
+                    let reference = revision(source);
+                    self.world
+                        .folder_of_other(url, reference.as_deref(), chart)?
                 }
                 _ => self.world.folder(chart)?,
             };
@@ -166,12 +167,14 @@ impl<'s> Sources<'s> {
 }
 
 /// What a GitRepository takes of its repository.
-fn revision(source: &Value) -> Result<Option<&str>, Reason> {
-    if text(source, &["spec", "ref", "semver"]).is_some() {
-        return Err("its GitRepository takes a range of versions, which is not read here".into());
-    }
-    let mut fields = ["commit", "name", "tag", "branch"].iter();
-    Ok(fields.find_map(|field| text(source, &["spec", "ref", field])))
+pub(super) fn revision(source: &Value) -> Option<String> {
+    let named = |field: &str| text(source, &["spec", "ref", field]).map(str::to_owned);
+    let newest = || Some(newest_tag(&named("semver")?));
+    let pinned = named("commit").or_else(|| named("name"));
+    pinned
+        .or_else(newest)
+        .or_else(|| named("tag"))
+        .or_else(|| named("branch"))
 }
 
 /// A chart of a repository, which may be a registry.

@@ -7,6 +7,7 @@ mod application;
 mod application_set;
 pub(super) mod cure;
 mod fleet;
+mod flux_kustomization;
 mod generators;
 mod helm_chart;
 mod helm_release;
@@ -14,6 +15,7 @@ mod helmfile;
 mod origin;
 mod template;
 mod values;
+mod variables;
 mod world;
 
 use std::io;
@@ -34,6 +36,7 @@ use manifest::read::Position;
 pub(super) use origin::place;
 use values::Layer;
 pub(super) use values::merge;
+pub(super) use variables::Variables;
 pub(super) use world::{World, remotes};
 
 /// How deep an Application may lie in the charts of others.
@@ -56,6 +59,8 @@ pub(super) struct Release {
     pub(super) sets: Vec<String>,
     /// The fields of kustomizations that the rendered objects go through.
     pub(super) post_renderers: Vec<Map<String, Value>>,
+    /// What is substituted in what it is rendered to.
+    pub(super) variables: Variables,
     /// What its values also come from, and is not known: the start of a sentence.
     pub(super) unknown: Vec<String>,
     /// The name of its folder, where that is in another repository.
@@ -99,8 +104,9 @@ type ReadObject = fn(&Delivery, &World<'_>) -> Read;
 type ReadFile = fn(&Value, &Owner, &World<'_>) -> Read;
 
 /// The kinds of objects that are read, and what reads them.
-const FORMATS: [(&str, ReadObject); 4] = [
+const FORMATS: [(&str, ReadObject); 5] = [
     ("HelmRelease", helm_release::read),
+    ("Kustomization", flux_kustomization::read),
     ("Application", application::read),
     ("ApplicationSet", application_set::read),
     ("HelmChart", helm_chart::read),
@@ -250,6 +256,7 @@ impl Release {
             values: Vec::new(),
             sets: Vec::new(),
             post_renderers: Vec::new(),
+            variables: Variables::default(),
             unknown: Vec::new(),
             elsewhere: None,
         }
@@ -286,8 +293,13 @@ impl Release {
         };
         let chart = match &self.chart {
             Chart::Kustomization(folder, fields) => {
-                let root = root(folder, RootKind::Kustomization)?;
-                return Ok(Job::Kustomization(Box::new(root), fields.clone()));
+                let mut root = root(folder, RootKind::Kustomization)?;
+                let components = fields.get("components").and_then(Value::as_array);
+                for name in components.into_iter().flatten().filter_map(Value::as_str) {
+                    root.add_component(name, world.places());
+                }
+                let (fields, variables) = (fields.clone(), self.variables.clone());
+                return Ok(Job::Kustomization(Box::new(root), fields, variables));
             }
             Chart::Refused(reason) => return Err(reason.clone()),
             Chart::Manifests(folder, recursive) => {

@@ -136,6 +136,11 @@ impl Chart {
         }
     }
 
+    /// Whether Helm renders it, with values.
+    pub(in crate::cli::check) const fn is_helm(&self) -> bool {
+        matches!(self, Self::Folder(_) | Self::Remote(_))
+    }
+
     /// The folder of this repository that it is rendered from.
     pub(in crate::cli::check) const fn folder(&self) -> Option<&PathBuf> {
         match self {

@@ -59,6 +59,48 @@ impl<'w> World<'w> {
             .or_else(|| agreed(named()))
     }
 
+    /// The content of a ConfigMap or Secret, or why it is not known.
+    fn content(
+        &self,
+        kind: &str,
+        name: &str,
+        namespace: Option<&str>,
+        near: usize,
+    ) -> Result<Value, &'static str> {
+        let found = self.find(kind, name, namespace, near);
+        let found = found.ok_or("which is not in this repository")?;
+        let text = self.sources[found.place.source].text().ok();
+        let content = text.and_then(|text| document_at(&text, &found.place));
+        let content = content.ok_or("which cannot be read")?;
+        match content.get("sops") {
+            Some(_) => Err("which is encrypted"),
+            None => Ok(content),
+        }
+    }
+
+    /// All texts of a ConfigMap or Secret, as far as they are known.
+    pub(super) fn all_data(
+        &self,
+        kind: &str,
+        name: &str,
+        namespace: Option<&str>,
+        near: usize,
+    ) -> Vec<(String, String)> {
+        let content = self
+            .content(kind, name, namespace, near)
+            .unwrap_or_default();
+        let of = |field: &str| {
+            let entries = content.get(field).and_then(Value::as_object);
+            let entries = entries.into_iter().flatten();
+            entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        };
+        let data = of("data").filter_map(|(key, value)| match kind {
+            "Secret" => Some((key, decoded(&value)?)),
+            _ => Some((key, value)),
+        });
+        data.chain(of("stringData")).collect()
+    }
+
     /// The text under `key` of a ConfigMap or Secret.
     ///
     /// # Errors
@@ -72,15 +114,8 @@ impl<'w> World<'w> {
         near: usize,
     ) -> Result<String, String> {
         let lacks = |why: &str| format!("The {kind} {name}, {why},");
-        let found = self.find(kind, name, namespace, near);
-        let found = found.ok_or_else(|| lacks("which is not in this repository"))?;
-        let source = &self.sources[found.place.source];
-        let content = source.text().ok();
-        let content = content.and_then(|text| document_at(&text, &found.place));
-        let content = content.ok_or_else(|| lacks("which cannot be read"))?;
-        if content.get("sops").is_some() {
-            return Err(lacks("which is encrypted"));
-        }
+        let content = self.content(kind, name, namespace, near);
+        let content = content.map_err(lacks)?;
         let text = |field: &str| content.get(field)?.get(key)?.as_str();
         if let Some(plain) = text("stringData") {
             return Ok(plain.to_owned());

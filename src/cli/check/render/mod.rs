@@ -8,6 +8,7 @@
 mod bases;
 pub(super) mod dependencies;
 pub(super) mod group;
+mod inflate;
 pub(super) mod origin;
 pub(super) mod program;
 pub(super) mod release;
@@ -336,6 +337,7 @@ impl Renderer {
         mut fields: Map<String, Value>,
     ) -> Result<String, Reason> {
         let copy = self.copy(root)?;
+        self.inflate(root, &copy).await?;
         // A kustomization around the root asks for the origins.
         let around = copy.folder();
         let inner = copy.of_original(&root.real);
@@ -343,6 +345,12 @@ impl Renderer {
         let Some(inner) = inner else {
             return Err("its path is not UTF-8 text".into());
         };
+        // A component that a release adds is named from the root.
+        let components = fields.get_mut("components").and_then(Value::as_array_mut);
+        for name in components.into_iter().flatten() {
+            let path = Path::new(inner).join(name.as_str().unwrap_or_default());
+            *name = super::files::normal(&path).to_string_lossy().into();
+        }
         fields.insert("resources".to_owned(), json!([inner]));
         fields.insert("buildMetadata".to_owned(), json!(["originAnnotations"]));
         let text = self

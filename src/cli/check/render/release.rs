@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::files::text_inside;
 use super::super::reason::Reason;
-use super::super::releases::merge;
+use super::super::releases::{Variables, merge};
 use super::program::Failure;
 use super::roots::Root;
 use super::sandbox::Copy;
@@ -21,8 +21,9 @@ use manifest::source::MAX_BYTES;
 pub(in crate::cli::check) enum Job {
     /// `helm template`.
     Chart(ChartJob),
-    /// `kustomize build`, with these fields of a kustomization around it.
-    Kustomization(Box<Root>, Map<String, Value>),
+    /// `kustomize build`, with these fields of a kustomization around it, and what is substituted
+    /// in the result.
+    Kustomization(Box<Root>, Map<String, Value>, Variables),
     /// The manifests of a folder that was fetched; whether those of its folders too.
     Manifests(PathBuf, bool),
 }
@@ -101,9 +102,12 @@ impl Renderer {
     pub(super) async fn job(&self, job: &Job) -> Result<String, Reason> {
         match job {
             Job::Chart(job) => self.release(job).await,
-            Job::Kustomization(root, fields) => match self.refusal(root) {
+            Job::Kustomization(root, fields, variables) => match self.refusal(root) {
                 Some(reason) => Err(reason),
-                None => self.kustomization(root, fields.clone()).await,
+                None => {
+                    let text = self.kustomization(root, fields.clone()).await?;
+                    variables.substituted(text)
+                }
             },
             Job::Manifests(folder, recursive) => manifests(folder, *recursive),
         }

@@ -12,7 +12,7 @@ use super::super::files::{MAX_ROOT_FILE, is_inside, normal, text_inside};
 use super::super::reason::Reason;
 use super::super::repository::Repository;
 use super::sandbox::leads_above;
-use manifest::kustomization::{FILE_NAMES, Kustomization};
+use manifest::kustomization::{Chart as InflatedChart, FILE_NAMES, Kustomization};
 
 /// The file that makes a folder a chart.
 pub(super) const CHART: &str = "Chart.yaml";
@@ -60,6 +60,8 @@ pub(in crate::cli::check) struct Root {
     pub(super) top: PathBuf,
     /// What stands in kustomizations for something that was fetched.
     pub(super) fetched: Vec<Fetched>,
+    /// Charts that kustomizations inflate and that were fetched.
+    pub(super) inflated: Vec<Inflated>,
     /// The folder, without links, of all that was fetched.
     pub(super) laid_out: Option<PathBuf>,
     /// The files, without links, that are parts of it and no manifests by themselves,
@@ -78,6 +80,25 @@ impl Root {
         }
     }
 
+    /// Adds the folders of a component that a release takes beside what the root names.
+    pub(in crate::cli::check) fn add_component(&mut self, name: &str, places: Places<'_>) {
+        let folder = real(&normal(&self.real.join(name))).filter(|it| is_inside(&self.top, it));
+        let Some(folder) = folder else {
+            let reason = format!("it takes the component {name}, which is not in this repository");
+            self.refused.get_or_insert(reason.into());
+            return;
+        };
+        for (folder, part) in reached_from(&BTreeMap::new(), &folder, places, |it| &it.reached) {
+            self.folders.insert(folder);
+            self.refused = self.refused.take().or(part.refused.clone());
+            self.url = self.url.take().or(part.url.clone());
+            self.fetched.extend(part.fetched.iter().cloned());
+            self.inflated.extend(part.inflated.iter().cloned());
+            self.has_charts |= !part.charts.is_empty();
+            self.folders.extend(part.charts.iter().cloned());
+        }
+    }
+
     /// The files of a kustomization. A chart holds whatever is in its folder.
     pub(in crate::cli::check) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.files.keys()
@@ -91,6 +112,19 @@ pub(super) struct Fetched {
     pub(super) file: PathBuf,
     pub(super) name: String,
     pub(super) base: Base,
+}
+
+/// A chart that was fetched for a kustomization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Inflated {
+    /// The file of the kustomization.
+    pub(super) file: PathBuf,
+    /// Its place in `helmCharts`.
+    pub(super) number: usize,
+    /// The URL in that entry.
+    repository: String,
+    /// The packed chart.
+    pub(super) archive: PathBuf,
 }
 
 /// Where what a root names is looked for.
@@ -209,6 +243,7 @@ fn chart(folder: &Path) -> Option<Root> {
         additions: Vec::new(),
         top: real.clone(),
         fetched: Vec::new(),
+        inflated: Vec::new(),
         laid_out: None,
         real,
         files: BTreeMap::new(),
@@ -246,6 +281,7 @@ struct Named {
     refused: Option<Reason>,
     url: Option<String>,
     fetched: Vec<Fetched>,
+    inflated: Vec<Inflated>,
     /// It may change what decides about the volumes of the objects it takes.
     changes: bool,
     /// It puts them into a namespace.
@@ -279,24 +315,40 @@ impl Named {
         for name in read.patches.iter().filter(|name| !name.contains('\n')) {
             named.files.extend(real(&normal(&real_folder.join(name))));
         }
-        for chart in &read.charts {
+        for (number, chart) in read.charts.iter().enumerate() {
             let home = read.chart_home.as_deref().unwrap_or("charts");
             let folder = normal(&real_folder.join(home).join(chart.folder()));
             match real(&folder).filter(|it| it.join(CHART).is_file() && is_inside(top, it)) {
                 Some(folder) => {
                     named.charts.insert(folder);
                 }
-                None => {
-                    let name = &chart.name;
-                    let reason = format!(
-                        "it inflates the chart {name:?}, which is not in its charts folder; pull it there first"
-                    );
-                    named.refused.get_or_insert(reason.into());
-                }
+                None => named.inflate(chart, number, &file, places),
             }
         }
         named.reach(&read, real_folder, top);
         Some(named)
+    }
+
+    /// Takes what was fetched for the chart.
+    fn inflate(&mut self, chart: &InflatedChart, number: usize, file: &Path, places: Places<'_>) {
+        let InflatedChart { name, repo, .. } = chart;
+        let archive = places.fetcher.inflated(chart).unwrap_or_else(|| {
+            let missing =
+                format!("it inflates the chart {name:?}, which is not in its charts folder");
+            Err(match repo.as_str() {
+                "" => format!("{missing}; put it there").into(),
+                _ => Reason::elsewhere(missing),
+            })
+        });
+        match archive {
+            Ok(archive) => self.inflated.push(Inflated {
+                file: file.to_owned(),
+                number,
+                repository: repo.clone(),
+                archive,
+            }),
+            Err(reason) => drop(self.refused.get_or_insert(reason)),
+        }
     }
 
     /// Takes what was fetched for the name.
@@ -323,7 +375,9 @@ impl Named {
     /// Follows what any field may name, as kustomize reads more of them than we know.
     fn reach(&mut self, read: &Kustomization, real_folder: &Path, top: &Path) {
         for text in &read.texts {
-            if self.fetched.iter().any(|it| it.name == *text) {
+            if self.fetched.iter().any(|it| it.name == *text)
+                || self.inflated.iter().any(|it| it.repository == *text)
+            {
                 continue;
             }
             self.url = self.url.take().or_else(|| url_in(text).map(str::to_owned));
@@ -418,6 +472,10 @@ fn unnamed(all: &BTreeMap<PathBuf, Named>, places: Places<'_>) -> Vec<Root> {
             additions: Vec::new(),
             top: top.to_owned(),
             fetched: read.iter().flat_map(|(_, it)| it.fetched.clone()).collect(),
+            inflated: read
+                .iter()
+                .flat_map(|(_, it)| it.inflated.clone())
+                .collect(),
             laid_out: places.fetcher.top().map(Path::to_owned),
             files,
         });
