@@ -3,7 +3,8 @@
 //!
 //! `MINOR` says on which Kubernetes (the first of `tests/control-plane/minors`), and `PLAY` how
 //! much: with `all`, every row on both kinds of node; with `third`, a third of each, drawn by
-//! lot; otherwise every row that simulated nodes can play. `SEED` draws again what was drawn.
+//! lot; with `once`, every row, on kubelets where simulated nodes cannot play it; otherwise every
+//! row that simulated nodes can play. `SEED` draws again what was drawn.
 //!
 //! Scenarios mostly wait, so many run at once, each in a namespace and on nodes of
 //! its own. The nodes are tainted and the pods tolerate the taint, which keeps
@@ -127,15 +128,19 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
     println!("Kubernetes {}, SEED={seed}", harness::programs::minor());
     let mut runner = worlds::runner(seed, u64::MAX);
     let mut one_of_three = || proptest::bool::weighted(1.0 / 3.0).new_tree(&mut runner);
-    let mut is_drawn = |nodes: Nodes| match (play.as_str(), nodes) {
-        ("all", _) | ("", Nodes::Simulated) => true,
+    let mut is_drawn = |row: &Scenario, nodes: Nodes| match (play.as_str(), nodes) {
+        ("all", _) | ("" | "once", Nodes::Simulated) => true,
+        ("once", Nodes::Kubelets) => !row.suits(Nodes::Simulated),
         ("third", _) => one_of_three().is_ok_and(|it| it.current()),
-        _ => false,
+        ("", Nodes::Kubelets) => false,
+        _ => panic!("PLAY is {play:?}, and not all, once or third"),
     };
     let rows = sections().iter().rev().flat_map(|section| &section.rows);
     let both = rows.flat_map(|row| [Nodes::Simulated, Nodes::Kubelets].map(|nodes| (row, nodes)));
     let suitable = both.filter(|(row, nodes)| row.suits(*nodes));
-    suitable.filter(|(_, nodes)| is_drawn(*nodes)).collect()
+    suitable
+        .filter(|(row, nodes)| is_drawn(row, *nodes))
+        .collect()
 }
 
 /// What scenarios share.
