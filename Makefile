@@ -59,9 +59,11 @@ SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
 	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
 SUITES_AT_ONCE ?= 4
 
-# The Kubernetes minors that can be tested, as 1.37: all suites run on the first, the newest,
-# and `oldest` plays the last.
+# The Kubernetes minors that can be tested, as 1.37. The scenarios are played on the newest and,
+# as `oldest`, on the oldest; all other suites run on the first.
 MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
+NEWEST := $(shell printf '%s\n' $(MINORS) | sort --version-sort | tail -n 1)
+OLDEST := $(shell printf '%s\n' $(MINORS) | sort --version-sort | head -n 1)
 ROWS := test --no-fail-fast --test scenarios -- --skip "world " --skip fifty
 
 .PHONY: suites $(SUITES:%=suite-%)
@@ -71,9 +73,10 @@ suite-unit: command = test --workspace --no-fail-fast --lib --bins
 suite-doc: command = test --workspace --no-fail-fast --doc
 suite-rustdoc: command = doc --workspace --no-deps
 suite-rustdoc: export RUSTDOCFLAGS = -D warnings
+suite-scenarios: export MINOR ?= $(NEWEST)
 suite-scenarios: export PLAY ?= once
 suite-oldest: command = $(ROWS)
-suite-oldest: export MINOR := $(lastword $(MINORS))
+suite-oldest: export MINOR := $(OLDEST)
 suite-oldest: export PLAY := third
 suite-%: command = test --no-fail-fast --test $*
 $(SUITES:%=suite-%): suite-%:
@@ -116,17 +119,19 @@ reproducible: ## Compile a release twice, in two folders, and compare the progra
 # control plane then say that they are skipped, and fail with CI set.
 .PHONY: control-plane
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
-	@tests/control-plane/build $(firstword $(MINORS)) kubelets >/dev/null || [ $$? -eq 3 ]
-	@MINOR=$(lastword $(MINORS)) tests/control-plane/build $(lastword $(MINORS)) kubelets >/dev/null || [ $$? -eq 3 ]
+	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
+	@for minor in $(NEWEST) $(OLDEST); do \
+		MINOR=$$minor tests/control-plane/build $$minor kubelets >/dev/null || [ $$? -eq 3 ] || exit 1; \
+	done
 	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
 
 .PHONY: scenarios
 scenarios: control-plane ## Play the scenarios of docs/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)
-	PLAY=$${PLAY:-once} $(CARGO) test --locked --test scenarios
+	MINOR=$${MINOR:-$(NEWEST)} PLAY=$${PLAY:-once} $(CARGO) test --locked --test scenarios
 
 .PHONY: oldest
-oldest: control-plane ## Play a third of them on the oldest Kubernetes, with and without kubelets (SEED=)
-	MINOR=$(lastword $(MINORS)) PLAY=third $(CARGO) --locked $(ROWS)
+oldest: control-plane ## Play a third of them on the oldest Kubernetes (SEED=)
+	MINOR=$(OLDEST) PLAY=third $(CARGO) --locked $(ROWS)
 
 .PHONY: minors
 minors: ## Play all scenarios on all minors of Kubernetes, with and without kubelets (hours)
