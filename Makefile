@@ -50,13 +50,21 @@ lint-and-compile: lint
 	$(CARGO) test --workspace --locked --no-run
 
 # A suite is a program of tests: the unit tests, the documentation's examples, and each of
-# tests/. Some wait for Kubernetes most of the time and others compute, so several run at
-# once; those that take longest begin. What one of them says stays together. The last is
-# the documentation itself: cargo lets no other begin while it is written.
-LONG_SUITES := scenarios applying faults manifests diagnose e2e explorer
+# tests/; `oldest` is the scenarios once more. Some wait for Kubernetes most of the time and
+# others compute, so several run at once; those that take longest begin. What one of them says
+# stays together. The last is the documentation itself: cargo lets no other begin while it is
+# written.
+LONG_SUITES := scenarios oldest applying faults manifests diagnose e2e explorer
 SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
 	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
 SUITES_AT_ONCE ?= 4
+
+# The Kubernetes minors that can be tested, as 1.37. The scenarios are played on the newest and,
+# as `oldest`, on the oldest; all other suites run on the first.
+MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
+NEWEST := $(shell printf '%s\n' $(MINORS) | sort --version-sort | tail -n 1)
+OLDEST := $(shell printf '%s\n' $(MINORS) | sort --version-sort | head -n 1)
+ROWS := test --no-fail-fast --test scenarios -- --skip "world " --skip fifty
 
 .PHONY: suites $(SUITES:%=suite-%)
 suites: $(SUITES:%=suite-%)
@@ -65,9 +73,14 @@ suite-unit: command = test --workspace --no-fail-fast --lib --bins
 suite-doc: command = test --workspace --no-fail-fast --doc
 suite-rustdoc: command = doc --workspace --no-deps
 suite-rustdoc: export RUSTDOCFLAGS = -D warnings
+suite-scenarios: export MINOR ?= $(NEWEST)
+suite-scenarios: export PLAY ?= once
+suite-oldest: command = $(ROWS)
+suite-oldest: export MINOR := $(OLDEST)
+suite-oldest: export PLAY := third
 suite-%: command = test --no-fail-fast --test $*
 $(SUITES:%=suite-%): suite-%:
-	@mkdir -p $(TEST_LOGS); $(CARGO) $(command) --locked >$(TEST_LOGS)/$* 2>&1; \
+	@mkdir -p $(TEST_LOGS); $(CARGO) --locked $(command) >$(TEST_LOGS)/$* 2>&1; \
 		status=$$?; cat $(TEST_LOGS)/$*; exit $$status
 
 .PHONY: lint
@@ -102,28 +115,28 @@ targets: ## Compile for Windows and macOS, as far as this works without their SD
 reproducible: ## Compile a release twice, in two folders, and compare the programs
 	@.ci/reproducible
 
-# The Kubernetes minors that can be tested, as 1.37; all suites run on the first.
-MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
-
 # Exit code 3 means that there is no Go to build with. The tests that need the
 # control plane then say that they are skipped, and fail with CI set.
 .PHONY: control-plane
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
+	@for minor in $(NEWEST) $(OLDEST); do \
+		MINOR=$$minor tests/control-plane/build $$minor kubelets >/dev/null || [ $$? -eq 3 ] || exit 1; \
+	done
 	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
 
 .PHONY: scenarios
 scenarios: control-plane ## Play the scenarios of docs/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)
-	$(CARGO) test --locked --test scenarios
+	MINOR=$${MINOR:-$(NEWEST)} PLAY=$${PLAY:-once} $(CARGO) test --locked --test scenarios
 
 .PHONY: oldest
-oldest: ## Play a third of them on the oldest Kubernetes, with and without kubelets (SEED=)
-	MINOR=$(lastword $(MINORS)) PLAY=third $(CARGO) test --locked --test scenarios -- --skip "world " --skip fifty
+oldest: control-plane ## Play a third of them on the oldest Kubernetes (SEED=)
+	MINOR=$(OLDEST) PLAY=third $(CARGO) --locked $(ROWS)
 
 .PHONY: minors
 minors: ## Play all scenarios on all minors of Kubernetes, with and without kubelets (hours)
 	@for minor in $(MINORS); do \
-		MINOR=$$minor PLAY=all $(CARGO) test --locked --test scenarios -- --skip "world " --skip fifty || failed="$$failed $$minor"; \
+		MINOR=$$minor PLAY=all $(CARGO) --locked $(ROWS) || failed="$$failed $$minor"; \
 	done; test -z "$$failed" || { echo "Scenarios failed on$$failed."; exit 1; }
 
 .PHONY: explore

@@ -2,8 +2,9 @@
 //! and scheduler, with simulated nodes and with kubelets.
 //!
 //! `MINOR` says on which Kubernetes (the first of `tests/control-plane/minors`), and `PLAY` how
-//! much: with `all`, every row on both kinds of node; with `third`, a third of each, drawn by
-//! lot; otherwise every row that simulated nodes can play. `SEED` draws again what was drawn.
+//! much: with `all`, every row on both kinds of node; with `once`, every row, on kubelets where
+//! simulated nodes cannot play it; with `third`, a third of those, drawn by lot; otherwise every
+//! row that simulated nodes can play. `SEED` draws again what was drawn.
 //!
 //! Scenarios mostly wait, so many run at once, each in a namespace and on nodes of
 //! its own. The nodes are tainted and the pods tolerate the taint, which keeps
@@ -122,20 +123,30 @@ fn main() {
 /// What is played, those that take longest first so that the others run beside them.
 fn drawn() -> Vec<(&'static Scenario, Nodes)> {
     let play = std::env::var("PLAY").unwrap_or_default();
+    assert!(
+        ["", "all", "once", "third"].contains(&play.as_str()),
+        "PLAY is {play:?}, and not all, once or third"
+    );
     let since_1970 = || Some(UNIX_EPOCH.elapsed().ok()?.as_secs());
     let seed = worlds::number("SEED").or_else(since_1970).unwrap_or(1);
     println!("Kubernetes {}, SEED={seed}", harness::programs::minor());
     let mut runner = worlds::runner(seed, u64::MAX);
     let mut one_of_three = || proptest::bool::weighted(1.0 / 3.0).new_tree(&mut runner);
-    let mut is_drawn = |nodes: Nodes| match (play.as_str(), nodes) {
-        ("all", _) | ("", Nodes::Simulated) => true,
-        ("third", _) => one_of_three().is_ok_and(|it| it.current()),
-        _ => false,
+    let mut is_drawn = |row: &Scenario, nodes: Nodes| {
+        let suffices = nodes == Nodes::Simulated || !row.suits(Nodes::Simulated);
+        match play.as_str() {
+            "all" => true,
+            "once" => suffices,
+            "third" => suffices && one_of_three().is_ok_and(|it| it.current()),
+            _ => nodes == Nodes::Simulated,
+        }
     };
     let rows = sections().iter().rev().flat_map(|section| &section.rows);
     let both = rows.flat_map(|row| [Nodes::Simulated, Nodes::Kubelets].map(|nodes| (row, nodes)));
     let suitable = both.filter(|(row, nodes)| row.suits(*nodes));
-    suitable.filter(|(_, nodes)| is_drawn(*nodes)).collect()
+    suitable
+        .filter(|(row, nodes)| is_drawn(row, *nodes))
+        .collect()
 }
 
 /// What scenarios share.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::harness::ControlPlane;
 
-/// The kinds a scenario can look at.
+/// The kinds a scenario can look at that have a namespace.
 const KINDS: [(&str, &str, &str); 10] = [
     ("", "v1", "Pod"),
     ("", "v1", "Event"),
@@ -27,10 +27,13 @@ const KINDS: [(&str, &str, &str); 10] = [
     ("", "v1", "ReplicationController"),
 ];
 
+/// It has no namespace; here it is in that of the scenario whose node it names.
+const ATTACHMENT: (&str, &str, &str) = ("storage.k8s.io", "v1", "VolumeAttachment");
+
 /// Namespace, kind, name.
 type Key = (String, String, String);
 
-/// A running copy of every object of [`KINDS`].
+/// A running copy of every object of [`KINDS`], and of every [`ATTACHMENT`].
 #[derive(Clone, Default)]
 pub(crate) struct Observer {
     shared: Arc<Shared>,
@@ -55,7 +58,7 @@ impl Observer {
     /// Starts watching.
     pub(crate) fn start(plane: &ControlPlane) -> Self {
         let observer = Self::default();
-        for kind in KINDS {
+        for kind in KINDS.into_iter().chain([ATTACHMENT]) {
             let resource = resource(kind);
             let (.., kind) = kind;
             let api = Api::<DynamicObject>::all_with(plane.client(), &resource);
@@ -77,7 +80,7 @@ impl Observer {
                         Ok(Event::Apply(object)) => {
                             state.put(kind, &object);
                         }
-                        Ok(Event::Delete(object)) => state.remove(&key(kind, &object.metadata)),
+                        Ok(Event::Delete(object)) => state.remove(&place(kind, &object)),
                         // The watcher starts again by itself.
                         Err(_) => {}
                     }
@@ -201,7 +204,7 @@ impl State {
     }
 
     fn put(&mut self, kind: &str, object: &DynamicObject) -> Key {
-        let key = key(kind, &object.metadata);
+        let key = place(kind, object);
         self.touch(&key.0);
         self.seen.insert(
             key.clone(),
@@ -238,6 +241,21 @@ pub(crate) fn resource((group, version, kind): (&str, &str, &str)) -> ApiResourc
 /// Resource versions are numbers that grow, since Kubernetes 1.35 by contract.
 fn revision(version: Option<&str>) -> u64 {
     version.and_then(|it| it.parse().ok()).unwrap_or(0)
+}
+
+/// Where the copy has the object.
+fn place(kind: &str, object: &DynamicObject) -> Key {
+    let mut key = key(kind, &object.metadata);
+    let node = object
+        .data
+        .pointer("/spec/nodeName")
+        .and_then(Value::as_str);
+    if kind == ATTACHMENT.2
+        && let Some((scenario, _letter)) = node.and_then(|it| it.rsplit_once('-'))
+    {
+        scenario.clone_into(&mut key.0);
+    }
+    key
 }
 
 fn key(kind: &str, metadata: &ObjectMeta) -> Key {

@@ -61,7 +61,7 @@ pub(crate) const QUIET: Duration = Duration::from_secs(12);
 pub(crate) const QUIET_WITH_KUBELETS: Duration = Duration::from_secs(45);
 
 /// Longer than anything here takes to come to rest.
-const DEADLINE: Duration = Duration::from_secs(180);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Waits until everything in `namespace` runs, or nothing moves any more.
 ///
@@ -87,7 +87,8 @@ pub(crate) fn rest(
         }
         Err(NotYet {
             because: seen.waiting.join("; "),
-            ask_again_at: Some(since + quiet_for),
+            // Quiet alone decides nothing before somebody has acted, and that is a change.
+            ask_again_at: (!seen.undecided).then_some(since + quiet_for),
         })
     })
 }
@@ -127,6 +128,7 @@ impl Seen {
         let pods = observer.objects(namespace, "Pod");
         let deployments = observer.objects(namespace, "Deployment");
         let claims = observer.objects(namespace, "PersistentVolumeClaim");
+        let attachments = observer.objects(namespace, "VolumeAttachment");
         let multi_attach = multi_attach_events(observer, namespace);
         let refusals = refusals(observer, namespace);
         let mut waiting = Vec::new();
@@ -157,7 +159,14 @@ impl Seen {
                 waiting.push(format!("pod {} is ending on {node}", name(pod)));
                 undecided |= !dead.contains(node);
             } else if !is_ready(pod) && !is_over(pod) {
-                let why = why(pod, &pods, &multi_attach, &refusals);
+                // What was said before the volumes came is not why the pod still waits. A kubelet
+                // looks for them less and less often, up to every two minutes
+                // (`maxDurationBeforeRetry` in `pkg/util/goroutinemap/exponentialbackoff`).
+                let multi_attach = match has_its_volumes(pod, &claims, &attachments) {
+                    true => &[][..],
+                    false => &multi_attach,
+                };
+                let why = why(pod, &pods, multi_attach, &refusals);
                 undecided |= why.is_none();
                 explained |= why.is_some();
                 let why = why.unwrap_or("nobody has said why");
@@ -268,6 +277,23 @@ fn events(
             )
         })
         .collect()
+}
+
+/// Whether each claim of the pod has a volume that is attached to the pod's node.
+fn has_its_volumes(pod: &Value, claims: &[Arc<Value>], attachments: &[Arc<Value>]) -> bool {
+    let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+    let mut used = volumes
+        .filter_map(|it| it.pointer("/persistentVolumeClaim/claimName"))
+        .map(|used| claims.iter().find(|it| it["metadata"]["name"] == *used))
+        .peekable();
+    let is_here = |claim: &Arc<Value>| {
+        attachments.iter().any(|it| {
+            it["spec"]["nodeName"] == pod["spec"]["nodeName"]
+                && it["spec"]["source"]["persistentVolumeName"] == claim["spec"]["volumeName"]
+                && it["status"]["attached"] == true
+        })
+    };
+    used.peek().is_some() && used.all(|claim| claim.is_some_and(is_here))
 }
 
 /// The Deployment controller has given up on a rollout while pods of an older

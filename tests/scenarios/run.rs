@@ -7,6 +7,11 @@ use crate::outcome::{Outcome, Rest};
 use crate::scenario::{Nodes, Scenario};
 use crate::stage::{Stage, World};
 
+/// Longer than a way out takes until everything runs: the attach-detach controller waits six
+/// minutes for a dead node to unmount (`maxWaitForUnmountDuration`), and a kubelet looks for a
+/// volume that it has waited for every two minutes.
+const WAY_OUT: Duration = Duration::from_secs(600);
+
 /// What came of a scenario.
 #[derive(Clone, Debug)]
 pub(crate) struct Played {
@@ -73,11 +78,8 @@ fn play_on(stage: &mut Stage<'_>, scenario: &Scenario) -> Result<Played, String>
             output.done()?;
         }
         if action.rests() {
-            let rest = stage.rest()?;
-            if rest.outcome > Outcome::Delay {
-                return Err(format!("The way out leads nowhere: {rest:#?}"));
-            }
-            multi_attach = rest.multi_attach;
+            let nowhere = |reason| format!("The way out leads nowhere: {reason}");
+            multi_attach = stage.heal(WAY_OUT).map_err(nowhere)?.multi_attach;
         }
     }
     Ok(Played {

@@ -265,10 +265,7 @@ impl<'a> Stage<'a> {
                 Ok(None)
             }
             Action::Die => self.die().map(|()| None),
-            Action::Heal(seconds) => {
-                let within = Duration::from_secs(*seconds);
-                healed(&self.world.observer, &self.run, &self.dead, within).map(|_| None)
-            }
+            Action::Heal(seconds) => self.heal(Duration::from_secs(*seconds)).map(|_| None),
         }
     }
 
@@ -276,6 +273,12 @@ impl<'a> Stage<'a> {
     pub(crate) fn rest(&self) -> Result<Rest, String> {
         self.world.observer.catch_up(self.world.plane, &self.run)?;
         rest(&self.world.observer, &self.run, &self.dead, self.quiet_for)
+    }
+
+    /// Waits until everything runs.
+    pub(crate) fn heal(&self, within: Duration) -> Result<Rest, String> {
+        self.world.observer.catch_up(self.world.plane, &self.run)?;
+        healed(&self.world.observer, &self.run, &self.dead, within)
     }
 
     /// What the engine says of everything here.
