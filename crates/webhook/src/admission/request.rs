@@ -399,7 +399,7 @@ fn checked(uid: Text) -> Result<Text, MalformedReview> {
     }
 }
 
-/// What stands in a review around the request.
+/// A review without the content of its request.
 struct Envelope<'a> {
     body: &'a str,
     api_version: Option<&'a RawValue>,

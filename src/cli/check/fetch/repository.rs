@@ -101,7 +101,7 @@ pub(super) fn best<'v>(
     Ok(newest.map(|(_, at)| at))
 }
 
-/// The ranges of which one has to fit.
+/// The ranges; a version has to match one of them.
 fn ranges(constraint: &str) -> Result<Vec<VersionReq>, FetchError> {
     let refused = || FetchError::Constraint(constraint.to_owned());
     let one = |text: &str| {

@@ -67,7 +67,7 @@ pub(super) struct Release {
     pub(super) elsewhere: Option<String>,
 }
 
-/// The object, or the file, that a release stands in.
+/// The object, or the file, that defines a release.
 #[derive(Clone, Debug)]
 pub(super) struct Owner {
     /// Its place among the sources.

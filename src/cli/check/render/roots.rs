@@ -58,7 +58,7 @@ pub(in crate::cli::check) struct Root {
     /// The folder that all of them lie in, but for what was fetched: that of the repository,
     /// where there is one.
     pub(super) top: PathBuf,
-    /// What stands in kustomizations for something that was fetched.
+    /// What replaces a fetched resource in kustomizations.
     pub(super) fetched: Vec<Fetched>,
     /// Charts that kustomizations inflate and that were fetched.
     pub(super) inflated: Vec<Inflated>,
