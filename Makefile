@@ -111,6 +111,7 @@ MINORS := $(shell sed 's/^v//; s/\.[0-9]*$$//' tests/control-plane/minors)
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
 	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
+	@tests/control-plane/build-rollouts >/dev/null || [ $$? -eq 3 ]
 
 .PHONY: scenarios
 scenarios: control-plane ## Play the scenarios of docs/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)
