@@ -307,6 +307,21 @@ fn judge_guarded(
     guarded: &Guarded,
 ) -> Result<(), String> {
     let foreseen = played.foreseen;
+    // A field that this minor drops is dropped after mutating webhooks have seen it.
+    let before_dropping = scenario
+        .seen_on_other_minors()
+        .filter(|_| mode == Mode::Fix);
+    let mut either = std::iter::once(foreseen).chain(before_dropping);
+    if either.any(|foreseen| answers(scenario, foreseen, mode, guarded)) {
+        return Ok(());
+    }
+    Err(format!(
+        "The engine foresees {foreseen}; with the guard set to {mode:?}: {guarded:#?}"
+    ))
+}
+
+/// Whether that is what the guard must do about what the engine foresees.
+fn answers(scenario: &Scenario, foreseen: Outcome, mode: Mode, guarded: &Guarded) -> bool {
     let grave = foreseen >= Outcome::Stuck;
     let refused = guarded.refusal.is_some();
     let harmless = guarded.outcome.is_none_or(|it| it == Outcome::None);
@@ -323,12 +338,7 @@ fn judge_guarded(
         Mode::Warn => quiet == (foreseen == Outcome::None),
         Mode::Deny | Mode::Fix => foreseen > Outcome::None || quiet,
     };
-    if right && told {
-        return Ok(());
-    }
-    Err(format!(
-        "The engine foresees {foreseen}; with the guard set to {mode:?}: {guarded:#?}"
-    ))
+    right && told
 }
 
 fn print_table(results: &Results, started: Instant) {

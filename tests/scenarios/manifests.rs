@@ -37,6 +37,8 @@ fn for_scenario(mut object: Value) -> Value {
         "PersistentVolumeClaim" => object["spec"]["storageClassName"] = json!("{run}"),
         // The usual ten minutes are long for a verdict.
         "Deployment" => object["spec"]["progressDeadlineSeconds"] = json!(8),
+        // kubectl 1.30 asks for it.
+        "StatefulSet" => object["spec"]["serviceName"] = object["metadata"]["name"].clone(),
         _ => {}
     }
     let template = match kind.as_str() {
