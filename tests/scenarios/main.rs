@@ -3,8 +3,8 @@
 //!
 //! `MINOR` says on which Kubernetes (the first of `tests/control-plane/minors`), and `PLAY` how
 //! much: with `all`, every row on both kinds of node; with `once`, every row, on kubelets where
-//! simulated nodes cannot play it; with `third`, a third of those, drawn by lot; otherwise every
-//! row that simulated nodes can play. `SEED` draws again what was drawn.
+//! simulated nodes cannot play it; otherwise every row that simulated nodes can play, or with
+//! `third`, a third of those, drawn by lot. `SEED` draws again what was drawn.
 //!
 //! Scenarios mostly wait, so many run at once, each in a namespace and on nodes of
 //! its own. The nodes are tainted and the pods tolerate the taint, which keeps
@@ -133,12 +133,12 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
     let mut runner = worlds::runner(seed, u64::MAX);
     let mut one_of_three = || proptest::bool::weighted(1.0 / 3.0).new_tree(&mut runner);
     let mut is_drawn = |row: &Scenario, nodes: Nodes| {
-        let suffices = nodes == Nodes::Simulated || !row.suits(Nodes::Simulated);
+        let simulated = nodes == Nodes::Simulated;
         match play.as_str() {
             "all" => true,
-            "once" => suffices,
-            "third" => suffices && one_of_three().is_ok_and(|it| it.current()),
-            _ => nodes == Nodes::Simulated,
+            "once" => simulated || !row.suits(Nodes::Simulated),
+            "third" => simulated && one_of_three().is_ok_and(|it| it.current()),
+            _ => simulated,
         }
     };
     let rows = sections().iter().rev().flat_map(|section| &section.rows);
