@@ -74,7 +74,6 @@ suite-doc: command = test --workspace --no-fail-fast --doc
 suite-rustdoc: command = doc --workspace --no-deps
 suite-rustdoc: export RUSTDOCFLAGS = -D warnings
 suite-scenarios: export MINOR ?= $(NEWEST)
-suite-scenarios: export PLAY ?= once
 suite-oldest: command = $(ROWS)
 suite-oldest: export MINOR := $(OLDEST)
 suite-oldest: export PLAY := third
@@ -121,7 +120,7 @@ reproducible: ## Compile a release twice, in two folders, and compare the progra
 control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 	@tests/control-plane/build >/dev/null || [ $$? -eq 3 ]
 	@for minor in $(NEWEST) $(OLDEST); do \
-		MINOR=$$minor tests/control-plane/build $$minor kubelets >/dev/null || [ $$? -eq 3 ] || exit 1; \
+		MINOR=$$minor tests/control-plane/build $$minor >/dev/null || [ $$? -eq 3 ] || exit 1; \
 	done
 	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
 	@tests/control-plane/build-rollouts >/dev/null || [ $$? -eq 3 ]

@@ -236,11 +236,7 @@ impl ControlPlane {
                 // Or else pods would have to wait for the controller manager, which makes it
                 // where it comes first.
                 let accounts = kube::Api::<ServiceAccount>::namespaced(self.client(), &name);
-                // Nor would a kubelet start them, for want of the authority's ConfigMap.
-                let account = json!({
-                    "metadata": { "name": "default" },
-                    "automountServiceAccountToken": false,
-                });
+                let account = json!({ "metadata": { "name": "default" } });
                 let account = serde_json::from_value(account).unwrap();
                 if let Err(error) = accounts.create(&as_admin, &account).await {
                     let there = matches!(&error, kube::Error::Api(it) if it.is_already_exists());

@@ -1,6 +1,6 @@
 //! What the engine says of a scenario's objects, in the cluster as it is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use engine::model::object::{Object, ObjectKind, ObjectRef};
@@ -37,10 +37,12 @@ const NAMESPACED: [Kind; 10] = [
 
 const NAMESPACE: Kind = ("", "v1", "Namespace");
 
+const VOLUME: Kind = ("", "v1", "PersistentVolume");
+
 /// Those of which a scenario has its own, with its label.
 const OF_THE_SCENARIO: [Kind; 3] = [
     ("", "v1", "Node"),
-    ("", "v1", "PersistentVolume"),
+    VOLUME,
     ("storage.k8s.io", "v1", "StorageClass"),
 ];
 
@@ -194,7 +196,7 @@ fn documents(plane: &ControlPlane, namespace: &str) -> Result<Vec<(ObjectKind, V
             plane,
             &Api::all_with(plane.client(), &resource),
             &resource,
-            selector,
+            &ListParams::default().labels(selector),
         )
     };
     let own = format!("kubernetes.io/metadata.name in ({namespace}, {namespace}-other)");
@@ -210,12 +212,20 @@ fn documents(plane: &ControlPlane, namespace: &str) -> Result<Vec<(ObjectKind, V
         for (_, namespace) in &namespaces {
             let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
             let api = Api::namespaced_with(plane.client(), name, &resource);
-            documents.extend(list(plane, &api, &resource, selector)?);
+            let selected = ListParams::default().labels(selector);
+            documents.extend(list(plane, &api, &resource, &selected)?);
         }
     }
     documents.extend(namespaces);
     for kind in OF_THE_SCENARIO {
         documents.extend(everywhere(kind, &format!("{SCENARIO}={namespace}"))?);
+    }
+    // The external-provisioner gives its volumes no label of the scenario.
+    let kind = resource(VOLUME);
+    let volumes = Api::all_with(plane.client(), &kind);
+    for name in unlisted_volumes(&documents) {
+        let by_name = ListParams::default().fields(&format!("metadata.name={name}"));
+        documents.extend(list(plane, &volumes, &kind, &by_name)?);
     }
     for kind in OF_ALL {
         documents.extend(everywhere(kind, "")?);
@@ -223,17 +233,36 @@ fn documents(plane: &ControlPlane, namespace: &str) -> Result<Vec<(ObjectKind, V
     Ok(documents)
 }
 
+/// The volumes that claims name and that are not among the documents.
+fn unlisted_volumes(documents: &[(ObjectKind, Value)]) -> BTreeSet<String> {
+    let text = |document: &Value, pointer: &str| {
+        let text = document.pointer(pointer).and_then(Value::as_str);
+        text.filter(|it| !it.is_empty()).map(str::to_owned)
+    };
+    let (claims, others): (Vec<_>, Vec<_>) = documents
+        .iter()
+        .map(|(_, document)| document)
+        .partition(|it| it["kind"] == "PersistentVolumeClaim");
+    let volumes = others.into_iter().filter(|it| it["kind"] == VOLUME.2);
+    let listed: BTreeSet<String> = volumes
+        .filter_map(|it| text(it, "/metadata/name"))
+        .collect();
+    let named = claims
+        .into_iter()
+        .filter_map(|it| text(it, "/spec/volumeName"));
+    named.filter(|it| !listed.contains(it)).collect()
+}
+
 fn list(
     plane: &ControlPlane,
     api: &Api<DynamicObject>,
     resource: &ApiResource,
-    selector: &str,
+    selected: &ListParams,
 ) -> Result<Vec<(ObjectKind, Value)>, String> {
     let kind = ObjectKind::of(&resource.group, &resource.kind)
         .ok_or_else(|| format!("The engine reads no {}.", resource.kind))?;
-    let wanted = ListParams::default().labels(selector);
     let found = plane
-        .block_on(api.list(&wanted))
+        .block_on(api.list(selected))
         .map_err(|it| it.to_string())?;
     let documents = found.items.into_iter().map(|object| {
         let mut document = serde_json::to_value(object).map_err(|it| it.to_string())?;

@@ -37,6 +37,8 @@ fn for_scenario(mut object: Value) -> Value {
         "PersistentVolumeClaim" => object["spec"]["storageClassName"] = json!("{run}"),
         // The usual ten minutes are long for a verdict.
         "Deployment" => object["spec"]["progressDeadlineSeconds"] = json!(8),
+        // kubectl 1.30 asks for it.
+        "StatefulSet" => object["spec"]["serviceName"] = object["metadata"]["name"].clone(),
         _ => {}
     }
     let template = match kind.as_str() {
@@ -48,6 +50,9 @@ fn for_scenario(mut object: Value) -> Value {
     if let Some(template) = template {
         template["metadata"]["labels"]["part-of"] = json!("{run}");
         let spec = &mut template["spec"];
+        // Or else a kubelet would wait for the ConfigMap of the API server's authority, whose
+        // controller is off.
+        spec["automountServiceAccountToken"] = json!(false);
         let grace = &mut spec["terminationGracePeriodSeconds"];
         if grace.is_null() {
             *grace = json!(3);

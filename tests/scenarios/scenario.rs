@@ -247,6 +247,17 @@ impl Scenario {
         differs.unwrap_or(&self.seen).as_slice()
     }
 
+    /// What was seen where the tested minor shows something else.
+    pub(crate) fn seen_on_other_minors(&self) -> Option<Outcome> {
+        let differs = self.differs.contains_key(&minor());
+        self.seen
+            .as_slice()
+            .iter()
+            .copied()
+            .max()
+            .filter(|_| differs)
+    }
+
     /// Whether nodes of this kind can play it.
     pub(crate) fn suits(&self, nodes: Nodes) -> bool {
         match nodes {
