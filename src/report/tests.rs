@@ -262,7 +262,7 @@ fn text_of_nothing_says_so() {
     report.summary.judged = 2;
     assert_eq!(
         written(&report, Format::Text),
-        "No findings. 2 objects judged in 1 file.\n"
+        "No findings. 2 objects checked in 1 file.\n"
     );
 }
 

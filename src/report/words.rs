@@ -39,10 +39,9 @@ pub(super) fn summary(summary: &Summary) -> String {
         text += &format!("; {}", amount(summary.notices, "notice"));
     }
     let judged = amount(summary.judged, "object");
-    text += &format!(". {judged} judged in {}", origin(summary));
+    text += &format!(". {judged} checked in {}", origin(summary));
     let skipped = skipped(&summary.skipped);
     for (number, said) in [
-        (summary.facts, format!("{} used as facts", summary.facts)),
         (summary.skipped.len(), skipped),
         (
             summary.templates,
@@ -71,7 +70,7 @@ pub(super) fn summary(summary: &Summary) -> String {
     text
 }
 
-/// What became of the findings of an earlier report.
+/// How many findings of an earlier report are left.
 fn since(compared: &Compared) -> String {
     let count = |number: usize| match number {
         1 => "1 is".to_owned(),

@@ -154,7 +154,7 @@ fn text_underlines_the_field() {
         "Remedies:\n  recreate: Each rollout has a short downtime",
         "`check --fix` repairs 1 object; `check --diff` shows how.",
         "`multi-attach-guard rules rolling-update-overlap` explains the rule.",
-        "1 error. 2 objects judged in 3 files, 1 used as facts.",
+        "1 error. 2 objects checked in 3 files.",
     ] {
         assert!(text.contains(part), "{part:?} is missing in\n{text}");
     }

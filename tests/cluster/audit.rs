@@ -95,7 +95,7 @@ fn an_audit_says_what_the_webhook_would() {
 
     let text = audit(&[]);
     assert!(
-        out(&text).contains("1 error. 2 objects judged in the cluster"),
+        out(&text).contains("1 error. 2 objects checked in the cluster"),
         "{}",
         out(&text)
     );

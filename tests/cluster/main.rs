@@ -332,7 +332,7 @@ fn kustomize_applies_the_patch() {
         let checked = check(&["-"], &built.stdout);
         assert_eq!(
             out(&checked),
-            "No findings. 1 object judged in 1 file.\n",
+            "No findings. 1 object checked in 1 file.\n",
             "{remedy}: {}",
             built.stdout
         );

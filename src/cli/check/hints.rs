@@ -43,11 +43,11 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
         .count();
     if unknown > 0 && options.facts.is_empty() && !options.reads_cluster() {
         let findings = match unknown {
-            1 => "1 finding rests".to_owned(),
-            more => format!("{more} findings rest"),
+            1 => "1 finding is a guess".to_owned(),
+            more => format!("{more} findings are guesses"),
         };
         ways.push(format!(
-            "{findings} on what is not among the checked files; `--cluster` or `--facts FILE`, as `multi-attach-guard snapshot` writes it, settles that."
+            "{findings}, as the checked files lack what decides. Pass --cluster, or --facts with a file that `multi-attach-guard snapshot` wrote, for certainty."
         ));
     }
     let rule = first.finding.rule;
