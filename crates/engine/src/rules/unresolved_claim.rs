@@ -169,9 +169,9 @@ fn unresolved(
         .unzip();
     advice.dedup();
     let volumes = if open.len() == 1 {
-        "its volume"
+        "its volume works"
     } else {
-        "their volumes"
+        "their volumes work"
     };
     let more = match open.len() - 1 {
         0 => String::new(),
@@ -188,7 +188,7 @@ fn unresolved(
             .collect(),
         excess: 0,
         what: format!(
-            "{}, so it could not be verified that several nodes may have {volumes} at once, which {need}.",
+            "{}, so nobody can tell whether {volumes} on several nodes at once, which {need}.",
             messages::list(&seen),
         ),
         advice: advice.join(" "),
