@@ -100,19 +100,16 @@ pub fn apart<'a>(situation: &Analysis<'a>, claim: &str, volume: &UsedVolume) -> 
     }
     // If affinity keeps some of the workloads that are judged together in one place, the finding
     // is reported on the one that it does not.
-    if holds_together(workload, &all, situation.facts) {
+    if holds_together(workload, || all.clone(), situation.facts) {
         apart.retain(|other| view.workload_turn(other) != Turn::Earlier || comes_and_goes(other));
         return apart;
     }
     let mut later = all.clone();
-    // The others are compared only with those that have affinity: of many workloads on one
-    // claim, most have none.
     later.retain(|other| {
         let rest = || -> Vec<_> { all.iter().copied().filter(|it| !same(it, other)).collect() };
-        !other.template.affinity.is_empty()
-            && view.workload_turn(other) == Turn::Later
+        view.workload_turn(other) == Turn::Later
             && !comes_and_goes(other)
-            && holds_together(other, &rest(), situation.facts)
+            && holds_together(other, rest, situation.facts)
     });
     apart.extend(apart_of(situation, later, volume));
     apart
@@ -137,10 +134,16 @@ fn users_of<'a>(situation: &Analysis<'a>, namespace: &str, claim: &str) -> Vec<&
     users
 }
 
-/// Whether affinity keeps the workload in one place with one of `others`.
+/// Whether affinity keeps the workload in one place with one of `others`, which are only looked up
+/// if it has affinity: of many workloads on one claim, most have none.
 #[must_use]
-pub(crate) fn holds_together(workload: &Workload, others: &[&Workload], facts: Facts<'_>) -> bool {
-    !workload.template.affinity.is_empty() && in_one_place(workload, others, facts).contains(&true)
+pub(crate) fn holds_together<'a>(
+    workload: &Workload,
+    others: impl FnOnce() -> Vec<&'a Workload>,
+    facts: Facts<'_>,
+) -> bool {
+    !workload.template.affinity.is_empty()
+        && in_one_place(workload, &others(), facts).contains(&true)
 }
 
 /// Those of `others`, which use `volume` too, whose pods may be on another node.

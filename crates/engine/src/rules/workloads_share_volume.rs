@@ -283,9 +283,7 @@ fn find(analysis: &Analysis<'_>, volume: &UsedVolume, claim: &str) -> Option<Haz
 /// others lack.
 fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String {
     let (workload, facts) = (analysis.workload, analysis.facts);
-    if !workload.template.affinity.is_empty()
-        && users::holds_together(workload, &users::all_others(analysis, claim), facts)
-    {
+    if users::holds_together(workload, || users::all_others(analysis, claim), facts) {
         let names = messages::some(apart.iter().map(|it| it.shown()).collect());
         return format!(
             "Give {names} the pod labels and the required pod affinity that {} has",
@@ -293,7 +291,7 @@ fn together(analysis: &Analysis<'_>, claim: &str, apart: &[&Workload]) -> String
         );
     }
     match apart {
-        [first, rest @ ..] if users::holds_together(first, rest, facts) => format!(
+        [first, rest @ ..] if users::holds_together(first, || rest.to_vec(), facts) => format!(
             "Give it the pod labels and the required pod affinity that {} has",
             first.shown()
         ),

@@ -24,65 +24,46 @@ pub struct BatchOrder {
     positions: HashMap<Member, usize>,
 }
 
+/// The kind, namespace, name and generated name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Member {
-    kind: ObjectKind,
-    namespace: Text,
-    name: Text,
-    generate_name: Text,
-}
+struct Member(ObjectKind, [Text; 3]);
 
 /// A [`Member`] that is borrowed; it has the same hash.
-#[derive(Hash)]
-struct MemberRef<'a> {
-    kind: ObjectKind,
-    namespace: &'a str,
-    name: &'a str,
-    generate_name: &'a str,
-}
-
-impl<'a> MemberRef<'a> {
-    fn of(kind: ObjectKind, metadata: &'a Metadata) -> Self {
-        Self {
-            kind,
-            namespace: &metadata.namespace,
-            name: &metadata.name,
-            generate_name: &metadata.generate_name,
-        }
-    }
-}
+type MemberRef<'a> = (ObjectKind, [&'a str; 3]);
 
 impl Equivalent<Member> for MemberRef<'_> {
     fn equivalent(&self, member: &Member) -> bool {
-        self.kind == member.kind
-            && self.namespace == member.namespace
-            && self.name == member.name
-            && self.generate_name == member.generate_name
+        self.0 == member.0 && self.1 == member.1.each_ref().map(Text::as_str)
     }
+}
+
+fn member(kind: ObjectKind, metadata: &Metadata) -> MemberRef<'_> {
+    let Metadata {
+        namespace,
+        name,
+        generate_name,
+        ..
+    } = metadata;
+    (kind, [namespace, name, generate_name])
 }
 
 impl BatchOrder {
     /// The order of `objects`, each with its position. The last of two objects with the same
     /// kind and name counts, as in the cluster.
     pub fn of<'a>(objects: impl IntoIterator<Item = (usize, &'a Object)>) -> Self {
-        let member = |kind, metadata: &Metadata| Member {
-            kind,
-            namespace: metadata.namespace.clone(),
-            name: metadata.name.clone(),
-            generate_name: metadata.generate_name.clone(),
-        };
         let positions = objects
             .into_iter()
-            .filter_map(|(position, object)| match object {
-                Object::Workload(workload) => {
-                    let kind = ObjectKind::Workload(workload.kind);
-                    Some((member(kind, &workload.metadata), position))
-                }
-                Object::Autoscaler(autoscaler) => {
-                    let member = member(autoscaler.kind.object_kind(), &autoscaler.metadata);
-                    Some((member, position))
-                }
-                _ => None,
+            .filter_map(|(position, object)| {
+                let (kind, texts) = match object {
+                    Object::Workload(workload) => {
+                        member(ObjectKind::Workload(workload.kind), &workload.metadata)
+                    }
+                    Object::Autoscaler(autoscaler) => {
+                        member(autoscaler.kind.object_kind(), &autoscaler.metadata)
+                    }
+                    _ => return None,
+                };
+                Some((Member(kind, texts.map(Text::from)), position))
             })
             .collect();
         Self { positions }
@@ -90,7 +71,7 @@ impl BatchOrder {
 
     /// When that object is judged, relative to the one with the position `current`.
     pub(super) fn turn(&self, kind: ObjectKind, metadata: &Metadata, current: usize) -> Turn {
-        match self.positions.get(&MemberRef::of(kind, metadata)) {
+        match self.positions.get(&member(kind, metadata)) {
             Some(position) if *position < current => Turn::Earlier,
             Some(position) if *position > current => Turn::Later,
             Some(_) | None => Turn::Never,

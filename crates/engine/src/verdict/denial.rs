@@ -3,8 +3,6 @@
 //! Users read it in a terminal or in a controller's condition, where long text is cut off or
 //! skipped. The finding's message has all of it.
 
-use std::borrow::Cow;
-
 use super::finding::cut;
 use crate::model::object::ObjectRef;
 use crate::rules::Hazard;
@@ -17,27 +15,16 @@ pub const DENIAL_LENGTH: usize = 350;
 pub(super) fn text(object: &ObjectRef, hazard: &Hazard, ways: &[String]) -> String {
     let more = format!("More: multi-attach-guard rules {}", hazard.rule);
     let brief = format!("{}.", hazard.brief);
-    let step;
-    let ways: &[String] = match ways {
-        [] => {
-            step = [first_step(&hazard.advice)];
-            &step
-        }
-        ways => ways,
-    };
-    // From the longest to the shortest. The part of `brief` after a semicolon says what to do.
-    let cause = |at: usize| -> Cow<'_, str> {
-        match at {
-            0 => hazard.what.as_str().into(),
-            1 => without_asides(&hazard.what).into(),
-            2 => brief.as_str().into(),
-            _ => format!("{}.", hazard.brief.split(';').next().unwrap_or_default()).into(),
-        }
-    };
+    let step = [first_step(&hazard.advice)];
+    let ways = if ways.is_empty() { &step } else { ways };
+    // The part after a semicolon says what to do.
+    let briefest = format!("{}.", hazard.brief.split(';').next().unwrap_or_default());
+    let plain = without_asides(&hazard.what);
+    let causes = [&hazard.what, &plain, &brief, &briefest];
     let fits = |text: &String| text.chars().count() <= DENIAL_LENGTH;
     ways.iter()
-        .flat_map(|way| (0..4).map(move |at| (way, at)))
-        .map(|(way, at)| format!("{object}: {} {way} {more}", cause(at)))
+        .flat_map(|way| causes.iter().map(move |cause| (cause, way)))
+        .map(|(cause, way)| format!("{object}: {cause} {way} {more}"))
         .chain(std::iter::once_with(|| format!("{object}: {brief} {more}")))
         .find(fits)
         .unwrap_or_else(|| {

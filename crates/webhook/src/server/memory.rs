@@ -79,7 +79,9 @@ impl MemoryLimit {
     ) -> Result<Charge, NoMemory> {
         let body = length.unwrap_or(SMALL_BODY).min(SMALL_BODY);
         Ok(Charge {
-            small: acquire(&self.small, REQUEST + body, patience).await?,
+            small: acquire(&self.small, REQUEST + body, patience)
+                .await
+                .ok_or(NoMemory)?,
             larger: None,
         })
     }
@@ -93,7 +95,8 @@ impl MemoryLimit {
     ) -> Result<(), NoMemory> {
         let Queued { bytes, queue } = self.larger(length);
         let _queued = queue.try_acquire().map_err(|_| NoMemory)?;
-        charge.larger = Some(acquire(bytes, length, patience).await?);
+        let larger = acquire(bytes, length, patience).await;
+        charge.larger = Some(larger.ok_or(NoMemory)?);
         Ok(())
     }
 
@@ -159,28 +162,28 @@ impl Charge {
     }
 }
 
-/// Permits for so many bytes.
-fn permits(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
+fn permits(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-async fn acquire(
-    bytes: &Arc<Semaphore>,
+/// So many permits of a semaphore; `None` if they do not become free in time. A timer is made only
+/// if there is something to wait for.
+pub(super) async fn acquire(
+    semaphore: &Arc<Semaphore>,
     count: usize,
     patience: Duration,
-) -> Result<OwnedSemaphorePermit, NoMemory> {
-    if let Some(permit) = try_acquire(bytes, count) {
-        return Ok(permit);
+) -> Option<OwnedSemaphorePermit> {
+    if let Some(permit) = try_acquire(semaphore, count) {
+        return Some(permit);
     }
-    let permit = Arc::clone(bytes).acquire_many_owned(permits(count));
+    let permit = Arc::clone(semaphore).acquire_many_owned(permits(count));
     // The semaphore is never closed.
-    let acquired = timeout(patience, permit).await.map_err(|_| NoMemory)?;
-    acquired.map_err(|_| NoMemory)
+    timeout(patience, permit).await.ok()?.ok()
 }
 
-fn try_acquire(bytes: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
-    let bytes = Arc::clone(bytes);
-    bytes.try_acquire_many_owned(permits(count)).ok()
+fn try_acquire(semaphore: &Arc<Semaphore>, count: usize) -> Option<OwnedSemaphorePermit> {
+    let semaphore = Arc::clone(semaphore);
+    semaphore.try_acquire_many_owned(permits(count)).ok()
 }
 
 #[cfg(test)]

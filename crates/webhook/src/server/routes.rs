@@ -15,7 +15,7 @@ use axum::routing::post;
 use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::{BoxError, ServiceBuilder};
 
@@ -23,7 +23,7 @@ use super::body::{MAX_TIMEOUT, ReviewBody};
 use super::connections::in_flight;
 use super::error::{Reason, RequestError};
 use super::limits::Limits;
-use super::memory::{Charge, MemoryLimit};
+use super::memory::{Charge, MemoryLimit, acquire};
 use super::metrics::RequestMetrics;
 use super::review::Reviewer;
 use crate::admission::{Answer, Endpoint};
@@ -136,17 +136,8 @@ impl<R: Reviewer> Reviews<R> {
         };
         // The slot is taken once the body is there: a client that only begins
         // to send one takes nobody's.
-        let slot = match Arc::clone(slots).try_acquire_owned() {
-            Ok(slot) => slot,
-            Err(_) => {
-                let slot = timeout(body.deadline.patience(), Arc::clone(slots).acquire_owned());
-                // The semaphore is never closed.
-                let Ok(Ok(slot)) = slot.await else {
-                    return Err(RequestError::Busy);
-                };
-                slot
-            }
-        };
+        let slot = acquire(slots, 1, body.deadline.patience()).await;
+        let slot = slot.ok_or(RequestError::Busy)?;
         let (answer, mut charge) = if is_large {
             let shared = Arc::clone(&self);
             let runtime = Handle::current();
