@@ -101,21 +101,7 @@ pub(crate) struct Programs(PathBuf);
 impl Programs {
     /// Compiles them where they are not there yet; `None` where that cannot be done here.
     pub(crate) fn locate() -> Option<Self> {
-        let script = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/tests/control-plane/build-appliers"
-        );
-        let run = Command::new(script)
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        if run.status.code() == Some(3) {
-            return harness::skip("There is no Go to compile Helm 3, Flux and Argo CD with.");
-        }
-        assert!(run.status.success(), "{script} ended with {}.", run.status);
-        let stdout = String::from_utf8(run.stdout).unwrap();
-        Some(Self(stdout.lines().last().unwrap().into()))
+        harness::built("build-appliers", "Helm 3, Flux and Argo CD").map(Self)
     }
 }
 

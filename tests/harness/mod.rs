@@ -39,7 +39,8 @@ pub(crate) mod webhooks;
 
 use std::io::Write;
 use std::panic::Location;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -124,6 +125,30 @@ pub(crate) fn require_programs(needs: Needs) -> Option<&'static programs::Progra
 #[track_caller]
 pub(crate) fn require_module(minor: &str, name: &str) -> Option<PathBuf> {
     programs::module(minor, name).map_or_else(|reason| skip(&reason), Some)
+}
+
+/// The folder that another script of `tests/control-plane` has filled; `None`, with a word on
+/// `what` it compiles, where there is no Go.
+///
+/// # Panics
+///
+/// When compiling fails.
+#[track_caller]
+pub(crate) fn built(script: &str, what: &str) -> Option<PathBuf> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane");
+    let run = Command::new(Path::new(folder).join(script))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    if run.status.code() == Some(3) {
+        return skip(&format!("There is no Go to compile {what} with."));
+    }
+    assert!(run.status.success(), "{script} ended with {}.", run.status);
+    let printed = String::from_utf8(run.stdout).unwrap();
+    let folder = printed.lines().last().map(PathBuf::from);
+    assert!(folder.is_some(), "{script} has printed no folder.");
+    folder
 }
 
 /// Names the current test as skipped, or fails it when `CI` is set.

@@ -12,7 +12,6 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -97,23 +96,7 @@ impl World {
     /// `None` where there is nothing to make it of.
     fn new() -> Option<Self> {
         let plane = harness::require_control_plane(Needs::Controllers)?;
-        let script = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/tests/control-plane/build-rollouts"
-        );
-        let run = Command::new(script)
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        if run.status.code() == Some(3) {
-            return harness::skip(
-                "There is no Go to compile the controller of Argo Rollouts with.",
-            );
-        }
-        assert!(run.status.success(), "{script} ended with {}.", run.status);
-        let folder = String::from_utf8(run.stdout).unwrap();
-        let folder = PathBuf::from(folder.lines().last().unwrap());
+        let folder = harness::built("build-rollouts", "the controller of Argo Rollouts")?;
         let crds = folder.join("crds").display().to_string();
         let apply = ["apply", "--server-side", "-f", &crds];
         plane.kubectl(&apply, None).success();
