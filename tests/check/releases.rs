@@ -645,7 +645,7 @@ fn two_workloads_of_a_chart_on_one_claim_are_told_what_remains() {
         .collect();
     assert_eq!(shared.len(), 1, "{report:#}");
     assert!(
-        shared[0].ends_with("look for one that gives a workload a claim or an affinity of its own, or patch what the chart renders."),
+        shared[0].ends_with("Look for one that gives a workload its own claim or its own affinity, or patch what the chart renders."),
         "{shared:?}"
     );
 }

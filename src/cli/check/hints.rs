@@ -47,7 +47,7 @@ pub(super) fn of(report: &Report, options: &CheckOptions) -> Vec<String> {
             more => format!("{more} findings are guesses"),
         };
         ways.push(format!(
-            "{findings}, as the checked files lack what decides. Pass --cluster, or --facts with a file that `multi-attach-guard snapshot` wrote, for certainty."
+            "{findings}, because the checked files do not say what the storage can do. To be certain, pass --cluster, or --facts with a file from `multi-attach-guard snapshot`."
         ));
     }
     let rule = first.finding.rule;

@@ -22,7 +22,7 @@ use manifest::source::Source;
 use manifest::split::{Part, parts};
 
 /// What remains where several workloads of a chart use one claim.
-const SHARED: &str = "No value that charts have in common changes this: look for one that gives a workload a claim or an affinity of its own, or patch what the chart renders.";
+const SHARED: &str = "None of the usual chart values changes this. Look for one that gives a workload its own claim or its own affinity, or patch what the chart renders.";
 
 /// The findings and notices of one group.
 pub(super) type Placed = (Vec<Located>, Vec<Notice>);

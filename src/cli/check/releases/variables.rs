@@ -44,7 +44,9 @@ impl Variables {
             }
             if out.len() > MAX_TEXT {
                 let limit = MAX_TEXT >> 20;
-                return Err(format!("its variables make it larger than {limit} MiB").into());
+                return Err(
+                    format!("filling in its variables makes it larger than {limit} MiB").into(),
+                );
             }
         }
         Ok(out)
