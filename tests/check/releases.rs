@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::rendering::{check, found, report, tools};
-use super::{CLAIM, CLASS, err, out, repository};
+use super::{CLAIM, CLASS, DEPLOYMENT, err, out, repository};
 
 /// The name of a file and its text.
 type File<'f> = (&'f str, &'f str);
@@ -568,7 +568,7 @@ fn what_flux_adds_to_a_folder_is_rendered_with_it() {
             "all of it",
             flux(&format!("{added}{substitute}")),
             &rolling,
-            &["prod/shop flux/shop.yaml apps/shop"],
+            &["prod/shop apps/shop/web.yaml Kustomization flux-system/shop"],
         ),
         (
             "another value",
@@ -614,6 +614,43 @@ fn what_flux_adds_to_a_folder_is_rendered_with_it() {
         };
         assert_eq!(told(&report), expected, "{what}: {text}{report:#}");
     }
+}
+
+#[test]
+fn what_several_releases_take_of_one_folder_is_repaired_there() {
+    let Some(tools) = tools(&["kustomize"]) else {
+        return;
+    };
+    let release = |name: &str| {
+        let text = format!(
+            "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: flux-system}}\nspec:\n  path: ./web\n  targetNamespace: {name}\n  sourceRef: {{kind: GitRepository, name: flux-system}}\n"
+        );
+        (format!("flux/{name}.yaml"), text)
+    };
+    let [(prod, in_prod), (test, in_test)] = ["prod", "test"].map(release);
+    let web = format!("{DEPLOYMENT}---\n{CLAIM}");
+    let folder = repository(&[
+        (&prod, &in_prod),
+        (&test, &in_test),
+        ("web/kustomization.yaml", "resources: [web.yaml]\n"),
+        ("web/web.yaml", &web),
+        ("class.yaml", CLASS),
+    ]);
+    let text = check(&folder, tools.path(), &["."]);
+    let text = out(&text);
+    assert_eq!(text.matches("error[").count(), 1, "{text}");
+    assert!(text.contains("--> web/web.yaml:"), "{text}");
+    assert!(
+        text.contains("rendered from Kustomization flux-system/prod"),
+        "{text}"
+    );
+    let diff = check(&folder, tools.path(), &[".", "--diff"]);
+    let diff = out(&diff);
+    assert!(diff.starts_with("diff --git a/web/web.yaml"), "{diff}");
+    assert!(!diff.contains("# A patch for"), "{diff}");
+    check(&folder, tools.path(), &[".", "--fix"]);
+    let after = report(&check(&folder, tools.path(), &[".", "--format", "json"]));
+    assert_eq!(told(&after), [""; 0], "{after:#}");
 }
 
 #[test]

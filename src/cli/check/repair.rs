@@ -243,7 +243,9 @@ impl Edits {
             let mut of_it = cures.iter().filter(|(fault, _)| fault.object() == object);
             let cure = of_it.find(|(fault, _)| is_strategy && fault.is_about_strategy());
             let Some((_, cure)) = cure else {
-                self.by_hand(release, it, None);
+                if release.chart.is_helm() || !self.edits_origin_of(it) {
+                    self.by_hand(release, it, None);
+                }
                 continue;
             };
             match self.set(repair, release, cure) {
@@ -256,6 +258,13 @@ impl Edits {
                 None => self.by_hand(release, it, Some(cure)),
             }
         }
+    }
+
+    /// Whether the file that the object was rendered from is edited.
+    fn edits_origin_of(&self, repairable: &Repairable<'_>) -> bool {
+        let template = repairable.known.template.as_deref();
+        let file = template.and_then(|it| fs::canonicalize(it).ok());
+        file.is_some_and(|it| self.edited.contains_key(&it))
     }
 
     /// Sets the value in the file that it is written in; `None` where there is no such file.
@@ -307,6 +316,13 @@ impl Edits {
             Some(cure) => {
                 let sentence = cure.sentence(release, &name);
                 self.done.push(format!("{object}: {sentence}"));
+            }
+            None if !release.chart.is_helm() => {
+                self.output += &it.patch_for_kustomize();
+                let template = it.known.template.as_deref().unwrap_or(&name);
+                self.done.push(format!(
+                    "{object} is rendered from {template} by {name}: change it there, or add the patch to the release."
+                ));
             }
             None => {
                 self.output += &it.patch_for_kustomize();

@@ -137,14 +137,16 @@ struct FileText<'f> {
 impl FileText<'_> {
     fn locate(&self, known: &ParsedObject, mut finding: Finding, spot: Spot) -> Located {
         let place = match self.release {
-            Some((number, release)) => self.in_release(number, release, &mut finding),
-            None => self.place(known, &finding.field_path, spot),
+            Some((number, release)) if release.chart.is_helm() => {
+                self.in_release(number, release, &mut finding)
+            }
+            _ => self.place(known, &finding.field_path, spot),
         };
         let mut located = Located::new(finding, Some(place));
         let first = located.finding.remedies.first();
         located.fix = first.and_then(|first| match self.parts.get(known.place.part) {
             Some(part) => hunk::of(part, &known.place.items, first),
-            None => at_origin(self.parsed, known, first),
+            None => self.at_origin(known, first),
         });
         located
     }
@@ -157,13 +159,27 @@ impl FileText<'_> {
         let sentence = match cure {
             Some(Some(cure)) => cure.sentence(release, &place.file),
             Some(None) => "No value of the chart was found that changes this.".to_owned(),
-            None if finding.rule == codes::WORKLOADS_SHARE_VOLUME && release.chart.is_helm() => {
-                SHARED.to_owned()
-            }
+            None if finding.rule == codes::WORKLOADS_SHARE_VOLUME => SHARED.to_owned(),
             None => return place,
         };
         finding.message += &format!(" {sentence}");
         place
+    }
+
+    /// What the proposal changes in the checked file that a kustomization takes the object
+    /// from.
+    fn at_origin(&self, known: &ParsedObject, proposal: &Proposal) -> Option<Fix> {
+        let is_kustomization = match (self.root, self.release) {
+            (Some(root), _) => root.kind == RootKind::Kustomization,
+            (None, Some((_, release))) => !release.chart.is_helm(),
+            (None, None) => false,
+        };
+        let template = known.template.as_deref().filter(|_| is_kustomization);
+        let file = fs::canonicalize(template?).ok()?;
+        let is_part = self.parsed.discovered.parts.contains(&file);
+        is_part
+            .then(|| hunk::at_origin(&file, &known.reference, proposal))
+            .flatten()
     }
 
     fn place(&self, known: &ParsedObject, field: &str, spot: Spot) -> Place {
@@ -173,7 +189,10 @@ impl FileText<'_> {
         }
         if let Some((_, release)) = self.release {
             let owner = &self.parsed.discovered.sources[release.owner.place.source];
-            return releases::place(release, None, owner, self.repository);
+            let written = template.filter(|_| !release.chart.changes(field));
+            return written
+                .and_then(|it| releases::place_in(it, release, known, field, self.repository))
+                .unwrap_or_else(|| releases::place(release, None, owner, self.repository));
         }
         let (line, column) = self.lines.line_and_column(spot.start);
         let (_, end_column) = self.lines.line_and_column(spot.end);
@@ -189,17 +208,6 @@ impl FileText<'_> {
             template: template.map(str::to_owned),
         }
     }
-}
-
-/// What the proposal changes in the checked file that a kustomization takes the object
-/// from.
-fn at_origin(parsed: &Parsed, known: &ParsedObject, proposal: &Proposal) -> Option<Fix> {
-    let root = parsed.discovered.root(known.place.source)?;
-    let file = fs::canonicalize(known.template.as_deref()?).ok()?;
-    let is_part = root.kind == RootKind::Kustomization && parsed.discovered.parts.contains(&file);
-    is_part
-        .then(|| hunk::at_origin(&file, &known.reference, proposal))
-        .flatten()
 }
 
 /// Whether the format shows what a remedy changes; it takes an edit for each finding.

@@ -93,7 +93,7 @@ impl Fault {
 }
 
 /// A release with faults, and what is still to be tried for it.
-struct Patient {
+struct FaultyRelease {
     source: usize,
     before: Vec<Fault>,
     faults: Vec<Fault>,
@@ -118,7 +118,7 @@ pub(in crate::cli::check) fn find(
         return Ok(cures);
     }
     let found = findings(parsed, effective, &releases);
-    let mut patients = Vec::new();
+    let mut faulty = Vec::new();
     for source in releases {
         let of_it = found.iter().filter(|(fault, _)| fault.source == source);
         let of_it: Vec<&(Fault, Option<Value>)> = of_it.collect();
@@ -132,14 +132,14 @@ pub(in crate::cli::check) fn find(
             continue;
         };
         let values = options.rendering.chart_values(&job)?;
-        patients.push(Patient::new(source, release, values, &of_it));
+        faulty.push(FaultyRelease::new(source, release, values, &of_it));
     }
-    while patients.iter().any(|it| !it.faults.is_empty()) {
-        if !round(parsed, effective, options, &mut patients, &mut cures)? {
+    while faulty.iter().any(|it| !it.faults.is_empty()) {
+        if !round(parsed, effective, options, &mut faulty, &mut cures)? {
             break;
         }
     }
-    let left = patients.into_iter().flat_map(|it| it.faults);
+    let left = faulty.into_iter().flat_map(|it| it.faults);
     let has_values = |source: usize| {
         let release = parsed.discovered.release(source);
         release.is_some_and(|it| it.chart.is_helm())
@@ -155,16 +155,16 @@ fn round(
     parsed: &mut Parsed,
     effective: &EffectivePolicy,
     options: ReadOptions<'_>,
-    patients: &mut [Patient],
+    faulty: &mut [FaultyRelease],
     cures: &mut Cures,
 ) -> io::Result<bool> {
     let (mut tried, mut jobs) = (Vec::new(), Vec::new());
-    for (number, patient) in patients.iter_mut().enumerate() {
-        if patient.faults.is_empty() {
+    for (number, at_fault) in faulty.iter_mut().enumerate() {
+        if at_fault.faults.is_empty() {
             continue;
         }
-        let release = parsed.discovered.release(patient.source);
-        if let (Some(release), Some(cure)) = (release, patient.trials.next())
+        let release = parsed.discovered.release(at_fault.source);
+        if let (Some(release), Some(cure)) = (release, at_fault.trials.next())
             && let Ok(job) = cure.given_to(release).job(&parsed.world(options))
         {
             tried.push((number, cure));
@@ -175,7 +175,7 @@ fn round(
     let texts = options.rendering.releases(&jobs)?.into_iter();
     let texts = tried.iter().zip(texts);
     let rendered: Vec<(usize, String)> = texts
-        .filter_map(|((number, _), text)| Some((patients[*number].source, text.ok()?)))
+        .filter_map(|((number, _), text)| Some((faulty[*number].source, text.ok()?)))
         .collect();
     let sources: BTreeSet<usize> = rendered.iter().map(|(source, _)| *source).collect();
     let before = parsed.exchange(rendered);
@@ -184,19 +184,19 @@ fn round(
         .map(|(fault, _)| fault)
         .collect();
     for (number, cure) in tried {
-        let patient = &mut patients[number];
-        if !sources.contains(&patient.source) {
+        let release = &mut faulty[number];
+        if !sources.contains(&release.source) {
             continue;
         }
-        let mut new = after.iter().filter(|it| it.source == patient.source);
-        if new.any(|fault| !patient.before.contains(fault)) {
+        let mut new = after.iter().filter(|it| it.source == release.source);
+        if new.any(|fault| !release.before.contains(fault)) {
             continue;
         }
         let is_there = |fault: &Fault| {
             let mut objects = parsed.objects.iter();
             objects.any(|it| it.place.source == fault.source && it.reference == fault.object)
         };
-        patient.faults.retain(|fault| {
+        release.faults.retain(|fault| {
             let is_cured = !after.contains(fault) && is_there(fault);
             if is_cured {
                 cures.0.insert(fault.clone(), Some(cure.clone()));
@@ -239,7 +239,7 @@ fn findings(
     found
 }
 
-impl Patient {
+impl FaultyRelease {
     fn new(
         source: usize,
         release: &Release,

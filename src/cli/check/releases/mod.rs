@@ -33,7 +33,7 @@ use crate::report::Unopened;
 use engine::model::object::{Object, ObjectRef};
 use manifest::delivery::{Delivery, Role, value_of};
 use manifest::read::Position;
-pub(super) use origin::place;
+pub(super) use origin::{place, place_in};
 use values::Layer;
 pub(super) use values::merge;
 pub(super) use variables::Variables;

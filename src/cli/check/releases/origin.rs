@@ -7,7 +7,8 @@ use super::cure::Cure;
 use super::values::At;
 use super::{Chart, Release};
 use crate::cli::check::files::text_inside;
-use crate::cli::check::render::origin::shown;
+use crate::cli::check::parsed_object::ParsedObject;
+use crate::cli::check::render::origin::{line_in, shown};
 use crate::cli::check::repository::Repository;
 use crate::report::Place;
 use manifest::delivery::spot_at;
@@ -74,6 +75,18 @@ pub(in crate::cli::check) fn place(
     }
 }
 
+/// The field of an object in the file of the repository, named `from`, that it was rendered from.
+pub(in crate::cli::check) fn place_in(
+    from: &str,
+    release: &Release,
+    known: &ParsedObject,
+    field: &str,
+    repository: &Repository,
+) -> Option<Place> {
+    let line = line_in(from, repository.root(), &known.reference, field)?;
+    Some(line.in_file(from.to_owned(), release.shown(), repository))
+}
+
 /// A field in the text of a file.
 struct Written {
     file: String,
@@ -134,6 +147,14 @@ impl Chart {
             Self::Remote(remote) => remote.to_string(),
             Self::Refused(_) => String::new(),
         }
+    }
+
+    /// Whether it changes the field of objects of its folder, as their file does not have it.
+    pub(in crate::cli::check) fn changes(&self, field: &str) -> bool {
+        let last = field.rsplit('.').next().unwrap_or_default();
+        let key = last.split('[').next().unwrap_or_default();
+        matches!(self, Self::Kustomization(_, fields)
+            if !key.is_empty() && fields.values().any(|it| it.to_string().contains(key)))
     }
 
     /// Whether Helm renders it, with values.

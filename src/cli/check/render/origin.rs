@@ -107,7 +107,7 @@ pub(in crate::cli::check) fn shown(path: &Path) -> String {
 /// A line of a file, counted from 1, the columns of what stands on it, counted
 /// from 1 in characters, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Line {
+pub(in crate::cli::check) struct Line {
     number: usize,
     column: usize,
     end_column: usize,
@@ -124,11 +124,30 @@ impl Line {
             text: text.to_owned(),
         }
     }
+
+    /// The place of an object that was rendered from `template`.
+    pub(in crate::cli::check) fn in_file(
+        self,
+        file: String,
+        template: String,
+        repository: &Repository,
+    ) -> Place {
+        let real = fs::canonicalize(&file).unwrap_or_else(|_| PathBuf::from(&file));
+        Place {
+            path: Some(repository.path_of(&real)),
+            file,
+            line: self.number,
+            column: self.column,
+            end_column: self.end_column,
+            text: self.text,
+            template: Some(template),
+        }
+    }
 }
 
-/// The position of the rendered `object` in its source: a line of the
-/// file `from`, or its start, where that can be read; else the start of the file that
-/// makes the root one. A template may name any file, so only those of the root are read.
+/// The position of the rendered `object` in its source: where [`line_in`] finds it, else the
+/// start of the file that makes the root one. A template may name any file, so only those of
+/// the root are read.
 pub(in crate::cli::check) fn place(
     root: &Root,
     from: Option<&str>,
@@ -136,26 +155,27 @@ pub(in crate::cli::check) fn place(
     field: &str,
     repository: &Repository,
 ) -> Place {
-    let in_file = |file: &str| {
-        let text = text_inside(&root.top, Path::new(file), MAX_BYTES).ok()?;
-        let line = line_of(&text, &object.kind, &object.name, field);
-        Some((file.to_owned(), line.unwrap_or_else(|| first_line(&text))))
-    };
-    let (file, line) = from.and_then(in_file).unwrap_or_else(|| {
+    let template = shown(&root.folder);
+    let found = from.and_then(|it| Some((it.to_owned(), line_in(it, &root.top, object, field)?)));
+    let (file, line) = found.unwrap_or_else(|| {
         let file = root.file();
         let text = text_inside(&root.top, &file, MAX_ROOT_FILE).unwrap_or_default();
         (shown(&file), first_line(&text))
     });
-    let real = fs::canonicalize(&file).unwrap_or_else(|_| PathBuf::from(&file));
-    Place {
-        path: Some(repository.path_of(&real)),
-        file,
-        line: line.number,
-        column: line.column,
-        end_column: line.end_column,
-        text: line.text,
-        template: Some(shown(&root.folder)),
-    }
+    line.in_file(file, template, repository)
+}
+
+/// The line of the file `from` that `object` was rendered from, or the file's start. `None`
+/// where the file is not in the folder `top` or cannot be read.
+pub(in crate::cli::check) fn line_in(
+    from: &str,
+    top: &Path,
+    object: &ObjectRef,
+    field: &str,
+) -> Option<Line> {
+    let text = text_inside(top, Path::new(from), MAX_BYTES).ok()?;
+    let line = line_of(&text, &object.kind, &object.name, field);
+    Some(line.unwrap_or_else(|| first_line(&text)))
 }
 
 fn first_line(text: &str) -> Line {
