@@ -123,7 +123,9 @@ control-plane: ## Build the Kubernetes programs that tests start (minutes, once)
 		MINOR=$$minor tests/control-plane/build $$minor >/dev/null || [ $$? -eq 3 ] || exit 1; \
 	done
 	@tests/control-plane/build-appliers >/dev/null || [ $$? -eq 3 ]
-	@tests/control-plane/build-rollouts >/dev/null || [ $$? -eq 3 ]
+	@for controller in rollouts keda; do \
+		tests/control-plane/build-controller $$controller >/dev/null || [ $$? -eq 3 ] || exit 1; \
+	done
 
 .PHONY: scenarios
 scenarios: control-plane ## Play the scenarios of docs/ground-truth.md (MINOR=1.30, PLAY=all, SEED=)

@@ -101,7 +101,7 @@ pub(crate) struct Programs(PathBuf);
 impl Programs {
     /// Compiles them where they are not there yet; `None` where that cannot be done here.
     pub(crate) fn locate() -> Option<Self> {
-        harness::built("build-appliers", "Helm 3, Flux and Argo CD").map(Self)
+        harness::built(&["build-appliers"], "Helm 3, Flux and Argo CD").map(Self)
     }
 }
 

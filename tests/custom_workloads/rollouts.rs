@@ -1,28 +1,12 @@
-//! What the controller of Argo Rollouts makes of a ReadWriteOnce volume, on a real control plane
-//! with simulated nodes: whether a rollout hangs is what the engine says before it begins, and
-//! every remedy that `audit` proposes for one that hangs lets it end.
+//! What the controller of Argo Rollouts makes of a ReadWriteOnce volume: whether a rollout hangs is
+//! what the engine says before it begins, and every remedy that `audit` proposes for one that
+//! hangs lets it end.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::unwrap_in_result,
-    clippy::panic,
-    reason = "in a test, the panic and its message are the report"
-)]
-
-#[path = "../harness/mod.rs"]
-mod harness;
-
-use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
-use harness::fake_nodes::ATTACHING_DRIVER;
-use harness::process::Program;
-use harness::{ControlPlane, FakeNodes, Needs, NodeSpec, Output, wait_until};
 use serde_json::{Value, json};
 
-/// Longer than anything here takes, also where the machine is busy.
-const WITHIN: Duration = Duration::from_secs(300);
+use crate::{Stage, World, multi_attach};
 
 /// A Rollout of one pod, and how its first update ends.
 struct Case {
@@ -85,113 +69,32 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The control plane with the controller of Argo Rollouts.
-struct World {
-    plane: &'static ControlPlane,
-    nodes: FakeNodes<'static>,
-    controller: Program,
-}
+struct Rollout<'w>(Stage<'w>);
 
-impl World {
-    /// `None` where there is nothing to make it of.
-    fn new() -> Option<Self> {
-        let plane = harness::require_control_plane(Needs::Controllers)?;
-        let folder = harness::built("build-rollouts", "the controller of Argo Rollouts")?;
-        let crds = folder.join("crds").display().to_string();
-        let apply = ["apply", "--server-side", "-f", &crds];
-        plane.kubectl(&apply, None).success();
-        let established = ["wait", "--for=condition=Established", "crd", "--all"];
-        plane
-            .kubectl(&[&established[..], &["--timeout=300s"]].concat(), None)
-            .success();
-        let kubeconfig = plane.kubeconfig().display();
-        // Ports of the system's choice, which nobody asks.
-        let arguments = [
-            format!("--kubeconfig={kubeconfig}"),
-            "--leader-elect=false".to_owned(),
-            "--healthzPort=0".to_owned(),
-            "--metricsPort=0".to_owned(),
-        ];
-        let own = plane
-            .write_file("rollouts-controller", "")
-            .with_extension("d");
-        let program = folder.join("rollouts-controller");
-        let controller =
-            Program::start("rollouts-controller", &program, &arguments, &[], &own, None);
-        Some(Self {
-            plane,
-            nodes: plane.fake_nodes(),
-            controller: controller.unwrap(),
-        })
-    }
-}
-
-/// A case in a namespace, with two nodes of its own.
-struct Stage<'w> {
-    world: &'w World,
-    namespace: String,
-}
-
-impl<'w> Stage<'w> {
+impl<'w> Rollout<'w> {
     fn build(world: &'w World, case: &Case) -> Result<Self, String> {
-        let namespace = world.plane.namespace(case.name);
-        world.nodes.add(&["a", "b"].map(|letter| NodeSpec {
-            name: format!("{namespace}-{letter}"),
-            zone: namespace.clone(),
-            cpus: 8,
-            ..NodeSpec::default()
-        }));
-        let stage = Self { world, namespace };
-        for object in stage.objects(case) {
-            stage.kubectl(&["apply", "-f", "-"], Some(&object))?;
+        let rollout = Self(Stage::build(world, case.name)?);
+        for object in rollout.objects(case) {
+            rollout.0.apply(&object)?;
         }
-        stage.until_over()?;
+        rollout.until_over()?;
         if case.is_scaled_to_0 {
-            stage.patch("merge", &json!({"spec": {"replicas": 0}}))?;
-            wait_until("all pods to be gone", WITHIN, || {
-                match stage.list("pods")?[..] {
-                    [] => Ok(()),
-                    _ => Err("there are some".to_owned()),
-                }
-            })?;
+            rollout.patch("merge", &json!({"spec": {"replicas": 0}}))?;
+            rollout.0.until_pods(0, 0)?;
         }
-        Ok(stage)
+        Ok(rollout)
     }
 
     fn objects(&self, case: &Case) -> Vec<Value> {
-        let namespace = &self.namespace;
         let service = |name: &str| {
             json!({
                 "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
                 "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
             })
         };
-        let mut pod = json!({
-            "terminationGracePeriodSeconds": 3,
-            "nodeSelector": {"topology.kubernetes.io/zone": namespace},
-            "containers": [{
-                "name": "main", "image": "example.com/app:1",
-                "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-            }],
-            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
-        });
+        let mut pod = self.0.pod();
         json_patch::merge(&mut pod, &case.pod);
         vec![
-            json!({
-                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": namespace},
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
-                    "csi": {"driver": ATTACHING_DRIVER, "volumeHandle": namespace},
-                    "claimRef": {"namespace": namespace, "name": "data"},
-                },
-            }),
-            json!({
-                "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"], "storageClassName": "",
-                    "volumeName": namespace, "resources": {"requests": {"storage": "1Gi"}},
-                },
-            }),
             service("web"),
             service("canary"),
             json!({
@@ -215,45 +118,23 @@ impl<'w> Stage<'w> {
         ]
     }
 
-    fn kubectl(&self, arguments: &[&str], stdin: Option<&Value>) -> Result<Output, String> {
-        let arguments = [&["-n", &self.namespace], arguments].concat();
-        let stdin = stdin.map(Value::to_string);
-        let output = self.world.plane.kubectl(&arguments, stdin.as_deref());
-        output.done().map(|()| output)
-    }
-
-    fn list(&self, kind: &str) -> Result<Vec<Value>, String> {
-        let output = self.kubectl(&["get", kind, "-o=json"], None)?;
-        let list: Value = serde_json::from_str(&output.stdout).map_err(|it| it.to_string())?;
-        Ok(list["items"].as_array().cloned().unwrap_or_default())
-    }
-
     fn patch(&self, how: &str, patch: &Value) -> Result<(), String> {
         let (how, patch) = (format!("--type={how}"), patch.to_string());
-        self.kubectl(&["patch", "rollout", "web", &how, "-p", &patch], None)?;
+        self.0
+            .kubectl(&["patch", "rollout", "web", &how, "-p", &patch])?;
         Ok(())
     }
 
     /// Waits until the rollout is over or hangs; whether it hangs.
     fn ended(&self) -> Result<bool, String> {
-        wait_until("the rollout to end", WITHIN, || {
-            let rollout = self.list("rollouts")?.pop().unwrap_or_default();
+        self.0.until("the rollout to end", || {
+            let rollout = self.0.list("rollouts")?.pop().unwrap_or_default();
             let status = &rollout["status"];
             let generation = rollout["metadata"]["generation"].to_string();
             let is_seen = status["observedGeneration"].as_str() == Some(&*generation);
-            let events = self.list("events")?;
-            let multi_attach = events.iter().any(|event| {
-                let message = event["message"].as_str().unwrap_or_default();
-                message.contains("Multi-Attach error") || message.contains("Waiting for detach")
-            });
-            let pods = self.list("pods")?;
-            let is_ready = |pod: &&Value| {
-                let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-                conditions
-                    .into_iter()
-                    .any(|it| it["type"] == "Ready" && it["status"] == "True")
-            };
-            let ready = pods.iter().filter(is_ready).count();
+            let multi_attach = multi_attach(&self.0.list("events")?);
+            let pods = self.0.list("pods")?;
+            let ready = pods.iter().filter(|pod| crate::is_ready(pod)).count();
             let is_leaving = |pod: &Value| !pod["metadata"]["deletionTimestamp"].is_null();
             let leaves = pods.iter().any(is_leaving);
             let is_over = status["phase"] == "Healthy"
@@ -277,7 +158,6 @@ impl<'w> Stage<'w> {
                 )),
             }
         })
-        .map_err(|error| format!("{error}\n{}", self.world.controller.log_tail()))
     }
 
     fn until_over(&self) -> Result<(), String> {
@@ -289,11 +169,11 @@ impl<'w> Stage<'w> {
 
     /// Ships an image. Without affinity the new pod has to go to the other node.
     fn update(&self) -> Result<bool, String> {
-        let rollout = self.list("rollouts")?.pop().unwrap_or_default();
+        let rollout = self.0.list("rollouts")?.pop().unwrap_or_default();
         let moves = rollout["spec"]["template"]["spec"]["affinity"].is_null();
-        for pod in self.list("pods")?.iter().filter(|_| moves) {
+        for pod in self.0.list("pods")?.iter().filter(|_| moves) {
             let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-            self.kubectl(&["cordon", node], None)?;
+            self.0.kubectl(&["cordon", node])?;
         }
         self.patch(
             "json",
@@ -304,27 +184,6 @@ impl<'w> Stage<'w> {
         )?;
         self.ended()
     }
-
-    /// What `audit` finds in the Rollout as it is.
-    fn audit(&self) -> Result<Vec<Value>, String> {
-        let run = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
-            .args([
-                "audit",
-                "--exit-zero",
-                "--format=json",
-                "--namespace",
-                &self.namespace,
-            ])
-            .env("KUBECONFIG", self.world.plane.kubeconfig())
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|it| it.to_string())?;
-        let report: Value = serde_json::from_slice(&run.stdout)
-            .map_err(|it| format!("{it}: {}", String::from_utf8_lossy(&run.stderr)))?;
-        let findings = report["findings"].as_array().cloned().unwrap_or_default();
-        let is_it = |it: &Value| it["object"]["kind"] == "Rollout";
-        Ok(findings.into_iter().filter(is_it).collect())
-    }
 }
 
 fn foresees_a_deadlock(findings: &[Value]) -> bool {
@@ -332,9 +191,9 @@ fn foresees_a_deadlock(findings: &[Value]) -> bool {
 }
 
 fn play(world: &World, case: &Case) -> Result<Vec<String>, String> {
-    let stage = Stage::build(world, case)?;
-    let findings = stage.audit()?;
-    let hangs = stage.update()?;
+    let rollout = Rollout::build(world, case)?;
+    let findings = rollout.0.audit(&["Rollout"])?;
+    let hangs = rollout.update()?;
     let says = foresees_a_deadlock(&findings);
     if (hangs, says) != (case.hangs && !case.is_scaled_to_0, case.hangs) {
         return Err(format!(
@@ -348,14 +207,14 @@ fn play(world: &World, case: &Case) -> Result<Vec<String>, String> {
     let remedies = findings.iter().filter(|it| it["outcome"] == "deadlock");
     for remedy in remedies.flat_map(|it| it["remedies"].as_array().into_iter().flatten()) {
         let name = remedy["name"].as_str().unwrap_or_default().to_owned();
-        let stage = Stage::build(world, case)?;
-        stage.patch("json", &remedy["patch"])?;
-        stage.until_over()?;
-        let findings = stage.audit()?;
+        let rollout = Rollout::build(world, case)?;
+        rollout.patch("json", &remedy["patch"])?;
+        rollout.until_over()?;
+        let findings = rollout.0.audit(&["Rollout"])?;
         if foresees_a_deadlock(&findings) {
             return Err(format!("after {name}: {findings:#?}"));
         }
-        if stage.update()? {
+        if rollout.update()? {
             return Err(format!("it hangs after {name}"));
         }
         tried.push(name);
@@ -365,7 +224,11 @@ fn play(world: &World, case: &Case) -> Result<Vec<String>, String> {
 
 #[test]
 fn rollouts_end_as_the_engine_says() {
-    let Some(world) = World::new() else { return };
+    // Ports of the system's choice, which nobody asks.
+    let flags = ["--leader-elect=false", "--healthzPort=0", "--metricsPort=0"].map(str::to_owned);
+    let Some(world) = World::new("rollouts", &flags, &[]) else {
+        return;
+    };
     let cases = cases();
     let played: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> = (cases.iter())

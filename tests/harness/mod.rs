@@ -134,9 +134,11 @@ pub(crate) fn require_module(minor: &str, name: &str) -> Option<PathBuf> {
 ///
 /// When compiling fails.
 #[track_caller]
-pub(crate) fn built(script: &str, what: &str) -> Option<PathBuf> {
+pub(crate) fn built(command: &[&str], what: &str) -> Option<PathBuf> {
+    let (script, arguments) = command.split_first().unwrap();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/control-plane");
     let run = Command::new(Path::new(folder).join(script))
+        .args(arguments)
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()

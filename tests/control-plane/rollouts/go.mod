@@ -1,5 +1,5 @@
-// The controller of Argo Rollouts, which tests/rollouts runs; ../build-rollouts compiles it as a
-// main module, with the replacements of its own go.mod. go.sum pins it. To move to another
+// The controller of Argo Rollouts, which tests/custom_workloads runs; ../build-controller compiles
+// it as a main module, with the replacements of its own go.mod. go.sum pins it. To move to another
 // release: change the version here, then go mod download in this folder.
 module multi-attach-guard.dev/tests/control-plane/rollouts
 

@@ -1,0 +1,293 @@
+//! What KEDA's operator makes of ScaledObjects and ScaledJobs whose pods have a ReadWriteOnce
+//! volume. What its scalers read is how many pods have the label `queue`. Its metrics server does
+//! not run, so nothing scales a workload that has pods but the limits.
+
+use std::process::Command;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::harness::fake_nodes::ENDS_AFTER;
+use crate::harness::pki::Pki;
+use crate::harness::process::free_port;
+use crate::{Stage, World, is_ready, multi_attach};
+
+fn world() -> Option<World> {
+    // The operator listens, for its metrics server, where it has a certificate.
+    let folder = tempfile::tempdir().unwrap().keep();
+    Pki::create(&folder).serving("tls");
+    let flags = [
+        "--metrics-bind-address=0".to_owned(),
+        "--health-probe-bind-address=0".to_owned(),
+        format!("--metrics-service-bind-address=127.0.0.1:{}", free_port()),
+        format!("--cert-dir={}", folder.display()),
+    ];
+    let environment = [
+        // All of them.
+        ("WATCH_NAMESPACE", ""),
+        ("KEDA_CLUSTER_OBJECT_NAMESPACE", "default"),
+        ("POD_NAMESPACE", "default"),
+    ];
+    World::new("keda", &flags, &environment)
+}
+
+/// Only one fits on a node.
+fn pod(stage: &Stage<'_>) -> Value {
+    let mut pod = stage.pod();
+    pod["containers"][0]["resources"] = json!({"requests": {"cpu": "5"}});
+    pod
+}
+
+fn deployment(stage: &Stage<'_>) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 1,
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod(stage)},
+        },
+    })
+}
+
+/// A scaler of these fields that adds a pod for each in the queue.
+fn scaler(kind: &str, further: &Value) -> Value {
+    let mut scaler = json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": kind, "metadata": {"name": "web"},
+        "spec": {
+            "pollingInterval": 1,
+            "triggers": [{"type": "kubernetes-workload",
+                "metadata": {"podSelector": "queue=yes", "value": "1"}}],
+        },
+    });
+    json_patch::merge(&mut scaler["spec"], further);
+    scaler
+}
+
+/// Pods that are in the queue and on no node.
+fn queue(stage: &Stage<'_>, names: &[&str]) -> Result<(), String> {
+    for name in names {
+        stage.apply(&json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "labels": {"queue": "yes"}},
+            "spec": {
+                "nodeSelector": {"node": "none"},
+                "containers": [{"name": "main", "image": "example.com/app:1"}],
+            },
+        }))?;
+    }
+    Ok(())
+}
+
+/// The limits of the autoscaler that the operator has made, if any.
+fn limits(stage: &Stage<'_>) -> Result<Option<[i64; 2]>, String> {
+    let autoscalers = stage.list("hpa")?;
+    Ok(autoscalers.first().map(|it| {
+        ["minReplicas", "maxReplicas"].map(|field| it["spec"][field].as_i64().unwrap_or_default())
+    }))
+}
+
+fn until_limits(stage: &Stage<'_>, expected: Option<[i64; 2]>) -> Result<(), String> {
+    stage.until(
+        &format!("the autoscaler's limits {expected:?}"),
+        || match limits(stage)? {
+            found if found == expected => Ok(()),
+            found => Err(format!("{found:?}")),
+        },
+    )
+}
+
+/// What `audit` says about the scaler and its workload.
+fn messages(stage: &Stage<'_>) -> Result<Vec<String>, String> {
+    let kinds = ["ScaledObject", "ScaledJob", "Deployment"];
+    let findings = stage.audit(&kinds)?;
+    Ok(findings
+        .iter()
+        .map(|it| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let words = [
+                &it["rule"],
+                &it["object"]["kind"],
+                &it["outcome"],
+                &it["message"],
+            ];
+            words.map(text).join(" ")
+        })
+        .collect())
+}
+
+fn expect(stage: &Stage<'_>, starts: &[&str], names: &str) -> Result<(), String> {
+    let messages = messages(stage)?;
+    let is_expected = messages.len() == starts.len()
+        && (messages.iter().zip(starts))
+            .all(|(message, start)| message.starts_with(start) && message.contains(names));
+    match is_expected {
+        true => Ok(()),
+        false => Err(format!("audit says {messages:#?}")),
+    }
+}
+
+/// Without a maximum, the autoscaler has 100. The minimum brings a second pod, which never
+/// starts, and what `diagnose` prints takes it away.
+fn more_than_one(stage: &Stage<'_>) -> Result<(), String> {
+    stage.apply(&deployment(stage))?;
+    let own = json!({"scaleTargetRef": {"name": "web"}, "minReplicaCount": 1});
+    stage.apply(&scaler("ScaledObject", &own))?;
+    stage.until_pods(1, 1)?;
+    until_limits(stage, Some([1, 100]))?;
+    expect(
+        stage,
+        &["autoscaler-exceeds-volume ScaledObject stuck"],
+        "100 pods",
+    )?;
+
+    // The operator reverts what somebody else writes into its autoscaler.
+    let one = r#"{"spec":{"maxReplicas":1}}"#;
+    let autoscaler = "hpa/keda-hpa-web";
+    stage.kubectl(&["patch", autoscaler, "--type=merge", "-p", one])?;
+    until_limits(stage, Some([1, 100]))?;
+
+    let two = r#"{"spec":{"minReplicaCount":2}}"#;
+    let patch = ["patch", "scaledobject/web", "--type=merge", "-p", two];
+    stage.kubectl(&patch)?;
+    until_limits(stage, Some([2, 100]))?;
+    stage.until_pods(2, 1)?;
+    until_multi_attach(stage)?;
+
+    let report = stage.guard(&["diagnose", "--format=json"])?;
+    let report: Value = serde_json::from_str(&report).map_err(|it| it.to_string())?;
+    let steps = report["cases"][0]["steps"].as_array().into_iter().flatten();
+    let mut ways_out = steps.filter(|step| step["purpose"] == "way-out");
+    let way_out = ways_out.find_map(|step| step["command"].as_str());
+    let way_out = way_out.ok_or_else(|| format!("there is no way out: {report:#}"))?;
+    if !way_out.contains("scaledobjects.keda.sh/web") {
+        return Err(format!("{way_out} is not about the ScaledObject"));
+    }
+    stage.shell(way_out)?;
+    until_limits(stage, Some([1, 1]))?;
+    stage.until_pods(1, 1)?;
+    expect(stage, &[], "")
+}
+
+/// Without a minimum the workload goes to 0 while the queue is empty, and back. Paused, it has
+/// as many pods as the annotation says.
+fn none_and_back(stage: &Stage<'_>) -> Result<(), String> {
+    stage.apply(&deployment(stage))?;
+    stage.until_pods(1, 1)?;
+    let own = json!({
+        "scaleTargetRef": {"name": "web"}, "maxReplicaCount": 1, "cooldownPeriod": 1,
+    });
+    stage.apply(&scaler("ScaledObject", &own))?;
+    stage.until_pods(0, 0)?;
+    queue(stage, &["first"])?;
+    stage.until_pods(1, 1)?;
+    expect(stage, &[], "")?;
+
+    let limit = r#"{"spec":{"maxReplicaCount":null}}"#;
+    stage.kubectl(&["patch", "scaledobject/web", "--type=merge", "-p", limit])?;
+    until_limits(stage, Some([1, 100]))?;
+    expect(
+        stage,
+        &["autoscaler-exceeds-volume ScaledObject stuck"],
+        "100 pods",
+    )?;
+    let annotate = |annotation: &str| {
+        stage.kubectl(&[
+            "annotate",
+            "scaledobjects.keda.sh/web",
+            annotation,
+            "--overwrite",
+        ])
+    };
+    annotate("autoscaling.keda.sh/paused-replicas=0")?;
+    until_limits(stage, None)?;
+    stage.until_pods(0, 0)?;
+    expect(stage, &[], "")?;
+    annotate("autoscaling.keda.sh/paused-replicas-")?;
+    stage.until_pods(1, 1)?;
+    annotate("autoscaling.keda.sh/paused=true")?;
+    until_limits(stage, None)?;
+    stage.until_pods(1, 1)?;
+    expect(stage, &[], "")
+}
+
+/// A ScaledJob without a maximum starts a Job for each in the queue, and the pod of the second
+/// waits until that of the first has ended; with the maximum 1 there is one Job at a time.
+fn jobs(stage: &Stage<'_>) -> Result<(), String> {
+    queue(stage, &["first", "second"])?;
+    let mut pod = pod(stage);
+    pod["restartPolicy"] = json!("Never");
+    let template = json!({"template": {"spec": pod}});
+    let own = json!({"jobTargetRef": template, "maxReplicaCount": 1});
+    stage.apply(&scaler("ScaledJob", &own))?;
+    stage.until_pods(1, 1)?;
+    expect(stage, &[], "")?;
+    let limit = r#"{"spec":{"maxReplicaCount":null}}"#;
+    stage.kubectl(&["patch", "scaledjob/web", "--type=merge", "-p", limit])?;
+    expect(
+        stage,
+        &["replicas-share-volume ScaledJob delay"],
+        "100 pods",
+    )?;
+    stage.until_pods(2, 1)?;
+    until_multi_attach(stage)?;
+    stage.kubectl(&["delete", "pod", "first", "second"])?;
+    let pods = stage.list("pods")?;
+    let first = pods.iter().find(|it| is_ready(it));
+    let first = first.and_then(|it| it["metadata"]["name"].as_str());
+    let first = first.ok_or("no pod is ready")?;
+    let now = format!("{ENDS_AFTER}=0");
+    stage.kubectl(&["annotate", "pod", first, &now])?;
+    stage.until_pods(1, 1)
+}
+
+fn until_multi_attach(stage: &Stage<'_>) -> Result<(), String> {
+    stage.until("a pod to wait for the volume", || {
+        match multi_attach(&stage.list("events")?) {
+            true => Ok(()),
+            false => Err("none does".to_owned()),
+        }
+    })
+}
+
+impl Stage<'_> {
+    /// Runs what was printed as it is printed.
+    fn shell(&self, command: &str) -> Result<(), String> {
+        let programs = self.world.plane.program("kubectl");
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", programs.parent().unwrap().display());
+        let run = Command::new("sh")
+            .args(["-c", command])
+            .env("PATH", path)
+            .env("KUBECONFIG", self.world.plane.kubeconfig())
+            .output()
+            .map_err(|it| it.to_string())?;
+        match run.status.success() {
+            true => Ok(()),
+            false => Err(format!("{command}: {run:?}")),
+        }
+    }
+}
+
+#[test]
+fn scalers_bring_as_many_pods_as_the_engine_says() {
+    type Case = fn(&Stage<'_>) -> Result<(), String>;
+    let Some(world) = world() else { return };
+    let cases: [(&str, Case); 3] = [
+        ("more-than-one", more_than_one),
+        ("none-and-back", none_and_back),
+        ("jobs", jobs),
+    ];
+    let failed: Vec<String> = thread::scope(|scope| {
+        let threads = cases.map(|(name, play)| {
+            let world = &world;
+            scope.spawn(move || {
+                let played = Stage::build(world, name).and_then(|stage| play(&stage));
+                played.map_err(|error| format!("{name}: {error}"))
+            })
+        });
+        let ended = threads.into_iter().map(|it| it.join().unwrap());
+        ended.filter_map(Result::err).collect()
+    });
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}

@@ -1,0 +1,197 @@
+//! Controllers that Kubernetes does not have, on a real control plane with simulated nodes: what
+//! they make of a ReadWriteOnce volume is what the engine says before they do.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::unwrap_in_result,
+    clippy::panic,
+    reason = "in a test, the panic and its message are the report"
+)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+mod keda;
+mod rollouts;
+
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use harness::fake_nodes::ATTACHING_DRIVER;
+use harness::process::Program;
+use harness::{ControlPlane, FakeNodes, Needs, NodeSpec, Output, wait_until};
+use serde_json::{Value, json};
+
+/// Longer than anything here takes, also where the machine is busy.
+const WITHIN: Duration = Duration::from_secs(300);
+
+/// The control plane with a controller of custom workloads.
+struct World {
+    plane: &'static ControlPlane,
+    nodes: &'static FakeNodes<'static>,
+    controller: Program,
+}
+
+impl World {
+    /// With the controller that `build-controller` compiles by this name. `None` where there is
+    /// nothing to make it of.
+    fn new(name: &str, flags: &[String], environment: &[(&str, &str)]) -> Option<Self> {
+        static NODES: OnceLock<FakeNodes<'static>> = OnceLock::new();
+        let plane = harness::require_control_plane(Needs::Controllers)?;
+        let folder = harness::built(&["build-controller", name], name)?;
+        let crds = folder.join("crds").display().to_string();
+        let apply = ["apply", "--server-side", "-f", &crds];
+        plane.kubectl(&apply, None).success();
+        let established = ["wait", "--for=condition=Established", "--timeout=300s"];
+        let established = [&established[..], &["-f", &crds]].concat();
+        plane.kubectl(&established, None).success();
+        let kubeconfig = format!("--kubeconfig={}", plane.kubeconfig().display());
+        let flags = [&[kubeconfig], flags].concat();
+        let own = plane.write_file(name, "").with_extension("d");
+        let program = folder.join("controller");
+        let controller = Program::start(name, &program, &flags, environment, &own, None);
+        Some(Self {
+            plane,
+            nodes: NODES.get_or_init(|| plane.fake_nodes()),
+            controller: controller.unwrap(),
+        })
+    }
+}
+
+/// A namespace with a ReadWriteOnce claim `data` and two nodes of its own.
+struct Stage<'w> {
+    world: &'w World,
+    namespace: String,
+}
+
+impl<'w> Stage<'w> {
+    fn build(world: &'w World, name: &str) -> Result<Self, String> {
+        let namespace = world.plane.namespace(name);
+        world.nodes.add(&["a", "b"].map(|letter| NodeSpec {
+            name: format!("{namespace}-{letter}"),
+            zone: namespace.clone(),
+            cpus: 8,
+            ..NodeSpec::default()
+        }));
+        let stage = Self { world, namespace };
+        let namespace = &stage.namespace;
+        stage.apply(&json!({
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": namespace},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
+                "csi": {"driver": ATTACHING_DRIVER, "volumeHandle": namespace},
+                "claimRef": {"namespace": namespace, "name": "data"},
+            },
+        }))?;
+        stage.apply(&json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": "",
+                "volumeName": namespace, "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }))?;
+        Ok(stage)
+    }
+
+    /// The spec of a pod that mounts the claim.
+    fn pod(&self) -> Value {
+        json!({
+            "terminationGracePeriodSeconds": 3,
+            "nodeSelector": {"topology.kubernetes.io/zone": self.namespace},
+            "containers": [{
+                "name": "main", "image": "example.com/app:1",
+                "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+            }],
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        })
+    }
+
+    fn apply(&self, object: &Value) -> Result<(), String> {
+        let arguments = ["-n", &self.namespace, "apply", "-f", "-"];
+        let text = object.to_string();
+        self.world.plane.kubectl(&arguments, Some(&text)).done()
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> Result<Output, String> {
+        let arguments = [&["-n", &self.namespace], arguments].concat();
+        let output = self.world.plane.kubectl(&arguments, None);
+        output.done().map(|()| output)
+    }
+
+    fn list(&self, kind: &str) -> Result<Vec<Value>, String> {
+        let output = self.kubectl(&["get", kind, "-o=json"])?;
+        let list: Value = serde_json::from_str(&output.stdout).map_err(|it| it.to_string())?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// Waits until so many pods on the claim have not ended, so many of them are ready, and none
+    /// goes.
+    fn until_pods(&self, all: usize, ready: usize) -> Result<(), String> {
+        let what = format!("{all} pods, {ready} of them ready");
+        self.until(&what, || {
+            let mut pods = self.list("pods")?;
+            pods.retain(|it| !it["spec"]["volumes"][0]["persistentVolumeClaim"].is_null());
+            pods.retain(|it| it["status"]["phase"] != "Succeeded");
+            let leaves = (pods.iter()).any(|pod| !pod["metadata"]["deletionTimestamp"].is_null());
+            let found = (pods.len(), pods.iter().filter(|it| is_ready(it)).count());
+            match found == (all, ready) && !leaves {
+                true => Ok(()),
+                false => Err(format!("{found:?}")),
+            }
+        })
+    }
+
+    fn until<T>(
+        &self,
+        what: &str,
+        mut ask: impl FnMut() -> Result<T, String>,
+    ) -> Result<T, String> {
+        let controller = &self.world.controller;
+        let answer = wait_until(what, WITHIN, || match controller.exited() {
+            Some(status) => Ok(Err(format!("the controller has ended: {status}"))),
+            None => ask().map(Ok),
+        });
+        answer
+            .and_then(|it| it)
+            .map_err(|error| format!("{error}\n{}", controller.log_tail()))
+    }
+
+    /// What the guard's program prints for a command on the namespace.
+    fn guard(&self, arguments: &[&str]) -> Result<String, String> {
+        let run = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
+            .args(arguments)
+            .args(["--namespace", &self.namespace])
+            .env("KUBECONFIG", self.world.plane.kubeconfig())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|it| it.to_string())?;
+        match run.stdout.is_empty() {
+            true => Err(String::from_utf8_lossy(&run.stderr).into_owned()),
+            false => Ok(String::from_utf8_lossy(&run.stdout).into_owned()),
+        }
+    }
+
+    /// What `audit` finds in the objects of these kinds as they are.
+    fn audit(&self, kinds: &[&str]) -> Result<Vec<Value>, String> {
+        let report = self.guard(&["audit", "--exit-zero", "--format=json"])?;
+        let report: Value = serde_json::from_str(&report).map_err(|it| it.to_string())?;
+        let mut findings = report["findings"].as_array().cloned().unwrap_or_default();
+        findings.retain(|it| kinds.iter().any(|kind| it["object"]["kind"] == *kind));
+        Ok(findings)
+    }
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions
+        .into_iter()
+        .any(|it| it["type"] == "Ready" && it["status"] == "True")
+}
+
+/// Whether a pod waits for a volume that another node has.
+fn multi_attach(events: &[Value]) -> bool {
+    events.iter().any(|event| {
+        let message = event["message"].as_str().unwrap_or_default();
+        message.contains("Multi-Attach error") || message.contains("Waiting for detach")
+    })
+}
