@@ -74,7 +74,10 @@ fn main() {
             let _registered = (with == 1).then(|| Webhooks::register(&plane, url, &namespace));
             let before = histogram(&plane);
             let load = load(&plane, &namespace, writes, rate);
-            round.client.extend(plane.block_on(load));
+            for (number, time) in plane.block_on(load) {
+                round.client[0].push(time);
+                round.client[1 + usize::from(is_refused(number))].push(time);
+            }
             for (bound, count) in histogram(&plane) {
                 *round.server.entry(bound).or_default() +=
                     count - before.get(&bound).copied().unwrap_or_default();
@@ -83,15 +86,19 @@ fn main() {
     }
     let [without, with] = rounds.map(Round::sorted);
     println!("milliseconds of a write: p50, p99, most");
+    let kinds = ["all", "passing", "refused"];
     for (name, round) in [("without webhooks", &without), ("with webhooks", &with)] {
-        let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| round.client_at(part));
-        println!("  {name:18} {p50:8.2} {p99:8.2} {most:8.2}");
+        for (kind, times) in kinds.iter().zip(&round.client) {
+            let [p50, p99, most] = [0.5, 0.99, 1.0].map(|part| at(times, part));
+            println!("  {name:18} {kind:8} {p50:8.2} {p99:8.2} {most:8.2}");
+        }
     }
-    println!(
-        "  added: p50 {:.2} (goal: 1 at most), p99 {:.2} (goal: 5 at most)",
-        with.client_at(0.5) - without.client_at(0.5),
-        with.client_at(0.99) - without.client_at(0.99)
-    );
+    for (kind, (with, without)) in kinds.iter().zip(with.client.iter().zip(&without.client)) {
+        let [p50, p99] = [0.5, 0.99].map(|part| at(with, part) - at(without, part));
+        println!(
+            "  added: {kind:8} p50 {p50:.2} (goal: 1 at most), p99 {p99:.2} (goal: 5 at most)"
+        );
+    }
     let [p50, p99] = [0.5, 0.99].map(|part| with.server_at(part));
     println!("  of that one webhook, by the API server's histogram: p50 {p50:.2}, p99 {p99:.2}");
 }
@@ -134,21 +141,19 @@ fn kubectl(plane: &ControlPlane, arguments: &[&str]) {
 /// What was measured in the rounds of one kind.
 #[derive(Default)]
 struct Round {
-    /// Milliseconds of each write.
-    client: Vec<f64>,
+    /// Milliseconds of each write: of all, of those that pass, and of those that the guard
+    /// refuses.
+    client: [Vec<f64>; 3],
     /// Webhook calls by the upper bound of their bucket, in microseconds.
     server: BTreeMap<u64, u64>,
 }
 
 impl Round {
     fn sorted(mut self) -> Self {
-        self.client.sort_by(f64::total_cmp);
+        for times in &mut self.client {
+            times.sort_by(f64::total_cmp);
+        }
         self
-    }
-
-    fn client_at(&self, part: f64) -> f64 {
-        let last = self.client.len() - 1;
-        self.client[(last as f64 * part) as usize]
     }
 
     /// Interpolated within its bucket, as `histogram_quantile` does.
@@ -164,6 +169,10 @@ impl Round {
         }
         lower
     }
+}
+
+fn at(sorted: &[f64], part: f64) -> f64 {
+    sorted[((sorted.len() - 1) as f64 * part) as usize]
 }
 
 /// The API server's histogram over all webhooks: how many calls took at most so many
@@ -294,8 +303,14 @@ fn deployment(number: usize, strategy: &str) -> Value {
     })
 }
 
-/// Sends writes at a steady rate, whether or not earlier ones were answered.
-async fn load(plane: &ControlPlane, namespace: &str, writes: usize, rate: u32) -> Vec<f64> {
+/// Sends writes at a steady rate, whether or not earlier ones were answered; the milliseconds
+/// of each.
+async fn load(
+    plane: &ControlPlane,
+    namespace: &str,
+    writes: usize,
+    rate: u32,
+) -> Vec<(usize, f64)> {
     let deployments = api(plane, Some(namespace), "apps", "Deployment");
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -306,14 +321,18 @@ async fn load(plane: &ControlPlane, namespace: &str, writes: usize, rate: u32) -
         running.spawn(async move {
             let began = Instant::now();
             write(&deployments, number).await;
-            began.elapsed().as_secs_f64() * 1e3
+            (number, began.elapsed().as_secs_f64() * 1e3)
         });
     }
     running.join_all().await
 }
 
+const fn is_refused(number: usize) -> bool {
+    number.is_multiple_of(REFUSED)
+}
+
 async fn write(deployments: &Api<DynamicObject>, number: usize) {
-    if number.is_multiple_of(REFUSED) {
+    if is_refused(number) {
         let refused =
             serde_json::from_value(deployment(number % DEPLOYMENTS, "RollingUpdate")).unwrap();
         let dry_run = PostParams {
