@@ -38,7 +38,7 @@ pub struct CustomResource<'a> {
 /// if a field of the custom resource changes what it is about, and the request does not change that
 /// field: the operator's own write is judged anyway.
 ///
-/// Objects are told by their owner's name. Its uid is not compared, so that what a replaced custom
+/// Objects are recognized by their owner's name. Its uid is not compared, so that what a replaced custom
 /// resource left behind speaks for what the operator makes again.
 #[must_use]
 pub fn evaluate_custom_resource(
