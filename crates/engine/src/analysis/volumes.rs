@@ -133,7 +133,7 @@ pub fn of_claim(name: &str, namespace: &str, facts: Facts<'_>) -> UsedVolume {
         name: name.into(),
         source: PodVolumeSource::Claim { name: name.into() },
         mounted: true,
-        selinux_label: Text::default(),
+        selinux_label: None,
     };
     used(&volume, namespace, facts)
 }

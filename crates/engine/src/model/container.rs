@@ -80,8 +80,6 @@ struct Use {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ContainerSecurity {
-    #[serde(deserialize_with = "nullable")]
-    privileged: bool,
     se_linux_options: Option<SeLinuxOptions>,
 }
 
@@ -132,8 +130,6 @@ enum Label {
     OfPod,
     /// Its own, where it is known.
     Own(Option<Text>),
-    /// None: it is privileged.
-    Privileged,
 }
 
 /// What a list of containers decides. Containers that say the same take nothing more.
@@ -165,16 +161,16 @@ impl ContainerList {
         let Resources { limits, requests } = container.resources;
         self.extended_resources.extend(limits.0);
         self.extended_resources.extend(requests.0);
-        let security = &container.security_context;
-        let label = match &security.se_linux_options {
-            _ if security.privileged => Label::Privileged,
+        let label = match &container.security_context.se_linux_options {
             Some(options) => Label::Own(options.label()),
             None => Label::OfPod,
         };
         let mounts = container.volume_mounts.into_iter();
-        for Use { name } in mounts.chain(container.volume_devices) {
-            self.uses.insert((name, label.clone()));
-        }
+        self.uses.extend(mounts.map(|it| (it.name, label.clone())));
+        // Devices are not mounted.
+        let devices = container.volume_devices.into_iter();
+        self.uses
+            .extend(devices.map(|it| (it.name, Label::Own(None))));
     }
 }
 
@@ -213,29 +209,23 @@ impl Containers<'_> {
             .se_linux_options
             .as_ref()
             .and_then(SeLinuxOptions::label);
-        // A label that is not known, or not the same in all of them, is empty.
-        let mut labels: HashMap<&Text, &str> = HashMap::new();
+        let mut labels: HashMap<&Text, Option<&str>> = HashMap::new();
         let lists = [self.main, self.init, self.ephemeral];
         for (name, label) in lists.into_iter().flat_map(|list| &list.uses) {
             let label = match label {
-                Label::OfPod if by_label => of_pod.as_deref(),
-                Label::Own(own) if by_label => own.as_deref(),
-                _ => None,
+                _ if !by_label => Some(""),
+                Label::OfPod => of_pod.as_deref(),
+                Label::Own(own) => own.as_deref(),
             };
-            let label = label.unwrap_or_default();
             labels
                 .entry(name)
-                .and_modify(|other| {
-                    if *other != label {
-                        *other = "";
-                    }
-                })
+                .and_modify(|other| *other = label.filter(|_| *other == label))
                 .or_insert(label);
         }
         for volume in volumes {
             let label = labels.get(&volume.name);
             volume.mounted = label.is_some();
-            volume.selinux_label = label.copied().unwrap_or_default().into();
+            volume.selinux_label = label.copied().flatten().map(Into::into);
         }
     }
 }
@@ -292,18 +282,21 @@ mod tests {
         let mounts = json!([{"name": "v"}]);
         let plain = json!({"volumeMounts": mounts});
         let own = json!({"volumeMounts": mounts, "securityContext": of("s0:c2")});
-        assert_eq!(label(of("s0:c1"), json!([plain])), ":::s0:c1");
-        assert_eq!(label(of("s0:c1"), json!([own])), ":::s0:c2");
-        assert_eq!(label(of("s0:c1"), json!([own, plain])), "");
-        assert_eq!(label(json!({}), json!([plain])), "");
+        let known = |label: &str| Some(Text::from(label));
+        assert_eq!(label(of("s0:c1"), json!([plain])), known(":::s0:c1"));
+        assert_eq!(label(of("s0:c1"), json!([own])), known(":::s0:c2"));
+        assert_eq!(label(of("s0:c1"), json!([own, plain])), None);
+        assert_eq!(label(json!({}), json!([plain])), None);
         let recursive =
             json!({"seLinuxChangePolicy": "Recursive", "seLinuxOptions": {"level": "s0:c1"}});
-        assert_eq!(label(recursive, json!([plain])), "");
+        assert_eq!(label(recursive, json!([own, plain])), known(""));
         let privileged = json!({"volumeMounts": mounts, "securityContext": {"privileged": true}});
-        assert_eq!(label(of("s0:c1"), json!([privileged])), "");
+        assert_eq!(label(of("s0:c1"), json!([privileged])), known(":::s0:c1"));
+        let device = json!({"volumeDevices": mounts});
+        assert_eq!(label(of("s0:c1"), json!([device])), None);
         assert_eq!(
             label(json!({"seLinuxOptions": {"type": "t"}}), json!([plain])),
-            ""
+            None
         );
     }
 }

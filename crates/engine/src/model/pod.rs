@@ -159,9 +159,11 @@ pub struct PodVolume {
     /// Whether a container mounts or maps it. The kubelet neither waits for nor mounts other
     /// volumes (`desired_state_of_world_populator.go`).
     pub mounted: bool,
-    /// The SELinux label with which the containers that mount it use its files; empty if it is
-    /// unknown or they differ.
-    pub selinux_label: Text,
+    /// The SELinux label that it is mounted with, where the driver can do that: `None` if it is
+    /// unknown or containers differ, empty where its files are relabelled one by one
+    /// (`seLinuxChangePolicy: Recursive`). See `GetMountSELinuxLabel` in Kubernetes'
+    /// `pkg/volume/util/selinux.go`.
+    pub selinux_label: Option<Text>,
 }
 
 /// A claim that is created and deleted with each pod.
@@ -348,7 +350,7 @@ impl Volumes {
                 name: entry.name,
                 source,
                 mounted: true,
-                selinux_label: Text::default(),
+                selinux_label: None,
             });
         }
     }

@@ -322,7 +322,6 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Text;
     use crate::model::in_tree::InTreeType;
     use crate::model::pod::{PodVolume, PodVolumeSource};
 
@@ -353,7 +352,7 @@ mod tests {
                         name: "data".into()
                     },
                     mounted: true,
-                    selinux_label: Text::default(),
+                    selinux_label: None,
                 },
                 PodVolume {
                     index: 3,
@@ -363,7 +362,7 @@ mod tests {
                         read_only: true
                     },
                     mounted: false,
-                    selinux_label: Text::default(),
+                    selinux_label: None,
                 },
             ]
         );

@@ -2,17 +2,18 @@
 //!
 //! # Fires on
 //!
-//! Two workloads that use one claim with different `seLinuxOptions`, where the CSIDriver
-//! object says `seLinuxMount: true`, the labels are known (they have a level), and their
-//! pods may be on one node. The outcome is `stuck`, as a warning: whether nodes enforce
+//! Two workloads that use one claim with `seLinuxOptions` that cannot be one label, or one
+//! of them with `seLinuxChangePolicy: Recursive`, where the CSIDriver object says
+//! `seLinuxMount: true`, the labels are known (they have a level), and their pods may be on
+//! one node. The outcome is `stuck`, as a warning: whether nodes enforce
 //! SELinux, and whether the cluster mounts with labels (Kubernetes 1.37 does by default),
 //! no object shows.
 //!
 //! # Why
 //!
 //! With `-o context` a node mounts a volume with the label of the first pod. A pod with
-//! another label stays in `ContainerCreating` on that node: `conflicting SELinux labels of
-//! volume`. So what helps a ReadWriteOnce volume, pods on one node, is what hurts here, and
+//! another label, or with none because of `Recursive`, stays in `ContainerCreating` on that
+//! node: `conflicting SELinux labels of volume`. So what helps a ReadWriteOnce volume, pods on one node, is what hurts here, and
 //! ReadWriteMany does not help either.
 //!
 //! # Example
@@ -38,9 +39,10 @@
 //!
 //! # Silent on
 //!
-//! Labels without a level, containers of one pod with several labels, privileged
-//! containers, `seLinuxChangePolicy: Recursive`, drivers without `seLinuxMount`, and
-//! pods that are never on one node.
+//! Pods without a label, which an admission plugin may add, and labels without a level,
+//! which the container runtime chooses; users, roles and types that only one of the two
+//! names; containers of one pod with several labels, `Recursive` in both, drivers without
+//! `seLinuxMount`, and pods that are never on one node.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};
@@ -58,7 +60,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(analysis: &Analysis<'_>, found: &mut Vec<Hazard>) {
     let has_label = |workload: &Workload| {
         let mut volumes = workload.template.volumes.iter();
-        volumes.any(|volume| !volume.selinux_label.is_empty())
+        volumes.any(|volume| volume.selinux_label.is_some())
     };
     if analysis.workload.has_pods() && has_label(analysis.workload) {
         let volumes = analysis.volumes.iter();
@@ -80,7 +82,7 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
         others.retain(|other| !apart.iter().any(|it| std::ptr::eq(*it, *other)));
     }
     let (other, theirs) = others.into_iter().find_map(|other| {
-        let theirs = label(other, claim).filter(|theirs| *theirs != own)?;
+        let theirs = label(other, claim).filter(|theirs| conflicts(own, theirs))?;
         Some((other, theirs))
     })?;
     let name = other.shown();
@@ -92,10 +94,10 @@ fn conflict(analysis: &Analysis<'_>, volume: &UsedVolume) -> Option<Hazard> {
         volumes: vec![claim.clone()],
         excess: 0,
         what: format!(
-            "{} is used with the SELinux label {} here and {} by {name}, and {} mounts with one label a node: where SELinux is enforced, the later pod on a node stays in ContainerCreating.",
+            "{} is used with {} here and {} by {name}, and {} mounts with one label a node: where SELinux is enforced, the later pod on a node stays in ContainerCreating.",
             messages::quoted(volume),
-            shown(own),
-            shown(theirs),
+            shown(own, "the SELinux label "),
+            shown(theirs, if own.is_empty() { "the SELinux label " } else { "" }),
             volume.driver
         ),
         advice: "Give both the same seLinuxOptions, or set securityContext.seLinuxChangePolicy to Recursive in both."
@@ -110,10 +112,27 @@ fn label<'a>(workload: &'a Workload, claim: &str) -> Option<&'a Text> {
     let volume = volumes.find(
         |volume| matches!(&volume.source, PodVolumeSource::Claim { name } if name == claim),
     )?;
-    (!volume.selinux_label.is_empty()).then_some(&volume.selinux_label)
+    volume.selinux_label.as_ref()
 }
 
-/// Without the parts that it leaves to the system.
-fn shown(label: &str) -> &str {
-    label.trim_start_matches(':')
+/// Whether no node takes them for one label: where only one of them has a user, a role or a type,
+/// the node may complete the other to the same. As `ConflictsParsed` of Kubernetes'
+/// selinux-warning-controller.
+fn conflicts(one: &str, other: &str) -> bool {
+    let parts = |label: &str| {
+        let mut parts = label.splitn(4, ':').map(str::to_owned);
+        [(); 4].map(|()| parts.next().unwrap_or_default())
+    };
+    let pairs = parts(one).into_iter().zip(parts(other)).enumerate();
+    pairs.into_iter().any(|(at, (one, other))| {
+        one != other && (at == 3 || !(one.is_empty() || other.is_empty()))
+    })
+}
+
+/// Without the parts that it leaves to the system; `noun` stands before a label.
+fn shown(label: &str, noun: &str) -> String {
+    match label {
+        "" => "no SELinux label (seLinuxChangePolicy: Recursive)".to_owned(),
+        label => format!("{noun}{}", label.trim_start_matches(':')),
+    }
 }
