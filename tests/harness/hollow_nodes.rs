@@ -79,10 +79,16 @@ impl HollowNodes<'_> {
             self.running().insert(node.name.clone(), program);
         }
         nodes.iter().try_for_each(|node| {
-            let ready = || self.is_ready(node, kubelet);
+            let ready = || {
+                let ended = self.running()[&node.name].exited();
+                match ended {
+                    Some(status) => Ok(Err(format!("Node {} ended with {status}", node.name))),
+                    None => self.is_ready(node, kubelet).map(Ok),
+                }
+            };
             let what = format!("node {} to be ready", node.name);
-            wait_until(&what, READY_WITHIN, ready)
-                .map_err(|reason| format!("{reason}. {}", self.running()[&node.name].log_tail()))
+            let outcome = wait_until(&what, READY_WITHIN, ready).and_then(|it| it);
+            outcome.map_err(|reason| format!("{reason}. {}", self.running()[&node.name].log_tail()))
         })
     }
 

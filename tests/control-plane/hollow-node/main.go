@@ -9,9 +9,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -65,9 +67,11 @@ func run(n node, kubeconfig, root, disks string) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(n.Gates); err != nil {
 		return err
 	}
-	// kubemark makes its folders where temporary ones are made.
-	if err := os.Setenv("TMPDIR", root); err != nil {
-		return err
+	// A kubelet looks its node's name up every second, and a server that is slow to say that it
+	// does not know the name keeps the node from registering.
+	net.DefaultResolver = &net.Resolver{
+		PreferGo: true,
+		Dial:     func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no DNS") },
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -84,6 +88,14 @@ func run(n node, kubeconfig, root, disks string) error {
 		NodeLabels:         n.Labels,
 		RegisterWithTaints: n.Taints,
 	})
+	// kubemark's own folder is in /tmp, and stays there.
+	if err := os.RemoveAll(flags.RootDirectory); err != nil {
+		return err
+	}
+	flags.RootDirectory = root
+	configuration.PodLogsDir = filepath.Join(root, "pod-logs")
+	// Nobody puts pods there, and watching it takes one of the few inotify instances of a user.
+	configuration.StaticPodPath = ""
 	// What kubemark leaves out, and what makes a test wait.
 	configuration.EnableControllerAttachDetach = true
 	configuration.EnableServer = false
