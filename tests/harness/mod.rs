@@ -21,6 +21,7 @@
 )]
 #![allow(
     clippy::unwrap_used,
+    clippy::unwrap_in_result,
     clippy::expect_used,
     clippy::panic,
     reason = "in a test, the panic and its message are the report"
