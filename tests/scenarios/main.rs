@@ -3,8 +3,8 @@
 //!
 //! `MINOR` says on which Kubernetes (the first of `tests/control-plane/minors`), and `PLAY` how
 //! much: with `all`, every row on both kinds of node; with `once`, every row, on kubelets where
-//! simulated nodes cannot play it; otherwise every row that simulated nodes can play, or with
-//! `third`, a third of those, drawn by lot. `SEED` draws again what was drawn.
+//! simulated nodes cannot play it, and S1 on both; otherwise every row that simulated nodes can
+//! play, or with `third`, a third of those, drawn by lot. `SEED` draws again what was drawn.
 //!
 //! Scenarios mostly wait, so many run at once, each in a namespace and on nodes of
 //! its own. The nodes are tainted and the pods tolerate the taint, which keeps
@@ -136,7 +136,7 @@ fn drawn() -> Vec<(&'static Scenario, Nodes)> {
         let simulated = nodes == Nodes::Simulated;
         match play.as_str() {
             "all" => true,
-            "once" => simulated || !row.suits(Nodes::Simulated),
+            "once" => simulated || !row.suits(Nodes::Simulated) || row.id == "S1",
             "third" => simulated && one_of_three().is_ok_and(|it| it.current()),
             _ => simulated,
         }
