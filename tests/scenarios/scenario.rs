@@ -39,7 +39,7 @@ struct GroundTruth {
     sections: Vec<Section>,
 }
 
-/// On which minors all rows were played.
+/// On which minors every row was played that the kind of node can play.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Played {
@@ -47,7 +47,7 @@ pub(crate) struct Played {
     pub(crate) kubelets: Vec<String>,
 }
 
-/// On which minors all rows were played.
+/// On which minors every row was played that the kind of node can play.
 pub(crate) fn played() -> &'static Played {
     &GROUND_TRUTH.played
 }
