@@ -178,8 +178,9 @@ pub(crate) fn skip<T>(reason: &str) -> Option<T> {
 /// Asks `question` again and again until it has an answer or `within` has passed.
 ///
 /// For what offers no event to wait for, such as a readiness endpoint.
-/// Between two questions it pauses for as long as the last one took, so that a dear one,
-/// of a whole process, leaves the machine to those who must bring the answer about.
+/// Between two questions it pauses for four times as long as the last one took, up to two
+/// seconds, so that a dear one, of a whole process, leaves the machine to those who must bring
+/// the answer about.
 ///
 /// # Errors
 ///
@@ -189,7 +190,8 @@ pub(crate) fn wait_until<T>(
     within: Duration,
     mut question: impl FnMut() -> Result<T, String>,
 ) -> Result<T, String> {
-    const PAUSE: Duration = Duration::from_millis(50);
+    const SHORTEST: Duration = Duration::from_millis(50);
+    const LONGEST: Duration = Duration::from_secs(2);
     let deadline = Instant::now() + within;
     loop {
         let asked = Instant::now();
@@ -201,7 +203,10 @@ pub(crate) fn wait_until<T>(
                     within.as_secs()
                 ));
             }
-            Err(_) => thread::sleep(asked.elapsed().max(PAUSE)),
+            Err(_) => {
+                let took = asked.elapsed();
+                thread::sleep((took * 4).clamp(SHORTEST, LONGEST).max(took));
+            }
         }
     }
 }
