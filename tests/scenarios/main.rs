@@ -52,7 +52,7 @@ use stage::World;
 
 /// Scenarios at once, when the command line does not say. Each is played up to four
 /// times at once, on two cores that other suites use as well.
-const AT_ONCE: usize = 10;
+const AT_ONCE: usize = 12;
 
 const NO_CONTROL_PLANE: &str = "there is no control plane to play it on";
 
