@@ -99,6 +99,8 @@ pub(crate) struct Scenario {
     #[serde(default)]
     pub(crate) alone: bool,
     #[serde(default)]
+    since: Option<String>,
+    #[serde(default)]
     kubelets: Option<String>,
     #[serde(default)]
     pub(crate) node: Kubelet,
@@ -258,8 +260,16 @@ impl Scenario {
             .filter(|_| differs)
     }
 
-    /// Whether nodes of this kind can play it.
+    /// Whether nodes of this kind can play it on the tested minor.
     pub(crate) fn suits(&self, nodes: Nodes) -> bool {
+        let number = |minor: &str| {
+            minor
+                .strip_prefix("1.")
+                .and_then(|it| it.parse::<u32>().ok())
+        };
+        if (self.since.as_deref()).is_some_and(|since| number(&minor()) < number(since)) {
+            return false;
+        }
         match nodes {
             Nodes::Simulated => self.kubelets.as_deref() != Some("needed"),
             Nodes::Kubelets => self.kubelets.as_deref().is_none_or(|it| it == "needed"),
@@ -276,6 +286,7 @@ impl Scenario {
         let mut elsewhere: Vec<String> = differs
             .map(|(place, seen)| format!("{place}: {}", seen.words()))
             .collect();
+        elsewhere.extend(self.since.as_ref().map(|it| format!("since {it}")));
         match self.kubelets.as_deref() {
             None => {}
             Some("needed") => elsewhere.push("with kubelets only".to_owned()),
