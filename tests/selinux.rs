@@ -132,7 +132,7 @@ fn pairs() -> impl Iterator<Item = (usize, usize)> {
     (0..PODS.len()).flat_map(|one| (0..PODS.len()).map(move |other| (one, other)))
 }
 
-fn list(items: Vec<Value>) -> String {
+fn list(items: &[Value]) -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
 
@@ -155,7 +155,7 @@ fn found_by_check(driver: &Value) -> BTreeSet<String> {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("pairs.json"), list(items)).unwrap();
+    std::fs::write(folder.path().join("pairs.json"), list(&items)).unwrap();
     let run = Command::new(env!("CARGO_BIN_EXE_multi-attach-guard"))
         .args(["check", "--exit-zero", "--format=json", "pairs.json"])
         .current_dir(folder.path())
@@ -181,7 +181,6 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         // Until 1.37 it takes `MountOption` only so.
         api_server_flags: vec!["--feature-gates=SELinuxMount=true".to_owned()],
         controller_manager_flags: vec!["--controllers=selinux-warning-controller".to_owned()],
-        ..Options::default()
     };
     let Some(plane) = harness::start_control_plane_with(Needs::Controllers, &options) else {
         return;
@@ -191,9 +190,9 @@ fn labels_conflict_where_the_warning_controller_says_so() {
         "spec": {"attachRequired": false, "seLinuxMount": true},
     });
     let namespace = plane.namespace("selinux");
-    let create = |items| {
+    let create = |items: Vec<Value>| {
         let create = ["create", "-n", &namespace, "-f", "-"];
-        plane.kubectl(&create, Some(&list(items))).success();
+        plane.kubectl(&create, Some(&list(&items))).success();
     };
     // The controller does all pods in turn, so this pair is the last; it surely conflicts.
     let last = "pair-last-last".to_owned();
