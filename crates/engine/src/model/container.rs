@@ -103,23 +103,16 @@ struct SeLinuxOptions {
     #[serde(deserialize_with = "nullable")]
     user: Text,
     #[serde(deserialize_with = "nullable")]
-    role: Text,
-    #[serde(deserialize_with = "nullable")]
-    r#type: Text,
-    #[serde(deserialize_with = "nullable")]
     level: Text,
 }
 
 impl SeLinuxOptions {
-    /// The label. Without a level it is the container runtime that chooses one.
+    /// What the label of files has of it: roles and types are those of processes (`InitLabels` in
+    /// `github.com/opencontainers/selinux`). Without a level it is the container runtime that
+    /// chooses one.
     fn label(&self) -> Option<Text> {
-        let Self {
-            user,
-            role,
-            r#type,
-            level,
-        } = self;
-        (!level.is_empty()).then(|| format!("{user}:{role}:{type}:{level}").into())
+        let Self { user, level } = self;
+        (!level.is_empty()).then(|| format!("{user}:{level}").into())
     }
 }
 
@@ -283,15 +276,15 @@ mod tests {
         let plain = json!({"volumeMounts": mounts});
         let own = json!({"volumeMounts": mounts, "securityContext": of("s0:c2")});
         let known = |label: &str| Some(Text::from(label));
-        assert_eq!(label(of("s0:c1"), json!([plain])), known(":::s0:c1"));
-        assert_eq!(label(of("s0:c1"), json!([own])), known(":::s0:c2"));
+        assert_eq!(label(of("s0:c1"), json!([plain])), known(":s0:c1"));
+        assert_eq!(label(of("s0:c1"), json!([own])), known(":s0:c2"));
         assert_eq!(label(of("s0:c1"), json!([own, plain])), None);
         assert_eq!(label(json!({}), json!([plain])), None);
         let recursive =
             json!({"seLinuxChangePolicy": "Recursive", "seLinuxOptions": {"level": "s0:c1"}});
         assert_eq!(label(recursive, json!([own, plain])), known(""));
         let privileged = json!({"volumeMounts": mounts, "securityContext": {"privileged": true}});
-        assert_eq!(label(of("s0:c1"), json!([privileged])), known(":::s0:c1"));
+        assert_eq!(label(of("s0:c1"), json!([privileged])), known(":s0:c1"));
         let device = json!({"volumeDevices": mounts});
         assert_eq!(label(of("s0:c1"), json!([device])), None);
         assert_eq!(

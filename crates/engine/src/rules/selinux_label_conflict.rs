@@ -40,9 +40,9 @@
 //! # Silent on
 //!
 //! Pods without a label, which an admission plugin may add, and labels without a level,
-//! which the container runtime chooses; users, roles and types that only one of the two
-//! names; containers of one pod with several labels, `Recursive` in both, drivers without
-//! `seLinuxMount`, and pods that are never on one node.
+//! which the container runtime chooses; users that only one of the two names, and roles and
+//! types, which files do not get; containers of one pod with several labels, `Recursive` in
+//! both, drivers without `seLinuxMount`, and pods that are never on one node.
 
 use super::hazard::Hazard;
 use super::{Certainty, On, Outcome, Rule, messages};
@@ -115,21 +115,15 @@ fn label<'a>(workload: &'a Workload, claim: &str) -> Option<&'a Text> {
     volume.selinux_label.as_ref()
 }
 
-/// Whether no node takes them for one label: where only one of them has a user, a role or a type,
-/// the node may complete the other to the same. As `ConflictsParsed` of Kubernetes'
-/// selinux-warning-controller.
+/// Whether no node takes them for one label: where only one of them has a user, the node's own
+/// may be the same.
 fn conflicts(one: &str, other: &str) -> bool {
-    let parts = |label: &str| {
-        let mut parts = label.splitn(4, ':').map(str::to_owned);
-        [(); 4].map(|()| parts.next().unwrap_or_default())
-    };
-    let pairs = parts(one).into_iter().zip(parts(other)).enumerate();
-    pairs.into_iter().any(|(at, (one, other))| {
-        one != other && (at == 3 || !(one.is_empty() || other.is_empty()))
-    })
+    let parts = |label| str::split_once(label, ':').unwrap_or_default();
+    let ((user, level), (other_user, other_level)) = (parts(one), parts(other));
+    level != other_level || (user != other_user && !user.is_empty() && !other_user.is_empty())
 }
 
-/// Without the parts that it leaves to the system; `noun` stands before a label.
+/// `noun` stands before a label.
 fn shown(label: &str, noun: &str) -> String {
     match label {
         "" => "no SELinux label (seLinuxChangePolicy: Recursive)".to_owned(),
