@@ -54,7 +54,7 @@ lint-and-compile: lint
 # others compute, so several run at once; those that take longest begin. What one of them says
 # stays together. The last is the documentation itself: cargo lets no other begin while it is
 # written.
-LONG_SUITES := scenarios oldest applying faults manifests diagnose e2e explorer
+LONG_SUITES := scenarios diagnose e2e applying manifests oldest faults explorer
 SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
 	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
 SUITES_AT_ONCE ?= 4
