@@ -243,7 +243,7 @@ impl Edits {
             let mut of_it = cures.iter().filter(|(fault, _)| fault.object() == object);
             let cure = of_it.find(|(fault, _)| is_strategy && fault.is_about_strategy());
             let Some((_, cure)) = cure else {
-                if release.chart.is_helm() || !self.edits_origin_of(it) {
+                if !self.edits_origin_of(it) {
                     self.by_hand(release, it, None);
                 }
                 continue;
@@ -317,18 +317,17 @@ impl Edits {
                 let sentence = cure.sentence(release, &name);
                 self.done.push(format!("{object}: {sentence}"));
             }
-            None if !release.chart.is_helm() => {
-                self.output += &it.patch_for_kustomize();
-                let template = it.known.template.as_deref().unwrap_or(&name);
-                self.done.push(format!(
-                    "{object} is rendered from {template} by {name}: change it there, or add the patch to the release."
-                ));
-            }
             None => {
                 self.output += &it.patch_for_kustomize();
-                self.done.push(format!(
-                    "{object} is delivered by {name}: no value that cures it was found, so apply the patch after rendering."
-                ));
+                let template = it.known.template.as_deref();
+                self.done.push(match template.filter(|_| !release.chart.is_helm()) {
+                    Some(template) => format!(
+                        "{object} is rendered from {template} by {name}: change it there, or add the patch to the release."
+                    ),
+                    None => format!(
+                        "{object} is delivered by {name}: no value that cures it was found, so apply the patch after rendering."
+                    ),
+                });
             }
         }
     }

@@ -189,7 +189,7 @@ impl FileText<'_> {
         }
         if let Some((_, release)) = self.release {
             let owner = &self.parsed.discovered.sources[release.owner.place.source];
-            let written = template.filter(|_| !release.chart.changes(field));
+            let written = template.filter(|_| release.chart.leaves(field));
             return written
                 .and_then(|it| releases::place_in(it, release, known, field, self.repository))
                 .unwrap_or_else(|| releases::place(release, None, owner, self.repository));

@@ -149,12 +149,18 @@ impl Chart {
         }
     }
 
-    /// Whether it changes the field of objects of its folder, as their file does not have it.
-    pub(in crate::cli::check) fn changes(&self, field: &str) -> bool {
+    /// Whether the field of an object is what the object's own file makes it: Helm renders a
+    /// template, and a kustomization may patch the field.
+    pub(in crate::cli::check) fn leaves(&self, field: &str) -> bool {
         let last = field.rsplit('.').next().unwrap_or_default();
         let key = last.split('[').next().unwrap_or_default();
-        matches!(self, Self::Kustomization(_, fields)
-            if !key.is_empty() && fields.values().any(|it| it.to_string().contains(key)))
+        match self {
+            Self::Kustomization(_, fields) => {
+                key.is_empty() || !fields.values().any(|it| it.to_string().contains(key))
+            }
+            Self::Manifests(..) => true,
+            Self::Folder(_) | Self::Remote(_) | Self::Refused(_) => false,
+        }
     }
 
     /// Whether Helm renders it, with values.
