@@ -141,6 +141,11 @@ fn pairs() -> impl Iterator<Item = (usize, usize)> {
     (0..PODS.len()).flat_map(|one| (0..PODS.len()).map(move |other| (one, other)))
 }
 
+/// The pairs of pods that suit.
+fn pairs_of(suits: impl Fn(usize) -> bool) -> impl Iterator<Item = (usize, usize)> {
+    pairs().filter(move |(one, other)| suits(*one) && suits(*other))
+}
+
 fn list(items: &[Value]) -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
@@ -204,9 +209,7 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
     };
     let nodes = plane.hollow_nodes();
     nodes.add(std::slice::from_ref(&node), &kubelet).unwrap();
-    let pairs: Vec<_> = pairs()
-        .filter(|it| suits_a_hollow_node(it.0) && suits_a_hollow_node(it.1))
-        .collect();
+    let pairs: Vec<_> = pairs_of(suits_a_hollow_node).collect();
     let claims = pairs.iter().flat_map(|it| storage(&namespace, &name(*it)));
     create(plane, &namespace, &claims.collect::<Vec<_>>());
     let pods = |letter: &str| -> Vec<Value> {
@@ -218,12 +221,7 @@ fn refused_by_a_kubelet(plane: &ControlPlane) -> BTreeSet<String> {
         };
         pairs.iter().map(pod).collect()
     };
-    let listed = |kind: &str| -> Vec<Value> {
-        let get = ["get", kind, "-n", &namespace, "-o=json"];
-        let listed = plane.kubectl(&get, None).success().stdout;
-        let mut listed: Value = serde_json::from_str(&listed).unwrap();
-        serde_json::from_value(listed["items"].take()).unwrap()
-    };
+    let listed = |kind: &str| plane.list(&namespace, kind).unwrap();
     let running = || -> BTreeSet<String> {
         let pods = listed("pods").into_iter();
         let running = pods.filter(|it| it["status"]["phase"] == "Running");
@@ -317,11 +315,8 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     );
 
     let seen = wait_until("the last pair to conflict", WITHIN, || {
-        let get = ["get", "events", "-n", &namespace, "-o=json"];
-        let events = plane.kubectl(&get, None).success().stdout;
-        let events: Value = serde_json::from_str(&events).map_err(|it| it.to_string())?;
-        let events = events["items"].as_array().into_iter().flatten();
-        let conflicts = events.filter(|it| {
+        let events = plane.list(&namespace, "events")?;
+        let conflicts = events.iter().filter(|it| {
             let reason = it["reason"].as_str().unwrap_or_default();
             ["SELinuxLabelConflict", "SELinuxChangePolicyConflict"].contains(&reason)
         });
@@ -334,9 +329,8 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     })
     .unwrap();
     let found = found_by_check(&driver);
-    let is_certain = |&(one, other): &(usize, usize)| PODS[one].2 && PODS[other].2;
-    let expected: BTreeSet<String> = pairs()
-        .filter(|pair| is_certain(pair) && !ONE_LABEL.contains(pair))
+    let expected: BTreeSet<String> = pairs_of(|pod| PODS[pod].2)
+        .filter(|pair| !ONE_LABEL.contains(pair))
         .map(name)
         .filter(|it| seen.contains(it))
         .collect();
@@ -351,9 +345,7 @@ fn labels_conflict_where_the_warning_controller_says_so() {
     let Some(()) = with_kubelets().then_some(()).or_else(skip) else {
         return;
     };
-    let on_a_hollow_node = |(one, other)| suits_a_hollow_node(one) && suits_a_hollow_node(other);
-    let expected: BTreeSet<String> = pairs()
-        .filter(|it| on_a_hollow_node(*it))
+    let expected: BTreeSet<String> = pairs_of(suits_a_hollow_node)
         .map(name)
         .filter(|it| found.contains(it))
         .collect();

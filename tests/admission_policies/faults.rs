@@ -27,20 +27,11 @@ fn manifest(name: &str) -> String {
     manifests.join(name).display().to_string()
 }
 
-/// The command as it is printed, with this program and this kubectl in place of the names.
+/// The command as it is printed.
 fn run(plane: &ControlPlane, printed: &str) {
-    let guard = env!("CARGO_BIN_EXE_multi-attach-guard");
-    let kubectl = plane.program("kubectl");
-    let script = printed
-        .replace("multi-attach-guard ", &format!("{guard} "))
-        .replace("kubectl ", &format!("{} ", kubectl.display()));
-    let status = Command::new("sh")
-        .args(["-c", &script])
-        .env("KUBECONFIG", plane.kubeconfig())
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
-    assert!(status.success(), "{script}");
+    let mut command = plane.printed(printed);
+    let status = command.stdout(Stdio::null()).status().unwrap();
+    assert!(status.success(), "{printed}");
 }
 
 impl Faults {

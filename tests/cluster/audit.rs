@@ -1,8 +1,6 @@
 //! `audit` of a live cluster: what it finds, who rides on an override, what is stuck, and what
 //! those see who may read one namespace only.
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 
 use crate::world::{World, err, out};
@@ -48,17 +46,7 @@ fn found(report: &Value) -> Vec<String> {
 
 /// Runs what was printed, as it stands.
 fn run_printed(world: &World, command: &str) {
-    let kubectl = world.plane.program("kubectl");
-    let path = std::env::var("PATH").unwrap_or_default();
-    let output = Command::new("sh")
-        .args(["-c", command])
-        .env(
-            "PATH",
-            format!("{}:{path}", kubectl.parent().unwrap().display()),
-        )
-        .env("KUBECONFIG", world.plane.kubeconfig())
-        .output()
-        .unwrap();
+    let output = world.plane.printed(command).output().unwrap();
     assert!(output.status.success(), "{command}\n{output:#?}");
 }
 

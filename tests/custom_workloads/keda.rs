@@ -2,7 +2,6 @@
 //! volume. What its scalers read is how many pods have the label `queue`. Its metrics server does
 //! not run, so nothing scales a workload that has pods but the limits.
 
-use std::process::Command;
 use std::thread;
 
 use serde_json::{Value, json};
@@ -127,19 +126,21 @@ fn expect(stage: &Stage<'_>, starts: &[&str], names: &str) -> Result<(), String>
     }
 }
 
-/// Without a maximum, the autoscaler has 100. The minimum brings a second pod, which never
+/// Without a maximum, the autoscaler has 100, as `audit` says.
+fn until_100_are_found(stage: &Stage<'_>) -> Result<(), String> {
+    until_limits(stage, Some([1, 100]))?;
+    let stuck = "autoscaler-exceeds-volume ScaledObject stuck";
+    expect(stage, &[stuck], "100 pods")
+}
+
+/// The minimum brings a second pod, which never
 /// starts, and what `diagnose` prints takes it away.
 fn more_than_one(stage: &Stage<'_>) -> Result<(), String> {
     stage.apply(&deployment(stage))?;
     let own = json!({"scaleTargetRef": {"name": "web"}, "minReplicaCount": 1});
     stage.apply(&scaler("ScaledObject", &own))?;
     stage.until_pods(1, 1)?;
-    until_limits(stage, Some([1, 100]))?;
-    expect(
-        stage,
-        &["autoscaler-exceeds-volume ScaledObject stuck"],
-        "100 pods",
-    )?;
+    until_100_are_found(stage)?;
 
     // The operator reverts what somebody else writes into its autoscaler.
     let one = r#"{"spec":{"maxReplicas":1}}"#;
@@ -163,7 +164,11 @@ fn more_than_one(stage: &Stage<'_>) -> Result<(), String> {
     if !way_out.contains("scaledobjects.keda.sh/web") {
         return Err(format!("{way_out} is not about the ScaledObject"));
     }
-    stage.shell(way_out)?;
+    let printed = stage.world.plane.printed(way_out).output();
+    let printed = printed.map_err(|it| it.to_string())?;
+    if !printed.status.success() {
+        return Err(format!("{way_out}: {printed:?}"));
+    }
     until_limits(stage, Some([1, 1]))?;
     stage.until_pods(1, 1)?;
     expect(stage, &[], "")
@@ -185,12 +190,7 @@ fn none_and_back(stage: &Stage<'_>) -> Result<(), String> {
 
     let limit = r#"{"spec":{"maxReplicaCount":null}}"#;
     stage.kubectl(&["patch", "scaledobject/web", "--type=merge", "-p", limit])?;
-    until_limits(stage, Some([1, 100]))?;
-    expect(
-        stage,
-        &["autoscaler-exceeds-volume ScaledObject stuck"],
-        "100 pods",
-    )?;
+    until_100_are_found(stage)?;
     let annotate = |annotation: &str| {
         stage.kubectl(&[
             "annotate",
@@ -248,25 +248,6 @@ fn until_multi_attach(stage: &Stage<'_>) -> Result<(), String> {
             false => Err("none does".to_owned()),
         }
     })
-}
-
-impl Stage<'_> {
-    /// Runs what was printed as it is printed.
-    fn shell(&self, command: &str) -> Result<(), String> {
-        let programs = self.world.plane.program("kubectl");
-        let path = std::env::var("PATH").unwrap_or_default();
-        let path = format!("{}:{path}", programs.parent().unwrap().display());
-        let run = Command::new("sh")
-            .args(["-c", command])
-            .env("PATH", path)
-            .env("KUBECONFIG", self.world.plane.kubeconfig())
-            .output()
-            .map_err(|it| it.to_string())?;
-        match run.status.success() {
-            true => Ok(()),
-            false => Err(format!("{command}: {run:?}")),
-        }
-    }
 }
 
 #[test]

@@ -119,9 +119,7 @@ impl<'w> Stage<'w> {
     }
 
     fn list(&self, kind: &str) -> Result<Vec<Value>, String> {
-        let output = self.kubectl(&["get", kind, "-o=json"])?;
-        let list: Value = serde_json::from_str(&output.stdout).map_err(|it| it.to_string())?;
-        Ok(list["items"].as_array().cloned().unwrap_or_default())
+        self.world.plane.list(&self.namespace, kind)
     }
 
     /// Waits until so many pods on the claim have not ended, so many of them are ready, and none

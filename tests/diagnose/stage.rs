@@ -431,15 +431,10 @@ impl Stage {
     /// The same for what nobody prints.
     pub(crate) fn shell(&self, command: &str) -> String {
         println!("{}: {command}", self.namespace);
-        let programs = self.world.kubectl.parent().unwrap();
-        let own = PathBuf::from(env!("CARGO_BIN_EXE_multi-attach-guard"));
-        let path = std::env::var("PATH").unwrap_or_default();
-        let own = own.parent().unwrap().display();
-        let path = format!("{}:{own}:{path}", programs.display());
-        let output = Command::new("sh")
-            .args(["-c", command])
-            .env("PATH", path)
-            .env("KUBECONFIG", self.world.plane.kubeconfig())
+        let output = self
+            .world
+            .plane
+            .printed(command)
             .current_dir(self.folder.path())
             .output()
             .unwrap();

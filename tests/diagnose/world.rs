@@ -2,8 +2,6 @@
 //! manifests install it, which refuses in some namespaces, warns in others and is not asked
 //! about the rest.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 
 use crate::harness::webhooks::Registration;
@@ -38,7 +36,6 @@ impl Mode {
 pub(crate) struct World {
     pub(crate) plane: &'static ControlPlane,
     pub(crate) nodes: FakeNodes<'static>,
-    pub(crate) kubectl: PathBuf,
     guards: [(Guard, Registration<'static>); 2],
 }
 
@@ -66,7 +63,6 @@ impl World {
         Self {
             plane,
             nodes,
-            kubectl: plane.program("kubectl"),
             guards,
         }
     }

@@ -1,8 +1,11 @@
 //! The real kubectl, as a user would run it.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
+
+use serde_json::Value;
 
 use super::control_plane::{ControlPlane, THRIFT};
 
@@ -45,6 +48,32 @@ impl Output {
 }
 
 impl ControlPlane {
+    /// A command as it was printed, to be run by a shell that finds this kubectl and this guard.
+    pub(crate) fn printed(&self, command: &str) -> Command {
+        let kubectl = self.programs.path("kubectl");
+        let guard = Path::new(env!("CARGO_BIN_EXE_multi-attach-guard"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        let [kubectl, guard] = [&kubectl, guard].map(|it| it.parent().unwrap().display());
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", command])
+            .env("PATH", format!("{kubectl}:{guard}:{path}"))
+            .env("KUBECONFIG", &self.kubeconfig);
+        shell
+    }
+
+    /// The objects of a kind in a namespace.
+    ///
+    /// # Errors
+    ///
+    /// What kubectl said instead.
+    pub(crate) fn list(&self, namespace: &str, kind: &str) -> Result<Vec<Value>, String> {
+        let output = self.kubectl(&["-n", namespace, "get", kind, "-o=json"], None);
+        output.done()?;
+        let list: Value = serde_json::from_str(&output.stdout).map_err(|it| it.to_string())?;
+        Ok(list["items"].as_array().cloned().unwrap_or_default())
+    }
+
     /// Runs kubectl with `arguments`, as the administrator of this cluster, and with
     /// `stdin` on its standard input (`-f -`).
     pub(crate) fn kubectl(&self, arguments: &[&str], stdin: Option<&str>) -> Output {
