@@ -654,6 +654,27 @@ fn what_several_releases_take_of_one_folder_is_repaired_there() {
 }
 
 #[test]
+fn a_notice_on_what_a_chart_makes_stands_at_the_release() {
+    let Some(tools) = tools(&["helm", "kustomize"]) else {
+        return;
+    };
+    let template = TEMPLATE.replace(
+        "metadata:\n  name: {{ .Values.prefix",
+        "metadata:\n  annotations: {multi-attach-guard.dev/ignore: none, multi-attach-guard.dev/reason: a test}\n  name: {{ .Values.prefix",
+    );
+    let release = release("");
+    let folder = gitops(&[
+        ("shop.yaml", &release),
+        ("charts/web/templates/web.yaml", &template),
+    ]);
+    let text = check(&folder, tools.path(), &["."]);
+    let (_, place) = out(&text)
+        .split_once("lists \"none\", and there is no such rule.\n")
+        .expect("a notice");
+    assert!(place.starts_with("--> shop.yaml:"), "{place}");
+}
+
+#[test]
 fn two_workloads_of_a_chart_on_one_claim_are_told_what_remains() {
     let other = TEMPLATE
         .replace(
