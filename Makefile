@@ -54,10 +54,10 @@ lint-and-compile: lint
 # others compute, so several run at once; those that take longest begin. What one of them says
 # stays together. The last is the documentation itself: cargo lets no other begin while it is
 # written.
-LONG_SUITES := scenarios diagnose e2e applying manifests oldest faults explorer
+LONG_SUITES := scenarios diagnose applying e2e oldest manifests faults admission_policies explorer
 SUITES := $(LONG_SUITES) $(filter-out $(LONG_SUITES),unit doc \
 	$(patsubst tests/%.rs,%,$(wildcard tests/*.rs)) $(patsubst tests/%/main.rs,%,$(wildcard tests/*/main.rs))) rustdoc
-SUITES_AT_ONCE ?= 4
+SUITES_AT_ONCE ?= 5
 
 # The Kubernetes minors that can be tested, as 1.37. The scenarios are played on the newest and,
 # as `oldest`, on the oldest; all other suites run on the first.

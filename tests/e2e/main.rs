@@ -57,7 +57,11 @@ fn main() {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
     let results = Results::default();
-    let mut trials = Vec::new();
+    // It waits for the guard most of the time, so it begins.
+    let mut trials = vec![Trial::test(
+        "every case | with policies in the API server | guard there and away",
+        always_there::play,
+    )];
     let cases = case::all();
     every_rule_is_met(&cases);
     for case in cases {
@@ -76,10 +80,6 @@ fn main() {
             world::with_controllers().map(play)
         }));
     }
-    trials.push(Trial::test(
-        "every case | with policies in the API server | guard there and away",
-        always_there::play,
-    ));
     let started = Instant::now();
     let conclusion = libtest_mimic::run(&arguments, trials);
     print_table(&results, started);
