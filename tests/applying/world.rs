@@ -1,5 +1,5 @@
-//! The control plane, its nodes, and the guards of which each is asked about namespaces
-//! of its own.
+//! The control plane, its nodes, and two guards, each of which is asked about namespaces of its
+//! own.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -49,36 +49,38 @@ impl Mode {
         }
     }
 
-    /// Its policy file; `None` for no guard.
-    fn policy(self) -> Option<String> {
+    /// Who is asked about its namespaces.
+    const fn guard(self) -> &'static str {
         match self {
-            Self::Fix(remedy) => Some(format!(
-                "defaults: {{outcomes: {{deadlock: fix, stuck: fix}}, remedy: {remedy}}}\n"
-            )),
-            Self::Deny => Some("{}\n".to_owned()),
-            Self::WarnOnly => {
-                let file = concat!(
-                    env!("CARGO_MANIFEST_DIR"),
-                    "/manifests/components/warn-only/policy.yaml"
-                );
-                let text = std::fs::read_to_string(file).unwrap();
-                let map: Value = serde_saphyr::from_str(&text).unwrap();
-                Some(map["data"]["policy.yaml"].as_str().unwrap().to_owned())
-            }
-            Self::Absent => None,
+            Self::Fix(_) | Self::Deny => "usual",
+            Self::WarnOnly => "warn-only",
+            Self::Absent => "absent",
         }
     }
 }
 
-/// Every guard that is started.
-const GUARDS: [Mode; 6] = [
-    Mode::Fix("auto"),
-    Mode::Fix("recreate"),
-    Mode::Fix("zero-surge"),
-    Mode::Fix("colocate"),
-    Mode::Deny,
-    Mode::WarnOnly,
-];
+/// The policy of the guard that is asked about most namespaces, by their names.
+fn usual_policy() -> String {
+    let entries = ["auto", "recreate", "zero-surge", "colocate"].map(|remedy| {
+        json!({
+            "match": { "names": [format!("{}-*", Mode::Fix(remedy).name())] },
+            "outcomes": { "deadlock": "fix", "stuck": "fix" },
+            "remedy": remedy,
+        })
+    });
+    json!({ "namespaces": entries }).to_string()
+}
+
+/// The policy of the overlay.
+fn warn_only_policy() -> String {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/manifests/components/warn-only/policy.yaml"
+    );
+    let text = std::fs::read_to_string(file).unwrap();
+    let map: Value = serde_saphyr::from_str(&text).unwrap();
+    map["data"]["policy.yaml"].as_str().unwrap().to_owned()
+}
 
 /// What all cells share.
 pub(crate) struct World {
@@ -112,26 +114,25 @@ impl World {
             plane,
             programs,
             _nodes: nodes,
-            _guards: GUARDS.map(|mode| start(plane, mode)).into(),
+            _guards: vec![
+                start(plane, Mode::Deny.guard(), &usual_policy()),
+                start(plane, Mode::WarnOnly.guard(), &warn_only_policy()),
+            ],
         })
     }
 
     /// A namespace about which that guard is asked, with a bound claim.
     pub(crate) fn namespace(&self, mode: Mode) -> Result<String, String> {
-        let labels = json!({ LABEL: mode.name() });
+        let labels = json!({ LABEL: mode.guard() });
         let namespace = self.plane.labelled_namespace(&mode.name(), &labels);
-        for object in storage(&namespace) {
-            let create = [
-                "create",
-                "-f",
-                "-",
-                "--kubeconfig",
-                self.unguarded.to_str().unwrap(),
-            ];
-            self.plane
-                .kubectl(&create, Some(&object.to_string()))
-                .done()?;
-        }
+        let storage = json!({ "apiVersion": "v1", "kind": "List", "items": storage(&namespace) });
+        let unguarded = format!("--kubeconfig={}", self.unguarded.display());
+        self.plane
+            .kubectl(
+                &["create", "-f", "-", &unguarded],
+                Some(&storage.to_string()),
+            )
+            .done()?;
         let bound = ["wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data"];
         let bound = [
             bound.as_slice(),
@@ -199,14 +200,13 @@ fn unguarded(plane: &ControlPlane) -> PathBuf {
 }
 
 /// Starts a guard and has it asked about its namespaces by the webhooks of `manifests/`.
-fn start(plane: &'static ControlPlane, mode: Mode) -> (Guard, Registration<'static>) {
-    let name = mode.name();
-    let policy = plane.write_file(&format!("{name}.yaml"), &mode.policy().unwrap_or_default());
+fn start(plane: &'static ControlPlane, name: &str, policy: &str) -> (Guard, Registration<'static>) {
+    let policy = plane.write_file(&format!("{name}.yaml"), policy);
     let options = GuardOptions {
         arguments: vec![format!("--config={}", policy.display())],
         ..GuardOptions::default()
     };
-    let guard = plane.guard(&name, &options);
+    let guard = plane.guard(name, &options);
     let webhooks = |kind: &str| {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/base/webhooks.yaml");
         let text = std::fs::read_to_string(file).unwrap();
@@ -228,7 +228,7 @@ fn start(plane: &'static ControlPlane, mode: Mode) -> (Guard, Registration<'stat
         configuration
     };
     let registration = plane.register_configurations(
-        &name,
+        name,
         &guard.url,
         webhooks("MutatingWebhookConfiguration"),
         webhooks("ValidatingWebhookConfiguration"),

@@ -5,6 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -153,8 +155,7 @@ impl Stage {
                 "spec": {"resources": {"requests": size}}}),
             &json!({"spec": shared}),
         );
-        self.apply(&volume);
-        self.apply(&claim);
+        self.apply(&json!({"apiVersion": "v1", "kind": "List", "items": [volume, claim]}));
         self.kubectl(&[
             "wait",
             "--for=jsonpath={.status.phase}=Bound",
@@ -218,17 +219,18 @@ impl Stage {
             if !pods.is_empty() && pods.iter().all(runs) {
                 return Ok(());
             }
-            let (_, output) = self.diagnose(&[]);
-            Err(output)
+            Err(format!("{pods:#?}"))
         })
-        .unwrap();
+        .unwrap_or_else(|reason| panic!("{reason}\n{}", self.diagnose(&[]).1));
         self.end(&format!("{app} runs"));
     }
 
     fn pods(&self, selector: &str) -> Vec<Value> {
-        let pods = self.kubectl(&["get", "pods", "-l", selector, "-o", "json"]);
-        let mut pods: Value = serde_json::from_str(&pods).unwrap();
-        serde_json::from_value(pods["items"].take()).unwrap()
+        let plane = self.world.plane;
+        let pods = Api::<Pod>::namespaced(plane.client(), &self.namespace);
+        let pods = plane.block_on(pods.list(&ListParams::default().labels(selector)));
+        let pods = pods.unwrap().items.into_iter();
+        pods.map(|pod| serde_json::to_value(pod).unwrap()).collect()
     }
 
     /// The node on which a pod of that app runs.
@@ -245,9 +247,9 @@ impl Stage {
     }
 
     pub(crate) fn uncordon(&self) {
-        for node in &self.nodes {
-            self.kubectl(&["uncordon", node]);
-        }
+        let nodes = self.nodes.iter().map(String::as_str);
+        let uncordon: Vec<&str> = std::iter::once("uncordon").chain(nodes).collect();
+        self.kubectl(&uncordon);
     }
 
     /// The exit code of `diagnose` in the namespace, and all that it printed.

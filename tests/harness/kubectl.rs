@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::control_plane::{ControlPlane, THRIFT};
+use super::control_plane::ControlPlane;
 
 /// What one run of a command left behind.
 #[derive(Clone, Debug)]
@@ -83,7 +83,8 @@ impl ControlPlane {
             // No preferences and no cache of whoever runs the tests.
             .env("HOME", &self.folder)
             .env("KUBERC", "off")
-            .envs(THRIFT)
+            // It ends before collecting its garbage is worth while.
+            .env("GOGC", "off")
             .env(
                 "KUBECACHEDIR",
                 self.folder.join("kube-apiserver/kubectl-cache"),
