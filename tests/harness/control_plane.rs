@@ -24,6 +24,13 @@ pub(super) const READY_WITHIN: Duration = Duration::from_secs(120);
 /// tests lack is processor time: an eighth of it, in the scenarios.
 pub(super) const THRIFT: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "1GiB")];
 
+/// The administrator of the cluster, with a certificate for users and a token for the tests
+/// themselves.
+const ADMIN: &str = "admin";
+
+/// By this account the requests of the controller manager are told from a user's.
+const MANAGER: &str = "system:kube-controller-manager";
+
 /// How often a program whose port was taken in the meantime is started anew.
 const ATTEMPTS: usize = 5;
 
@@ -102,14 +109,22 @@ impl ControlPlane {
         let (api_server, port) = launch.api_server(etcd_port, options)?;
         let url = format!("https://127.0.0.1:{port}");
         let kubeconfig = folder.join("kube-apiserver/kubeconfig");
-        write_kubeconfig(&kubeconfig, &url, &pki, "admin");
-        let client = runtime.block_on(client_from(&kubeconfig))?;
+        let account = pki.client(ADMIN, "system:masters");
+        let admin = json!({
+            "client-certificate": account.certificate,
+            "client-key": account.key,
+        });
+        write_kubeconfig(&kubeconfig, &url, &pki, &admin);
+        let with_token = |user: &str| {
+            let file = folder.join(format!("kube-apiserver/{user}.kubeconfig"));
+            write_kubeconfig(&file, &url, &pki, &json!({ "token": user }));
+            file
+        };
+        let own = with_token(ADMIN);
+        let client = runtime.block_on(client_from(&own))?;
         let (controller_manager, scheduler) = if options.controllers {
-            // Its requests are told from a user's by its account.
-            let own = folder.join("kube-apiserver/controller-manager.kubeconfig");
-            write_kubeconfig(&own, &url, &pki, "system:kube-controller-manager");
-            let manager = launch.controller_manager(&own, options)?;
-            (Some(manager), Some(launch.scheduler(&kubeconfig)?))
+            let manager = launch.controller_manager(&with_token(MANAGER), options)?;
+            (Some(manager), Some(launch.scheduler(&own)?))
         } else {
             (None, None)
         };
@@ -341,6 +356,12 @@ impl Launch<'_> {
 
     fn api_server(&self, etcd: u16, options: &Options) -> Result<(Program, u16), String> {
         let serving = self.pki.serving("serving");
+        // Where many requests are made: to check a certificate with each of them is a twentieth of
+        // what the API server does.
+        let tokens = self.folder.join("kube-apiserver/tokens.csv");
+        let lines = [ADMIN, MANAGER].map(|user| format!("{user},{user},{user},system:masters\n"));
+        std::fs::write(&tokens, lines.concat())
+            .map_err(|error| format!("{} cannot be written: {error}.", tokens.display()))?;
         self.attempt("kube-apiserver", |port, folder| {
             let mut flags = vec![
                 format!("--etcd-servers=http://127.0.0.1:{etcd}"),
@@ -359,6 +380,7 @@ impl Launch<'_> {
                 "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
                 "--authorization-mode=Node,RBAC".to_owned(),
                 "--allow-privileged=true".to_owned(),
+                format!("--token-auth-file={}", tokens.display()),
                 "--endpoint-reconciler-type=none".to_owned(),
                 format!("--cert-dir={}", folder.display()),
             ];
@@ -507,22 +529,18 @@ impl Program {
     }
 }
 
-fn write_kubeconfig(file: &Path, url: &str, pki: &Pki, user: &str) {
-    let account = pki.client(user, "system:masters");
+fn write_kubeconfig(file: &Path, url: &str, pki: &Pki, credentials: &Value) {
     // JSON is YAML, and needs no quoting rules of ours.
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "test",
-        "contexts": [{ "name": "test", "context": { "cluster": "test", "user": user } }],
+        "contexts": [{ "name": "test", "context": { "cluster": "test", "user": "user" } }],
         "clusters": [{ "name": "test", "cluster": {
             "server": url,
             "certificate-authority": pki.authority_file(),
         }}],
-        "users": [{ "name": user, "user": {
-            "client-certificate": account.certificate,
-            "client-key": account.key,
-        }}],
+        "users": [{ "name": "user", "user": credentials }],
     });
     std::fs::write(file, serde_json::to_vec_pretty(&config).unwrap()).unwrap();
 }

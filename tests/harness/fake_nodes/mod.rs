@@ -260,6 +260,8 @@ async fn register(client: &kube::Client, spec: &NodeSpec) {
             "labels": {
                 "kubernetes.io/hostname": hostname,
                 "kubernetes.io/os": "linux",
+                // As kubelets set it; else the controller manager adds it, in a request a node.
+                "beta.kubernetes.io/os": "linux",
                 ZONE: spec.zone,
                 SCENARIO: spec.scenario,
             },
