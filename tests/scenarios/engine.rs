@@ -17,23 +17,13 @@ use crate::harness::ControlPlane;
 use crate::harness::fake_nodes::SCENARIO;
 use crate::observe::resource;
 use crate::outcome::Outcome;
+use crate::stage::World;
 
 /// Group, version, kind.
 type Kind = (&'static str, &'static str, &'static str);
 
-/// Every kind the engine asks about that has a namespace.
-const NAMESPACED: [Kind; 10] = [
-    ("", "v1", "PersistentVolumeClaim"),
-    ("apps", "v1", "Deployment"),
-    ("apps", "v1", "StatefulSet"),
-    ("apps", "v1", "DaemonSet"),
-    ("apps", "v1", "ReplicaSet"),
-    ("batch", "v1", "Job"),
-    ("batch", "v1", "CronJob"),
-    ("", "v1", "ReplicationController"),
-    ("", "v1", "Pod"),
-    ("autoscaling", "v2", "HorizontalPodAutoscaler"),
-];
+/// What the observer does not watch, as its status changes all the while.
+const AUTOSCALER: Kind = ("autoscaling", "v2", "HorizontalPodAutoscaler");
 
 const NAMESPACE: Kind = ("", "v1", "Namespace");
 
@@ -70,14 +60,10 @@ pub(crate) struct Opinion {
 /// # Errors
 ///
 /// A sentence when the engine is not sure, or cannot read an object.
-pub(crate) fn opinion(
-    plane: &ControlPlane,
-    namespace: &str,
-    before: &Before,
-) -> Result<Opinion, String> {
+pub(crate) fn opinion(world: &World, namespace: &str, before: &Before) -> Result<Opinion, String> {
     let mut cluster = Snapshot::complete();
     let mut judged = Vec::new();
-    for (kind, document) in documents(plane, namespace)? {
+    for (kind, document) in documents(world, namespace)? {
         let object = read(kind, &document)?;
         let metadata = &document["metadata"];
         if metadata["namespace"] == *namespace && !is_controlled(&document) {
@@ -104,11 +90,11 @@ pub(crate) fn opinion(
 /// # Errors
 ///
 /// As [`opinion`].
-pub(crate) fn forecast(plane: &ControlPlane, object: &Value) -> Result<Opinion, String> {
+pub(crate) fn forecast(world: &World, object: &Value) -> Result<Opinion, String> {
     let mut cluster = Snapshot::complete();
     let mut earlier = None;
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    let documents = documents(plane, namespace)?;
+    let documents = documents(world, namespace)?;
     for (kind, document) in &documents {
         let same = |field: &str| document["metadata"][field] == object["metadata"][field];
         if document["kind"] == object["kind"] && same("namespace") && same("name") {
@@ -189,7 +175,8 @@ fn outcome(finding: &Finding) -> Result<Outcome, String> {
 /// The cluster as the guard follows it, as far as it is the scenario's: to read what all
 /// the others have takes longer than to judge. What is named comes after what names it:
 /// the volume of a claim that is being bound is there.
-fn documents(plane: &ControlPlane, namespace: &str) -> Result<Vec<(ObjectKind, Value)>, String> {
+fn documents(world: &World, namespace: &str) -> Result<Vec<(ObjectKind, Value)>, String> {
+    let plane = world.plane;
     let everywhere = |kind, selector: &str| {
         let resource = resource(kind);
         list(
@@ -202,19 +189,12 @@ fn documents(plane: &ControlPlane, namespace: &str) -> Result<Vec<(ObjectKind, V
     let own = format!("kubernetes.io/metadata.name in ({namespace}, {namespace}-other)");
     let namespaces = everywhere(NAMESPACE, &own)?;
     let mut documents = Vec::new();
-    for kind in NAMESPACED {
-        let resource = resource(kind);
-        let selector = match kind {
-            (.., "Pod") => "!pod-template-hash,!controller-revision-hash,!job-name",
-            (.., "ReplicaSet") => "!pod-template-hash",
-            _ => "",
-        };
-        for (_, namespace) in &namespaces {
-            let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
-            let api = Api::namespaced_with(plane.client(), name, &resource);
-            let selected = ListParams::default().labels(selector);
-            documents.extend(list(plane, &api, &resource, &selected)?);
-        }
+    let autoscalers = resource(AUTOSCALER);
+    for (_, namespace) in &namespaces {
+        let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+        documents.extend(world.observer.documents(name));
+        let api = Api::namespaced_with(plane.client(), name, &autoscalers);
+        documents.extend(list(plane, &api, &autoscalers, &ListParams::default())?);
     }
     documents.extend(namespaces);
     for kind in OF_THE_SCENARIO {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -21,6 +22,9 @@ const AT_ONCE: usize = 5;
 
 /// So many threads that make volumes and delete them all the while.
 const BUSY: usize = 4;
+
+/// How long each of them pauses in between: so many requests, however slow the machine.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Scenario X12, which must pass, and X12o, which must be refused, fifty times each with a
 /// guard that denies.
@@ -59,6 +63,7 @@ fn rounds(stage: &Stage<'_>) -> Vec<String> {
                     // Whether it succeeds is of no interest.
                     let _ = stage.create(&volume);
                     let _ = stage.delete(&volume);
+                    thread::sleep(PAUSE);
                 }
             });
         }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use engine::model::object::ObjectKind;
 use futures_util::StreamExt;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::{GroupVersionKind, ObjectMeta};
@@ -102,6 +103,25 @@ impl Observer {
             .take_while(|((ns, k, _), _)| ns == namespace && k == kind)
             .map(|(_, object)| Arc::clone(object))
             .collect()
+    }
+
+    /// What the engine reads of the namespace. What a controller makes for its workload is
+    /// left out, as the guard does.
+    pub(crate) fn documents(&self, namespace: &str) -> Vec<(ObjectKind, Value)> {
+        let of_kind = |kind: (&str, &str, &str)| {
+            let resource = resource(kind);
+            let read = ObjectKind::of(kind.0, kind.2);
+            let objects = self.objects(namespace, kind.2).into_iter();
+            let own = objects.filter(|it| !is_of_a_template(it));
+            own.filter_map(move |object| {
+                let mut document = Value::clone(&object);
+                // A list names the kind once, not in its items.
+                document["apiVersion"] = resource.api_version.as_str().into();
+                document["kind"] = resource.kind.as_str().into();
+                Some((read?, document))
+            })
+        };
+        KINDS.into_iter().flat_map(of_kind).collect()
     }
 
     /// What the namespace has objects of; events do not count.
@@ -232,6 +252,13 @@ impl State {
             self.remove(&key);
         }
     }
+}
+
+/// Whether a controller has made the object of the pod template of its workload.
+fn is_of_a_template(object: &Value) -> bool {
+    let labels = &object["metadata"]["labels"];
+    let hashes = ["pod-template-hash", "controller-revision-hash", "job-name"];
+    hashes.iter().any(|label| labels.get(label).is_some())
 }
 
 pub(crate) fn resource((group, version, kind): (&str, &str, &str)) -> ApiResource {

@@ -247,8 +247,17 @@ impl<'a> Stage<'a> {
         &self.run
     }
 
-    /// Does one thing. Answers with what kubectl said when it was a user's doing.
+    /// Does one thing, and lets the observer see it where everything comes to rest after it.
+    /// Answers with what kubectl said when it was a user's doing.
     pub(crate) fn act(&mut self, action: &Action) -> Result<Option<Output>, String> {
+        let output = self.do_one(action)?;
+        if action.rests() {
+            self.world.observer.catch_up(self.world.plane, &self.run)?;
+        }
+        Ok(output)
+    }
+
+    fn do_one(&mut self, action: &Action) -> Result<Option<Output>, String> {
         match action {
             Action::Apply(objects) | Action::ApplyAtOnce(objects) => {
                 self.before = self.workloads();
@@ -271,25 +280,23 @@ impl<'a> Stage<'a> {
 
     /// Waits until everything runs or nothing moves any more.
     pub(crate) fn rest(&self) -> Result<Rest, String> {
-        self.world.observer.catch_up(self.world.plane, &self.run)?;
         rest(&self.world.observer, &self.run, &self.dead, self.quiet_for)
     }
 
     /// Waits until everything runs.
     pub(crate) fn heal(&self, within: Duration) -> Result<Rest, String> {
-        self.world.observer.catch_up(self.world.plane, &self.run)?;
         healed(&self.world.observer, &self.run, &self.dead, within)
     }
 
     /// What the engine says of everything here.
     pub(crate) fn opinion(&self) -> Result<Opinion, String> {
-        opinion(self.world.plane, &self.run, &self.before)
+        opinion(self.world, &self.run, &self.before)
     }
 
     /// What the engine says of an object before it is written: what the webhook is asked.
     pub(crate) fn forecast(&self, object: &Value) -> Result<Opinion, String> {
         let defaulted = self.write(object, true)?;
-        forecast(self.world.plane, &defaulted)
+        forecast(self.world, &defaulted)
     }
 
     /// Server-side apply of an object, or of a dry run of it; answers with what is stored.
