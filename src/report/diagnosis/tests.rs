@@ -797,6 +797,23 @@ fn what_decides_between_causes() {
         "driver-error",
         "could not detach the volume from node n1: \"volume is busy\"",
     );
+    // Two pods that start at once can both get a VolumeAttachment, of which the driver refuses one.
+    reads(
+        World::new()
+            .deployment("web", &json!({"replicas": 2}))
+            .with(pod("web", "a", Some("n1"), "Running"))
+            .with(but(
+                pod("web", "a", Some("n2"), "Pending"),
+                &json!({"metadata": {"name": "web-a-y"}}),
+            ))
+            .with(attachment("n1", true))
+            .with(but(
+                attachment("n2", false),
+                &json!({"status": {"attachError": {"message": "already attached to n1"}}}),
+            )),
+        "too-many-replicas",
+        "claim \"data\" can be attached to one node at a time",
+    );
 }
 
 #[test]

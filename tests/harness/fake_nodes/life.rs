@@ -174,7 +174,7 @@ fn attacher(attachment: &VolumeAttachment, cluster: &Snapshot) -> Option<Action>
             Some(node) => Action::Refuse {
                 attachment: object,
                 field: "attachError",
-                message: format!("the disk is attached to {node}"),
+                message: format!("the disk is already attached to {node}"),
             },
             None => Action::Attach(object),
         }),

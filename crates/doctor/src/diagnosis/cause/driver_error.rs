@@ -1,7 +1,7 @@
 //! The storage driver says itself what is wrong.
 
 use super::mislabelled::attached_to;
-use super::{Cause, Purpose, Steps, SuggestedAction, wait};
+use super::{Cause, Purpose, Steps, SuggestedAction, exclusive_use, wait};
 use crate::diagnosis::health::{Examined, Health};
 use crate::diagnosis::messages::{ATTACH_FAILED, ATTACHED_ELSEWHERE, LIMIT_REACHED, Phrase};
 use crate::diagnosis::waiting_pod::WaitingPod;
@@ -16,7 +16,7 @@ pub(super) const CAUSE: Cause = Cause {
 };
 
 fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
-    let fault = fault(stuck)?;
+    let fault = fault(stuck).filter(|fault| !is_held_elsewhere(stuck, fault))?;
     let (who, attached) = match fault.verb {
         MOUNT => ("kubelet", "The volume is attached, but the "),
         _ => ("driver", "The "),
@@ -27,6 +27,23 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
         fault.node,
         fault.message.trim().trim_end_matches('.'),
     ))
+}
+
+/// Whether the driver only says what another cause explains: a pod on the other node has the
+/// volume. The attach-detach controller asks for a second attachment where it does not know of the
+/// first yet, as for two pods that start at once (`reconcileDesiredState` in
+/// `pkg/controller/volume/attachdetach/reconciler`, which looks into its own cache).
+fn is_held_elsewhere(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
+    let is_in_use = |node: &str| {
+        let mut staying = stuck.staying();
+        staying.any(|pod| pod.node.as_deref() == Some(node))
+    };
+    fault.verb == ATTACH
+        && ATTACHED_ELSEWHERE.is_in(fault.message)
+        && stuck
+            .foreign_attachments()
+            .any(|it| it.is_settled() && is_in_use(&it.node))
+        && exclusive_use(stuck).is_some()
 }
 
 const ATTACH: &str = "attach the volume to";
