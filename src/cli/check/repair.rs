@@ -322,10 +322,10 @@ impl Edits {
                 let template = it.known.template.as_deref();
                 self.done.push(match template.filter(|_| !release.chart.is_helm()) {
                     Some(template) => format!(
-                        "{object} is rendered from {template} by {name}: change it there, or add the patch to the release."
+                        "{name} renders {object} from {template}. Change it there, or add the patch to the release."
                     ),
                     None => format!(
-                        "{object} is delivered by {name}: no value that cures it was found, so apply the patch after rendering."
+                        "{name} deploys {object}, and no value of it is known to fix this. Apply the patch after rendering."
                     ),
                 });
             }

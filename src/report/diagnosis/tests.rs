@@ -17,7 +17,7 @@ mod every_cause;
 mod field_reports;
 mod ways_out;
 
-use every_cause::every_cause;
+use every_cause::{every_cause, refused_attachment, two_pods};
 
 /// The moment of every observation.
 const NOW: &str = "2026-03-01T12:00:00Z";
@@ -799,18 +799,8 @@ fn what_decides_between_causes() {
     );
     // Two pods that start at once can both get a VolumeAttachment, of which the driver refuses one.
     reads(
-        World::new()
-            .deployment("web", &json!({"replicas": 2}))
-            .with(pod("web", "a", Some("n1"), "Running"))
-            .with(but(
-                pod("web", "a", Some("n2"), "Pending"),
-                &json!({"metadata": {"name": "web-a-y"}}),
-            ))
-            .with(attachment("n1", true))
-            .with(but(
-                attachment("n2", false),
-                &json!({"status": {"attachError": {"message": "already attached to n1"}}}),
-            )),
+        two_pods(World::new().deployment("web", &json!({"replicas": 2})))
+            .with(refused_attachment("already attached to n1")),
         "too-many-replicas",
         "claim \"data\" can be attached to one node at a time",
     );

@@ -364,6 +364,11 @@ impl<'a> WaitingPod<'a> {
         holders.filter(|holder| !holder.is_ending())
     }
 
+    /// Whether one of them is on the node.
+    pub(super) fn stays_on(&self, node: &Text) -> bool {
+        self.staying().any(|pod| pod.node.as_ref() == Some(node))
+    }
+
     /// Those of them that are of the same workload.
     pub(super) fn siblings(&self) -> impl Iterator<Item = &'a Pod> {
         let own = self.pod.workload();

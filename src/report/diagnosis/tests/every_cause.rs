@@ -18,23 +18,15 @@ pub(super) fn every_cause() -> Vec<(&'static str, World)> {
         ),
         (
             "too-many-replicas",
-            World::new()
-                .deployment("web", &json!({"replicas": 2, "strategy": {"type": "Recreate"}}))
-                .with(pod("web", "a", Some("n1"), "Running"))
-                .with(but(pod("web", "a", Some("n2"), "Pending"), &json!({"metadata": {"name": "web-a-y"}})))
-                .with(attachment("n1", true)),
+            two_pods(World::new().deployment("web", &json!({"replicas": 2, "strategy": {"type": "Recreate"}}))),
         ),
         (
             "autoscaler",
-            World::new()
-                .deployment("web", &json!({"strategy": {"type": "Recreate"}}))
+            two_pods(World::new().deployment("web", &json!({"strategy": {"type": "Recreate"}}))
                 .with(json!({"kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v2",
                     "metadata": {"name": "web", "namespace": "shop"},
                     "spec": {"maxReplicas": 5, "scaleTargetRef":
-                        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}))
-                .with(pod("web", "a", Some("n1"), "Running"))
-                .with(but(pod("web", "a", Some("n2"), "Pending"), &json!({"metadata": {"name": "web-a-y"}})))
-                .with(attachment("n1", true)),
+                        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}))),
         ),
         (
             "shared-claim",
@@ -141,23 +133,33 @@ pub(super) fn node_named() -> World {
         .with(pod("web", "new", Some("n2"), "Pending"))
 }
 
-/// Two replicas on two nodes of a volume that says ReadWriteMany.
-pub(super) fn mislabelled() -> World {
-    World::new()
-        .without("PersistentVolumeClaim", "data")
-        .without("PersistentVolume", "pv-data")
-        .claim("data", "ReadWriteMany")
-        .deployment("web", &json!({"replicas": 2}))
+/// A pod that has the volume, and another of the same template that waits on the other node.
+pub(super) fn two_pods(world: World) -> World {
+    world
         .with(pod("web", "a", Some("n1"), "Running"))
         .with(but(
             pod("web", "a", Some("n2"), "Pending"),
             &json!({"metadata": {"name": "web-a-y"}}),
         ))
         .with(attachment("n1", true))
-        .with(but(
-            attachment("n2", false),
-            &json!({"status": {"attachError": {"message": "rpc error: code = Internal desc = VolumeInUse: vol-1 is already attached to an instance"}}}),
-        ))
+}
+
+/// The attachment to the second node, which the driver refuses.
+pub(super) fn refused_attachment(message: &str) -> Value {
+    let status = json!({"status": {"attachError": {"message": message}}});
+    but(attachment("n2", false), &status)
+}
+
+/// Two replicas on two nodes of a volume that says ReadWriteMany.
+pub(super) fn mislabelled() -> World {
+    let world = World::new()
+        .without("PersistentVolumeClaim", "data")
+        .without("PersistentVolume", "pv-data")
+        .claim("data", "ReadWriteMany")
+        .deployment("web", &json!({"replicas": 2}));
+    two_pods(world).with(refused_attachment(
+        "rpc error: code = Internal desc = VolumeInUse: vol-1 is already attached to an instance",
+    ))
 }
 
 /// Two claims of one disk, each with a pod, and no Events any more.

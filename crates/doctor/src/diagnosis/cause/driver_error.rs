@@ -34,16 +34,19 @@ fn judge(stuck: &WaitingPod<'_>) -> Option<String> {
 /// first yet, as for two pods that start at once (`reconcileDesiredState` in
 /// `pkg/controller/volume/attachdetach/reconciler`, which looks into its own cache).
 fn is_held_elsewhere(stuck: &WaitingPod<'_>, fault: &Fault<'_>) -> bool {
-    let is_in_use = |node: &str| {
-        let mut staying = stuck.staying();
-        staying.any(|pod| pod.node.as_deref() == Some(node))
-    };
     fault.verb == ATTACH
-        && ATTACHED_ELSEWHERE.is_in(fault.message)
-        && stuck
-            .foreign_attachments()
-            .any(|it| it.is_settled() && is_in_use(&it.node))
+        && attached_elsewhere(stuck, fault).any(|it| stuck.stays_on(&it.node))
         && exclusive_use(stuck).is_some()
+}
+
+/// The attachments that the driver may mean where it says that the disk is attached already.
+fn attached_elsewhere<'a>(
+    stuck: &WaitingPod<'a>,
+    fault: &Fault<'_>,
+) -> impl Iterator<Item = &'a VolumeAttachment> {
+    let says_so = ATTACHED_ELSEWHERE.is_in(fault.message);
+    let foreign = stuck.foreign_attachments();
+    foreign.filter(move |it| says_so && it.is_settled())
 }
 
 const ATTACH: &str = "attach the volume to";
@@ -69,8 +72,7 @@ fn fault<'a>(stuck: &WaitingPod<'a>) -> Option<Fault<'a>> {
     };
     let detach = |it: &'a VolumeAttachment| {
         // As long as a pod there uses it, nobody wants it detached.
-        let mut staying = stuck.staying();
-        if staying.any(|pod| pod.node.as_ref() == Some(&it.node)) {
+        if stuck.stays_on(&it.node) {
             return None;
         }
         Some(Fault {
@@ -171,8 +173,7 @@ fn steps(stuck: &WaitingPod<'_>) -> Vec<SuggestedAction> {
     };
     let mut known = KNOWN.iter();
     let known = known.find(|it| it.verbs.contains(&fault.verb) && it.phrase.is_in(fault.message));
-    let mut foreign = stuck.foreign_attachments();
-    let other = foreign.find(|it| it.is_settled() && ATTACHED_ELSEWHERE.is_in(fault.message));
+    let other = attached_elsewhere(stuck, &fault).next();
     let orphaned = orphaned(stuck, &fault);
     let driver = stuck.driver();
     let log = match fault.verb {
