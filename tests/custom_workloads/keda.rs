@@ -133,8 +133,7 @@ fn until_100_are_found(stage: &Stage<'_>) -> Result<(), String> {
     expect(stage, &[stuck], "100 pods")
 }
 
-/// The minimum brings a second pod, which never
-/// starts, and what `diagnose` prints takes it away.
+/// The minimum brings a second pod, which never starts, and what `diagnose` prints takes it away.
 fn more_than_one(stage: &Stage<'_>) -> Result<(), String> {
     stage.apply(&deployment(stage))?;
     let own = json!({"scaleTargetRef": {"name": "web"}, "minReplicaCount": 1});

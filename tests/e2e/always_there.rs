@@ -51,6 +51,17 @@ enum Speaker {
     Kubernetes,
 }
 
+/// What users are told of one step.
+#[derive(Debug)]
+struct Told {
+    /// For whom the guard is away.
+    away: Output,
+    /// For whom policies are away; only where one refused the step.
+    alone: Option<Output>,
+    /// For whom both are there; only where a denial is expected.
+    there: Option<Output>,
+}
+
 /// What all threads find.
 #[derive(Default)]
 struct Found {
@@ -133,23 +144,21 @@ fn until_facts_are_current(world: &World, round: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes a step dry as both users, and then as the one whom the guard sees.
+/// Takes a step dry as each user of whom there is something to compare, and then as the one whom
+/// the guard sees.
 fn take(stage: &Stage<'_>, case: &Case, step: &Step, place: (usize, usize), found: &Mutex<Found>) {
     if can_be_dry(&step.r#do) {
         let run = |user| stage.run_as(user, &step.r#do, true);
-        // With nothing expected and nothing refused, the others have nothing to compare.
-        let outputs = run(Some(AWAY)).and_then(|away| {
+        let told = run(Some(AWAY)).and_then(|away| {
             let is_refused = speaker(&away) == Some(Speaker::Policy);
             let alone = is_refused.then(|| run(Some(ALONE))).transpose()?;
             let is_expected = !step.expect.denied.is_empty();
             let there = is_expected.then(|| run(None)).transpose()?;
-            Ok((away, alone, there))
+            Ok(Told { away, alone, there })
         });
         let mut found = found.lock().unwrap();
-        match outputs {
-            Ok((away, alone, there)) => {
-                found.compare(case, step, place, &away, alone.as_ref(), there.as_ref());
-            }
+        match told {
+            Ok(told) => found.compare(case, step, place, &told),
             Err(fault) => found.faults.push(format!("{}: {fault}", case.name())),
         }
     }
@@ -189,23 +198,12 @@ fn words(output: &Output) -> Option<String> {
 }
 
 impl Found {
-    /// Looks at what three users are told of one step: one for whom the guard is `away`; where a
-    /// policy refuses that, one for whom it is `alone`; and where a denial is expected, one for
-    /// whom policies and guard are `there`.
-    fn compare(
-        &mut self,
-        case: &Case,
-        step: &Step,
-        place: (usize, usize),
-        away: &Output,
-        alone: Option<&Output>,
-        there: Option<&Output>,
-    ) {
+    fn compare(&mut self, case: &Case, step: &Step, place: (usize, usize), told: &Told) {
+        let Told { away, alone, there } = told;
         self.judged += 1;
         let name = format!("{}, step {}", case.name(), place.1 + 1);
         let mut fault = |text: &str| {
-            self.faults
-                .push(format!("{name}: {text}\n{away:#?}\n{alone:#?}\n{there:#?}"));
+            self.faults.push(format!("{name}: {text}\n{told:#?}"));
         };
         let expected = &step.expect.denied;
         let speaks_away = speaker(away);
@@ -219,7 +217,7 @@ impl Found {
             }
         }
         // Tried dry, the objects before it in one file are not stored, so it may pass.
-        let Some((there, speaks)) = there.and_then(|it| Some((it, speaker(it)?))) else {
+        let Some((there, speaks)) = there.as_ref().and_then(|it| Some((it, speaker(it)?))) else {
             return;
         };
         let denials = ["denied request: ", "denied the request: "]

@@ -83,7 +83,7 @@ impl ControlPlane {
             // No preferences and no cache of whoever runs the tests.
             .env("HOME", &self.folder)
             .env("KUBERC", "off")
-            // It ends before collecting its garbage is worth while.
+            // It ends before collecting its garbage is worthwhile.
             .env("GOGC", "off")
             .env(
                 "KUBECACHEDIR",
