@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::harness::ControlPlane;
 use crate::harness::fake_nodes::SCENARIO;
-use crate::observe::resource;
+use crate::observe::{resource, with_kind};
 use crate::outcome::Outcome;
 use crate::stage::World;
 
@@ -190,8 +190,12 @@ fn documents(world: &World, namespace: &str) -> Result<Vec<(ObjectKind, Value)>,
     let namespaces = everywhere(NAMESPACE, &own)?;
     let mut documents = Vec::new();
     let autoscalers = resource(AUTOSCALER);
-    for (_, namespace) in &namespaces {
-        let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
+    for (_, found) in &namespaces {
+        let name = found["metadata"]["name"].as_str().unwrap_or_default();
+        // That of the run was caught up with after the action.
+        if name != namespace {
+            world.observer.catch_up(plane, name)?;
+        }
         documents.extend(world.observer.documents(name));
         let api = Api::namespaced_with(plane.client(), name, &autoscalers);
         documents.extend(list(plane, &api, &autoscalers, &ListParams::default())?);
@@ -245,11 +249,8 @@ fn list(
         .block_on(api.list(selected))
         .map_err(|it| it.to_string())?;
     let documents = found.items.into_iter().map(|object| {
-        let mut document = serde_json::to_value(object).map_err(|it| it.to_string())?;
-        // A list names the kind once, not in its items.
-        document["apiVersion"] = resource.api_version.as_str().into();
-        document["kind"] = resource.kind.as_str().into();
-        Ok((kind, document))
+        let document = serde_json::to_value(object).map_err(|it| it.to_string())?;
+        Ok((kind, with_kind(document, resource)))
     });
     documents.collect()
 }

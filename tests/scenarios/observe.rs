@@ -108,20 +108,15 @@ impl Observer {
     /// What the engine reads of the namespace. What a controller makes for its workload is
     /// left out, as the guard does.
     pub(crate) fn documents(&self, namespace: &str) -> Vec<(ObjectKind, Value)> {
-        let of_kind = |kind: (&str, &str, &str)| {
-            let resource = resource(kind);
-            let read = ObjectKind::of(kind.0, kind.2);
-            let objects = self.objects(namespace, kind.2).into_iter();
+        let read = KINDS
+            .into_iter()
+            .filter_map(|kind| Some((ObjectKind::of(kind.0, kind.2)?, resource(kind))));
+        let of_kind = |(kind, resource): (ObjectKind, ApiResource)| {
+            let objects = self.objects(namespace, &resource.kind).into_iter();
             let own = objects.filter(|it| !is_of_a_template(it));
-            own.filter_map(move |object| {
-                let mut document = Value::clone(&object);
-                // A list names the kind once, not in its items.
-                document["apiVersion"] = resource.api_version.as_str().into();
-                document["kind"] = resource.kind.as_str().into();
-                Some((read?, document))
-            })
+            own.map(move |object| (kind, with_kind(Value::clone(&object), &resource)))
         };
-        KINDS.into_iter().flat_map(of_kind).collect()
+        read.flat_map(of_kind).collect()
     }
 
     /// What the namespace has objects of; events do not count.
@@ -259,6 +254,13 @@ fn is_of_a_template(object: &Value) -> bool {
     let labels = &object["metadata"]["labels"];
     let hashes = ["pod-template-hash", "controller-revision-hash", "job-name"];
     hashes.iter().any(|label| labels.get(label).is_some())
+}
+
+/// The object with its kind: a list names it once, not in its items.
+pub(crate) fn with_kind(mut object: Value, resource: &ApiResource) -> Value {
+    object["apiVersion"] = resource.api_version.as_str().into();
+    object["kind"] = resource.kind.as_str().into();
+    object
 }
 
 pub(crate) fn resource((group, version, kind): (&str, &str, &str)) -> ApiResource {

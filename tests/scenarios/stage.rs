@@ -252,7 +252,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn act(&mut self, action: &Action) -> Result<Option<Output>, String> {
         let output = self.do_one(action)?;
         if action.rests() {
-            self.world.observer.catch_up(self.world.plane, &self.run)?;
+            self.catch_up()?;
         }
         Ok(output)
     }
@@ -274,8 +274,17 @@ impl<'a> Stage<'a> {
                 Ok(None)
             }
             Action::Die => self.die().map(|()| None),
-            Action::Heal(seconds) => self.heal(Duration::from_secs(*seconds)).map(|_| None),
+            Action::Heal(seconds) => {
+                // What was done at once before it may not have been seen yet.
+                self.catch_up()?;
+                self.heal(Duration::from_secs(*seconds)).map(|_| None)
+            }
         }
+    }
+
+    /// Lets the observer see what the cluster has now.
+    fn catch_up(&self) -> Result<(), String> {
+        self.world.observer.catch_up(self.world.plane, &self.run)
     }
 
     /// Waits until everything runs or nothing moves any more.
@@ -331,7 +340,7 @@ impl<'a> Stage<'a> {
 
     /// The workloads here, each with its generation: what refusing must not change.
     pub(crate) fn stored(&self) -> Result<BTreeSet<(String, String)>, String> {
-        self.world.observer.catch_up(self.world.plane, &self.run)?;
+        self.catch_up()?;
         Ok(self.generations())
     }
 
