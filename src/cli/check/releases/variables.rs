@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use super::Reason;
 
 /// The most bytes that a text may grow to, and those of one expression.
@@ -11,11 +13,21 @@ const MAX_EXPRESSION: usize = 256;
 /// How deep the value of a variable that is not there may name others.
 const MAX_DEPTH: usize = 8;
 
-/// Objects with this label or annotation are left alone.
-const DISABLED: [&str; 2] = [
-    "kustomize.toolkit.fluxcd.io/substitute: disabled",
-    "kustomize.toolkit.fluxcd.io/substitute: \"disabled\"",
-];
+/// Flux leaves an object alone where this label or annotation of it is `disabled`.
+const SUBSTITUTE: &str = "kustomize.toolkit.fluxcd.io/substitute";
+
+/// What of an object decides whether Flux substitutes in it.
+#[derive(Deserialize)]
+struct Object {
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+}
 
 /// Variables by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +50,7 @@ impl Variables {
         }
         let mut out = String::with_capacity(text.len());
         for document in text.split_inclusive("\n---\n") {
-            match DISABLED.iter().any(|it| document.contains(it)) {
+            match is_left_alone(document) {
                 true => out += document,
                 false => self.fill(document, 0, &mut out),
             }
@@ -53,7 +65,7 @@ impl Variables {
     }
 
     /// Adds the text with `${name}`, `${name:-value}` and `${name:=value}` filled in. What is not
-    /// known, and has no value beside it, stays.
+    /// known, and has no default, stays.
     fn fill(&self, text: &str, depth: usize, out: &mut String) {
         let mut rest = text;
         while let Some(start) = rest.find("${").filter(|_| out.len() <= MAX_TEXT) {
@@ -100,6 +112,16 @@ impl Variables {
             _ => *out += expression,
         }
     }
+}
+
+/// Whether Flux substitutes nothing in this object.
+fn is_left_alone(document: &str) -> bool {
+    let says_so =
+        |it: &BTreeMap<String, String>| it.get(SUBSTITUTE).is_some_and(|it| it == "disabled");
+    let object = document.strip_suffix("---\n").unwrap_or(document);
+    object.contains(SUBSTITUTE)
+        && serde_saphyr::from_str::<Object>(object)
+            .is_ok_and(|it| says_so(&it.metadata.labels) || says_so(&it.metadata.annotations))
 }
 
 /// Where the expression that the text begins with ends: behind its closing brace.
@@ -151,11 +173,28 @@ mod tests {
         variables.extend([("LONG".to_owned(), "x".repeat(1 << 20))]);
         let many = "${LONG}".repeat(1_000);
         assert!(variables.substituted(many).is_err());
-        let left = "metadata: {annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}\na: ${APP}\n---\na: ${APP}\n";
-        let substituted = variables.substituted(left.to_owned()).unwrap();
-        assert!(
-            substituted.ends_with("a: ${APP}\n---\na: web\n"),
-            "{substituted}"
-        );
+        // The label counts where it is the object's own, and not in a text that it holds.
+        for (metadata, expected) in [
+            (
+                "{annotations: {kustomize.toolkit.fluxcd.io/substitute: disabled}}",
+                "${APP}",
+            ),
+            (
+                "{labels: {'kustomize.toolkit.fluxcd.io/substitute': \"disabled\"}}",
+                "${APP}",
+            ),
+            (
+                "{labels: {kustomize.toolkit.fluxcd.io/substitute: enabled}}",
+                "web",
+            ),
+            (
+                "{}\ndata: 'kustomize.toolkit.fluxcd.io/substitute: disabled'",
+                "web",
+            ),
+        ] {
+            let text = |app: &str| format!("metadata: {metadata}\na: {app}\n---\na: web\n");
+            let substituted = variables.substituted(text("${APP}")).unwrap();
+            assert_eq!(substituted, text(expected));
+        }
     }
 }
